@@ -147,7 +147,7 @@ def ablations_of_call(
 ) -> CallAblations:
     """Count a call, which is made now, in every block; return what is done to it.
 
-    path, layer, shape (B, H, L, S), key_heads: of the call.
+    blocks: those open now, as `open_blocks` gives them. path, layer, shape (B, H, L, S), key_heads: of the call.
 
     Raises:
         OutOfRangeError: an ablation that applies names a text, head or position that the call does not have.

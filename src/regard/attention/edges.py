@@ -36,7 +36,7 @@ class Edges:
     def tile(
         self, batch: Index, heads: Index, rows: Index, cols: Index, device: torch.device
     ) -> Bool[Tensor, "#b #h #r #c"] | None:
-        """Compute a tensor that is True at these edges of a tile, every axis at its size or 1; None without any."""
+        """Compute, as `Mask.tile`, a tensor that is True at these edges of a tile; None without any."""
         hits = []
         for axis, (name, index) in enumerate(zip(AXES, (batch, heads, rows, cols), strict=True)):
             numbers: tuple[int, ...] | None = getattr(self, name)

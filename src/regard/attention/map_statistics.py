@@ -18,7 +18,10 @@ Progress = Callable[[float], None]
 
 
 def merge_top_k(kept: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice, count: int) -> tuple[Tensor, Tensor]:
-    """Return the largest (score, key) pairs of those kept and a tile, ties to the smaller key; key -1 where masked."""
+    """Return the largest (score, key) pairs of those kept and a tile, ties to the smaller key; key -1 where masked.
+
+    kept: of the keys before these, None at the start. scores: (..., c) of the keys cols. count: how many pairs.
+    """
     index = torch.arange(cols.start, cols.stop, device=scores.device).expand(scores.shape)
     index = index.masked_fill(scores == -torch.inf, -1)
     if kept is not None:  # kept keys come first: they are smaller than the tile's
@@ -48,7 +51,8 @@ def spread_nan(
 ) -> None:
     """Write NaN, in place, to what has a part in the weights of queries whose weights are NaN.
 
-    Of such a query every weight is NaN, also of keys that it may not attend to, and passes leave out tiles of these.
+    values: the largest weights. received: the sums by key. pooled: a picture of P × Q cells. None: not computed. Of a
+    query in nan_rows every weight is NaN, also of keys that it may not attend to, and passes leave out tiles of these.
     """
     if not bool(nan_rows.any()):
         return
@@ -94,7 +98,7 @@ class Statistics:
         received: bool = False,
         distance: bool = False,
     ) -> "Statistics":
-        """Ask for nothing but what is named."""
+        """Ask for nothing but what is named, each as the class has it."""
         return Statistics(top, pooled, entropy, received, distance)
 
     @staticmethod

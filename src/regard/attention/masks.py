@@ -82,7 +82,10 @@ class Mask:
     def tile(
         self, batch: Index, heads: Index, rows: Index, cols: Index, device: torch.device
     ) -> Bool[Tensor, "b h r c"] | None:
-        """Compute the mask of a tile, every axis at its size or 1; None where all of it is allowed."""
+        """Compute the mask of a tile, every axis at its size or 1; None where all of it is allowed.
+
+        batch, heads, rows, cols: the tile's texts, heads, queries and keys.
+        """
         allowed: Tensor | None = None
 
         def require(condition: Tensor) -> None:
@@ -180,7 +183,7 @@ def positions(index: Index, device: torch.device) -> Int[Tensor, " n"]:
 def select(tensor: Tensor, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
     """Return the part of a broadcastable (B|1, H|1, L|1, S|1) tensor that a tile needs; axes of size 1 stay 1.
 
-    Slices give views, vectors give copies.
+    batch, heads, rows, cols: the tile's texts, heads, queries and keys. Slices give views, vectors copies.
     """
     for axis, index in enumerate((batch, heads, rows, cols)):
         if tensor.shape[axis] > 1:
@@ -189,7 +192,7 @@ def select(tensor: Tensor, batch: Index, heads: Index, rows: Index, cols: Index)
 
 
 def crop_axes(tensor: Tensor, batch: int, rows: slice, cols: slice) -> Tensor:
-    """Return one text's part of a broadcastable (B|1, H|1, L|1, S|1) tensor, (1, H|1, rows|1, cols|1)."""
+    """Return one text's part of a (B|1, H|1, L|1, S|1) tensor, (1, H|1, rows|1, cols|1). batch: the text's number."""
     tensor = tensor[batch : batch + 1] if tensor.shape[0] > 1 else tensor
     tensor = tensor[:, :, rows] if tensor.shape[2] > 1 else tensor
     return tensor[..., cols] if tensor.shape[3] > 1 else tensor

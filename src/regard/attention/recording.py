@@ -71,7 +71,10 @@ class Calls(dict[tuple[str, int], Call]):
     def add(
         self, path: str, kernel: str, weights: AttentionMap, ablations: tuple[Ablation, ...] = (), **tensors: Tensor
     ) -> None:
-        """Keep one call. Calls that are not kept are counted too, so that numbers do not depend on the layers kept."""
+        """Keep one call. Calls that are not kept are counted too, so that numbers do not depend on the layers kept.
+
+        path: of the module that made it. kernel: the name of what computed it. tensors: by `KEEPABLE` names.
+        """
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1
         if self.wants(path):
@@ -81,9 +84,7 @@ class Calls(dict[tuple[str, int], Call]):
 
 @contextmanager
 def record(
-    layers: Collection[int] | None = None,
-    keep: Collection[str] | None = None,
-    statistics: bool | Statistics = False,
+    layers: Collection[int] | None = None, keep: Collection[str] | None = None, statistics: bool | Statistics = False
 ) -> Iterator[Calls]:
     """Record every attention call made inside the block, in this thread or task.
 

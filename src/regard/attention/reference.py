@@ -48,7 +48,7 @@ def attention(
     softcap: float | None = None,
     sinks: Float[Tensor, " H"] | None = None,
 ) -> Reference:
-    """Compute attention from its definition. Takes the arguments of `regard.attend`, except mask specifications."""
+    """Compute attention from its definition. Takes the arguments of `regard.attend`; a mask is a tensor here."""
     query, key, value = query.double(), key.double(), value.double()
     batch, heads, length, width = query.shape
     size = key.shape[2]

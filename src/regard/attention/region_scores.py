@@ -36,7 +36,7 @@ def scores(
     rows: Index,
     cols: Index,
 ) -> Float[Tensor, "b h r c"]:
-    """Compute the scores of a region in `dtype_of`, -inf where the mask forbids."""
+    """Compute the scores of a region in `dtype_of`, -inf where the mask forbids. Arguments as in `score_tile`."""
     dtype = dtype_of(query, key)
     return score_tile(query, key, rule, batch, heads, rows, cols, dtype, product_of(query, key))
 
@@ -47,7 +47,10 @@ def weights(
     row_sum: Float[Tensor, "b h r"],
     dtype: torch.dtype,
 ) -> Float[Tensor, "b h r c"]:
-    """Compute the weights of a region in dtype. Only the difference of score and maximum is rounded before exp."""
+    """Compute the weights of a region in dtype. Only the difference of score and maximum is rounded before exp.
+
+    row_max, row_sum: over all keys that a query may attend to, its head's sink included.
+    """
     exponentials = (scores - finite_max(row_max)[..., None]).to(dtype).exp_()
     return exponentials.div_(torch.where(row_sum == 0, 1.0, row_sum).to(dtype)[..., None])
 

@@ -65,7 +65,7 @@ class RowSums:
     def of_scores(
         self, scores: Float[Tensor, "b h r S"], batch: Index, heads: Index, rows: Index
     ) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
-        """Return the same for queries whose scores against all keys are at hand, and remember it."""
+        """Return the same for queries (rows) whose scores against all keys are at hand, and remember it."""
         known = self._known(batch, heads, rows)
         if known is not None:
             return known

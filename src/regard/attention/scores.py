@@ -72,7 +72,8 @@ def score_tile(
 ) -> Float[Tensor, "b h r c"]:
     """Compute the scores of the region batch × heads × rows × cols, -inf where the mask forbids.
 
-    dtype: by default fp32 or better. product: what multiplies queries and keys, by default torch's `@`.
+    batch, heads, rows, cols: the texts, heads, queries and keys. dtype: by default fp32 or better. product: what
+    multiplies queries and keys, by default torch's `@`.
     """
     dtype = dtype or working_dtype(query)
     q = query[batch][:, heads][:, :, rows].to(dtype)  # (b, h, r, D)

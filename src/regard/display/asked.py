@@ -73,6 +73,6 @@ class Asked:
         raise NotImplementedError
 
     def need(self, name: str, other: str, called: Called, why: str = "") -> None:
-        """Refuse an option that goes with another one alone."""
+        """Refuse the option name without the other one, which it needs. called: what messages call them; why: added."""
         if getattr(self, name) is not None and getattr(self, other) is None:
             raise RegardError(f"{called(name)} needs {called(other)}{': ' if why else ''}{why}")

@@ -102,7 +102,7 @@ def _table(panel: Table, width: int, top: int, more: str) -> RenderableType:
 def _legend(panel: Table, top: int, more: str, columns_left: str = "") -> list[Text]:
     """How to read a table, and what of it is left out."""
     left = len(panel.rows) - top
-    legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
+    legend = [Text(visible(_first_sentence(panel.note)), style="dim")] if panel.note else []
     return [*legend, *_left([f"{left:,} more row{'s' * (left > 1)}" if left > 0 else "", columns_left], more)]
 
 
@@ -172,7 +172,7 @@ def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Re
 
 
 def beside(panels: Sequence[Table], width: int, top: int, more: str) -> RenderableType:
-    """Draw tables side by side where all have room there with short bars, else one below the other."""
+    """Draw tables side by side where all have room with short bars, else one below the other. The rest is `drawn`'s."""
     needs = [_needed(panel, top) for panel in panels]
     left = width - sum(needs) - len(needs) + 1
     if left < 0:
@@ -264,7 +264,7 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
         "more columns": len(whole.columns) - len(names),
         "more with smaller numbers": len(names) - len(kept),
     }
-    legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
+    legend = [Text(visible(_first_sentence(panel.note)), style="dim")] if panel.note else []
     return _section(panel, grid, *legend, *_left([f"{n:,} {what}" if n else "" for what, n in left.items()], more))
 
 
@@ -278,7 +278,7 @@ def _corner(panel: Heat, rows: int, across: int) -> Heat:
 def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
     """Its tokens as bars, the largest first; the text itself, a bar under each token, where a bar can be full."""
     if panel.full is not None:
-        legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
+        legend = [Text(visible(_first_sentence(panel.note)), style="dim")] if panel.note else []
         title = [Text(visible(panel.title), style="bold")] if panel.title else []
         return Group(*title, *text_with_bars(panel, width), *legend, *([] if panel.joined else [Text()]))
     parts = [(f"“{token.strip()}” ({n})", value) for n, token in enumerate(panel.tokens)
@@ -355,7 +355,7 @@ def with_sign(value: int | float) -> str:
     return signed(float(value)) if math.isfinite(value) else "–"
 
 
-def first_sentence(note: str) -> str:
+def _first_sentence(note: str) -> str:
     """The first sentence of a note, without its full stop: what stands under a panel in a terminal."""
     return note.split(". ")[0].removesuffix(".")
 

@@ -75,7 +75,7 @@ class Sample:
     output: Float[Tensor, "1 H r E"]
 
 
-class WrittenRows:
+class _WrittenRows:
     """Collects biases or boolean masks that come as tensors, pass by pass."""
 
     def __init__(self) -> None:
@@ -113,8 +113,8 @@ class JoinedCall:
         self.kernels: set[str] = set()
         self.samples: list[Sample] = []
         self.rule = replace(call.weights.rule, mask=None, bias=None)
-        self.bias = None if call.weights.rule.bias is None else WrittenRows()
-        self.allowed = WrittenRows() if isinstance(mask, Tensor) and mask.dtype == torch.bool else None
+        self.bias = None if call.weights.rule.bias is None else _WrittenRows()
+        self.allowed = _WrittenRows() if isinstance(mask, Tensor) and mask.dtype == torch.bool else None
         # Only keys that exist are joined, so padding is left out of a mask; where there is no mask, or one written
         # out, a row sees what was there.
         self.mask = replace(mask, keys=None) if isinstance(mask, Mask) else Mask() if cross else masks.causal()

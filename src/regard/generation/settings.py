@@ -120,7 +120,7 @@ def settings(
 ) -> "tuple[GenerationConfig, tuple[str, ...]]":
     """The settings of a generation (transformers' GenerationConfig), and notes on defaults that were put aside.
 
-    defaults: the model's own, which hold where options say nothing.
+    defaults: the model's own, which hold where options say nothing. name: the model's, for messages.
 
     Raises:
         RegardError: an option that does not exist, has no effect, or a value that it cannot have.

@@ -36,8 +36,8 @@ def with_tokens(
 ) -> tuple[Intervention, ...]:
     """Interventions whose words are looked up in the prompt: what is written later may contain them again.
 
-    A patch of all positions is one of those of the prompt. paired: of an encoder-decoder, whose target has no words
-    before it is written.
+    A patch of all positions is one of those of the prompt. source: the prompt. name: the model's. paired: of an
+    encoder-decoder, whose target has no words before it is written.
 
     Raises:
         RegardError: a word that is not in the prompt, or one of the target; weights, which cannot be patched here.

@@ -77,7 +77,7 @@ def check_folder(folder: Path, *, known: bool = True) -> Checked:
         RegardError: no or broken config.json, weights as pickle only, no weights, a model that needs its own code, a
             config that asks for what its checkpoint cannot hold, or a file that is none.
     """
-    config = read_config(folder)
+    config = _read_config(folder)
     kind = config.get("model_type")
     if not isinstance(kind, str):
         raise RegardError(f"{str(folder)!r}: config.json names no model_type, so it is no transformers model")
@@ -93,7 +93,7 @@ def check_folder(folder: Path, *, known: bool = True) -> Checked:
     return Checked(folder, config, checkpoint)
 
 
-def read_config(folder: Path) -> dict[str, Any]:
+def _read_config(folder: Path) -> dict[str, Any]:
     """Read a folder's config.json.
 
     Raises:

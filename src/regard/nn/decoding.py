@@ -145,7 +145,10 @@ def translate(
     end: int | None,
     choose: Choose | None = None,
 ) -> list[list[int]]:
-    """What an encoder-decoder writes for each of a batch of padded source texts, start token left out."""
+    """What an encoder-decoder writes for each of a batch of padded source texts, start token left out.
+
+    mask: True for real tokens, None for all. All other arguments are as in `write`.
+    """
     training = model.training
     model.eval()
     try:

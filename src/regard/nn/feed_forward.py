@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from regard.nn.linear import Linear
 
 
-def gelu_tanh(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+def _gelu_tanh(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """GELU by its formula with tanh, as GPT-2 has it (Hendrycks and Gimpel 2016)."""
     return F.gelu(x, approximate="tanh")
 
@@ -22,7 +22,7 @@ LONGEST = 4_096
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
-    "gelu-tanh": gelu_tanh,
+    "gelu-tanh": _gelu_tanh,
     "silu": F.silu,
 }
 

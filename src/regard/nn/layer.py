@@ -15,7 +15,10 @@ from regard.nn.positions import Alibi, Positions, Rotary
 
 
 def stack(config: TransformerConfig, name: str, *, causal: bool, crossing: bool) -> nn.ModuleList:
-    """A model's encoder or decoder, by name: its layers, which share what tells attention of positions."""
+    """A model's encoder or decoder, by name: its layers, which share what tells attention of positions.
+
+    causal: whether a token sees no later one. crossing: whether layers attend to another stack's states too.
+    """
     positions: Positions | None = None
     if config.positions == "rotary":
         positions = Rotary(config.head_width, config.rotary_base)
@@ -67,7 +70,10 @@ class Layer(nn.Module):
         context_mask: Bool[Tensor, "..."] | Mask | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "B L M"]:
-        """The states behind the layer. mask: of its own keys; context, context_mask: of the other sequence's."""
+        """The states behind the layer. mask: of its own keys; context, context_mask: of the other sequence's.
+
+        positions: where the tokens stand, None for 0, 1, 2, … cache: of earlier tokens, which these go on from.
+        """
 
         def attend(states: Tensor) -> Tensor:
             return self.attention(states, mask=mask, causal=self.causal, positions=positions, cache=cache)

@@ -52,7 +52,7 @@ def places(
 
 def check_ids(ids: Int[Tensor, "B L"], stop: int, vocabulary: int, limit: int | None) -> None:
     """Refuse texts that a model cannot read. The ids' range is left to the table's own check on GPUs
-    and in compiled models.
+    and in compiled models. stop: behind the last position. vocabulary: how many ids there are. limit: of positions.
 
     Raises:
         RegardError: no token, an id out of range, or more tokens than there are positions for.

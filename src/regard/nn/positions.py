@@ -109,7 +109,7 @@ def alibi_bias(
     return -slopes[:, None, None] * gaps[..., None, :, :]
 
 
-def alibi_key_bias(slopes: Float[Tensor, " H"], keys: Int[Tensor, "*texts S"]) -> Float[Tensor, "*texts H 1 S"]:
+def _alibi_key_bias(slopes: Float[Tensor, " H"], keys: Int[Tensor, "*texts S"]) -> Float[Tensor, "*texts H 1 S"]:
     """slope · (j - last key): the same weights as `alibi_bias` under a causal mask, from S numbers a head.
 
     For keys at or before the query the two differ by slope · (last key - i), one number a row, which a softmax takes
@@ -237,7 +237,7 @@ class Alibi(Positions):
     def bias(self, queries: Int[Tensor, "*b L"], keys: Int[Tensor, "*c S"]) -> Float[Tensor, "..."]:
         """The bias of every query and key, (H, L, S) or (B, H, L, S); compact (H, 1, S) or (B, H, 1, S)."""
         slopes = alibi_slopes(self.heads).to(keys.device)  # no buffer: a model cast to bfloat16 would round them
-        return alibi_key_bias(slopes, keys) if self.causal_only else alibi_bias(slopes, queries, keys)
+        return _alibi_key_bias(slopes, keys) if self.causal_only else alibi_bias(slopes, queries, keys)
 
 
 def _exact(positions: Tensor) -> Tensor:

@@ -61,12 +61,13 @@ class SelfAttention(_OneHead):
         """Make a layer with copies of these projections.
 
         Args:
+            query, key, value: W_Q, W_K and W_V.
             convention: "x @ W" where a matrix is (d_in, d_k), "W @ x" where it is (d_k, d_in) as in nn.Linear.
 
         Raises:
             ValueError: the convention is neither, or the matrices do not fit each other.
         """
-        query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
+        query, key, value = _as_linear_weights(convention, query=query, key=key, value=value)
         for name, weight in (("key", key), ("value", value)):
             if weight.shape[1] != query.shape[1]:
                 raise ValueError(f"{name}: given weights for inputs of width {weight.shape[1]}, needs {query.shape[1]}")
@@ -97,8 +98,8 @@ class CrossAttention(_OneHead):
     def from_weights(
         cls, query: Float[Tensor, "_ _"], key: Float[Tensor, "_ _"], value: Float[Tensor, "_ _"], *, convention: str
     ) -> "CrossAttention":
-        """The layer with these projections, copied; convention and errors as in `SelfAttention.from_weights`."""
-        query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
+        """The layer with these projections, copied; arguments and errors as in `SelfAttention.from_weights`."""
+        query, key, value = _as_linear_weights(convention, query=query, key=key, value=value)
         if value.shape[1] != key.shape[1]:
             raise ValueError(f"value: given weights for inputs of width {value.shape[1]}, needs {key.shape[1]}")
         layer = cls(query.shape[1], key.shape[1], query.shape[0], value.shape[0])
@@ -119,7 +120,7 @@ class CrossAttention(_OneHead):
         return self._attention(x, context, return_attention, rule)
 
 
-def as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
+def _as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
     """Return query, key and value matrices as (out, in), as nn.Linear has them.
 
     Raises:

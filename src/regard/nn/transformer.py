@@ -126,7 +126,7 @@ class Transformer(nn.Module):
         """The decoder's states and logits.
 
         Args:
-            context: of an encoder-decoder, what `encode` gave, and context_mask its mask.
+            context: of an encoder-decoder, what `encode` gave, and context_mask its mask. segments: BERT's.
             caches: of `caches()`: ids go on where the ids before them ended. Without padding, then.
             only_last: whether the last token's logits alone are computed, (B, 1, V).
         """

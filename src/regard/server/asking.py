@@ -22,15 +22,10 @@ if TYPE_CHECKING:
 def asking_routes(
     models: Sequence[Model], stores: "Sequence[Store]", limits: Limits, work: Work, shelf: Shelf
 ) -> APIRouter:
-    """Make the routes of questions to models and stores, whose pages come to the shelf, and of the jobs that answer."""
+    """Make the routes of questions to models and stores, whose pages come to the shelf, and of what answers."""
     routes = APIRouter()
 
-    async def made(
-        asked: Question,
-        make: Callable[[Job], Kept],
-        request: Request,
-        job: str | None,
-    ) -> Response:
+    async def made(asked: Question, make: Callable[[Job], Kept], request: Request, job: str | None) -> Response:
         """The page of what was asked for; the same question is answered once."""
         question = json.dumps([type(asked).__name__, asked.model_dump()], sort_keys=True)
         name = hashlib.sha256(question.encode("ascii")).hexdigest()[:24]

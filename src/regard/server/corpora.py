@@ -37,19 +37,19 @@ def corpus_page(stores: Sequence[Store], asked: CorpusAsked, job: Job, models: S
     if asked.word is None:
         raise RegardError("word: a store is asked about one word")
     if asked.about == "senses":
-        lacking = give_model(store, models)
+        lacking = _give_model(store, models)
         found = store.senses(asked.word, asked.senses, checked=0 if lacking else CHECKED)
         if lacking and any(sense.words for sense in found.senses):  # which were not cut
             found = replace(found, notes=(*found.notes, lacking.line))
         return senses_kept(store, found)
-    if asked.like is not None and (lacking := give_model(store, models)):
+    if asked.like is not None and (lacking := _give_model(store, models)):
         raise lacking
     lines = store.find(asked.word, like=asked.like, top=LINES)
     places = Places(store, [line.shard for line in lines.lines], [line.row for line in lines.lines], CONTEXT)
     return Kept(lines.page(), places={0: places})
 
 
-def give_model(store: Store, models: Sequence[Model]) -> RefusedError | None:
+def _give_model(store: Store, models: Sequence[Model]) -> RefusedError | None:
     """Give a store the one of the server's models that made it; what is said where none did, and it needs one named."""
     if not store.has_model:
         try:

@@ -61,7 +61,10 @@ def follow(
     control: Sequence[Trace] | None,
     names: Sequence[str],
 ) -> None:
-    """Add the word's path through traces before and after to their page. Raises RegardError for a word not there."""
+    """Add the word's path through traces before and after to their page. Raises RegardError for a word not there.
+
+    references, control: as `see` has them. names: what each trace is called.
+    """
     seen = seen_in(traces, word, references, control)
     if isinstance(seen, str):
         page.findings = [*page.findings, missing(word, seen)]

@@ -62,7 +62,7 @@ class Gate:
         if scope.get("client") is not None:
             self.known.add(tuple(scope["client"]))
 
-        body = Body(receive, self._limits.body)
+        body = _Body(receive, self._limits.body)
 
         async def sent(message: Message) -> None:
             if body.too_large:  # whatever the application makes of a body that broke off
@@ -75,7 +75,7 @@ class Gate:
                 message = {**message, "headers": [*message.get("headers", []), *own]}
             await send(message)
 
-        with contextlib.suppress(TooLargeError):
+        with contextlib.suppress(_TooLargeError):
             await self._inner(scope, body.receive, sent)
         if body.too_large:
             await respond(send, 413, self._too_large())
@@ -118,11 +118,11 @@ class Gate:
         return f"the request has more than {self._limits.body:,} bytes, which are the most"
 
 
-class TooLargeError(Exception):
+class _TooLargeError(Exception):
     """A request of more bytes than it may have, found while it is read: it did not say how many."""
 
 
-class Body:
+class _Body:
     """A request's body that counts its bytes while it is read."""
 
     def __init__(self, receive: Receive, most: int) -> None:
@@ -130,12 +130,12 @@ class Body:
         self.too_large = False
 
     async def receive(self) -> Message:
-        """The next part. Raises TooLargeError."""
+        """The next part. Raises _TooLargeError."""
         message = await self._receive()
         self._left -= len(message.get("body", b""))
         if self._left < 0:
             self.too_large = True
-            raise TooLargeError
+            raise _TooLargeError
         return message
 
 

@@ -34,7 +34,7 @@ def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | N
         text = page.add_text(text_data(name, trace.text, trace.tokens))
         for layer, nth in call_numbers(trace.attention):
             weights = trace.attention[layer, nth]
-            call = page.add_call(tiled_call(weights, CallName(layer, nth, text, text)))
+            call = page.add_call(_tiled_call(weights, CallName(layer, nth, text, text)))
             maps[call] = ZoomMap(weights)
     if not page.calls:
         raise RegardError("the traces hold no attention")
@@ -60,13 +60,13 @@ def map_page(weights: AttentionMap, title: str) -> Kept:
         page.add_text(text_data(name, "", [Token(0, str(n), 0, 0, None, False) for n in range(count)]))
         for name, count in zip(("queries", "keys"), sides, strict=False)
     ]
-    call = page.add_call(tiled_call(weights, CallName(0, 0, texts[0], texts[-1])))
+    call = page.add_call(_tiled_call(weights, CallName(0, 0, texts[0], texts[-1])))
     page.opening = {"view": "map", "call": 0, "head": 0, "token": None}
     page.status = [f"An attention map of {weights.shape[0]} heads, {length:,} queries and {size:,} keys, from a file."]
     return Kept(page, {call: ZoomMap(weights)})
 
 
-def tiled_call(weights: AttentionMap, name: CallName) -> Data:
+def _tiled_call(weights: AttentionMap, name: CallName) -> Data:
     """What a page says of a call whose weights are asked for: everything but numbers."""
     heads, length, size = weights.shape
     simple = None if weights.rule.mask is None else weights.rule.mask.simplified(length, size)

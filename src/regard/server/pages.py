@@ -76,14 +76,7 @@ def page_routes(page_of: Callable[[str], Kept], models: Sequence[Model], work: W
         return {"ready": True}
 
     @routes.get("/api/pages/{name}/calls/{call}/tiles/{level}/{row}/{col}")
-    async def tile(
-        name: Name,
-        call: Index,
-        level: Level,
-        row: Index,
-        col: Index,
-        head: HeadNumber = None,
-    ) -> Response:
+    async def tile(name: Name, call: Index, level: Level, row: Index, col: Index, head: HeadNumber = None) -> Response:
         """128 × 128 means of 2^level × 2^level weights, float32, in C order."""
         found = page_of(name).map(call)
         return await numbers_of(lambda _: found.tile(head, level, row, col))

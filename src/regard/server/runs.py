@@ -45,22 +45,22 @@ def run_routes(runs: Sequence[FollowedRun], limits: Limits, work: Work, shelf: S
     @routes.get("/api/runs/{number}")
     async def run(number: Index) -> Response:
         """How far a training run is: words, the loss as a curve, samples, and which traces of the watched sentence."""
-        own = run_of(runs, number)
-        return JSONResponse(await work.do("regions", lambda _: run_state(own)))
+        own = _run_of(runs, number)
+        return JSONResponse(await work.do("regions", lambda _: _run_state(own)))
 
     @routes.get("/api/runs/{number}/watched")
     async def watched(
         number: Index, layer: HeadNumber = None, head: HeadNumber = None, part: Part | None = None
     ) -> Response:
         """How the attention of a run's watched sentence forms: its page, and which head that is of."""
-        own, asked = run_of(runs, number), Head(layer, head, part)
-        found = await work.do("regions", lambda job: watched_page(own, number, asked, shelf, limits, job))
+        own, asked = _run_of(runs, number), Head(layer, head, part)
+        found = await work.do("regions", lambda job: _watched_page(own, number, asked, shelf, limits, job))
         return Response(found, media_type="application/json")
 
     return routes
 
 
-def run_of(runs: Sequence[FollowedRun], number: int) -> FollowedRun:
+def _run_of(runs: Sequence[FollowedRun], number: int) -> FollowedRun:
     """The run of a number. Raises RefusedError where there is none."""
     if number >= len(runs):
         raise RefusedError(404, f"run: given {number}, this server follows {len(runs)}, numbered from 0")
@@ -71,7 +71,7 @@ def _several(count: int, name: str) -> str:
     return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 
-def run_state(run: FollowedRun) -> dict[str, Any]:
+def _run_state(run: FollowedRun) -> dict[str, Any]:
     """Say how far a run is now: a small page of numbers and words, whatever its length.
 
     Raises:
@@ -91,7 +91,7 @@ def run_state(run: FollowedRun) -> dict[str, Any]:
         f"{_several(config.vocabulary, 'token')}",
         "sources": [source.name for source in now.info.sources],
         "going": now.going,
-        "says": going_words(now),
+        "says": _going_words(now),
         "step": now.step,
         "steps": settings.steps,
         "left": now.left,
@@ -116,7 +116,7 @@ def run_state(run: FollowedRun) -> dict[str, Any]:
     }
 
 
-def watched_page(run: FollowedRun, number: int, asked: Head, shelf: Shelf, limits: Limits, job: Job) -> bytes:
+def _watched_page(run: FollowedRun, number: int, asked: Head, shelf: Shelf, limits: Limits, job: Job) -> bytes:
     """Put the page of the watched sentence together, as `regard evolve --html` does, and keep it to be asked for.
 
     Returns JSON: the page, the name that it is kept by, its last step, which head it is of, and which one formed.
@@ -169,7 +169,7 @@ def _formed(found: Evolution) -> tuple[int, int] | None:
     return best if best is not None and found.formed(*best) is not None else None
 
 
-def going_words(now: RunProgress) -> str:
+def _going_words(now: RunProgress) -> str:
     """Say in words whether a run goes on, ended, or stands still."""
     steps, who = now.info.settings.steps, "" if now.process is None else f" (process {now.process})"
     at = f"step {now.step:,} of {steps:,}"

@@ -40,7 +40,9 @@ def serve(
     limits: Limits | None = None,
     started: Callable[[str], None] = print,
 ) -> None:
-    """Serve until Ctrl-C. port: 0 for any that is free. started: called with the link, once it can be opened.
+    """Serve until Ctrl-C; all but these is as in `make_app`.
+
+    port: 0 for any that is free. started: called with the link, once it can be opened.
 
     Raises:
         RegardError: the port is taken, or the page is not built.

@@ -78,7 +78,7 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
     page = page_of(
         [*found, *after],
         choice,
-        Opening("compare", layer=changed_layer(asked, found), word=word),
+        Opening("compare", layer=_changed_layer(asked, found), word=word),
         title=title_of(found),
         names=names,
         findings=[line for both in zip(found, after, strict=True) for line in change_sentences(*both)] + said,
@@ -188,7 +188,7 @@ def _too_long(model: Model, text: str, limits: Limits) -> bool:
     return 4 * len(text) > limits.whole and count_tokens(model.tokenizer, check_text(text)) > limits.whole
 
 
-def changed_layer(asked: TraceAsked, traces: Sequence[AnyTrace]) -> int | None:
+def _changed_layer(asked: TraceAsked, traces: Sequence[AnyTrace]) -> int | None:
     """The first layer whose weights are changed: an edge's own, the one behind a head or a state. None: any."""
     layers = []
     for each in asked.ablations:

@@ -107,7 +107,10 @@ class Pieces:
     def piece(
         self, tensor: Tensor, axis: int = 0, places: tuple[int, ...] | None = None, *, minus_inf: bool = False
     ) -> Piece:
-        """A tensor in the dtype that was asked for, where that is no wider than its own."""
+        """A tensor in the dtype that was asked for, where that is no wider than its own.
+
+        places: which of the axis are stored, None for all. minus_inf: whether it may hold -inf.
+        """
         dtype = tensor.dtype
         if self.dtype is not None and dtype.is_floating_point and self.dtype.itemsize <= dtype.itemsize:
             dtype = self.dtype

@@ -25,8 +25,8 @@ class Reader:
     def read(self, name: str, given: Any, ids: Any, *, windowed: bool = False) -> tuple[bool, list[Encoded]]:
         """Read one text (or its ids) or several: whether it was one, and the tokens of each.
 
-        name: "text", "prompt" or "target", for messages. windowed: it will be read in windows, so that it may have any
-        length.
+        name: "text", "prompt" or "target", for messages. given, ids: one of them, the other None. windowed: it will be
+        read in windows, so that it may have any length.
 
         Raises:
             RegardError: no text, an empty or blank one, ids that the model has not, or more tokens than it takes.

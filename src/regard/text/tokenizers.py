@@ -50,7 +50,8 @@ def words(
     """Make a dictionary of the texts' words and punctuation marks, sorted, numbered from 0; special tokens follow them.
 
     lower: whether capitals are read as small letters. most: how many words to keep, the most frequent ones, the smaller
-    in the alphabet where two are as frequent. A word that is not in the dictionary is read as [UNK].
+    in the alphabet where two are as frequent. frame: which special tokens stand around a text, a key of `FRAMES`. A
+    word that is not in the dictionary is read as [UNK].
     """
     whole = tokenizers.Tokenizer(models.WordLevel({}, unk_token=UNK))
     if lower:
@@ -103,7 +104,7 @@ def word_pieces(
     """Train WordPiece on the texts: "##" marks a piece that goes on a word. A word with other characters is [UNK].
 
     size: how many tokens at most, special ones and the texts' characters among them. lower: whether capitals and
-    accents are taken away (BERT's uncased models).
+    accents are taken away (BERT's uncased models). frame: as in `words`.
     """
     special = [PAD, UNK, *_frame(frame)]
     _at_least("size", size, len(special) + 1, f"{len(special)} special tokens and more")

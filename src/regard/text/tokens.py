@@ -242,7 +242,7 @@ def _by_bytes(piece: str) -> str:
 
 
 def unequal_lengths(text: str, count: int, other: str, counted: int) -> RegardError:
-    """Make the error for two texts that are patched token by token, and have count and counted tokens."""
+    """Make the error for a text and another that are patched token by token, and have count and counted tokens."""
     return RegardError(
         f"patch_sweep: {shortened(text)} has {count} tokens, {shortened(other)} {counted}: give at= the words that "
         "both have"

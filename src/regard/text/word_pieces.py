@@ -21,7 +21,7 @@ def wordlike(text: str) -> bool:
     return any(map(str.isalnum, text))
 
 
-def blank_before(before: Token, own: Token) -> bool:
+def _blank_before(before: Token, own: Token) -> bool:
     """Whether there is a blank between two tokens that follow each other, in their texts or only in their places."""
     if _of_one_character(before, own):
         return False
@@ -35,7 +35,8 @@ def words(tokens: Sequence[Token]) -> list[range]:
     """
     found = _cut(tokens, _of_one_word)
     fits = [len(spelling(tokens, word)) <= LONGEST for word in found]
-    return [part for word, one in zip(found, fits, strict=True) for part in ([word] if one else _single(word))]
+    parted = ([word] if one else [range(n, n + 1) for n in word] for word, one in zip(found, fits, strict=True))
+    return [part for parts in parted for part in parts]
 
 
 def runs(tokens: Sequence[Token]) -> list[range]:
@@ -64,14 +65,10 @@ def _cut(tokens: Sequence[Token], joins: Callable[[Token, Token], bool]) -> list
     """Cut tokens where a blank or a special token stands between two, or where they do not join."""
     starts = [0]
     for number, (before, own) in enumerate(pairwise(tokens), 1):
-        if blank_before(before, own) or own.special or before.special or not joins(before, own):
+        if _blank_before(before, own) or own.special or before.special or not joins(before, own):
             starts.append(number)
     ends = [*starts[1:], len(tokens)]
     return [range(start, stop) for start, stop in zip(starts, ends, strict=True)] if tokens else []
-
-
-def _single(word: range) -> list[range]:
-    return [range(n, n + 1) for n in word]
 
 
 def _of_one_word(before: Token, own: Token) -> bool:

@@ -44,7 +44,7 @@ class TrainingState:
 def save_checkpoint(
     run: Path, model: Transformer, tokenizer: Any, optimiser: torch.optim.Optimizer, state: TrainingState, *, keep: int
 ) -> Path:
-    """Write a checkpoint, point at it, and only then remove those that are older than the newest keep.
+    """Write a checkpoint into a run's folder, point at it, and only then remove those older than the newest keep.
 
     Raises:
         RegardError: the file system refuses; what was pointed at before is whole still, and pointed at.
@@ -95,7 +95,7 @@ def files_by_step(folder: Path, ending: str = "") -> list[tuple[int, Path]]:
 def load_checkpoint(
     run: Path, model: Transformer, optimiser: torch.optim.Optimizer, *, batches: int
 ) -> tuple[TrainingState, tuple[str, ...]]:
-    """Fill model and optimiser, and set the random numbers, from the newest whole checkpoint; and notes.
+    """Fill model and optimiser, and set the random numbers, from a run's newest whole checkpoint; and notes.
 
     batches: of a step: a place in the data is within those of the steps that were done.
 
@@ -139,7 +139,7 @@ def load_checkpoint(
             "exp_avg": tensors[f"mean.{name}"].to(parameter.device),
             "exp_avg_sq": tensors[f"square.{name}"].to(parameter.device),
         }
-    set_random(tensors)
+    _set_random(tensors)
     notes: tuple[str, ...] = ()
     if "product" in notes_content and not matmul.pin(str(notes_content["product"])):
         notes += (
@@ -192,7 +192,7 @@ def random_state() -> dict[str, Tensor]:
     return state
 
 
-def set_random(state: Mapping[str, Tensor]) -> None:
+def _set_random(state: Mapping[str, Tensor]) -> None:
     """Set the random numbers to a state of `random_state`."""
     torch.set_rng_state(state["random"].cpu())
     for n in range(torch.cuda.device_count()):

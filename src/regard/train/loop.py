@@ -47,7 +47,7 @@ def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
 
 
 def loss_of(model: Any, batch: Batch, settings: Settings, *, smoothing: float = 0.0) -> Float[Tensor, ""]:
-    """Sum the cross-entropy of each next token, in nats."""
+    """Sum the cross-entropy of each next token, in nats. smoothing: of labels (Szegedy et al. 2016)."""
     device = next(model.parameters()).device
     cast = torch.autocast(device.type, torch.bfloat16) if settings.dtype == "bfloat16" else nullcontext()
     moved = [None if x is None else x.to(device) for x in (batch.ids, batch.mask, batch.source, batch.source_mask)]
@@ -94,7 +94,7 @@ def train(
 
     Args:
         save: called with the state, to write a checkpoint. on_log: called with the metrics of every update.
-            on_step_end: called with the step, after every update and whatever it saved.
+        on_step_end: called with the step, after every update and whatever it saved.
         processes: of several processes, what joins their gradients; None for one.
 
     Raises:

@@ -104,10 +104,7 @@ DEFAULT = RunOptions()
 
 
 def prepare_text_run(
-    files: Sequence[Path],
-    folder: Path,
-    settings: Settings,
-    options: RunOptions = DEFAULT,
+    files: Sequence[Path], folder: Path, settings: Settings, options: RunOptions = DEFAULT
 ) -> TrainingRun:
     """Prepare a run that learns to predict the next token of texts.
 
@@ -151,12 +148,7 @@ def _text_run(
     return replace(run, watched=options.watch, prompt=options.prompt)
 
 
-def prepare_pair_run(
-    file: Path,
-    folder: Path,
-    settings: Settings,
-    options: RunOptions = DEFAULT,
-) -> TrainingRun:
+def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunOptions = DEFAULT) -> TrainingRun:
     """Prepare a run that learns to translate, from a file of tab-separated pairs.
 
     Raises:
@@ -201,7 +193,7 @@ def run_training(
 ) -> TrainingState:
     """Train a run to its end, or until Ctrl-C, which saves first; then others may have the folder.
 
-    on_log, on_step_end: as `train` calls them.
+    on_log, on_step_end, processes: as `train` has them.
     """
     is_main = processes is None or processes.rank == 0
     log = Log(run.folder, run.state.step) if is_main else None

@@ -59,8 +59,9 @@ def check_causes(
 ) -> tuple[dict[str, Checked], int]:
     """Cut each of some words from occurrences of a sense, in at most so many of them a word, drawn at random.
 
-    places: the sense's occurrences in their excerpts. Returns what was found for each word, and how many excerpts were
-    left out, because in them alone, without the rest of the document, the occurrence is nearer to another sense.
+    places: the sense's occurrences in their excerpts. layer: whose states clusters are of. Returns what was found for
+    each word, and how many excerpts were left out, because in them alone, without the rest of the document, the
+    occurrence is nearer to another sense.
     """
     random = np.random.default_rng(seed)
     wanted = {word: _some(places, word, most, random) for word in words}

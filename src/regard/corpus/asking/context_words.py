@@ -24,7 +24,7 @@ LEAST = 2  # occurrences of a sense in which a word has to stand
 
 
 def excerpt(part: Part, start: int, end: int, reach: int = REACH) -> Place:
-    """Cut the text around an occurrence, characters [start, end) of its document, where words end."""
+    """Cut the text around an occurrence, [start, end) of its document: reach characters on a side, to whole words."""
     first, last = start - part.start, end - part.start
     left, right = max(0, first - reach), min(len(part.text), last + reach)
     if left > 0:
@@ -76,6 +76,7 @@ def log_odds(contexts: Sequence[set[str]], labels: Sequence[int], sense: int) ->
 def telling_words(contexts: Sequence[set[str]], labels: Sequence[int], sense: int, top: int) -> list[tuple[str, float]]:
     """Rank the words that set a sense apart from the others, each near two of its occurrences at least.
 
+    contexts: the words near each occurrence. labels: its sense. top: how many words to return.
     Each stands near a larger share of its occurrences than of the others': log-odds are of all words near, so that
     where contexts are short a word can have more of the words and fewer of the occurrences.
     """

@@ -81,6 +81,8 @@ def train(
 ) -> Disambiguator:
     """Learn from labelled sentences, embedded by a model. layers, poolings: among which one of each is chosen.
 
+    seed: of the folds that measure the accuracy.
+
     Raises:
         RegardError: there is nothing to learn from, or as `embed_places`.
     """
@@ -104,6 +106,8 @@ def learn(
     seed: int = 0,
 ) -> Disambiguator:
     """Choose layer and pooling, measure the accuracy, and learn the centroids.
+
+    words, labels: of each of the n examples. layers, poolings: what vectors' second and third axes are.
 
     Raises:
         RegardError: no label of any word occurs twice.

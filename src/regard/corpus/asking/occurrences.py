@@ -119,9 +119,10 @@ class Occurrences:
             there = texts[shard, part]
             start, end = int(self.start[n]), int(self.end[n])
             first, last = start - there.start, end - there.start
-            left, right = there.text[max(0, first - context) : first], there.text[last : last + context]
+            around = there.text[max(0, first - context) : first], there.text[last : last + context]
+            left, right = (BLANKS.sub(" ", each) for each in around)  # one line; what stands at the ends stays
             lines.append(
-                Line(_one_line(left), self.form[n], _one_line(right), self.word[n], self.document[n], start, end,
+                Line(left, self.form[n], right, self.word[n], self.document[n], start, end,
                      there.source, there.line, there.metadata, shard, int(self.row[n]),
                      None if similarity is None else float(similarity[n]))
             )  # fmt: skip
@@ -176,8 +177,3 @@ def flat_rows(lines: Sequence[Line]) -> list[dict[str, str | int | float | None]
         row = {name: value for name, value in asdict(line).items() if name != "metadata"}
         rows.append(row | {f"metadata.{name}": line.metadata.get(name) for name in names})
     return rows
-
-
-def _one_line(text: str) -> str:
-    """A text whose runs of blanks and line breaks are one blank each; that at its ends stays."""
-    return BLANKS.sub(" ", text)

@@ -33,8 +33,9 @@ def share_test(
     """Compute each sense's p, corrected for their number; None of one that is not tested.
 
     labels: each occurrence's sense, 0 to senses - 1. first: whether it is in the first group. units: the number of what
-    it changes groups with, its document's or its own; all occurrences of a unit are in one group. A sense of fewer than
-    5 occurrences, and one that all occurrences have, is not tested, nor is any where a group is empty.
+    it changes groups with, its document's or its own; all occurrences of a unit are in one group. rounds: how many
+    permutations are drawn, by seed. A sense of fewer than 5 occurrences, and one that all occurrences have, is not
+    tested, nor is any where a group is empty.
     """
     _, which = np.unique(units, return_inverse=True)
     counts = np.zeros((int(which.max(initial=-1)) + 1, senses))

@@ -31,7 +31,7 @@ def read_documents(
 ) -> Iterator[Document | Rejected]:
     """Read files, folders, patterns and standard input ("-", one text): documents, and what could not be read.
 
-    folder: which paths that are relative are in; what is there is named as from there.
+    columns: of tables, those of text and id. folder: which relative paths are in; what is there is named as from there.
 
     The same files give the same sequence. A document of more than `most` characters comes in parts, one after another.
     Of documents with the same id the first is read and the others are told.

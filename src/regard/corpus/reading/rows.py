@@ -17,8 +17,9 @@ _MOST_NAMED = 20  # columns that a message names
 def to_document(source: str, line: int, cells: Mapping[str, object], columns: Columns) -> Document | Rejected:
     """Make a document of a row, whole; or say why it is none.
 
-    cells: the row's values by their columns, None where there is none. Columns that are neither text nor id become
-    metadata: strings as they stand, dates and times in ISO format, bytes in base64, all else in JSON; None is left out.
+    source, line: where it stands. cells: the row's values by their columns, None where there is none. Columns that are
+    neither text nor id become metadata: strings as they stand, dates and times in ISO format, bytes in base64, all else
+    in JSON; None is left out.
     """
     needed = [columns.text] if columns.id is None else [columns.text, columns.id]
     if said := no_column(needed, cells):

@@ -41,7 +41,7 @@ def sum_layer(
     *,
     mean: bool = False,
 ) -> LayerSums:
-    """Sum up one layer's attention. counted: the queries that the heads' sums are over."""
+    """Sum up one layer's attention. counted: the queries that the heads' sums are over. mean: of the heads, too."""
     # numba is loaded, and the passes compiled, when they are first needed
     from regard.corpus.writing import attention_passes
 

@@ -168,9 +168,9 @@ def _write_files(folder: Path, tables: ShardTables) -> None:
         if table is not None:
             target = folder / f"{name}.parquet"
             pq.write_table(table, target, row_group_size=ROW_GROUP, compression="zstd")
-            ends[target.name] = group_ends(pq.read_metadata(target))
+            ends[target.name] = _group_ends(pq.read_metadata(target))
     np.save(folder / VECTORS, tables.vectors, allow_pickle=False)
-    ends[VECTORS] = block_ends(folder / VECTORS, tables.vectors)
+    ends[VECTORS] = _block_ends(folder / VECTORS, tables.vectors)
     kinds = Counter(tables.spans.column("kind").to_pylist())
     counts = {"parts": tables.texts.num_rows, "rows": tables.rows.num_rows, "tokens": tables.tokens}
     (folder / COUNTS).write_text(json.dumps(counts | dict(sorted(kinds.items()))) + "\n")
@@ -183,7 +183,7 @@ def _write_files(folder: Path, tables: ShardTables) -> None:
             os.fsync(file.fileno())
 
 
-def group_ends(about: "pq.FileMetaData") -> list[int]:
+def _group_ends(about: "pq.FileMetaData") -> list[int]:
     """Where the row groups of a Parquet file end, and in each the columns that are no lists: those are read alone."""
     ends = set()
     for n in range(about.num_row_groups):
@@ -194,7 +194,7 @@ def group_ends(about: "pq.FileMetaData") -> list[int]:
     return sorted(ends)
 
 
-def block_ends(file: Path, vectors: Float[np.ndarray, "rows layers M"]) -> list[int]:
+def _block_ends(file: Path, vectors: Float[np.ndarray, "rows layers M"]) -> list[int]:
     """Where the rows end that are checked together: those of a megabyte, and of what precedes them."""
     start, row = file.stat().st_size - vectors.nbytes, max(1, vectors.nbytes // max(1, len(vectors)))
     step = max(1, BLOCK // row)

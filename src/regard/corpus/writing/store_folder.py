@@ -36,7 +36,7 @@ def check_apart(store: Path, paths: Sequence[str], files: Sequence[Path]) -> Non
             raise RegardError(f"--out: the store {str(store)!r} holds {str(path)!r}, which is to be read: give another")
 
 
-def check_own(store: Path) -> None:
+def _check_own(store: Path) -> None:
     """Check that a store's parts are in its own folder: where one is a link, others' files would be written or removed.
 
     Raises:
@@ -66,7 +66,7 @@ def opened(store: Path) -> Iterator[None]:
         RegardError: it is a file, holds something else than a store or a link, cannot be made or written to, or
             another run is writing into it.
     """
-    check_own(store)
+    _check_own(store)
     made = _make(store)
     try:
         handle = os.open(store / LOCK, os.O_RDWR | os.O_CREAT, 0o666)

@@ -52,7 +52,8 @@ def find_words(
 ) -> tuple[Units, list[tuple[int, int]]]:
     """Find the words of a text that are kept; and the characters of those that no token stands for.
 
-    token_starts, token_ends, tokens: characters and numbers of the tokens that stand for some, in order.
+    token_starts, token_ends, tokens: characters and numbers of the tokens that stand for some, in order. where: which
+    words are kept, None for all. language: the one whose lemmas are looked up, None for no lemmas.
     """
     words, spans, lemmas = [], [], []
     for start, end in word_spans(text):
@@ -83,12 +84,9 @@ def find_words(
 
 
 def find_tokens(
-    text: str,
-    token_starts: Int[np.ndarray, " L"],
-    token_ends: Int[np.ndarray, " L"],
-    tokens: Int[np.ndarray, " L"],
+    text: str, token_starts: Int[np.ndarray, " L"], token_ends: Int[np.ndarray, " L"], tokens: Int[np.ndarray, " L"]
 ) -> Units:
-    """Take every token that stands for characters as a unit: it is looked up by those."""
+    """Take every token that stands for characters as a unit: it is looked up by those. Arguments as in `find_words`."""
     words = [_normal(text[a:b].strip()) for a, b in zip(token_starts.tolist(), token_ends.tolist(), strict=True)]
     return Units(words, token_starts, token_ends, tokens, np.ones(len(tokens), np.int64), None)
 

@@ -98,7 +98,10 @@ def build_in_processes(job: Job, plans: Iterable[ShardPlan], workers: int) -> It
 def in_order(
     job: Job, plans: Iterable[ShardPlan], workers: int, submit: "Callable[[ShardPlan], Future[dict[str, int]]]"
 ) -> Iterator[Built]:
-    """Hand out shards, some ahead of what is done, and yield them in the order of the plans."""
+    """Hand out shards, some ahead of what is done, and yield them in the order of the plans.
+
+    workers: how many processes build. submit: begins a shard in one of them.
+    """
     waiting: deque[tuple[ShardPlan, Future[dict[str, int]] | None]] = deque()
     for plan in plans:
         waiting.append((plan, None if (job.folder / plan.name).is_dir() else submit(plan)))

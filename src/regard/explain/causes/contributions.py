@@ -122,7 +122,7 @@ def contributions(trace: Trace, place: Place, layer: int, *, part: Part | None =
 def split(
     weights: Float[Tensor, "H r S"], values: Float[Tensor, "G S E"], block: AttentionOutput, rows: Sequence[int]
 ) -> Contributions:
-    """Split the mean over some rows of a block's output; weights are those rows' own.
+    """Split the mean over some rows of a block's output; weights are those rows' own, values all of the layer's.
 
     Raises:
         RegardError: the parts do not add up to what the model computed, within 1e-5 of its norm; both are named.

@@ -22,7 +22,7 @@ class Distant:
         return min(self._best.values()) if len(self._best) == self.count else 0.0
 
     def offer(self, weights: Float[Tensor, " n"], heads: Int[Tensor, " n"], rows: Tensor, cols: Tensor) -> None:
-        """Look at some weights with their heads, queries and keys; what is not above 0 is none."""
+        """Look at some weights with their heads, queries (rows) and keys (cols); what is not above 0 is none."""
         chosen = torch.nonzero((weights >= self.least) & (weights > 0))[:, 0]
         if len(chosen) > self.count:
             chosen = chosen[weights[chosen].sort(descending=True, stable=True).indices[: self.count]]
@@ -45,6 +45,8 @@ def whole_map(
     count: int,
 ) -> Distant:
     """The largest distant weights of a map (H, L, L), special tokens aside, from each query's T largest weights.
+
+    values, keys: those weights and where they are. far: how many tokens apart is distant. count: how many to find.
 
     What a query does not list is at most its smallest listed weight, and at most what its listed weights leave of 1.
     Only queries that might hide more than what was found are read again, as a whole.
@@ -78,7 +80,10 @@ def offer_rows(
     special: Bool[Tensor, " S"],
     shift: int = 0,
 ) -> None:
-    """Look at whole rows of a head. rows: their queries' numbers among the keys. shift: added to all numbers."""
+    """Look at whole rows of a head. rows: their queries' numbers among the keys. shift: added to all numbers.
+
+    best: what was found so far, and takes what is larger. special: which keys are left out.
+    """
     keys = torch.arange(weights.shape[1], device=weights.device)
     near = ((rows[:, None] - keys).abs() <= best.far) | special | special[rows][:, None]
     spot = ((weights >= best.least) & (weights > 0) & ~near).nonzero()

@@ -52,7 +52,7 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
 
     Special tokens, sinks and punctuation are left out of both, and links between tokens of one word or of neighbouring
     words: many heads look at the token before, whatever it is. head: the one whose links are wanted, None for all.
-    sinks: numbers of tokens that are attention sinks.
+    sinks: numbers of tokens that are attention sinks. top: how many words, and how many links.
     """
     found = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
     return Highlights(_moved(trace, found)[:top], _links(trace, found, head)[:top])

@@ -111,7 +111,7 @@ def occurrences(
 ) -> list[Occurrence]:
     """The words found, looked at. labels: of the texts. layer, head: single heads to show, as `see` has them.
 
-    sinks: of each text, the numbers of the tokens that are attention sinks.
+    sinks: of each text, the numbers of the tokens that are attention sinks. top: how many tokens a row names.
     """
     return [
         _occurrence(
@@ -134,7 +134,7 @@ def lettered(text: str, nth: int, count: int) -> str:
 
 
 def compare(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> Pair:
-    """Two occurrences, state by state."""
+    """Compare two occurrences state by state, a in the trace in_a with b in the trace in_b."""
     equal = learned = None
     if in_a.learned is not None and in_b.learned is not None:
         equal = torch.equal(in_a.learned[a.tokens], in_b.learned[b.tokens])

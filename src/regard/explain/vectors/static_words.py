@@ -44,7 +44,7 @@ class Static:
 def static_words(
     vectors: Mapping[str, Float[Tensor, " W"]], word: str, references: Sequence[str], source: str
 ) -> Static:
-    """Compare words' static vectors; a word without one has None in the place of its numbers.
+    """Compare words' static vectors; a word without one has None in the place of its numbers. source: names their file.
 
     The plane is turned, as that of `movement` is, until the nearer to the followed word has the larger cosine to it,
     where a plane can have that.

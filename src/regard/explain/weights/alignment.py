@@ -69,18 +69,13 @@ class Across:
 
 
 def align(
-    pair: PairTrace,
-    text: int = 0,
-    *,
-    layers: tuple[int, int] | None = None,
-    head: int | None = None,
-    top: int = 5,
+    pair: PairTrace, text: int = 0, *, layers: tuple[int, int] | None = None, head: int | None = None, top: int = 5
 ) -> Alignment:
-    """The alignment of a source and its target.
+    """The alignment of a source and its target. text: the pair's number among several.
 
     layers: whose rows to show (as tokens are written, as they are read); without it, the two that `choose` finds for
-    this pair. head: of this head's weights instead of the mean of heads. Layers and heads that do not exist are for the
-    caller to refuse.
+    this pair. head: of this head's weights instead of the mean of heads. top: how many tokens a row names. Layers and
+    heads that do not exist are for the caller to refuse.
     """
     numbers, weights = list(kept_numbers(pair.decoder.cross)), rows_of(pair, head)
     written, read = choose([pair], head) if layers is None else layers
@@ -149,7 +144,10 @@ def agreements(weights: Float[Tensor, "N T S"], own: Sequence[int]) -> Float[Ten
 
 
 def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
-    """What a word of the target gives each source token, layer by layer; a word of several tokens gives the mean."""
+    """What a word of the target gives each source token, layer by layer; a word of several tokens gives the mean.
+
+    label: what the word is called. head: None for the mean of heads. top: how many tokens to name.
+    """
     weights, tokens = rows_of(pair, head), list(word.tokens)
     before = [n - 1 for n in tokens if n > 0]
     sinks = {sink.token for sink in cross_sinks(pair)}
@@ -161,7 +159,7 @@ def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = N
 
 
 def from_source(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
-    """What each target token gives a word of the source, layer by layer: the sum over the word's tokens."""
+    """What each target token gives a word of the source, layer by layer: the sum over its tokens; see `from_target`."""
     read = rows_of(pair, head)[:, :, list(word.tokens)].sum(2)  # (N, T)
     written = torch.cat([read.new_zeros(len(read), 1), read[:, :-1]], 1)
     own = pair.decoder

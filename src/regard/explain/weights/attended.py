@@ -59,7 +59,8 @@ def attended(
 ) -> list[Attended]:
     """Rows of weights as a person reads them: special tokens and sinks apart, then the largest others.
 
-    sinks: the numbers of the tokens that are attention sinks. whole: with the weights of every token.
+    sinks: the numbers of the tokens that are attention sinks. top: how many others. whole: with the weights of every
+    token.
     """
     numbered, last = sorted(sinks), weights.shape[1] - 1
     named = torch.tensor([not token.special for token in tokens], device=weights.device)
@@ -88,10 +89,7 @@ def check_heads(trace: Trace, layer: int | None, head: int | None) -> tuple[int 
     Raises:
         RegardError: the model has no such layer or head (the range is named), or the trace does not hold it.
     """
-    return (
-        None if layer is None else check_layer(trace, layer),
-        None if head is None else check_head(trace, head),
-    )
+    return (None if layer is None else check_layer(trace, layer), None if head is None else check_head(trace, head))
 
 
 def check_layer(trace: Trace, layer: int) -> int:

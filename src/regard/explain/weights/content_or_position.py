@@ -42,7 +42,7 @@ def content_or_position(
 
     texts: strings, or ids with their special tokens around them. Gives position, content, and looked: how much the
     queries looked at the tokens that changed places; where that is next to nothing, the other two say little. They are
-    means over texts and exchanges; NaN where a head looks at none of these tokens.
+    means over texts and exchanges, which seed draws; NaN where a head looks at none of these tokens.
 
     Raises:
         RegardError: no text, one with fewer than 8 tokens that are not special, or an encoder-decoder.

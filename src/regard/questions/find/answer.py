@@ -90,7 +90,7 @@ def find(
     like: a sentence with the word once, which the store's model embeds; lines get their similarity to it. everywhere:
     with like, search all rows, whatever their word; exact, the store's file is read once. by: "word" or "lemma". sort:
     one of `SORTS`; None for "meaning" with like, else "source". top: the first so many lines, None for all (of a search
-    everywhere 100). layer: of the embeddings, None for the last that is kept.
+    everywhere 100). layer: of the embeddings, None for the last that is kept. context: characters on either side.
 
     Raises:
         RegardError: the word does not occur in the store or not once in the sentence, or an argument does not fit.
@@ -106,7 +106,7 @@ def find(
     notes = tables.notes
     similarity: Float[np.ndarray, " n"] | None
     if everywhere and like is not None:
-        found, similarity, total = _search(tables, embed_like(tables, word, like, layer), top or NEAREST, layer)
+        found, similarity, total = _search(tables, _embed_like(tables, word, like, layer), top or NEAREST, layer)
     else:
         found = look_up(tables, word, by)
         if found.run:
@@ -117,7 +117,7 @@ def find(
         total, similarity = len(found), None
         if like is not None:
             vectors = found.vectors(layer)  # a run has none: that is said before a model is loaded
-            similarity = cosines(vectors, embed_like(tables, word, like, layer))
+            similarity = cosines(vectors, _embed_like(tables, word, like, layer))
     order = _order(found, similarity, chosen, layer)
     if chosen in ("source", "meaning") and top is not None:  # else every context is needed to sort by
         order = order[:top]
@@ -129,7 +129,7 @@ def find(
     return Concordance(word, tuple(lines), total, chosen, like, used, notes, everywhere)
 
 
-def embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None = None) -> Float[np.ndarray, " M"]:
+def _embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None = None) -> Float[np.ndarray, " M"]:
     """Embed a word in a sentence as the store's rows were.
 
     Raises:

@@ -50,12 +50,9 @@ def writing_findings(found: Writing, tokens: Sequence[Token]) -> list[str]:
     """Compose the sentences. tokens: of the whole text, prompt included."""
     if not found.tokens:
         return [f"It wrote nothing after the {count_of_tokens(found.given)} given {ENDED[found.ended]}."]
-    about = (_length(found), _sure(found), _least(found, tokens), _parts(found), _looked_at(found, tokens))
+    length = f"It wrote {count_of_tokens(len(found.tokens))} after the {found.given} given, {ENDED[found.ended]}."
+    about = (length, _sure(found), _least(found, tokens), _parts(found), _looked_at(found, tokens))
     return [sentence for sentence in about if sentence]
-
-
-def _length(found: Writing) -> str:
-    return f"It wrote {count_of_tokens(len(found.tokens))} after the {found.given} given, {ENDED[found.ended]}."
 
 
 def _sure(found: Writing) -> str:

@@ -51,6 +51,8 @@ class Writing:
 def writing(trace: Trace, given: int, ended: str, names: Names, *, top: int = 4) -> Writing:
     """Look at what a causal model wrote after the first `given` tokens of a trace. top: tokens to name at each place.
 
+    ended: why it wrote no more, a key of `ENDED`. names: spells the model's tokens.
+
     Raises:
         RegardError: the trace has no logits, or nothing stands before what was written.
     """

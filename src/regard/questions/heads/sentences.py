@@ -52,10 +52,10 @@ def most_telling(found: HeadMeans, count: int) -> list[str]:
     led: dict[str, str] = {}
     for name in ranked:
         led.setdefault(best[name][0][0], name)
-    return [titled_finding(found, name) for name in list(led.values())[:count]]
+    return [_titled_finding(found, name) for name in list(led.values())[:count]]
 
 
-def titled_finding(found: HeadMeans, name: str) -> str:
+def _titled_finding(found: HeadMeans, name: str) -> str:
     """The sentence of a score, with its name and what a head looks at that has much of it."""
     said = score_finding(found, name)
     return f"{capital(name)} ({MEANINGS[name].looks_at}): {said[:1].lower()}{said[1:]}"

@@ -85,7 +85,8 @@ def _far(axes: Axes, matrix: "Matrix") -> None:
 
 def _received(axes: Axes, matrix: "Matrix") -> None:
     """What each part of the text receives, with the tokens that receive most named."""
-    axes.stairs(matrix.received, _edges(matrix), color=BAR, fill=True)
+    edges = np.arange(len(matrix.received) + 1) * matrix.tokens // len(matrix.received)
+    axes.stairs(matrix.received, edges, color=BAR, fill=True)
     axes.axhline(1, color="#777777", linewidth=0.8, linestyle=":")
     top = max(matrix.received)
     if top > 20 * float(np.median(matrix.received)):
@@ -203,10 +204,6 @@ def _told(matrix: "Matrix", values: Any) -> list[str]:
     if matrix.pairs:
         legend.append("circles: the arcs")
     return legend
-
-
-def _edges(matrix: "Matrix") -> Any:
-    return np.arange(len(matrix.received) + 1) * matrix.tokens // len(matrix.received)
 
 
 def _each(down: int, across: int, shape: tuple[int, ...]) -> str:

@@ -49,13 +49,7 @@ class Sums:
 
 
 def matrix(
-    trace: Trace,
-    layer: int,
-    head: int | None = None,
-    *,
-    top: int = 10,
-    far: int = 64,
-    progress: Progress | None = None,
+    trace: Trace, layer: int, head: int | None = None, *, top: int = 10, far: int = 64, progress: Progress | None = None
 ) -> Matrix:
     """The matrix of one layer of a text that was read as a whole.
 
@@ -110,7 +104,7 @@ def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
 def matrix_of(
     sums: Sums, tokens: Sequence[Token], layer: int, head: int | None, *, top: int, about: Read, traces: Sequence[Trace]
 ) -> Matrix:
-    """The numbers for a person from the sums of a pass. about: with the one text that they are of."""
+    """The numbers for a person from the sums of a pass. about: with the one text that they are of. Else as `matrix`."""
     ((text, _),) = about.texts
     received = sums.received.mean(0).cpu()
     best = received.sort(descending=True, stable=True)

@@ -39,10 +39,10 @@ def by_construction(
 ) -> tuple[tuple[int, int, Reason], ...]:
     """List (row, column, reason) of the patches of hidden states that are so by construction, row by row.
 
-    places: of each column the patched tokens of the run, and those of the source. outcomes: (rows, columns). ends: the
-    outcomes of the run and of the source. estimated: whether outcomes are estimates, of all places, which need not
-    reach the source's. A measured patch that does not reach it is never listed: some family then carries more from
-    layer to layer than hidden states.
+    part: of an encoder-decoder. layers: of each row. places: of each column the patched tokens of the run, and those of
+    the source. outcomes: (rows, columns). ends: the outcomes of the run and of the source. estimated: whether outcomes
+    are estimates, of all places, which need not reach the source's. A measured patch that does not reach it is never
+    listed: some family then carries more from layer to layer than hidden states.
     """
     if ends[0] == ends[1]:
         return ()

@@ -41,7 +41,7 @@ def of_patches(sweep: "PatchSweep") -> list[str]:
     return [f"{capital(sentence)}." for sentence in found]
 
 
-def place_of(sweep: "PatchSweep", row: int, column: int) -> str:
+def _place_of(sweep: "PatchSweep", row: int, column: int) -> str:
     """How a patch is called: its layer and its column."""
     layer = sweep.layers[row]
     return f"{_named(sweep, column)} {'entering layer 0' if layer == 'input' else f'in layer {layer}'}"
@@ -98,7 +98,7 @@ def _furthest(sweep: "PatchSweep") -> str:
     if not far:
         other = "no other patch" if given else "no patch"
         return f"{other} changed the outcome by {LEAST:.1%} of the way to the other's"
-    named = ", ".join(f"{place_of(sweep, n, c)}: {number(sweep.shares[n][c], '.0%')}" for n, c in far)
+    named = ", ".join(f"{_place_of(sweep, n, c)}: {number(sweep.shares[n][c], '.0%')}" for n, c in far)
     return f"of the way to the other's outcome, the patches that changed most{aside} went {named}"
 
 
@@ -109,7 +109,7 @@ def _given(sweep: "PatchSweep") -> list[str]:
         together.setdefault((column, reason), []).append(row)
     said = []
     for (column, reason), rows in together.items():
-        one = place_of(sweep, rows[0], column)
+        one = _place_of(sweep, rows[0], column)
         where = one if len(rows) == 1 else f"{_named(sweep, column)} in {len(rows)} rows, the first {one}"
         estimates = [number(sweep.shares[row][column], ".0%") for row in rows if not _all_the_way(sweep, row, column)]
         where += f" (estimated here as {listed(estimates)})" if estimates else ""

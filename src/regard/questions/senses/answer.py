@@ -182,7 +182,8 @@ def find_senses(
 
     k: how many, None for as many as the silhouette says. labelled: sentences that teach the senses instead; of the
     store's layers the one is taken that tells them apart best. examples, words: of each sense how many. checked: in how
-    many occurrences at most each word is cut, drawn at random; 0 for none.
+    many occurrences at most each word is cut, drawn at random by seed; 0 for none. by: "word" or "lemma". layer: of the
+    embeddings, None for the last that is kept. context: characters of an example on either side.
 
     Raises:
         RegardError: the word does not occur, there are no labelled sentences of it, or an argument does not fit.

@@ -132,7 +132,7 @@ def find_shift(
         raise RegardError(f"examples: given {examples}, needs 0 or more")
     notes = list(tables.notes)
     if other is not None:
-        check_same_model(tables, other)
+        _check_same_model(tables, other)
         notes += [f"second store: {note}" for note in other.notes]
         found, groups = (look_up(tables, word, by), look_up(other, word, by)), _store_names(tables.path, other.path)
     else:
@@ -164,7 +164,7 @@ def find_shift(
     )  # fmt: skip
 
 
-def check_same_model(one: StoreTables, other: StoreTables) -> None:
+def _check_same_model(one: StoreTables, other: StoreTables) -> None:
     """Refuse two stores whose vectors cannot be compared: of other weights, or of words beside tokens."""
     first, second = one.manifest.model, other.manifest.model
     if (first.digest, first.layers, first.width) != (second.digest, second.layers, second.width):
@@ -212,12 +212,7 @@ def _documents(found: tuple[Occurrences, Occurrences]) -> tuple[Int[np.ndarray, 
 
 
 def _sense(
-    sense: int,
-    p: float | None,
-    clusters: Clusters,
-    found: tuple[Occurrences, Occurrences],
-    examples: int,
-    context: int,
+    sense: int, p: float | None, clusters: Clusters, found: tuple[Occurrences, Occurrences], examples: int, context: int
 ) -> SharedSense:
     """Count a sense in both groups, with the examples of each that are nearest to the centroid."""
     counts, shares, lines, first = [], [], [], 0
