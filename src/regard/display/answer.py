@@ -200,7 +200,7 @@ class TracesAnswer(Answer):
         """Say which layers its page has where none are chosen, None for all."""
         return None
 
-    def followed(self) -> list[int]:
+    def steps_of(self) -> list[int]:
         """Say of which layers its page has values, hidden states and projections where not of all."""
         return []
 
@@ -218,7 +218,7 @@ class TracesAnswer(Answer):
         choice = choice or Choice()
         if choice.layers is None:
             choice = replace(choice, layers=self.layers())
-        choice = replace(choice, steps=choice.steps or self.followed() or False)
+        choice = replace(choice, steps=choice.steps or self.steps_of() or False)
         place: dict[str, Any] = dict(self.opening())
         title = place.pop("title", None)
         page = page_of(self.traces, choice, Opening(**place), title=title, names=self.names, findings=self.findings())

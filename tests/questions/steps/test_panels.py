@@ -36,10 +36,11 @@ def changed(found: Steps, **entries: Any) -> Steps:
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_one_screen(minilm, width: int) -> None:
     found = steps(minilm.trace(LONG), "bank", 1, 2)
-    lines = lines_of(found.shown(width, 1_000_000), width)
+    lines = lines_of(found.shown(width), width)
     assert max(map(len, lines)) <= width
     assert len(lines) <= 40 or width < 80
     assert lines[0].startswith("• In layer 1, head 2 “bank” ")
+    assert sum(line.split()[0].isdecimal() for line in lines if line.strip()) == KEYS + 1  # and the others together
     assert f"{float(found.found[-1][1].weights.max()):.3f}" in " ".join(lines)
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.display.answer import Read, TracesAnswer
+from regard.display.answer import IN_PYTHON, Read, TracesAnswer
 from regard.display.panels import Panel
 from regard.explain.frames import Row
 from regard.explain.weights.attended import check_head, check_layer
@@ -18,6 +18,7 @@ from regard.trace.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from rich.console import RenderableType
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,6 +75,12 @@ class Steps(TracesAnswer):
             ],
         }
 
+    def shown(
+        self, width: int, top: int = 0, more: str = IN_PYTHON, *, everything: bool = False
+    ) -> "list[RenderableType]":
+        """As every answer, but with all rows of its tables: they stand in the text's order, the largest anywhere."""
+        return super().shown(width, len(self.tokens) + 2, more, everything=everything)
+
     def plot(self, *names: str) -> "Figure":
         """Draw the whole way in one diagram, or the panels of these names."""
         from regard.questions.steps.picture import paint
@@ -94,7 +101,7 @@ class Steps(TracesAnswer):
         """None: the page's Steps has every number of these, of any token and head."""
         return []
 
-    def followed(self) -> list[int]:
+    def steps_of(self) -> list[int]:
         """The layer of these steps."""
         return [self.layer]
 
