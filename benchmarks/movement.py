@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import regard
-from regard.explain.findings.movement import told
 from regard.explain.texts.summary import Summary, summarise
 from regard.models.control import trace_control
 from regard.models.model import Model
+from regard.questions.movement.sentences import told
 from regard.text.neutral_sentences import neutral_sentences
 from regard.trace.trace import Trace
 

@@ -16,8 +16,9 @@ import regard
 from drawings import kept, transformer
 from drawings.numbers import show_numbers
 from regard.explain.vectors.similarity import across_texts, cosine, dot, euclidean, table
+from regard.questions.movement.picture import curves
+from regard.questions.movement.sentences import movement_findings
 from regard.trace.word_rows import gives, special_share, vector
-from regard.views.figures.elements import curves
 
 logging.disable_progress_bar()
 
@@ -204,7 +205,7 @@ show_numbers(
     torch.tensor(rows), [each.word for each in seen.neutral], ["least", "mean", "most", "river text", "money text"],
     title="cosine of “bank” to other words, in 39 neutral sentences and in the two texts", digits=2,
 )  # fmt: skip
-for sentence in regard.explain.findings.movement.movement_findings(seen):
+for sentence in movement_findings(seen):
     print(sentence)
 low, _, high, of_river, of_money = torch.tensor(rows).T
 names = [each.word for each in seen.neutral]

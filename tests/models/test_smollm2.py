@@ -8,8 +8,8 @@ import torch
 
 import regard
 from regard.capture.fast_linear import REORDERED
-from regard.explain.findings.path_plane import plane_sentences
 from regard.explain.texts.summary import summarise
+from regard.questions.movement.sentences import plane_sentences
 from tests.support import RIVER
 
 FOLDER = os.environ.get("REGARD_SMOLLM2", "")

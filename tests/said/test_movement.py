@@ -5,11 +5,11 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
-from regard.explain.findings.movement import TOLD, movement_findings, told
 from regard.explain.texts.occurrences import Occurrence, Reference
 from regard.explain.texts.summary import Summary
 from regard.explain.vectors.movement import LeftOut, Movement
 from regard.explain.vectors.neutral import Control, Neutral
+from regard.questions.movement.sentences import TOLD, movement_findings, told
 from tests.said.templates import Template, hold, shows
 
 WORDS = ("river", "money", "loan", "deposit", "water", "a house")

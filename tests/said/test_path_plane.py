@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from regard.explain.findings.path_plane import plane_sentences
 from regard.explain.vectors.movement import movement
 from regard.explain.vectors.neutral import Neutral
+from regard.questions.movement.sentences import plane_sentences
 from regard.text.tokens import Token
 from regard.text.words import Word
 from regard.trace.status import Status

@@ -8,20 +8,21 @@ import regard
 from regard.errors import RegardError
 from regard.trace.display import see
 from regard.trace.trace import Trace
-from regard.web.assemble import Choice, Opening, page_of, title_of
+from regard.web.assemble import Choice, Opening, page_as_seen, page_of, title_of
 from regard.web.html_file import write_html
+from regard.web.page import Page
 from tests.support import RIVER
 from tests.support.own_models import TARGETS, TEXTS, no_checks_of_annotations, opened, pair  # noqa: F401
 from tests.support.web_pages import SHELL, Read, check_page
 
 
-def read(folder: Path, *arguments: Any, **options: Any) -> Read:
-    write_html(page_of(*arguments, **options), folder / "page.html", SHELL)
+def read(folder: Path, page: Page) -> Read:
+    write_html(page, folder / "page.html", SHELL)
     return Read(folder / "page.html")
 
 
 def test_it_opens_at_the_word_in_the_layer_that_the_sentences_are_about(bank: list[Trace], tmp_path: Path) -> None:
-    page = read(tmp_path, bank, None, Opening(word="bank"))
+    page = read(tmp_path, page_as_seen(bank, None, "bank"))
     seen = see(bank, "bank")
     assert page.data["findings"] == seen.findings()
     opening = page.data["opening"]
@@ -51,7 +52,7 @@ def test_a_word_may_be_in_one_text_alone(bank: list[Trace]) -> None:
 
 def test_windows_are_texts(minilm: Any, tmp_path: Path) -> None:
     windowed = minilm.trace(RIVER, window=8)
-    page = read(tmp_path, windowed, None, Opening(word="river"))
+    page = read(tmp_path, page_as_seen(windowed, None, "river"))
     check_page(page, windowed.windows)
     count = len(windowed.windows)
     assert [text["name"] for text in page.data["texts"]] == [
@@ -66,7 +67,7 @@ def test_windows_are_texts(minilm: Any, tmp_path: Path) -> None:
 
 def test_a_pair_has_its_alignment(tmp_path: Path) -> None:
     trace = pair().trace(TEXTS[0], target=TARGETS[0])
-    page = read(tmp_path, trace, None, Opening("alignment"))
+    page = read(tmp_path, page_of(trace, None, Opening("alignment")))
     check_page(page, trace.sides)
     (alignment,) = page.data["alignment"]
     assert [page.data["calls"][n]["name"] for n in alignment["calls"]] == ["layer 0, cross", "layer 1, cross"]
@@ -76,7 +77,7 @@ def test_a_pair_has_its_alignment(tmp_path: Path) -> None:
 
 def test_what_a_model_wrote_has_its_steps(tmp_path: Path) -> None:
     written = opened("gpt").generate("A man", new_tokens=3)
-    page = read(tmp_path, written, None, Opening("generation"))
+    page = read(tmp_path, page_of(written, None, Opening("generation")))
     (generation,) = page.data["generation"]
     assert (generation["text"], generation["first"]) == (0, written.start)
     assert [step["chosen"] for step in generation["steps"]] == [t.text for t in written.trace.tokens[written.start :]]
@@ -88,7 +89,7 @@ def test_what_a_model_wrote_has_its_steps(tmp_path: Path) -> None:
 
 def test_texts_of_the_same_tokens_are_compared(minilm: Any, bank: list[Trace], tmp_path: Path) -> None:
     after = minilm.trace(RIVER, interventions=[regard.ablate(regard.head(3, 5))])
-    page = read(tmp_path, [bank[0], bank[1], after])
+    page = read(tmp_path, page_of([bank[0], bank[1], after]))
     assert page.data["comparisons"] == [
         {
             "name": "before and after: ablated: head 5 of layer 3",
@@ -128,21 +129,23 @@ def test_names_stand_for_the_texts(bank: list[Trace]) -> None:
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_is_refused(bank: list[Trace], traces: Sequence[Any] | None, chosen: Any, says: str) -> None:
     with pytest.raises(RegardError, match=says):
-        page_of(bank if traces is None else traces, Choice(**chosen))
+        page_as_seen(bank if traces is None else traces, Choice(**chosen))
 
 
 def test_a_page_that_would_be_too_large_is_refused_before_anything_is_computed(
     bank: list[Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regard.web.assemble.add_trace", lambda *_: pytest.fail("was computed"))
-    with pytest.raises(RegardError, match=r"it would have about \d+ kB, 100 kB are the most: leave out layers"):
-        page_of(bank, limit=100_000)
+    monkeypatch.setattr("regard.trace.display.seen_on_a_page", lambda *_, **__: pytest.fail("was computed"))
+    for make in (page_of, page_as_seen):
+        with pytest.raises(RegardError, match=r"it would have about \d+ kB, 100 kB are the most: leave out layers"):
+            make(bank, Choice(limit=100_000))
 
 
 def test_sentences_of_long_texts_are_left_to_others(bank: list[Trace], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert page_of([bank[0]], opening=Opening(word="bank")).findings
-    monkeypatch.setattr("regard.web.assemble.SCORED", 5)
-    long = page_of([bank[0]], opening=Opening(word="bank"))
+    assert page_as_seen([bank[0]], word="bank").findings
+    monkeypatch.setattr("regard.questions.see.answer.FOLLOWED", 5)
+    long = page_as_seen([bank[0]], word="bank")
     assert [line for line in long.findings if "is not shown" not in line] == []
 
 
@@ -153,7 +156,7 @@ def test_titles(bank: list[Trace]) -> None:
 
 def test_without_a_word_it_opens_where_the_sharpest_link_is(minilm: Any, tmp_path: Path) -> None:
     trace = minilm.trace(RIVER)
-    page = read(tmp_path, trace)
+    page = read(tmp_path, page_as_seen(trace))
     link = trace.see().summary.highlights[0].links[0]
     opening = page.data["opening"]
     call = page.data["calls"][opening["call"]]

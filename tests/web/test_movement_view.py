@@ -11,7 +11,7 @@ from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.texts.summary import Summary, summarise
 from regard.models.control import trace_control
 from regard.trace.trace import Trace
-from regard.web.assemble import Opening, page_of
+from regard.web.assemble import page_as_seen
 from regard.web.built_page import built_shell
 from regard.web.html_file import write_html
 from tests.web.conftest import AXE, Opened
@@ -39,7 +39,7 @@ def seen(bank: list[Trace], references: list[Trace], control: list[Trace]) -> Su
 @pytest.fixture
 def made(bank: list[Trace], references: list[Trace], control: list[Trace]) -> Any:
     """The page of the two texts, with reference words and neutral sentences."""
-    return page_of(bank, None, Opening(word="bank"), references=references, control=control)
+    return page_as_seen(bank, None, "bank", references=references, control=control)
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_every_end_is_the_librarys_with_one_scale_on_both_axes(
 
 
 def test_the_path_of_a_word_alone_goes_from_mark_to_mark(shown: Any, bank: list[Trace]) -> None:
-    page = shown(page_of(bank, None, Opening(word="bank")))
+    page = shown(page_as_seen(bank, None, "bank"))
     drawn = places(page, "data-at")
     one_scale(drawn, points(summarise(bank, "bank")))
     assert len(drawn) == 2 * 7
@@ -193,7 +193,7 @@ def test_the_curves_say_their_numbers_and_move_with_the_layer(shown: Any, seen: 
 
 
 def test_where_no_plane_is_right_the_page_says_so(shown: Any, minilm: Any, bank: list[Trace]) -> None:
-    page = shown(page_of(bank[:1], None, Opening(word="bank"), references=[minilm.trace("river")]))
+    page = shown(page_as_seen(bank[:1], None, "bank", references=[minilm.trace("river")]))
     assert page.tab.locator("[data-plane]").count() == 0
     said = page.tab.locator("[data-sentence]").all_inner_texts()
     assert said == ["Only the curves are drawn, no plane: there are no two distances to compare."]
@@ -233,7 +233,7 @@ def test_what_is_said_is_what_was_computed(shown: Any, seen: Summary, bank: list
 
 
 def test_keys_the_slider_and_the_layers_look_at_one_state(shown: Any, bank: list[Trace]) -> None:
-    page = shown(page_of(bank, None, Opening(word="bank")))
+    page = shown(page_as_seen(bank, None, "bank"))
     says, step = (lambda: page.tab.inner_text("[data-says]")), (lambda: page.tab.inner_text("[data-step]"))
     page.tab.focus("[data-plane]")
     page.tab.keyboard.press("Home")

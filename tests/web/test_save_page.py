@@ -7,7 +7,7 @@ import regard
 from regard.errors import RegardError
 from regard.trace.trace import Trace
 from regard.web import built_page
-from regard.web.assemble import page_of
+from regard.web.assemble import Choice, page_of
 from regard.web.save_page import write_page
 from tests.questions.heads.test_panels import answer_of, made
 from tests.questions.patch.test_panels import made as sweep
@@ -95,14 +95,14 @@ def test_without_a_built_page_nothing_is_computed(
     bank: list[Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(built_page, "BUILT", tmp_path)
-    monkeypatch.setattr("regard.web.save_page.page_of", lambda *_, **__: pytest.fail("was computed"))
+    monkeypatch.setattr("regard.web.save_page.page_as_seen", lambda *_, **__: pytest.fail("was computed"))
     with pytest.raises(RegardError, match="the page is not built: run make page"):
         regard.save_page(bank[0], tmp_path / "a.html")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_limit_holds_for_what_is_written(bank: list[Trace], tmp_path: Path) -> None:
-    page: Any = page_of(bank[0], limit=None)
+    page: Any = page_of(bank[0], Choice(limit=None))
     with pytest.raises(RegardError, match="page: it would have about"):
         write_page(page, tmp_path / "a.html", SHELL, 1000)
     assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ import pytest
 
 import regard
 from regard.web import built_page
-from regard.web.assemble import Opening, page_of
+from regard.web.assemble import page_as_seen, page_of
 from regard.web.page import Page
 
 pytest.importorskip("anywidget", reason="anywidget is not installed")
@@ -30,7 +30,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def page(bank: Any) -> Page:
-    return page_of(bank, opening=Opening(word="bank"))
+    return page_as_seen(bank, word="bank")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.display.panels import Panel
+from regard.display.panels import Data, Panel
 from regard.display.panels import Table as TablePanel
 from regard.errors import RegardError
 from regard.explain.frames import Table
@@ -192,8 +192,11 @@ class TracesAnswer(Answer):
         """
         return {}
 
-    def tabs(self) -> list[Panel]:
-        """List the panels that are tabs of its page: all but those for a first screen."""
+    def tabs(self) -> Sequence[Panel | Data]:
+        """List the panels that are tabs of its page: all but those for a first screen.
+
+        Of what a page draws with a component of its own, its data.
+        """
         return [panel for panel in self.panels() if not panel.brief]
 
     def layers(self) -> list[int] | None:
@@ -223,7 +226,7 @@ class TracesAnswer(Answer):
         title = place.pop("title", None)
         page = page_of(self.traces, choice, Opening(**place), title=title, names=self.names, findings=self.findings())
         page.status += self.exactness()
-        page.panels += [panel_data(panel) for panel in self.tabs()]
+        page.panels += [panel if isinstance(panel, dict) else panel_data(panel) for panel in self.tabs()]
         return page
 
 

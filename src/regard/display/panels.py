@@ -6,7 +6,7 @@ its numbers. The page has a panel's fields by these names: `web/src/data/format.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ def shares_text(shares: Shares) -> str:
 
 Cell = str | int | float | None | InContext | Shares
 Number = float | None  # None, as NaN, where there is none
+Data = dict[str, Any]  # a panel as a page has it
 
 
 @dataclass(frozen=True, kw_only=True)

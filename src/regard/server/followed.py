@@ -7,11 +7,12 @@ from regard.explain.texts.window_texts import unfold
 from regard.models.control import trace_control
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace
+from regard.questions.movement.panels import movement_panels, not_shown
+from regard.questions.movement.sentences import missing
+from regard.questions.see.answer import on_a_page
 from regard.server.asked import TraceAsked
 from regard.server.work import Limits
 from regard.trace.trace import PairTrace, Trace
-from regard.web.assemble import seen_in
-from regard.web.movement import add_movement, missing
 from regard.web.page import Page
 
 AnyTrace = Trace | PairTrace | WindowedTrace
@@ -65,11 +66,9 @@ def follow(
 
     references, control: as `see` has them. names: what each trace is called.
     """
-    seen = seen_in(traces, word, references, control)
-    if isinstance(seen, str):
-        page.findings = [*page.findings, missing(word, seen)]
-    else:
-        add_movement(page, seen.summary, names)
+    seen = on_a_page(traces, word, references, control)
+    page.findings = [*page.findings, *(seen if isinstance(seen, list) else not_shown(seen.summary))]
+    page.panels += [] if isinstance(seen, list) else movement_panels(seen.summary, names)
 
 
 def _occurrences(side: Trace, word: str) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.models.windows import WindowedTrace
+from regard.questions.movement.sentences import missing
 from regard.server.kept import Kept
 from regard.server.tiles import ZoomMap
 from regard.text.tokens import Token
@@ -12,7 +13,6 @@ from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import title_of
 from regard.web.call import CallName
-from regard.web.movement import missing
 from regard.web.page import Page, status_lines
 from regard.web.score_rules import Data
 from regard.web.texts import text_data

@@ -20,7 +20,7 @@ from regard.server.work import Limits
 from regard.tensor_files.description import MAP, format_of
 from regard.trace.file import open as open_trace
 from regard.train.progress import FollowedRun
-from regard.web.assemble import page_of
+from regard.web.assemble import page_as_seen
 from regard.web.sizes import longest
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def open_file(file: Path, limits: Limits) -> Kept:
     traces = opened if isinstance(opened, list) else [opened]
     if any(longest(each) > limits.whole for each in traces):
         return long_page(traces)
-    return Kept(page_of(traces))
+    return Kept(page_as_seen(traces))
 
 
 def open_stores(folders: Sequence[Path]) -> "list[Store]":

@@ -19,7 +19,7 @@ from regard.server.work import Job, Limits, RefusedError
 from regard.text.quoting import quoted
 from regard.text.tokens import check_text, count_tokens
 from regard.trace.trace import PairTrace, Trace
-from regard.web.assemble import Choice, Opening, page_of, title_of
+from regard.web.assemble import Choice, Opening, page_as_seen, page_of, title_of
 from regard.web.join_pages import page_beside
 from regard.web.sizes import longest
 
@@ -65,12 +65,9 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
     refused = too_often([*found, *after], word, limits)
     said = [] if refused is None else [refused]
     control = None if refused else control_traces(model, found, word, bool(references))
-    choice = Choice(steps=asked.steps)
+    choice = Choice(steps=asked.steps, limit=limits.kept)
     if not done:
-        page = page_of(
-            found, choice, Opening(word=word), references=references, control=control, findings=said or None,
-            limit=limits.kept,
-        )  # fmt: skip
+        page = page_as_seen(found, choice, word, findings=said or None, references=references, control=control)
         if any(panel["kind"] == "paths" for panel in page.panels):
             page.opening["view"] = "panel 0"
         return Kept(page)
@@ -82,7 +79,6 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
         title=title_of(found),
         names=names,
         findings=[line for both in zip(found, after, strict=True) for line in change_sentences(*both)] + said,
-        limit=limits.kept,
     )
     if word is not None and refused is None:
         follow(page, [*found, *after], word, references, control, names)
@@ -113,12 +109,13 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
                 **options,
             )
         )  # fmt: skip
-    names = ["before", "after"] if done else None
-    findings = None
+    choice = Choice(limit=limits.kept)
     if done:
         findings = [f"Before: “{written[0].new}”", f"{'; '.join(map(str, done))}: “{written[1].new}”"]
-    opening = Opening("generation")
-    return Kept(page_of(written, Choice(), opening, names=names, findings=findings, limit=limits.kept))
+        return Kept(page_of(written, choice, Opening("generation"), names=["before", "after"], findings=findings))
+    page = page_as_seen(written, choice)
+    page.opening["view"] = "generation"
+    return Kept(page)
 
 
 def experiment_page(model: Model, asked: ExperimentAsked, limits: Limits, job: Job) -> Kept:
@@ -140,7 +137,7 @@ def experiment_page(model: Model, asked: ExperimentAsked, limits: Limits, job: J
     found = question.answer(model, traces, progress)
     if len(traces) > 1:
         return Kept(found.page())
-    return Kept(page_beside(found, traces, Choice(), Opening(), limits.kept))
+    return Kept(page_beside(found, traces, Choice(limit=limits.kept), Opening()))
 
 
 def interventions(model: Model, asked: TraceAsked | GenerationAsked) -> list[Intervention]:

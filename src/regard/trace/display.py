@@ -109,6 +109,13 @@ def see(
     return seen(given, word, references=references, control=control, layer=layer, head=head, top=top)
 
 
+def seen_on_a_page(traces: Sequence[Any], word: str | None, **how: Any) -> "Seen | list[str]":
+    """Look at traces for a page, or say why not: `regard.questions.see.answer.on_a_page`, its arguments and errors."""
+    from regard.questions.see.answer import on_a_page
+
+    return on_a_page(traces, word, **how)
+
+
 def listed_references(references: "Trace | Sequence[Trace]") -> "list[Trace]":
     """Return reference words as a list, one as a list of itself. Raises RegardError for what is no trace."""
     return _traces("references", references, "needs traces of the words: model.trace(['river', 'money'])")

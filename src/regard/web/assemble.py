@@ -2,26 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from regard.checks import chosen_numbers, megabytes
 from regard.errors import RegardError
 from regard.explain.weights.alignment import align
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace
-from regard.trace.display import LONG
+from regard.trace import display
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
-from regard.web.add_traces import SCORED, Added, add_pair, add_trace
+from regard.web.add_traces import Added, add_pair, add_trace
 from regard.web.comparison import comparable, comparison_data, comparison_name
 from regard.web.generation import generation_data
 from regard.web.numbers import ENCODINGS, Encoding, NumberStore
 from regard.web.page import Page, status_lines
 from regard.web.sizes import LIMIT, check_size, estimated_size, sides, steps_size
 from regard.web.translation import alignment_data
-
-if TYPE_CHECKING:
-    from regard.questions.see.answer import Seen
 
 LINE = 80  # characters of a title
 Shown = Trace | PairTrace | WindowedTrace | Generated
@@ -32,13 +28,15 @@ class Choice:
     """What of the traces goes into a page.
 
     layers, heads: the numbers of those that it has, None for all. numbers: how vectors are written. steps: whether
-    values, hidden states and projections go with them, or the layers of which they do.
+    values, hidden states and projections go with them, or the layers of which they do. limit: of the file's bytes, as
+    far as they are known before anything is computed; None for none.
     """
 
     layers: Sequence[int] | None = None
     heads: Sequence[int] | None = None
     numbers: Encoding = "int16"
     steps: bool | Sequence[int] = False
+    limit: int | None = LIMIT
 
 
 @dataclass(frozen=True)
@@ -56,6 +54,34 @@ class Opening:
     token: int | None = None
 
 
+def page_as_seen(
+    traces: Shown | Sequence[Shown],
+    choice: Choice | None = None,
+    word: str | None = None,
+    *,
+    title: str | None = None,
+    names: Sequence[str] | None = None,
+    findings: Sequence[str] | None = None,
+    references: Sequence[Trace] = (),
+    control: Sequence[Trace] | None = None,
+) -> Page:
+    """Put together the page of some traces with what `see` says of them, and of a word its movement.
+
+    findings: what is said instead, without movement. references: words beside which that is shown, each a text of its
+    own. control: neutral sentences with that word, which its movement is held against. The others are as of `page_of`,
+    with its errors.
+    """
+    each, choice = listed(traces), choice or Choice()
+    begun(each, choice)  # refuses what is too large before anything is computed
+    how = {"references": references, "control": control, "names": names}
+    found = display.seen_on_a_page(each, word, **how) if findings is None else list(findings)
+    if isinstance(found, list):
+        return page_of(each, choice, Opening(word=word), title=title, names=names, findings=found)
+    page = found.page(choice)
+    page.title = page.title if title is None else title
+    return page
+
+
 def page_of(
     traces: Shown | Sequence[Shown],
     choice: Choice | None = None,
@@ -63,49 +89,16 @@ def page_of(
     *,
     title: str | None = None,
     names: Sequence[str] | None = None,
-    findings: Sequence[str] | None = None,
-    references: Sequence[Trace] = (),
-    control: Sequence[Trace] | None = None,
-    limit: int | None = LIMIT,
+    findings: Sequence[str] = (),
 ) -> Page:
-    """Put together the page of some traces.
-
-    names: of the traces, by default "text 1" and the like. findings: the sentences above, None for those of `see`;
-    with these comes the movement of the word that it opens at. references: words beside which that is shown, each a
-    text of its own. control: neutral sentences with that word, which its movement is held against. limit: of the
-    file's bytes, as far as they are known before anything is computed.
+    """Put together the page of some traces. names: of these, by default "text 1" and the like. findings: above them.
 
     Raises:
         RegardError: a word, layer or head that is not there, a call whose scores a page cannot compute, or too many
             bytes.
     """
-    choice, opening = choice or Choice(), opening or Opening()
     each = listed(traces)
-    check_given(each, choice)
-    plain = [one.trace if isinstance(one, Generated) else one for one in each]
-    steps = choice.steps if isinstance(choice.steps, bool) else chosen_numbers("layer", choice.steps)
-    page = Page(
-        title or title_of(plain),
-        layers=chosen_numbers("layer", choice.layers),
-        heads=chosen_numbers("head", choice.heads),
-        steps_of=() if steps is False else None if steps is True else steps,
-        numbers=NumberStore(choice.numbers),
-    )
-    check_size(estimated_size(plain, page), limit)
-    if steps is not False:
-        size = megabytes(steps_size(plain, page))
-        near = "in float32" if choice.numbers == "float32" else "within 1.6e-5 of their vector's largest number"
-        page.optional = (
-            f"Values, hidden states and projections, for Steps, take up to {size} of this file; values and hidden "
-            f"states are {near}."
-        )
-        page.status.append(page.optional)
-    seen: Seen | str | None = None
-    if findings is None:
-        seen = seen_in(plain, opening.word, references, control)
-        findings = [] if isinstance(seen, str) else seen.findings()
-        if not isinstance(seen, str) and opening.layer is None and opening.head is None and opening.token is None:
-            opening = Opening(**dict[str, Any](seen.opening() | {"view": opening.view}))
+    page, plain = begun(each, choice or Choice(), title), _plain(each)
     page.findings = findings
     places = [_add(page, one, n, len(plain), names) for n, one in enumerate(plain)]
     if not page.calls:
@@ -114,16 +107,42 @@ def page_of(
         if isinstance(one, Generated):
             _add_generation(page, one, added[-1])
     _add_comparisons(page, plain, places)
-    if opening.word is not None and seen is not None:
-        from regard.web.movement import add_movement, missing
-
-        if isinstance(seen, str):
-            page.findings = [*page.findings, missing(opening.word, seen)]
-        else:
-            add_movement(page, seen.summary, names)
     page.status = status_lines([one.status for one in plain], page) + page.status
-    _open(page, plain, places, opening)
+    _open(page, plain, places, opening or Opening())
     return page
+
+
+def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> Page:
+    """Begin the page of some traces, which says how much of it is optional.
+
+    Raises:
+        RegardError: something is no trace, is chosen that is not there, or would make too many bytes.
+    """
+    check_given(traces, choice)
+    plain = _plain(traces)
+    steps = choice.steps if isinstance(choice.steps, bool) else chosen_numbers("layer", choice.steps)
+    page = Page(
+        title or title_of(plain),
+        layers=chosen_numbers("layer", choice.layers),
+        heads=chosen_numbers("head", choice.heads),
+        steps_of=() if steps is False else None if steps is True else steps,
+        numbers=NumberStore(choice.numbers),
+    )
+    check_size(estimated_size(plain, page), choice.limit)
+    if steps is not False:
+        size = megabytes(steps_size(plain, page))
+        near = "in float32" if choice.numbers == "float32" else "within 1.6e-5 of their vector's largest number"
+        page.optional = (
+            f"Values, hidden states and projections, for Steps, take up to {size} of this file; values and hidden "
+            f"states are {near}."
+        )
+        page.status.append(page.optional)
+    return page
+
+
+def _plain(traces: Sequence[Shown]) -> list[Trace | PairTrace | WindowedTrace]:
+    """The traces alone, of what a model wrote as well."""
+    return [one.trace if isinstance(one, Generated) else one for one in traces]
 
 
 def listed(traces: Shown | Sequence[Shown]) -> list[Shown]:
@@ -140,29 +159,6 @@ def check_given(traces: Sequence[Shown], choice: Choice) -> None:
             raise RegardError(f"page: given {type(one).__name__}, needs traces, or what model.generate gives")
     if choice.numbers not in ENCODINGS:
         raise RegardError(f"numbers: given {choice.numbers!r}, needs {' or '.join(map(repr, ENCODINGS))}")
-
-
-def seen_in(
-    traces: Sequence[Trace | PairTrace | WindowedTrace],
-    word: str | None,
-    references: Sequence[Trace] = (),
-    control: Sequence[Trace] | None = None,
-) -> "Seen | str":
-    """What `see` finds in some traces, or why it does not look at them. Raises RegardError for a word not there."""
-    from regard.questions.see.answer import seen
-
-    most = LONG if word is None else SCORED
-    if max(len(side.tokens) for trace in traces for side in sides(trace)) > most:
-        return f"a text has more than {most:,} tokens"
-    windowed = [isinstance(trace, WindowedTrace) for trace in traces]
-    try:
-        if any(windowed) and not all(windowed):
-            return "some texts are read in windows and others are not"
-        return seen(traces, word, references=references, control=control)
-    except RegardError as error:
-        if word is not None:
-            raise
-        return str(error)
 
 
 def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:

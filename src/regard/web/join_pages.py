@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from regard.trace.trace import PairTrace, Trace
-from regard.web.assemble import LIMIT, Choice, Opening, page_of
+from regard.web.assemble import Choice, Opening, page_of
 from regard.web.page import HasPage, Page
 from regard.web.score_rules import Data
 
@@ -18,15 +18,13 @@ def joined(pages: Sequence[Page]) -> Page:
     return page
 
 
-def page_beside(
-    found: HasPage, traces: Sequence[Trace | PairTrace], choice: Choice, opening: Opening, limit: int | None = LIMIT
-) -> Page:
+def page_beside(found: HasPage, traces: Sequence[Trace | PairTrace], choice: Choice, opening: Opening) -> Page:
     """Put together the page of an answer with the attention of its texts, which opens at the answer.
 
-    choice, opening, limit: as of `page_of`. Raises RegardError for what `page_of` raises.
+    choice, opening: as of `page_of`. Raises RegardError for what `page_of` raises.
     """
     own = found.page()
-    page = page_of(traces, choice, opening, title=own.title, findings=own.findings, limit=limit)
+    page = page_of(traces, choice, opening, title=own.title, findings=own.findings)
     page.opening["view"] = f"panel {len(page.panels)}"
     add_panels(page, [own], sentences=False)
     return page

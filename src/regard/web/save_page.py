@@ -8,7 +8,7 @@ from regard.errors import RegardError
 from regard.files import check_target
 from regard.trace.display import listed_control, listed_references
 from regard.trace.trace import Trace
-from regard.web.assemble import Choice, Opening, Shown, page_of
+from regard.web.assemble import Choice, Shown, page_as_seen
 from regard.web.built_page import Shell, built_shell
 from regard.web.html_file import write_html
 from regard.web.join_pages import add_panels, joined
@@ -87,12 +87,10 @@ def save_page(
     shown = cast(
         "Shown | Sequence[Shown]", [one for n, one in enumerate(every) if n not in answers] if answers else traces
     )
-    choice, opening = Choice(layers, heads, numbers, steps), Opening(word=word)
+    choice = Choice(layers, heads, numbers, steps, limit)
     words = chosen_references(references, word, findings)
     neutral = chosen_control(control, words)
-    page = page_of(
-        shown, choice, opening, title=title, findings=findings, references=words, control=neutral, limit=limit
-    )
+    page = page_as_seen(shown, choice, word, title=title, findings=findings, references=words, control=neutral)
     add_panels(page, list(answers.values()), sentences=findings is None)
     return write_page(page, path, shell, limit)
 

@@ -12,7 +12,7 @@ from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace
 from regard.trace import display
 from regard.trace.trace import Trace
-from regard.web.assemble import Choice, Opening, Shown, check_given, listed, page_of
+from regard.web.assemble import Choice, Shown, check_given, listed, page_as_seen
 from regard.web.numbers import Encoding
 from regard.web.page import HasPage
 from regard.web.save_page import chosen_control, chosen_references, save_page
@@ -76,7 +76,7 @@ def show(
         return StaticView(shown_answers(given), ANSWERED)
     if file is None and in_notebook():
         traces = cast("Shown | Sequence[Shown]", traces)
-        each, choice = listed(traces), Choice(layers, heads, numbers, steps)
+        each, choice = listed(traces), Choice(layers, heads, numbers, steps, limit)
         check_given(each, choice)
         words = chosen_references(references, word, findings)
         neutral = chosen_control(control, words)
@@ -85,10 +85,7 @@ def show(
             return StaticView(parts)
         from regard.web.widget import AttentionWidget
 
-        page = page_of(
-            each, choice, Opening(word=word), title=title, findings=findings, references=words, control=neutral,
-            limit=limit,
-        )  # fmt: skip
+        page = page_as_seen(each, choice, word, title=title, findings=findings, references=words, control=neutral)
         return AttentionWidget(page, display.html(parts))
     path = Path(tempfile.mkdtemp(prefix="regard-")) / "page.html" if file is None else Path(file)
     try:

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.display.answer import Read, TracesAnswer
 from regard.display.panels import Panel
+from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.texts.summary import Summary, summarise
+from regard.generation.generator import Generated
+from regard.questions.movement.panels import Data, movement_panels, not_shown
+from regard.questions.movement.sentences import missing
 from regard.questions.see import panels, sentences
 from regard.questions.see.looks import layer_looked_at
 from regard.text.quoting import quoted, some_of
 from regard.text.tokens import shortened
+from regard.trace.display import LONG as LONG_TEXT
 from regard.trace.status import merge_statuses
 
 if TYPE_CHECKING:
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 LONG = 60  # characters of a text in a title
 CLOSE = 1e-3  # parts of embeddings that sum up so near are all
 FEW = 6  # parts that are named
+FOLLOWED = 2048  # tokens of a text up to which a page follows a word in it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,20 +108,18 @@ class Seen(TracesAnswer):
             return {"word": summary.word}
         return {"layer": links[0].layer, "head": links[0].head, "token": links[0].query}
 
-    def tabs(self) -> list[Panel]:
-        """None: the page shows where tokens look itself."""
-        return []
+    def tabs(self) -> list[Panel | Data]:
+        """List the word's way through the layers alone: the page shows where tokens look itself."""
+        return [*movement_panels(self.summary, self.names)]
 
     def page(self, choice: "Choice | None" = None) -> "Page":
-        """Put together the page: the texts with their attention, and the word's movement.
+        """Put together the page: the texts with their attention, and the word's movement, or why it is not shown.
 
         Raises:
             RegardError: what `regard.web.assemble.page_of` raises.
         """
-        from regard.web.movement import add_movement
-
         page = super(Seen, replace(self, traces=self.read or self.traces)).page(choice)
-        add_movement(page, self.summary)
+        page.findings = [*page.findings, *not_shown(self.summary)]
         return page
 
     def plot(self, *names: str, layer: int | None = None, head: int | None = None) -> "Figure":
@@ -158,6 +162,36 @@ def seen(
     given = traces if unfolded is None else unfolded.traces
     summary = summarise(given, word, layer=layer, head=head, unfolded=unfolded, **how)
     return kind(summary, layer, head, traces=given, read=traces if windowed else (), about=_about(summary, traces))
+
+
+def on_a_page(
+    traces: Sequence[Any],
+    word: str | None,
+    references: Sequence[Any] = (),
+    control: Sequence[Any] | None = None,
+    names: Sequence[str] | None = None,
+) -> Seen | list[str]:
+    """Look at the traces of a page, of what a model wrote as well, or return what the page says instead.
+
+    Raises:
+        RegardError: the word is not there.
+    """
+    plain = [each.trace if isinstance(each, Generated) else each for each in traces]
+    most = LONG_TEXT if word is None else FOLLOWED
+    windowed = [each.windowed for each in plain]
+    sides = [side for each in plain for side in (each.windows if each.windowed else each.sides)]
+    if max(len(side.tokens) for side in sides) > most:
+        why = f"a text has more than {most:,} tokens"
+    elif any(windowed) and not all(windowed):
+        why = "some texts are read in windows and others are not"
+    else:
+        try:
+            return replace(seen(plain, word, references=references, control=control), read=traces, names=names)
+        except RegardError:
+            if word is not None:
+                raise
+            why = ""
+    return [] if word is None else [missing(word, why)]
 
 
 def _about(summary: Summary, traces: Sequence[Any]) -> Read:

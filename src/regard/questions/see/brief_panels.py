@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from regard.display.panels import Cell, Column, Panel, Shares, Table
-from regard.explain.findings.movement import told
 from regard.explain.findings.wording import number
 from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
+from regard.questions.movement.sentences import told
 from regard.questions.see.looks import given_to_others, layer_looked_at
 from regard.questions.see.names import called, ranged
 

@@ -15,12 +15,13 @@ from regard.explain.texts.highlights import strongest_link
 from regard.explain.texts.summary import Summary
 from regard.questions.map import picture as long_text
 from regard.questions.map.whole import matrix
+from regard.questions.movement.picture import paths
 from regard.questions.see.drawn_large import Choice, Large, choices, drawn_large, not_all, reason_of
 from regard.questions.see.heads_picture import WordRows, paint_grid, stacked, strip_rows
 from regard.text.quoting import quoted
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
-from regard.views.figures import alignment, movement, predictions, static_words
+from regard.views.figures import alignment, predictions, static_words
 from regard.views.figures.elements import canvas
 from regard.views.figures.elements.arcs import Link, draw_arcs
 from regard.views.figures.elements.canvas import LABELS, mark_names, names, whose, write
@@ -83,7 +84,7 @@ def _paint(summary: Summary, traces: Sequence[Any], layer: int | None, head: int
     for side in sides:
         rows += predictions.rows(side)
     if summary.target is None and summary.movement:
-        rows += movement.rows(summary, [occurrence.label for text in large for occurrence, _ in text])
+        rows += paths.rows(summary, [occurrence.label for text in large for occurrence, _ in text])
     if summary.static is not None:
         rows.append((4.4, lambda figure, place: static_words.paint(figure, place, summary.static)))
     return canvas.stack(rows, WIDE), few

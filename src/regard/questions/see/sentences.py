@@ -8,13 +8,13 @@ from itertools import pairwise
 
 import torch
 
-from regard.explain.findings.movement import movement_findings
 from regard.explain.findings.pieces import numbered, word_numbered
 from regard.explain.findings.wording import quoted
 from regard.explain.logits.predictions import Prediction
 from regard.explain.texts.occurrences import Occurrence, Pair
 from regard.explain.texts.summary import Summary, Target
 from regard.explain.vectors.similarity import cosine
+from regard.questions.movement.sentences import movement_findings
 from regard.questions.see.looks import SHARP, at_most, link_told, push_told, row_told
 
 SAME = 1 - 1e-6  # a cosine from which on two vectors are called the same: less is rounding

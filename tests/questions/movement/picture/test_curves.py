@@ -5,8 +5,8 @@ import pytest
 
 from regard.explain.texts.curves import curves
 from regard.explain.texts.summary import summarise
+from regard.questions.movement.picture.curves import row
 from regard.views.figures.elements.canvas import all_axes, stack
-from regard.views.figures.elements.curves import row
 
 SENTENCES = [f"{begin} the bank{end}" for begin in ("They saw", "We spoke of", "It was", "I know")
              for end in (".", " today.", ", he said.")]  # fmt: skip

@@ -12,14 +12,14 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
-from regard.explain.findings.path_plane import plane_sentences, plane_title
 from regard.explain.texts.curves import curves as every_curve
 from regard.explain.texts.summary import Summary
 from regard.explain.vectors.planes import Path2D, Point
-from regard.views.figures.elements import cosines, curves
+from regard.questions.movement.picture import cosines, curves
+from regard.questions.movement.sentences import plane_sentences, plane_title
+from regard.text.quoting import short, visible
 from regard.views.figures.elements.colours import line_style
 from regard.views.figures.elements.labels import Labels, framed
-from regard.views.terminal.layout import short, visible
 
 SAME = 1e-4  # two starts this near are one
 NUMBERED = 10  # states of a path that are numbered, of more every so many-th

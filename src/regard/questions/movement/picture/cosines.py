@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from regard.explain.texts.summary import Summary
-from regard.text.quoting import quoted
+from regard.text.quoting import quoted, short
 from regard.views.figures.elements.canvas import spread
 from regard.views.figures.elements.colours import line_style
 from regard.views.figures.elements.labels import characters
-from regard.views.terminal.layout import short
 
 MOST = 12  # reference words, and pairs of occurrences, that are drawn
 

@@ -4,7 +4,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from regard.explain.texts.summary import summarise
-from regard.views.figures.elements import cosines
+from regard.questions.movement.picture import cosines
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,13 @@ from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.texts.summary import Summary, summarise
 from regard.explain.vectors.massive_activations import MASSIVE
 from regard.explain.vectors.movement import LeftOut, Tried, movement
+from regard.questions.movement import panels
+from regard.questions.movement.panels import movement_panels, not_shown
+from regard.questions.movement.sentences import missing
+from regard.trace.display import see
 from regard.trace.trace import Trace
-from regard.web import movement as panels
-from regard.web.assemble import Opening, page_of
+from regard.web.assemble import Opening, page_as_seen, page_of
 from regard.web.html_file import script_json
-from regard.web.movement import add_movement, missing, movement_panel
-from regard.web.page import Page
 from tests.support.own_models import TARGETS, TEXTS, opened, pair
 
 
@@ -32,7 +33,7 @@ def seen(traces: list[Trace]) -> Summary:
 
 
 def test_points_are_those_of_the_library(traces: list[Trace], seen: Summary) -> None:
-    panel: Any = movement_panel(seen)
+    (panel,) = movement_panels(seen)
     words = [(traces[o.text], o.as_word()) for o in seen.occurrences]
     model = opened("gpt")
     found = movement(words, traces, [model.trace("river"), model.trace("money")])
@@ -50,7 +51,7 @@ def test_points_are_those_of_the_library(traces: list[Trace], seen: Summary) -> 
 
 
 def test_cosines_are_those_of_the_states(traces: list[Trace], seen: Summary) -> None:
-    panel: Any = movement_panel(seen)
+    (panel,) = movement_panels(seen)
     states = []
     for each in seen.occurrences:
         trace = traces[each.text]
@@ -76,7 +77,7 @@ def test_neutral_sentences_are_on_the_curves_and_the_plane(minilm: Any, bank: li
     control = minilm.trace([f"{begin} the bank{end}" for begin in ("They saw", "We spoke of", "It was", "I know")
                             for end in (".", " today.", ", he said.")], logits=False)  # fmt: skip
     seen = summarise(bank, "bank", references=minilm.trace(["river", "money"]), control=control)
-    panel: Any = movement_panel(seen)
+    (panel,) = movement_panels(seen)
     assert seen.movement is not None
     assert seen.movement.neutral is not None
     assert panel["neutral"] == [round(each, 6) for each in seen.movement.neutral]
@@ -90,7 +91,7 @@ def test_neutral_sentences_are_on_the_curves_and_the_plane(minilm: Any, bank: li
 
 
 def test_shares_are_those_of_the_layers(traces: list[Trace], seen: Summary) -> None:
-    panel: Any = movement_panel(seen)
+    (panel,) = movement_panels(seen)
     for path, each in zip(panel["paths"], seen.occurrences, strict=True):
         updates = layer_updates(traces[each.text], each.as_word())
         assert len(path["steps"]) == len(updates) == 2
@@ -101,7 +102,7 @@ def test_shares_are_those_of_the_layers(traces: list[Trace], seen: Summary) -> N
             assert step["cross"] is None
             assert f"{update.attention.top[0].share:+.2f}" in step["most"]  # type: ignore[union-attr]
     refused = [replace(seen.layer_updates[0], updates=None, refused="why not"), *seen.layer_updates[1:]]
-    path = movement_panel(replace(seen, layer_updates=refused))["paths"][0]  # type: ignore[index]
+    path = movement_panels(replace(seen, layer_updates=refused))[0]["paths"][0]
     assert (path["steps"], path["refused"]) == (None, "why not")
 
 
@@ -110,7 +111,7 @@ def test_what_is_left_out_is_named(seen: Summary) -> None:
     words = [None, *seen.movement.words[1:]]
     gone = [LeftOut("word", "bank", "1", 2 * MASSIVE), LeftOut("reference", "river", "", 3 * MASSIVE)]
     moved = replace(seen.movement, words=words, references=[None, seen.movement.references[1]], left_out=gone)
-    panel: Any = movement_panel(replace(seen, movement=moved))
+    (panel,) = movement_panels(replace(seen, movement=moved))
     assert panel["paths"][0]["points"] is None
     assert panel["paths"][0]["missing"] == f"“bank” 1 ({2 * MASSIVE:.0f} ×)"
     assert panel["marks"][0]["point"] is None
@@ -124,7 +125,7 @@ def test_where_no_plane_is_right_the_curves_stand_alone(seen: Summary) -> None:
     none = [None] * len(seen.movement.words)
     wrong = Tried([2], False, 9, 1, "1 of 9 comparisons \x1b of near and far come out otherwise")
     moved = replace(seen.movement, states=[], words=none, references=[None, None], tried=[wrong])
-    panel: Any = movement_panel(replace(seen, movement=moved))
+    (panel,) = movement_panels(replace(seen, movement=moved))
     assert (panel["drawn"], panel["plane"], panel["neutral"]) == ([], None, None)
     assert panel["sentences"][0] == (
         r"Only the curves are drawn, no plane: 1 of 9 comparisons \x1b of near and far come out otherwise."
@@ -136,57 +137,52 @@ def test_without_reference_words_the_curve_is_to_the_start(
     traces: list[Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = summarise(traces, "bank")
-    panel: Any = movement_panel(seen)
+    (panel,) = movement_panels(seen)
     (curve,) = panel["curves"]
     assert curve["label"] == "itself as it enters layer 0"
     assert [path[0] for path in curve["paths"]] == pytest.approx([1.0] * 3)
     monkeypatch.setattr(panels, "PAIRED", 2)
-    panel = movement_panel(seen)
+    (panel,) = movement_panels(seen)
     assert panel["between"] is None
     assert "3 paths are not compared with each other: 2 are the most." in panel["sentences"]
 
 
 def test_a_page_that_opens_at_a_word_has_its_movement(traces: list[Trace]) -> None:
-    page = page_of(traces, None, Opening(word="bank"))
+    page = page_as_seen(traces, None, "bank")
     assert [(panel["kind"], panel["name"]) for panel in page.panels] == [("paths", "Movement")]
     assert page.opening["view"] == "tokens"
-    assert page_of(traces).panels == []
+    assert page_as_seen(traces).panels == []
     assert page_of(traces, None, Opening(word="bank"), findings=["a"]).panels == []
-    named = page_of(traces, None, Opening(word="bank"), names=["before", "after"]).panels[0]
-    assert [path["of"] for path in named["paths"]] == ["before", "after", "after"]  # type: ignore[attr-defined]
+    named: Any = page_as_seen(traces, None, "bank", names=["before", "after"]).panels[0]
+    assert [path["of"] for path in named["paths"]] == ["before", "after", "after"]
 
 
-def test_a_page_without_states_says_so(seen: Summary) -> None:
-    page = Page("a page")
-    assert add_movement(page, replace(seen, movement=None)) is None
-    assert page.panels == []
+def test_a_page_without_states_says_so(traces: list[Trace], seen: Summary) -> None:
+    without = replace(seen, movement=None)
+    assert movement_panels(without) == []
     line = "The path of “bank” through the layers is not shown: a trace does not hold all hidden states."
-    assert page.findings == [line] == [missing("bank", "a trace does not hold all hidden states")]
-    assert add_movement(page, replace(seen, occurrences=[])) is None
-    assert len(page.findings) == 1
+    assert not_shown(without) == [line] == [missing("bank", "a trace does not hold all hidden states")]
+    page = replace(see(traces, "bank"), summary=without).page()
+    assert (page.panels, page.findings[-1]) == ([], line)
+    assert movement_panels(replace(seen, occurrences=[])) == not_shown(replace(seen, occurrences=[])) == []
 
 
 def test_of_a_translation_each_side_has_its_own() -> None:
     trace = pair().trace(TEXTS[0], target=TARGETS[0])
-    page = Page("a page")
-    assert add_movement(page, summarise([trace], "rivière")) == 0
-    panel: Any = page.panels[0]
+    (panel,) = movement_panels(summarise([trace], "rivière"))
     assert (panel["name"], panel["title"]) == ("Movement", "How “rivière” moves through the layers of the target")
     step = panel["paths"][0]["steps"][0]
     assert step["cross"] is not None
     assert abs(step["attention"] + step["cross"] + step["rest"] - 1) < 1e-5
     assert panel["paths"][0]["of"] == "target 1"
-    both = pair().trace("A bank", target="A bank")
-    page = Page("a page")
-    assert add_movement(page, summarise([both], "bank")) == 0
-    assert [each["name"] for each in page.panels] == ["Movement, source", "Movement, target"]
+    both = movement_panels(summarise([pair().trace("A bank", target="A bank")], "bank"))
+    assert [each["name"] for each in both] == ["Movement, source", "Movement, target"]
 
 
 def test_windows_are_named(minilm: Any) -> None:
     text = "A man is fishing on a river bank and another is sitting at a bank."
     windowed = minilm.trace(text, window=12)
-    page = page_of(windowed, None, Opening(word="bank"))
-    panel: Any = page.panels[0]
+    panel: Any = page_as_seen(windowed, None, "bank").panels[0]
     assert [path["label"] for path in panel["paths"]] == ["1.0", "1.2"]
     expected = [f"text 1, tokens {start} to {stop - 1}" for start, stop in windowed.spans[::2]]
     assert [path["of"] for path in panel["paths"]] == expected
@@ -195,7 +191,7 @@ def test_windows_are_named(minilm: Any) -> None:
 def test_the_word_stands_in_its_text() -> None:
     model = opened("llama")
     text = "A man is fishing on a river . " * 4 + "A bank . " + "She takes money . " * 5
-    panel: Any = movement_panel(summarise([model.trace(text)], "bank"))
+    (panel,) = movement_panels(summarise([model.trace(text)], "bank"))
     context = panel["paths"][0]["context"]
     assert context["form"] == "bank"
     assert context["left"].startswith("… ")

@@ -7,13 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
-from regard.explain.findings.path_plane import curves_title
 from regard.explain.texts.curves import Curve, curves
 from regard.explain.texts.summary import Occurrence, Summary
+from regard.questions.movement.picture.cosines import MOST, layer_axis, named, plain
+from regard.questions.movement.sentences import curves_title
+from regard.text.quoting import short, visible
 from regard.views.figures.elements.canvas import spread
 from regard.views.figures.elements.colours import line_style
-from regard.views.figures.elements.cosines import MOST, layer_axis, named, plain
-from regard.views.terminal.layout import short, visible
 
 ACROSS = 5  # panels side by side
 HIGH = 2.5  # inches of a panel
