@@ -155,11 +155,7 @@ def _context(text: str, start: int, end: int) -> Data:
         left = "… " + (left.split(maxsplit=1)[-1] if " " in left.strip() else left)
     if len(text) > end + REACH:
         right = (right.rsplit(maxsplit=1)[0] if " " in right.strip() else right) + " …"
-    return {"left": _line(left), "form": text[start:end], "right": _line(right)}
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split("\n"))
+    return {"left": left.replace("\n", " "), "form": text[start:end], "right": right.replace("\n", " ")}
 
 
 def _marks(summary: Summary, moved: Movement) -> list[Data]:

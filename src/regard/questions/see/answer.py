@@ -176,7 +176,7 @@ def on_a_page(
     Raises:
         RegardError: the word is not there.
     """
-    plain = [each.trace if isinstance(each, Generated) else each for each in traces]
+    plain: list[Any] = [each.trace if isinstance(each, Generated) else each for each in traces]
     most = LONG_TEXT if word is None else FOLLOWED
     windowed = [each.windowed for each in plain]
     sides = [side for each in plain for side in (each.windows if each.windowed else each.sides)]

@@ -39,21 +39,6 @@ def lines_of(parts: Iterable[RenderableType], width: int) -> list[str]:
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
-def shares(named: Iterable[tuple[str, float]], room: int, apart: Iterable[tuple[str, float]] = ()) -> Text:
-    """Names and their numbers, wrapped so that a name and its number stay on one line of room characters.
-
-    apart: such that stand before the others and are dimmed, as sinks are.
-    """
-    line, used = Text(), 0
-    for style, name, number in [("dim", *each) for each in apart] + [("bold", *each) for each in named]:
-        size = len(name) + 6
-        if used and used + 2 + size > room:
-            line.append("\n")
-            used = 0
-        line.append(("  " if used else "") + name, style=style)
-        line.append(f" {number:.3f}", style="dim" if style == "dim" else "")
-        used += size + (2 if used else 0)
-    return line
 
 
 def section(title: str, *parts: RenderableType) -> Group:

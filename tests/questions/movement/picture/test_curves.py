@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from regard.explain.texts.curves import curves
 from regard.explain.texts.summary import summarise
-from regard.questions.movement.picture.curves import row
+from regard.questions.movement.picture.curves import has_pairs, named, paint_pairs, row
 from regard.views.figures.elements.canvas import all_axes, stack
 
 SENTENCES = [f"{begin} the bank{end}" for begin in ("They saw", "We spoke of", "It was", "I know")
@@ -50,3 +51,21 @@ def test_without_neutral_sentences_there_is_no_range(bank, minilm) -> None:
     assert len(panel.collections) == 0
     (panel,) = all_axes(stack([row(summarise(bank, "bank"))], 13.0))
     assert [line.get_gid() for line in panel.lines] == [f"curve {n} itself as it enters layer 0" for n in "12"]
+
+
+def test_a_line_for_each_two_occurrences(summary, minilm) -> None:
+    axes = Figure().add_subplot()
+    paint_pairs(axes, summary, named(summary))
+    (line,) = axes.lines
+    assert list(line.get_ydata()) == summary.pairs[0].hidden_states
+    three = summarise([minilm.trace("The bank near a bank is a bank.")], "bank")
+    axes = Figure().add_subplot()
+    paint_pairs(axes, three, named(three))
+    assert {line.get_gid(): list(line.get_ydata()) for line in axes.lines} == {
+        f"pair {pair.a} {pair.b}": pair.hidden_states for pair in three.pairs
+    }
+
+
+def test_there_are_pairs_of_two_occurrences_alone(summary, bank) -> None:
+    assert has_pairs(summary)
+    assert not has_pairs(summarise(bank[:1], "bank"))

@@ -15,7 +15,7 @@ from matplotlib.figure import FigureBase
 from regard.explain.texts.curves import curves as every_curve
 from regard.explain.texts.summary import Summary
 from regard.explain.vectors.planes import Path2D, Point
-from regard.questions.movement.picture import cosines, curves
+from regard.questions.movement.picture import curves
 from regard.questions.movement.sentences import plane_sentences, plane_title
 from regard.text.quoting import short, visible
 from regard.views.figures.elements.colours import line_style
@@ -39,9 +39,9 @@ def rows(summary: Summary, first: Sequence[str] = ()) -> list[tuple[float, Any]]
     first: the occurrences that come before others where not all are named. A single panel of curves stands beside the
     plane, several above it.
     """
-    moved, told = summary.movement, cosines.named(summary, first)
+    moved, told = summary.movement, curves.named(summary, first)
     assert moved is not None
-    lines, pairs = _below(summary), cosines.has_pairs(summary)
+    lines, pairs = _below(summary), curves.has_pairs(summary)
     several = len(every_curve(summary)) > 1
 
     def put(figure: FigureBase, place: Any) -> None:
@@ -62,8 +62,8 @@ def paint(figure: FigureBase, place: Any, summary: Summary, told: Sequence[str],
     moved = summary.movement
     assert moved is not None
     beside: list[Any] = [] if several else [lambda at: _one_curve(figure, at, summary, told)]
-    if cosines.has_pairs(summary):
-        beside.append(lambda at: cosines.paint_pairs(figure.add_subplot(at), summary, told))
+    if curves.has_pairs(summary):
+        beside.append(lambda at: curves.paint_pairs(figure.add_subplot(at), summary, told))
     if moved.states and beside:
         parts = place.subgridspec(1, 2, width_ratios=(ACROSS, COSINES) if several else (COSINES, ACROSS))
         plane, rest = (parts[0], parts[1]) if several else (parts[1], parts[0])
