@@ -14,8 +14,8 @@ from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Point, Scatte
 from regard.display.terminal import axis_names, number_text, others, with_sign
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import together
+from regard.views.figures.elements.canvas import or_nan
 from regard.views.figures.elements.colours import DIFFERENCES, LINES, WEIGHTS, line_style
-from regard.views.figures.elements.curves import or_nan
 from regard.views.figures.elements.heatmap import heatmap
 from regard.views.terminal.layout import short, spelled, visible
 

@@ -39,8 +39,6 @@ def lines_of(parts: Iterable[RenderableType], width: int) -> list[str]:
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
-
-
 def section(title: str, *parts: RenderableType) -> Group:
     """A title and its parts, set in."""
     return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, SET_IN), expand=False) for part in parts), Text())

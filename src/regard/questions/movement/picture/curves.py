@@ -11,7 +11,7 @@ from regard.explain.texts.curves import Curve, curves
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.questions.movement.sentences import curves_title
 from regard.text.quoting import quoted, short, visible
-from regard.views.figures.elements.canvas import spread
+from regard.views.figures.elements.canvas import or_nan, spread
 from regard.views.figures.elements.colours import line_style
 from regard.views.figures.elements.labels import characters
 
@@ -182,8 +182,3 @@ def _names(axes: Axes, curve: Curve, occurrences: Sequence[Occurrence], told: Se
         axes.annotate(text, (last, value), xytext=(last * 1.05, low + (high - low) * at / 1000), fontsize=7,
                       va="center", color=colour, annotation_clip=False)  # fmt: skip
     axes.set_xlim(-0.05 * last, last * 1.4)
-
-
-def or_nan(values: Sequence[float | None]) -> list[float]:
-    """Numbers as matplotlib draws them: NaN, a gap, where there is none."""
-    return [float("nan") if value is None else value for value in values]

@@ -51,6 +51,11 @@ def spread(places: Sequence[int], gap: float, last: float) -> list[float]:
     return found
 
 
+def or_nan(values: Sequence[float | None]) -> list[float]:
+    """Numbers as matplotlib draws them: NaN, a gap, where there is none."""
+    return [float("nan") if value is None else value for value in values]
+
+
 def names(tokens: Sequence[Token], most: int = 16) -> tuple[list[int], list[str], int]:
     """(places, names, size) of the tokens on an axis: every one, or of many every so many-th with its number."""
     step = max(1, -(-len(tokens) // LABELS))
