@@ -73,6 +73,10 @@ def test_bad_values_are_named_by_the_option(tmp_path: Path) -> None:
         (["attribute", "a", "--to", "a", "--top", "0"], "--top: given 0, needs 1 or more"),
         (["patch"], "no text given: regard patch CLEAN CORRUPTED"),
         (["patch", "a", "b", "--word", "a", "--top", "3"], "--top"),
+        (
+            ["attribute", "a", "b", "--word", "a", "--method", "attribution-patching", "--top", "3"],
+            "--top: the answer is",
+        ),
         (["attribute", "a", "--word", "a", "--like", "a", "--steps", "many"], "--steps"),
     ):
         done = run_in_process(tmp_path, arguments)

@@ -26,7 +26,7 @@ def test_verbs_that_write_a_page_have_its_options_side_by_side(verb: str) -> Non
 def test_a_verb_takes_them_as_one() -> None:
     taken = []
 
-    @writes("figure", "html of traces", pictures=(".gif",), said={"figure": "A film."})
+    @writes("figure", "html of traces", pictures=(".gif",))
     def verb(text: str, outputs: Outputs = NOTHING, last: bool = False) -> None:
         taken.append((text, outputs, last))
 
@@ -37,13 +37,3 @@ def test_a_verb_takes_them_as_one() -> None:
     assert taken == [("a", offered, True), ("b", Outputs(figure=Path("b.png")), False)]
     own = inspect.signature(verb).parameters
     assert list(own) == ["text", "figure", "html", "html_with", "last"]
-    assert own["figure"].annotation.__metadata__[0].help == "A film."
-
-
-def test_a_file_has_one_help_everywhere() -> None:
-    """But where its rows, or what is drawn, are of another kind."""
-    said: dict[str, set[str]] = {}
-    for command in COMMANDS.values():
-        for each in command.params:
-            said.setdefault(each.opts[0], set()).add(getattr(each, "help", ""))
-    assert {name for name in ("--html", "--json", "--parquet", *OPTIONS) if len(said[name]) > 1} == set()

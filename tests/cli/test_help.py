@@ -11,7 +11,7 @@ from regard.errors import RegardError
 from regard.model_files.sizes import ModelSizes
 from tests.support.web_pages import build_nothing
 
-DEFAULT = "by default all-MiniLM-L6-v2"
+DEFAULT = "all-MiniLM-L6-v2"
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 NEEDED = {  # what a call needs beside its texts, as --help says it; of other verbs nothing
     "why": ["--word", "text"],
@@ -34,13 +34,17 @@ def needed(verb: str) -> list[str]:
 
 
 def promises(verb: str) -> dict[str, str]:
-    """The help of each option."""
-    return {each.opts[0]: each.help or "" for each in COMMANDS[verb].params if each.opts[0].startswith("--")}
+    """The help of each option, with what it says of the default, and "needed" where the parser asks for it."""
+    return {
+        each.opts[0]: f"{each.help} {each.show_default} {'needed' * each.required}"
+        for each in COMMANDS[verb].params
+        if each.opts[0].startswith("--")
+    }
 
 
-def test_a_table_of_occurrences_is_promised_where_there_is_one() -> None:
-    promised = {verb for verb in COMMANDS if "for each occurrence" in promises(verb).get("--csv", "")}
-    assert promised == {"find", "senses", "shift"}
+def test_a_table_is_promised_where_there_is_one() -> None:
+    for row, verbs in (("a row for each occurrence", {"find", "senses", "shift"}), ("a row for each head", {"heads"})):
+        assert {verb for verb in COMMANDS if row in " ".join(COMMANDS[verb].help.split())} == verbs
 
 
 @pytest.fixture
@@ -69,7 +73,7 @@ def call(monkeypatch, tmp_path: Path):
     (tmp_path / "watched" / "watch").mkdir(parents=True)
     (tmp_path / "watched" / "watch" / "step-000001.safetensors").touch()
     texts = {"map": ["a.txt"], "train": ["a.txt"], "positions": ["--kind", "learned"], "evolve": ["watched"]}
-    texts |= {"embed": ["a.txt"], "shift": ["word", "--by", "date"], "patch": ["a text", "b text"]}
+    texts |= {"embed": ["a.txt"], "shift": ["word", "--column", "date"], "patch": ["a text", "b text"]}
 
     def run(verb: str, *options: str) -> str:
         with pytest.raises((RegardError, USAGE_ERROR)) as refused:
@@ -105,14 +109,8 @@ def test_a_default_model_is_promised_where_there_is_one(call, verb: str) -> None
 
 @pytest.mark.parametrize("verb", [verb for verb in COMMANDS if "--word" in promises(verb)])
 def test_an_overview_is_promised_where_there_is_one(call, verb: str) -> None:
-    promised = "without it, an overview" in promises(verb)["--word"]
+    promised = "an overview" in promises(verb)["--word"]
     assert call(verb).startswith("loads: ") == promised
-
-
-def test_a_table_of_heads_is_not_promised_a_row_for_each_occurrence() -> None:
-    assert "a row for each head" in promises("heads")["--csv"]
-    for verb in ("find", "senses", "shift"):
-        assert "a row for each occurrence" in promises(verb)["--csv"]
 
 
 @pytest.mark.parametrize("verb", ["tokens", "positions", "generate"])
@@ -122,6 +120,6 @@ def test_all_promises_no_weights_where_none_are_shown(verb: str) -> None:
 
 
 def test_what_a_call_may_be_given_is_said() -> None:
-    assert "multiplied by" in promises("generate")["--strength"]
+    assert "How far to steer" in promises("generate")["--strength"]
     assert "--repeated" in str(COMMANDS["train"].help)
-    assert "--by" in str(COMMANDS["shift"].help)
+    assert "--column" in str(COMMANDS["shift"].help)

@@ -21,7 +21,7 @@ from regard.questions import QUESTIONS
 if TYPE_CHECKING:
     from regard.display.asked import Asked
 
-AnswerTop = Annotated[int | None, options.number("K", "How many parts or rows to name.")]
+NAMED = 10  # entries of each list
 PARSERS: dict[Any, Any] = {int: options.whole_number, int | None: options.whole_number}
 
 
@@ -33,7 +33,7 @@ def verb_of(name: str) -> Callable[..., None]:
     def verb(**given: Any) -> None:
         own = {each.name: given.pop(each.name) for each in fields(asked)}
         several = {each.name: tuple(own[each.name] or ()) for each in fields(asked) if isinstance(each.default, tuple)}
-        ask(name, asked(**own | several), **({} if asked.ranked else {"top": None}) | given)
+        ask(name, asked(**own | several), **given)
 
     known = dict(inspect.signature(ask).parameters)
     metavar, told = asked.texts
@@ -51,7 +51,8 @@ def verb_of(name: str) -> Callable[..., None]:
 
 def _parameter(each: "Field[Any]", kind: Any) -> inspect.Parameter:
     """A field as a parameter that typer reads."""
-    told, default = {"help": each.metadata["help"], "metavar": each.metadata["metavar"]}, each.default
+    told = {"help": each.metadata["help"], "metavar": each.metadata["metavar"]}
+    told["show_default"], default = each.metadata["shown"] or True, each.default
     if kind == tuple[str, ...]:
         kind, default = list[str] | None, None
     if kind == tuple[int, ...] | None:
@@ -71,18 +72,17 @@ def ask(
     texts: options.Texts = None,
     targets: options.Targets = None,
     model: options.ModelName = None,
-    top: AnswerTop = 10,
+    top: Annotated[int | None, options.top(str(NAMED))] = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Ask a question of texts; print the answer, and write it to the files that were asked for.
-
-    top: how many parts or rows are named, None for all.
-    """
+    """Ask a question of texts; print the answer, and write it to the files that were asked for."""
     source = Source(texts or [], targets or [], model)
     source.check(name, asked.texts[0])
     asked.check(len(source.texts), len(source.targets), called=option_name)
     if top is not None and top < 1:
         raise RegardError(f"--top: given {top}, needs 1 or more")
+    if top is not None and asked.grid:
+        raise RegardError("--top: the answer is a grid, which is shown whole: leave it out")
     outputs.check()
     early = EarlyChecks.of(source)
     if early.model.pairs:
@@ -93,10 +93,7 @@ def ask(
         asked.check_default(source.texts, called=option_name)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from rich.text import Text
-
     from regard.cli.console import consoles
-    from regard.views.terminal.layout import visible
 
     screens = consoles(outputs.json)
     with screens[1].status("loading the model and tracing …") as status:
@@ -108,11 +105,7 @@ def ask(
             estimate.at(count / max(1, every))
 
         found = asked.answer(done.model, done.traces, progress)
-    first: list[Any] = []
-    if any(done.generated):
-        written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
-        first.insert(0, Text(visible(f"the model wrote the target itself: {written}\n"), style="dim"))
-    tell(found, outputs, screens, top, first)
+    tell(found, outputs, screens, None if asked.grid else top or NAMED, done.written_first())
 
 
 def option_name(field: str) -> str:

@@ -37,7 +37,7 @@ find bank --store bank.store --sort right
 find bank --store bank.store --like "Money in the bank." --top 20
 senses bank --store bank.store --k 2
 senses bank --store bank.store --html senses.html
-shift bank --store bank.store --by period
+shift bank --store bank.store --column period
 shift bank --store old.store --store new.store --csv shift.csv
 """
 

@@ -42,6 +42,8 @@ MOVED = {  # options that there were, of all verbs or of one, and what is writte
     "--html-numbers": "--html-with float32 (without it int16)",
     "--html-layers": "--html-with layers=0,3-5",
     "--html-steps": "--html-with steps",
+    "shift --by": "--column",
+    "why --by": "--method",
 }
 LONGEST = 60  # characters of a text that are said again
 

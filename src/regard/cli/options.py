@@ -1,5 +1,6 @@
 """Options that several verbs share, and what their values must be."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -31,9 +32,9 @@ def whole_numbers(given: str | Numbers) -> Numbers:
     return Numbers(sorted(set(found)))
 
 
-def number(metavar: str, text: str) -> typer.models.OptionInfo:
-    """An option whose value is a whole number."""
-    return typer.Option(parser=whole_number, metavar=metavar, help=text)
+def number(name: str, text: str, default: str | bool = True, metavar: str = "N") -> typer.models.OptionInfo:
+    """An option whose value is a whole number. name: with its dashes; default: said where it is no number."""
+    return typer.Option(name, parser=whole_number, metavar=metavar, help=text, show_default=default)
 
 
 def numbers(name: str, text: str) -> typer.models.OptionInfo:
@@ -46,48 +47,62 @@ def file(name: str, text: str) -> typer.models.OptionInfo:
     return typer.Option(name, metavar="FILE", help=text)
 
 
+def said(name: str, metavar: str, text: str, default: str | bool = True) -> typer.models.OptionInfo:
+    """An option whose value is a text. name: with its dashes; default: what goes without it, where that is no value."""
+    return typer.Option(name, metavar=metavar, help=text, show_default=default)
+
+
+def flag(name: str, text: str) -> typer.models.OptionInfo:
+    """An option without a value. name: with its dashes."""
+    return typer.Option(name, help=text)
+
+
+# What several verbs have, each with one help; what goes without it is the verb's own.
+word = partial(said, "--word", "WORD", "The word to look at.")
+model = partial(said, "--model", "MODEL", "A model's folder or hub name.")
+layer = partial(number, "--layer", "The layer, counted from 0; -1 is the last.")
+head = partial(number, "--head", "The head, counted from 0; -1 is the last.")
+part = partial(said, "--part", "encoder|decoder|cross", "Which part of an encoder-decoder.")
+top = partial(number, "--top", "How many entries of each list to show.", metavar="K")
+window = partial(number, "--window", "Read a text in overlapping windows of N tokens.")
+stride = partial(number, "--stride", "How many tokens later each next window begins.")
+out = partial(said, "--out", "FOLDER", "The folder to write: a new one, or one to go on with.")
+store = partial(said, "--store", "STORE", "A folder that regard embed wrote.")
+opened = partial(file, "--open", "Read a file that --save wrote, in place of a text.")
+steps = partial(number, "--steps", "How many steps to take.")
+seed = partial(number, "--seed", "The seed of all that is drawn at random.")
+
+USUAL_MODEL, NEEDED, MEAN = "all-MiniLM-L6-v2", "none, needed", "the mean of all"
 Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="One text or several.")]
 Targets = Annotated[
     list[str] | None,
-    typer.Option("--target", metavar="T", help="Of an encoder-decoder: what it writes; once for each text."),
+    said("--target", "TEXT", "What an encoder-decoder writes; once for each text.", "the model writes it itself"),
 ]
-FollowedWord = Annotated[str | None, typer.Option(help="The word to follow; without it, an overview of all tokens.")]
-NeededWord = Annotated[str | None, typer.Option(help="The word to look at, needed.")]
-NeededOrEdge = Annotated[str | None, typer.Option(help="The word to look at, needed unless there is --edge.")]
+FollowedWord = Annotated[str | None, word("none: an overview of all tokens")]
+NeededWord = Annotated[str | None, word(NEEDED)]
+NeededOrEdge = Annotated[str | None, word("none, needed without --edge")]
 Edge = Annotated[
     str | None,
-    typer.Option(
-        "--edge", metavar="WORD:WORD", help="Why a head looks there: what makes the first word's score for the second."
-    ),
-]
-EdgePart = Annotated[
-    str | None,
-    typer.Option("--part", metavar="encoder|decoder|cross", help="Of an encoder-decoder, --edge of which attention."),
+    said("--edge", "WORD:WORD", "Split the score that the first word gives the second: why a head looks there."),
 ]
 References = Annotated[
-    str | None, typer.Option("--with", metavar="W,W,...", help="Words to compare it with, in a text or not.")
+    str | None, said("--with", "WORD,WORD", "Compare the word with these; they need not be in a text.")
 ]
 ControlFile = Annotated[
-    Path | None, file("--control", "Neutral sentences to hold it against, one a line, {} for the word.")
+    Path | None, file("--control", "With --with: neutral sentences to compare with, one a line, {} for the word.")
 ]
-ModelName = Annotated[str | None, typer.Option(help="A model folder or hub name; by default all-MiniLM-L6-v2.")]
-NeededModel = Annotated[
-    str | None, typer.Option(help="A model folder or hub name, needed: the default model cannot write.")
-]
-Layer = Annotated[int | None, number("N", "Show single heads of this layer, counted from 0; -1 is the last.")]
-Head = Annotated[int | None, number("N", "Show this head (from 0; -1: the last), of --layer or of every layer.")]
-EdgeLayer = Annotated[int | None, number("N", "The layer of --edge; without it where the weight is largest.")]
-EdgeHead = Annotated[int | None, number("N", "The head of --edge; without it the one whose weight is largest.")]
-OneLayer = Annotated[int, number("N", "The layer, counted from 0; -1 is the last.")]
-OneOfHeads = Annotated[int | None, number("N", "One head, from 0 (-1: the last); by default the mean of all.")]
-Top = Annotated[int, number("K", "How many tokens to name.")]
-Next = Annotated[bool, typer.Option("--next", help="What each layer would say next: the logit lens.")]
-All = Annotated[bool, typer.Option("--all", help="Show everything that was found, not the first of it alone.")]
-Window = Annotated[int | None, number("N", "Read a text in overlapping windows of N tokens.")]
-Stride = Annotated[int | None, number("N", "How far a window is past the last; by default half of it.")]
+ModelName = Annotated[str | None, model(USUAL_MODEL)]
+NeededModel = Annotated[str | None, model("none, needed: the default model cannot write")]
+OneLayer = Annotated[int, layer()]
+OneOfHeads = Annotated[int | None, head(MEAN)]
+Top = Annotated[int, top()]
+Next = Annotated[bool, flag("--next", "Show what each layer would say next: the logit lens.")]
+All = Annotated[bool, flag("--all", "Show everything that was found, not only the first of it.")]
+Window = Annotated[int | None, window()]
+Stride = Annotated[int | None, stride("half of --window")]
+Seed = Annotated[int, seed()]
 StaticFile = Annotated[
     str | None,
-    typer.Option("--static", metavar="FILE|learned", help="Beside static vectors: word2vec, GloVe, the model's."),
+    said("--static", "FILE|learned", "With --with: compare static vectors too: word2vec, GloVe, the model's."),
 ]
-OpenFile = Annotated[Path | None, file("--open", "Look at saved traces, without the model: no TEXT then.")]
-OpenAgain = Annotated[Path | None, file("--open", "Take the texts of saved traces: --model traces them again.")]
+OpenFile = Annotated[Path | None, opened()]

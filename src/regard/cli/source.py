@@ -10,6 +10,7 @@ from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from regard.generation.generator import Generated
     from regard.models.model import Model
@@ -79,6 +80,16 @@ class Traced:
     model: Any = None
     names: Callable[[int], str] | None = None
     generated: list[bool] = field(default_factory=list)
+
+    def written_first(self) -> "list[Text]":
+        """What is said before an answer where the model wrote the targets: the targets."""
+        from rich.text import Text
+
+        from regard.views.terminal.layout import visible
+
+        written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(self.texts, 1))
+        said = visible(f"the model wrote the target itself: {written}\n")
+        return [Text(said, style="dim")] if any(self.generated) else []
 
 
 def traced(given: Source, console: "Console | None" = None, *, needs_model: bool = False) -> Traced:

@@ -3,23 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from regard.cli import options
 from regard.corpus.manifest import read_manifest
 from regard.corpus.settings import kept_place
 
-StoreFolder = Annotated[Path, typer.Option("--store", metavar="STORE", help="What regard embed wrote, needed.")]
-StoreModel = Annotated[
-    str | None,
-    typer.Option("--model", metavar="M", help="What made the store, where that was not the default model."),
-]
-By = Annotated[str, typer.Option("--lookup", metavar="word|lemma", help="What WORD is compared with.")]
-LayerOption = Annotated[int | None, options.number("N", "The layer, of those kept; by default the last of them.")]
-Context = Annotated[int, options.number("N", "Characters on either side.")]
-Seed = Annotated[int, options.number("N", "Of all that is drawn at random.")]
-OCCURRENCES = {"csv": "Write a row for each occurrence: .csv, safe in spreadsheets."}
-EVERY_SCORE = {"csv": "Write a row for each head, with its every score: .csv, safe in spreadsheets."}
+StoreFolder = Annotated[Path, options.store()]
+StoreModel = Annotated[str | None, options.model("the default model, where it made the store")]
+Lookup = Annotated[str, options.said("--lookup", "word|lemma", "Compare WORD with words as written, or with lemmas.")]
+KeptLayer = Annotated[int | None, options.layer("the last that is kept")]
+Senses = Annotated[int | None, options.number("--k", "How many senses there are.", "as many as the silhouette says")]
+Examples = Annotated[int, options.number("--examples", "How many examples of each sense to show.")]
+Context = Annotated[int, options.number("--context", "How many characters to show on either side.")]
 
 
 def check_store(store: Path, layer: int | None = None) -> None:

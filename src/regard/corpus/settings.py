@@ -109,12 +109,12 @@ def chosen_layers(layers: Sequence[int] | None, depth: int, name: str) -> list[i
 
 
 def kept_place(layers: Sequence[int], layer: int | None) -> int:
-    """Tell which of the layers that a store keeps a layer is, None for the last.
+    """Tell which of the layers that a store keeps a layer is, None or -1 for the last.
 
     Raises:
         RegardError: it is none of them.
     """
-    if layer is None:
+    if layer in (None, -1):
         return len(layers) - 1
     if layer not in layers:
         kept = ", ".join(map(str, layers))

@@ -19,13 +19,15 @@ Progress = Callable[[int, int], None]  # told how much of an answer is done, and
 
 
 def option(
-    text: str, default: Any = None, *, metavar: str | None = None, among: Sequence[str] = (), word: bool = False
+    text: str, default: Any = None, *, metavar: str = "", among: Sequence[str] = (), word: bool = False, shown: str = ""
 ) -> Any:
-    """Declare a field that may be asked. text: of the help; metavar: what stands for a value there.
+    """Declare a field that may be asked. text: of the help; metavar: what stands for a value there, else its values.
 
-    among: the values that there are. word: whether it is a word of every text, or a token's number.
+    among: the values that there are. shown: what goes without it, where help is to say so in words.
+    word: whether it is a word of every text, or a token's number.
     """
-    return field(default=default, metadata={"help": text, "metavar": metavar, "among": tuple(among), "word": word})
+    known = {"help": text, "metavar": metavar or "|".join(among) or None, "among": tuple(among), "word": word}
+    return field(default=default, metadata=known | {"shown": shown})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,11 @@ class Asked:
             if isinstance(given, str) and not given.strip():
                 needed = (each.metadata["metavar"] or each.name).lower()
                 raise RegardError(f"{called(each.name)} is empty: give a {needed}")
+
+    @property
+    def grid(self) -> bool:
+        """Whether the answer is a grid that is shown whole, so that --top has nothing to say."""
+        return not self.ranked
 
     def check_default(self, texts: Sequence[str], *, called: Called = str) -> None:
         """Refuse what the default model cannot be asked of these texts, before it is loaded."""

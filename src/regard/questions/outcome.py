@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class OutcomeAsked(Asked):
     """What all questions about an outcome ask: of which next token, or of which word."""
 
-    to: str | None = option("Of this next token; needed without --word.", metavar="TOKEN")
-    against: str | None = option("With --to: its logit less that of this one.", metavar="TOKEN")
-    word: str | None = option("Of this word, without --to: a cosine.", metavar="WORD", word=True)
+    to: str | None = option("The next token to measure.", metavar="TOKEN", shown="none, needed without --word")
+    against: str | None = option("With --to: measure its logit less that of this token.", metavar="TOKEN")
+    word: str | None = option("The word to look at.", metavar="WORD", word=True, shown="none, in place of --to")
 
     def check_outcome(self, called: Called) -> None:
         """Refuse two outcomes, and none.

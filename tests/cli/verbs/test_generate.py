@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import own_models
 
-NEEDED = ("--towards", "A man", "--away", "She takes", "--layer", "1")
+NEEDED = ("--towards", "A man", "--away", "She takes", "--layer", "-1")
 
 
 def test_files_have_every_written_token(regard_command, tmp_path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 def test_two_parts_of_one_store(regard_command, bank_folder: Path, tmp_path: Path) -> None:
     result = regard_command(
-        "shift", "bank", "--store", str(bank_folder), "--by", "kind", "--values", "river,money", "--json", "a.json",
+        "shift", "bank", "--store", str(bank_folder), "--column", "kind", "--values", "river,money", "--json", "a.json",
         "--csv", "a.csv",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -27,9 +27,9 @@ def test_a_store_beside_itself_has_not_changed(regard_command, bank_folder: Path
 
 def test_what_does_not_fit(regard_command, bank_folder: Path) -> None:
     for arguments, message in (
-        (["--store", str(bank_folder)], "--store: given 1, needs two, or one with --by COLUMN"),
-        (["--store", str(bank_folder), "--store", str(bank_folder), "--values", "a,b"], "--values needs --by"),
-        (["--store", str(bank_folder), "--by", "year"], "has a column 'year'; there are kind"),
+        (["--store", str(bank_folder)], "--store: given 1, needs two, or one with --column NAME"),
+        (["--store", str(bank_folder), "--store", str(bank_folder), "--values", "a,b"], "--values needs --column"),
+        (["--store", str(bank_folder), "--column", "year"], "has a column 'year'; there are kind"),
     ):
         result = regard_command("shift", "bank", *arguments)
         assert (result.returncode, result.stdout) == (2, "")

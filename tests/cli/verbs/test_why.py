@@ -104,12 +104,12 @@ def _timeless(told: str) -> list[str]:
 def test_what_tokens_are_ranked_by(regard_command, minilm, tmp_path) -> None:
     make_tiny(tmp_path / "tiny", minilm)
     given = ["why", "a man on a river bank", "--word", "bank", "--model", "tiny", "--json", "why.json"]
-    result = regard_command(*given, "--by", "weight")
+    result = regard_command(*given, "--method", "weight")
     assert result.returncode == 0, result.stderr
     assert "Tokens ranked by attention weight" in result.stdout
     (word,) = json.loads((tmp_path / "why.json").read_text(encoding="utf-8"))["words"]
     weights = [cause["weight"] for cause in word["tokens"]]
     assert (word["tokens_by"], weights) == ("weight", sorted(weights, reverse=True))
-    refused(regard_command(*given, "--by", "rollout"), "--by: given 'rollout', needs one of removal, edges")
-    edge = ["why", "a man on a river bank", "--edge", "bank:river", "--by", "edges"]
-    refused(regard_command(*edge), "--by goes with --word")
+    refused(regard_command(*given, "--method", "rollout"), "--method: given 'rollout', needs one of removal, edges")
+    edge = ["why", "a man on a river bank", "--edge", "bank:river", "--method", "edges"]
+    refused(regard_command(*edge), "--method goes with --word")

@@ -45,4 +45,6 @@ def test_what_is_asked_is_swept(minilm: Any) -> None:
     found = asked.answer(minilm, traces, lambda *each: counted.append(each))
     assert (found.direction, found.by, found.layers, found.at) == ("noising", "heads", (3,), "“bank”")
     assert (found.clean, found.corrupted) == BOTH
+    numbered = PatchAsked(word="bank", what="head_outputs", layers=(3,), at=("7",), noising=True)
+    assert numbered.answer(minilm, traces).outcomes == found.outcomes
     assert counted == [(n, 12) for n in range(1, 13)]

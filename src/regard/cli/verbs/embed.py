@@ -9,6 +9,7 @@ import typer
 from regard.cli import options, start
 from regard.cli.estimate import spelled
 from regard.cli.file_options import writes
+from regard.cli.options import flag, number, said, whole_numbers
 from regard.cli.outputs import NOTHING, Outputs
 from regard.errors import RegardError
 from regard.model_files.sizes import read_sizes
@@ -17,27 +18,28 @@ if TYPE_CHECKING:
     from regard.corpus.embed_texts import EmbedProgress, Runner
 
 Paths = Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, folders, patterns; - for standard input.")]
-Out = Annotated[Path, typer.Option("--out", metavar="STORE", help="The store's folder, needed.")]
-Layers = Annotated[str, typer.Option(metavar="N,N|all|last", help="Layers whose embeddings are kept.")]
-Unit = Annotated[str, typer.Option(metavar="words|tokens", help="What has a row; a word's vector is its tokens' mean.")]
+Out = Annotated[Path, options.out()]
+Layers = Annotated[str, said("--layers", "N,N-N", "These layers alone, counted from 0.", "last; all keeps each")]
+Unit = Annotated[str, said("--unit", "words|tokens", "What has a vector; a word's is the mean of its tokens'.")]
 WhereOption = Annotated[
-    str | None,
-    typer.Option("--where", metavar="word=W,W", help="Keep some words only, or lemma=W, with their sources."),
+    str | None, said("--where", "word=W,W", "Keep these words alone, or lemma=W,W, with what they look at most.")
 ]
-Lemma = Annotated[str | None, typer.Option(metavar="LANGUAGE", help="Add lemmas, of a language such as en.")]
-Dtype = Annotated[str, typer.Option(metavar="float16|float32", help="Of the vectors.")]
+Lemma = Annotated[str | None, said("--lemma", "LANGUAGE", "Add the lemmas of a language, such as en.")]
+Dtype = Annotated[str, said("--dtype", "float16|float32", "The type of the vectors' numbers.")]
 StatisticsOption = Annotated[
-    bool, typer.Option("--statistics/--no-statistics", help="Keep what attention did: entropy, distance, …")
+    bool, flag("--statistics/--no-statistics", "Keep what attention did: entropy, distance, …")
 ]
-Window = Annotated[int | None, options.number("N", "Tokens of a window; by default the model's limit, at most 512.")]
-Stride = Annotated[int | None, options.number("N", "How far a window is past the last; by default 3/4 of it.")]
-TextColumn = Annotated[str, typer.Option(metavar="NAME", help="Of tables: the column that holds the texts.")]
-IdColumn = Annotated[str | None, typer.Option(metavar="NAME", help="Of tables: the column that holds their ids.")]
-Backend = Annotated[str, typer.Option(metavar="torch|openvino", help="What computes; openvino: sooner, vectors alone.")]
-Workers = Annotated[int | None, options.number("N", "Processes, one thread each; by default one a core.")]
-Shard = Annotated[int, options.number("N", "Characters of texts in a shard, the unit of work.")]
-Prune = Annotated[bool, typer.Option("--prune", help="Take documents out of the store that are gone by now.")]
-Ray = Annotated[str | None, typer.Option("--ray", metavar="ADDRESS|local", help="Build the shards on a Ray cluster.")]
+Window = Annotated[int | None, options.window("the model's limit, at most 512")]
+Stride = Annotated[int | None, options.stride("3/4 of --window")]
+TextColumn = Annotated[str, said("--text-column", "NAME", "The column of a table that holds the texts.")]
+IdColumn = Annotated[str | None, said("--id-column", "NAME", "The column of a table that holds their ids.")]
+Backend = Annotated[
+    str, said("--backend", "torch|openvino", "What computes the vectors; openvino is faster, without statistics.")
+]
+Workers = Annotated[int | None, number("--workers", "How many processes to run, one thread each.", "one a core")]
+Shard = Annotated[int, number("--shard", "How many characters of text are one unit of work.")]
+Prune = Annotated[bool, flag("--prune", "Remove documents from the store that are gone.")]
+Ray = Annotated[str | None, said("--ray", "ADDRESS|local", "Build the shards on a Ray cluster.")]
 EVERY = 20.0  # seconds between lines of progress where no line can be redrawn
 MOST_SHOWN = 5  # rejected documents that are named
 
@@ -131,10 +133,11 @@ def _layers(given: str) -> tuple[int, ...] | None:
         return None
     if given == "all":
         return ()
-    try:
-        return tuple(int(each) for each in given.split(","))
-    except ValueError as error:
-        raise RegardError(f"--layers: given {given!r}, needs last, all or numbers such as 0,3,5") from error
+    parts = given.split(",")
+    try:  # negative ones count from the end
+        return tuple(n for part in parts for n in ([int(part)] if part.strip()[:1] == "-" else whole_numbers(part)))
+    except (ValueError, typer.BadParameter) as error:
+        raise RegardError(f"--layers: given {given!r}, needs last, all or numbers such as 0,3-5") from error
 
 
 def _sizes(files: list[Path]) -> int | None:
@@ -147,12 +150,8 @@ class _Line:
     """One line of progress, written over itself on a terminal elsewhere a new one now and then."""
 
     def __init__(self, console: Any, characters: int | None) -> None:
-        self._console, self._all, self._said, self._status = (
-            console,
-            characters,
-            time.monotonic(),
-            console.status("reading …"),
-        )
+        self._console, self._all = console, characters
+        self._said, self._status = time.monotonic(), console.status("reading …")
 
     def __enter__(self) -> "_Line":
         if self._console.is_terminal:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from regard.web.page import Page
 
 Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]
-Part = Annotated[str | None, typer.Option(metavar="P", help="Of a translator: cross (default), encoder or decoder.")]
+Part = Annotated[str | None, options.part("cross")]
 
-PICTURES, FIGURE = (".png", ".svg", ".gif"), {"figure": "Small multiples (.png, .svg) or a .gif."}
+PICTURES = (".png", ".svg", ".gif")
 
 
-@writes("figure", "json", "html of traces", pictures=PICTURES, said=FIGURE)
+@writes("figure", "json", "html of traces", pictures=PICTURES)
 def evolve(
     run: Run = None,
     layer: options.OneLayer = 0,
@@ -33,7 +33,10 @@ def evolve(
     everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show how a watched sentence's attention and learned embeddings changed, step by step."""
+    """Show how a watched sentence's attention and learned embeddings changed, step by step.
+
+    --figure draws a film where the file ends in .gif.
+    """
     if run is None:
         raise RegardError("no run given: regard evolve RUN --layer N --head N --figure F")
     if not run.is_dir():

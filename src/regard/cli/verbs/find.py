@@ -6,30 +6,22 @@ import typer
 
 from regard.cli import options
 from regard.cli.file_options import writes
+from regard.cli.options import flag, said
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.store_options import (
-    OCCURRENCES,
-    By,
-    Context,
-    LayerOption,
-    StoreFolder,
-    StoreModel,
-    check_store,
-)
+from regard.cli.store_options import Context, KeptLayer, Lookup, StoreFolder, StoreModel, check_store
 from regard.cli.telling import tell
 
 Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to find, or words that stand together.")]
-Like = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help="A sentence with the word: what is nearest to it by cosine comes first."),
+Like = Annotated[str | None, said("--like", "TEXT", "What the word is compared with, by cosine.")]
+Everywhere = Annotated[bool, flag("--everywhere", "With --like: search all words of the store.")]
+Sort = Annotated[
+    str | None, said("--sort", "meaning|source|left|right", "The order of the lines.", "source; with --like meaning")
 ]
-Everywhere = Annotated[bool, typer.Option("--everywhere", help="With --like: the nearest of all words in the store.")]
-Sort = Annotated[str | None, typer.Option(metavar="meaning|source|left|right", help="The order of the lines.")]
-Top = Annotated[int | None, options.number("K", "The first K lines; by default all to files, 25 on the screen.")]
+Top = Annotated[int | None, options.top("25; all go into files")]
 SHOWN = 25
 
 
-@writes("html", "csv", "parquet", "json", said=OCCURRENCES)
+@writes("html", "csv", "parquet", "json")
 def find(
     word: Word,
     store: StoreFolder,
@@ -37,13 +29,16 @@ def find(
     everywhere: Everywhere = False,
     sort: Sort = None,
     top: Top = None,
-    by: By = "word",
-    layer: LayerOption = None,
+    by: Lookup = "word",
+    layer: KeptLayer = None,
     context: Context = 60,
     model: StoreModel = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Find every occurrence of a word in a store, in its context."""
+    """Find every occurrence of a word in a store, in its context; --csv has a row for each occurrence.
+
+    With --like, a sentence that has the word, the occurrences that are nearest to it in meaning come first.
+    """
     outputs.check()
     check_store(store, layer)
     from regard.cli.console import consoles

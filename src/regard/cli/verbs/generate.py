@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.asking import AnswerTop
 from regard.cli.early_checks import EarlyChecks, no_continuation
 from regard.cli.file_options import writes
+from regard.cli.options import number, said
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.sampling import Sampling
 from regard.cli.selection import Selection
@@ -24,20 +24,30 @@ def real_number(given: str | float) -> float:
         raise typer.BadParameter(f"given {given!r}, needs a number") from error
 
 
-def real(metavar: str, text: str) -> typer.models.OptionInfo:
-    """An option whose value is a number."""
-    return typer.Option(parser=real_number, metavar=metavar, help=text)
+def real(name: str, metavar: str, text: str, default: str) -> typer.models.OptionInfo:
+    """An option whose value is a number. name: with its dashes; default: what goes without it."""
+    return typer.Option(name, parser=real_number, metavar=metavar, help=text, show_default=default)
 
 
 Prompt = Annotated[str | None, typer.Argument(metavar="TEXT", help="What the text begins with.")]
-Towards = Annotated[str | None, typer.Option(metavar="TEXT", help="Write steered as well, towards this text.")]
-Away = Annotated[str | None, typer.Option(metavar="TEXT", help="With --towards: the text to steer away from.")]
-Layer = Annotated[int | None, options.number("N", "With --towards: what leaves this layer is steered, from 0.")]
-Strength = Annotated[float | None, real("S", "What the vector is multiplied by (1); below 0: the other way.")]
-NewTokens = Annotated[int | None, options.number("N", "The most tokens to write (60, or as many as fit).")]
-Temperature = Annotated[float | None, real("T", "Draw at random: below 1 likelier tokens, above 1 others.")]
-TopK = Annotated[int | None, options.number("K", "Draw among the K likeliest.")]
-Seed = Annotated[int | None, options.number("N", "Of all that is drawn at random.")]
+Towards = Annotated[str | None, said("--towards", "TEXT", "Write once more, steered towards this text.")]
+Away = Annotated[str | None, said("--away", "TEXT", "With --towards: steer away from this text.")]
+Layer = Annotated[int | None, options.layer("none; with --towards: the one whose states are steered")]
+Strength = Annotated[float | None, real("--strength", "S", "How far to steer; below 0 the other way.", "1")]
+NewTokens = Annotated[
+    int | None, number("--new-tokens", "Write at most N tokens.", "60, or as many as the model takes")
+]
+Temperature = Annotated[
+    float | None,
+    real(
+        "--temperature",
+        "T",
+        "Draw at random; below 1 likelier tokens, above 1 others.",
+        "the likeliest; with --top-k 1",
+    ),
+]
+TopK = Annotated[int | None, number("--top-k", "Draw at random among the K likeliest tokens.", "all", "K")]
+Seed = Annotated[int | None, options.seed("another each time")]
 
 
 def check_push(towards: str | None, away: str | None, layer: int | None, strength: float | None) -> bool:
@@ -71,7 +81,7 @@ def generate(
     temperature: Temperature = None,
     top_k: TopK = None,
     seed: Seed = None,
-    top: AnswerTop = 8,
+    top: options.Top = 8,
     everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
@@ -87,7 +97,7 @@ def generate(
     if model is None:
         raise RegardError("--model is needed: the default model reads, it cannot write")
     pushed = check_push(towards, away, layer, strength)
-    if top is not None and top < 1:
+    if top < 1:
         raise RegardError(f"--top: given {top}, needs 1 or more")
     chosen = Sampling(new_tokens, temperature, top_k, seed)
     chosen.check()
@@ -100,6 +110,7 @@ def generate(
     from regard.capture.interventions.steer import steer
     from regard.cli.console import consoles
     from regard.cli.telling import tell
+    from regard.explain.weights.attended import check_layer
     from regard.questions.generate.answer import generation
 
     screens = consoles(outputs.json)
@@ -110,7 +121,8 @@ def generate(
         steered, push = None, None
         if pushed:
             both = opened.trace([str(towards), str(away)], logits=False, attention_outputs=False)
-            push = steer((both[0], both[1]), layer=layer or 0, strength=1.0 if strength is None else strength)
+            at = check_layer(both[0], layer or 0)
+            push = steer((both[0], both[1]), layer=at, strength=1.0 if strength is None else strength)
             steered = chosen.write(opened, text, [push])
         found = generation(chosen.write(opened, text, console=screens[1]), steered, str(push or ""))
     traces = [each.trace for each in found.traces]

@@ -3,37 +3,34 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from regard.cli import options
 from regard.cli.asking import ask
 from regard.cli.file_options import writes
+from regard.cli.options import flag
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.store_options import EVERY_SCORE, check_store
+from regard.cli.store_options import check_store
 from regard.cli.telling import tell
 from regard.errors import RegardError
 from regard.questions.heads.asked import HeadsAsked
 
-StoreFolder = Annotated[
-    Path | None, typer.Option("--store", metavar="STORE", help="Over the corpus of what regard embed wrote: no TEXT.")
-]
-Tests = Annotated[
-    bool, typer.Option("--tests", help="Test heads too: on repeated random tokens, and with tokens exchanged.")
-]
-Seed = Annotated[int, options.number("N", "Of all that is drawn at random.")]
+StoreFolder = Annotated[Path | None, options.store("none: the heads are looked at over TEXT")]
+Tests = Annotated[bool, flag("--tests", "Test the heads too, on repeated random tokens and with tokens exchanged.")]
 
 
-@writes("figure", "html", "csv", "parquet", "json", said=EVERY_SCORE)
+@writes("figure", "html", "csv", "parquet", "json")
 def heads(
     texts: options.Texts = None,
     targets: options.Targets = None,
     model: options.ModelName = None,
     store: StoreFolder = None,
     tests: Tests = False,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show what every head's attention follows: positions, special and repeated tokens, content, translations."""
+    """Show what every head's attention follows: positions, special and repeated tokens, content, translations.
+
+    Over texts, or over the corpus of a store (--store). --csv has a row for each head, with all of its scores.
+    """
     if store is not None:
         for option, given in (("TEXT", texts), ("--target", targets), ("--model", model), ("--tests", tests)):
             if given:
@@ -48,4 +45,4 @@ def heads(
         tell(found, outputs, consoles(outputs.json))
         return
     asked = HeadsAsked(tests=tests, seed=seed)
-    ask("heads", asked, texts=texts, targets=targets, model=model, top=None, outputs=outputs)
+    ask("heads", asked, texts=texts, targets=targets, model=model, outputs=outputs)

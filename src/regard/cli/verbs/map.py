@@ -10,36 +10,35 @@ from regard.cli import options
 from regard.cli.early_checks import EarlyChecks, no_windows
 from regard.cli.file_options import writes
 from regard.cli.long_text import LongText
+from regard.cli.options import number
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.errors import RegardError
 
 TextFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="A text file in UTF-8.")]
-Layer = Annotated[
-    int | None, options.number("N", "The layer, from 0 (-1: the last); else one is chosen. --window requires it.")
-]
-Head = Annotated[int | None, options.number("N", "One head of it; by default the mean of all.")]
-Top = Annotated[int, options.number("K", "How many tokens and pairs of tokens to name.")]
-Far = Annotated[int, options.number("N", "Name pairs of tokens more than N tokens apart.")]
-OpenTrace = Annotated[Path | None, options.file("--open", "Look at a saved trace, without the model: no text then.")]
+Layer = Annotated[int | None, options.layer("one is chosen; --window needs one")]
+Far = Annotated[int, number("--far", "Name pairs of tokens that are more than N apart.")]
 
 
-@writes("figure", "json", "html of traces", "save", said={"save_file": "Write the trace of that layer: .safetensors."})
+@writes("figure", "json", "html of traces", "save")
 def map_file(
     file: TextFile = None,
     model: options.ModelName = None,
     layer: Layer = None,
-    head: Head = None,
-    top: Top = 10,
+    head: options.OneOfHeads = None,
+    top: options.Top = 10,
     far: Far = 64,
     window: options.Window = None,
     stride: options.Stride = None,
     everything: options.All = False,
-    open_file: OpenTrace = None,
+    open_file: options.OpenFile = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show one layer's whole attention matrix of a long text: what receives, what is far apart, a picture."""
+    """Show one layer's whole attention matrix of a long text: what receives most, what is far apart, a picture.
+
+    --save keeps that layer alone.
+    """
     given = LongText(file, model, window, stride, open_file)
     given.check(layer, saved=outputs.save.file is not None, page=outputs.html.file is not None)
     chosen = Selection(layer, head, top)

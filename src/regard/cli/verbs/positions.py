@@ -2,24 +2,20 @@
 
 from typing import Annotated
 
-import typer
-
 from regard.cli import options
 from regard.cli.asking import option_name
 from regard.cli.early_checks import EarlyChecks, no_table
 from regard.cli.file_options import writes
+from regard.cli.options import number, said
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.source import Source
 from regard.errors import RegardError
 
 KINDS = ("sinusoidal", "learned", "rotary", "alibi")
-Kind = Annotated[str, typer.Option(metavar="|".join(KINDS), help="Which encoding.")]
-Width = Annotated[int | None, options.number("N", "Components of a vector (64).")]
-Length = Annotated[int | None, options.number("N", "How many positions (100).")]
-TableOf = Annotated[
-    str | None,
-    typer.Option(help="With --kind learned, whose table: a folder or hub name; by default all-MiniLM-L6-v2."),
-]
+Kind = Annotated[str, said("--kind", "|".join(KINDS), "Which encoding to show.")]
+Width = Annotated[int | None, number("--width", "How many components a vector has.", "64; learned: the model's")]
+Length = Annotated[int | None, number("--length", "How many positions to show.", "100")]
+TableOf = Annotated[str | None, options.model("with --kind learned: all-MiniLM-L6-v2")]
 
 
 @writes("figure", "html", "csv", "json")
@@ -31,7 +27,7 @@ def positions(
     everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show what a positional encoding adds, turns or subtracts; learned is a model's own table (--model)."""
+    """Show what a positional encoding adds, turns or subtracts; --kind learned shows a model's own table."""
     if kind not in KINDS:
         raise RegardError(f"--kind {kind!r}: needs {', '.join(KINDS[:-1])} or {KINDS[-1]}")
     for name, given in (("--width", width), ("--length", length)):

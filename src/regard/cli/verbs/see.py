@@ -1,6 +1,7 @@
 """`regard see`: what self-attention does to a word, or to every token of some texts."""
 
 from dataclasses import replace
+from typing import Annotated
 
 from regard.cli import options
 from regard.cli.control_file import ControlFile, traced_control
@@ -20,8 +21,8 @@ def see(
     references: options.References = None,
     control: options.ControlFile = None,
     model: options.ModelName = None,
-    layer: options.Layer = None,
-    head: options.Head = None,
+    layer: Annotated[int | None, options.layer("all")] = None,
+    head: Annotated[int | None, options.head("all")] = None,
     top: options.Top = 5,
     next_token: options.Next = False,
     window: options.Window = None,
@@ -31,7 +32,10 @@ def see(
     open_file: options.OpenFile = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show what self-attention does to a word in one text or several, on a real model."""
+    """Show what self-attention does to a word in one text or several, on a real model.
+
+    With --layer or --head it shows single heads.
+    """
     chosen = Selection(layer, head, top, word, references)
     chosen.check(opened=open_file is not None)
     vectors = StaticVectors(static)

@@ -7,47 +7,42 @@ import typer
 
 from regard.cli import options, start
 from regard.cli.file_options import writes
+from regard.cli.options import file, number
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.store_options import (
-    OCCURRENCES,
-    By,
-    Context,
-    LayerOption,
-    Seed,
-    StoreFolder,
-    StoreModel,
-    check_store,
-)
+from regard.cli.store_options import Context, Examples, KeptLayer, Lookup, Senses, StoreFolder, StoreModel, check_store
 from regard.cli.telling import tell
 from regard.errors import RegardError
 
 Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to look at.")]
-K = Annotated[int | None, options.number("N", "How many senses; by default as many as the silhouette says.")]
 Train = Annotated[
-    Path | None, options.file("--train", "Labelled sentences that teach the senses: .csv of sentence, position, label.")
+    Path | None, file("--train", "Learn the senses from labelled sentences: .csv of sentence, position, label.")
 ]
-Examples = Annotated[int, options.number("N", "Good examples of each sense.")]
-Words = Annotated[int, options.number("N", "Words of the context that set each sense apart.")]
-Checked = Annotated[int, options.number("N", "Occurrences in which each of them is cut; 0 for none.")]
+Words = Annotated[int, number("--words", "How many words of the context to name that tell each sense.")]
+Checked = Annotated[
+    int, number("--checked", "In how many occurrences each of these words is cut, as a check; 0 for none.")
+]
 
 
-@writes("figure", "html", "csv", "parquet", "json", said=OCCURRENCES)
+@writes("figure", "html", "csv", "parquet", "json")
 def senses(
     word: Word,
     store: StoreFolder,
-    k: K = None,
+    k: Senses = None,
     train: Train = None,
     examples: Examples = 3,
     words: Words = 5,
     checked: Checked = 30,
-    by: By = "word",
-    layer: LayerOption = None,
+    by: Lookup = "word",
+    layer: KeptLayer = None,
     context: Context = 60,
     model: StoreModel = None,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Tell the senses of a word: clusters of its occurrences, examples, and what in the context tells them."""
+    """Tell the senses of a word: clusters of its occurrences, examples, and what in the context tells them.
+
+    --csv has a row for each occurrence.
+    """
     outputs.check()
     if train is not None and not train.is_file():
         raise RegardError(f"--train {str(train)!r} cannot be read: there is no such file")

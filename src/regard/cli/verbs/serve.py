@@ -9,6 +9,7 @@ import typer
 
 from regard.cli import options
 from regard.cli.early_checks import check_opened
+from regard.cli.options import number, said
 from regard.cli.store_options import check_store
 from regard.errors import RegardError
 from regard.model_files.sizes import read_sizes
@@ -17,32 +18,11 @@ from regard.train.watched import check_run
 Texts = Annotated[
     list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts that the page opens with.", show_default=False)
 ]
-Models = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        metavar="M",
-        help="A model folder or hub name, given again for more; by default all-MiniLM-L6-v2.",
-        show_default=False,
-    ),
-]
-OpenFiles = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--open", metavar="FILE", help="A saved trace or attention map, to zoom into; several too.", show_default=False
-    ),
-]
-Stores = Annotated[
-    list[Path] | None,
-    typer.Option("--store", metavar="STORE", help="What regard embed wrote, to ask; several too.", show_default=False),
-]
-Runs = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--run", metavar="RUN", help="A run of regard train, to follow live; several too.", show_default=False
-    ),
-]
-Port = Annotated[int, options.number("N", "The port on 127.0.0.1; by default any that is free.")]
+Models = Annotated[list[str] | None, options.model(options.USUAL_MODEL)]
+OpenFiles = Annotated[list[Path] | None, options.opened()]
+Stores = Annotated[list[Path] | None, options.store()]
+Runs = Annotated[list[Path] | None, said("--run", "RUN", "Follow a run of regard train while it trains.")]
+Port = Annotated[int, number("--port", "The port on 127.0.0.1.", "any that is free")]
 
 
 def serve(
@@ -53,7 +33,10 @@ def serve(
     runs: Runs = None,
     port: Port = 0,
 ) -> None:
-    """Serve a page on this machine in which texts are typed, traced and changed, and long texts zoomed into."""
+    """Serve a page on this machine in which texts are typed, traced and changed, and long texts zoomed into.
+
+    --model, --open, --store and --run may each be given several times; --open takes saved attention maps, too.
+    """
     if not 0 <= port <= 65535:
         raise RegardError(f"--port: given {port}, needs a number from 0 to 65535")
     for package in ("fastapi", "uvicorn"):
@@ -62,8 +45,8 @@ def serve(
     from regard.text.tokens import check_text
     from regard.web.built_page import LIVE, check_built
 
-    for number, text in enumerate(texts or [], 1):
-        check_text(text, f"text {number}")
+    for nth, text in enumerate(texts or [], 1):
+        check_text(text, f"text {nth}")
     for folder in runs or []:
         check_run(folder)
     for file in files or []:

@@ -7,43 +7,47 @@ import typer
 
 from regard.cli import options, start
 from regard.cli.file_options import writes
+from regard.cli.options import number, said
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.store_options import OCCURRENCES, By, Context, LayerOption, Seed, check_store
+from regard.cli.store_options import Context, Examples, KeptLayer, Lookup, Senses, check_store
 from regard.cli.telling import tell
 from regard.errors import RegardError
 
 Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to look at.")]
-Stores = Annotated[
-    list[Path], typer.Option("--store", metavar="STORE", help="What is compared, needed: twice, or once with --by.")
+Stores = Annotated[list[Path], options.store()]
+Column = Annotated[
+    str | None, said("--column", "NAME", "Compare parts of one store that differ in this column of its metadata.")
 ]
-Column = Annotated[str | None, typer.Option("--by", metavar="COLUMN", help="A column of the metadata to compare by.")]
-Values = Annotated[str | None, typer.Option(metavar="A,B", help="Which two of that column's values.")]
-K = Annotated[int | None, options.number("N", "How many senses; by default as many as the silhouette says.")]
-Rounds = Annotated[int, options.number("N", "Permutations of the test.")]
-Examples = Annotated[int, options.number("N", "Good examples of each sense.")]
+Values = Annotated[
+    str | None, said("--values", "A,B", "Which two values of --column to compare.", "the two that there are")
+]
+Rounds = Annotated[int, number("--rounds", "How many permutations the test draws.")]
 
 
-@writes("figure", "html", "csv", "parquet", "json", said=OCCURRENCES)
+@writes("figure", "html", "csv", "parquet", "json")
 def shift(
     word: Word,
     stores: Stores,
     column: Column = None,
     values: Values = None,
-    k: K = None,
+    k: Senses = None,
     rounds: Rounds = 999,
     examples: Examples = 2,
-    by: By = "word",
-    layer: LayerOption = None,
+    by: Lookup = "word",
+    layer: KeptLayer = None,
     context: Context = 60,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Compare a word in two stores, or in two parts of one (--by): how far apart, by chance or not, in which senses."""
+    """Compare a word in two stores (--store twice), or in two parts of one (--column).
+
+    It says how far apart they are, whether by chance, and in which senses. --csv has a row for each occurrence.
+    """
     outputs.check()
     if len(stores) != (2 if column is None else 1):
-        raise RegardError(f"--store: given {len(stores)}, needs two, or one with --by COLUMN")
+        raise RegardError(f"--store: given {len(stores)}, needs two, or one with --column NAME")
     if values is not None and column is None:
-        raise RegardError("--values needs --by: it says which two values of that column are compared")
+        raise RegardError("--values needs --column: it says which two values of that column are compared")
     for store in stores:
         check_store(store, layer)
     from contextlib import ExitStack

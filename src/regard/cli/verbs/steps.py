@@ -1,6 +1,5 @@
 """`regard steps`: one word's way through one head of a real model, every number of it."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,8 +12,7 @@ from regard.cli.selection import Selection
 from regard.cli.source import Source, one_trace, traced
 
 OneText = Annotated[str | None, typer.Argument(metavar="TEXT", help="One text.")]
-OneHead = Annotated[int, options.number("N", "The head, counted from 0; -1 is the last.")]
-OpenOne = Annotated[Path | None, options.file("--open", "Look at a saved trace, without the model: no TEXT then.")]
+OneHead = Annotated[int, options.head()]
 
 
 @writes("figure", "html of traces", "json", "save")
@@ -25,7 +23,7 @@ def steps(
     layer: options.OneLayer = 0,
     head: OneHead = 0,
     everything: options.All = False,
-    open_file: OpenOne = None,
+    open_file: options.OpenFile = None,
     outputs: Outputs = NOTHING,
 ) -> None:
     """Show how a word's context vector comes about: scores, scaled, weights, weighted values, their sum."""

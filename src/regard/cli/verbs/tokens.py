@@ -3,22 +3,23 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from regard.cli import options
+from regard.cli.options import file, said
 from regard.cli.source import check_texts
 from regard.errors import RegardError
 from regard.model_files.sizes import read_sizes
 
 TokenizerName = Annotated[
     str | None,
-    typer.Option(
-        metavar="words|cl100k_base|MODEL",
-        help="words: a dictionary of the texts' own; cl100k_base: by tiktoken; or a model's; by default MiniLM's.",
+    said(
+        "--tokenizer",
+        "words|cl100k_base|MODEL",
+        "Whose tokens to show: a dictionary of the texts' own words, tiktoken's, or a model's.",
+        "all-MiniLM-L6-v2",
     ),
 ]
 OWN = ("words", "cl100k_base")
-RanksFile = Annotated[Path | None, options.file("--ranks", "A local file of cl100k_base's ranks.")]
+RanksFile = Annotated[Path | None, file("--ranks", "With cl100k_base: a local file of its ranks.")]
 
 
 def tokens(

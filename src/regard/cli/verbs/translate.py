@@ -10,9 +10,7 @@ from regard.cli.selection import Selection
 from regard.cli.source import Source, check_texts, traced
 from regard.errors import RegardError
 
-BothIn = Annotated[
-    int | None, options.number("N", "Show the alignment in this layer; by default in the two that agree most.")
-]
+BothIn = Annotated[int | None, options.layer("the two that agree most")]
 
 
 @writes("figure", "html of traces", "csv", "json", "save")

@@ -2,13 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from regard.cli import options
 from regard.cli.early_checks import EarlyChecks
 from regard.cli.edge_score import EdgeAsked, show_edge
 from regard.cli.estimate import Estimate
 from regard.cli.file_options import writes
+from regard.cli.options import said
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced, traced_again
@@ -19,15 +18,9 @@ from regard.explain.causes.token_rankings import TOKENS_BY
 if TYPE_CHECKING:
     from regard.questions.why.answer import Why
 
-By = Annotated[
-    str,
-    typer.Option(
-        "--by", metavar="BY", help="Rank tokens by removal, edges (the word's alone), contribution or weight."
-    ),
-]
-Ranked = Annotated[
-    int | None, options.number("K", "How many tokens and heads to name of each ranking: 10, of two words 5.")
-]
+STRONGEST = "with --edge: where the weight is largest"
+Method = Annotated[str, said("--method", "|".join(TOKENS_BY), "How the numbers are measured.")]
+Ranked = Annotated[int | None, options.top("10; of two words 5")]
 
 
 @writes("figure", "json", "html of traces", "csv", "save parts")
@@ -36,25 +29,30 @@ def why(
     targets: options.Targets = None,
     word: options.NeededOrEdge = None,
     edge: options.Edge = None,
-    layer: options.EdgeLayer = None,
-    head: options.EdgeHead = None,
-    part: options.EdgePart = None,
+    layer: Annotated[int | None, options.layer(STRONGEST)] = None,
+    head: Annotated[int | None, options.head(STRONGEST)] = None,
+    part: Annotated[str | None, options.part("none; it goes with --edge")] = None,
     model: options.ModelName = None,
-    by: By = "removal",
+    method: Method = "removal",
     top: Ranked = None,
     everything: options.All = False,
-    open_file: options.OpenAgain = None,
+    open_file: options.OpenFile = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Rank the tokens and heads behind a word by what is lost without each of them; or split one score."""
+    """Rank the tokens and heads behind a word by what is lost without each of them (--word).
+
+    Tokens are ranked by --method: what removing them changes, what removing the word's own look at them changes
+    (edges), their contribution, or their weight. Or split one score of one head (--edge). The texts of a file (--open)
+    are traced again by --model.
+    """
     given = Source(texts or [], targets or [], model, file=open_file)
     given.check("why")
-    if by not in TOKENS_BY:
-        raise RegardError(f"--by: given {by!r}, needs one of {', '.join(TOKENS_BY)}")
+    if method not in TOKENS_BY:
+        raise RegardError(f"--method: given {method!r}, needs one of {', '.join(TOKENS_BY)}")
     asked = EdgeAsked(edge, layer, head, part)
     if edge is not None:
-        if by != TOKENS_BY[0]:
-            raise RegardError("--by goes with --word: it says what the tokens behind a word are ranked by")
+        if method != TOKENS_BY[0]:
+            raise RegardError("--method goes with --word: it says what the tokens behind a word are ranked by")
         show_edge(given, asked, word, 10 if top is None else top, everything, outputs)
         return
     asked.check_absent()
@@ -66,14 +64,11 @@ def why(
     early.check(chosen, outputs.save, outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from rich.text import Text
-
     from regard.cli.console import consoles
     from regard.display.answer import Read
     from regard.explain.texts.occurrences import lettered
     from regard.questions.why.answer import WhyOfTexts
     from regard.questions.why.causes import occurrences
-    from regard.views.terminal.layout import visible
 
     screens = consoles(outputs.json)
     found: list[tuple[str, Why]] = []
@@ -89,12 +84,8 @@ def why(
         for number, (trace, words) in enumerate(zip(done.traces, of_texts, strict=True), 1):
             for nth, (of, each) in enumerate(words):
                 label = lettered(str(number), nth, len(words))
-                found.append((label, done.model.why(trace, each, part=of, tokens_by=by, progress=progress)))
+                found.append((label, done.model.why(trace, each, part=of, tokens_by=method, progress=progress)))
     read = Read(tuple(done.texts), tuple(trace.status for trace in done.traces), Read.of(*done.traces).sides)
     answer = WhyOfTexts(found, done.generated, about=read, traces=done.traces)
-    first: list[Text] = []
-    if any(done.generated):
-        written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(done.texts, 1))
-        first.insert(0, Text(visible(f"the model wrote the target itself: {written}\n"), style="dim"))
     rows = top or (10 if len(found) != 2 else 5)
-    tell(answer, outputs, screens, rows, first, everything=everything, traces=done.traces)
+    tell(answer, outputs, screens, rows, done.written_first(), everything=everything, traces=done.traces)

@@ -20,19 +20,30 @@ BYS = ("token", "word", "head")
 
 @dataclass(frozen=True, kw_only=True)
 class AttributionAsked(OutcomeAsked):
-    """Split an outcome into what made it: what was written directly, or what tokens or heads brought by gradients."""
+    """Split a number into what made it: a next token's logit (--to), or the cosine of two words (--word, --like).
+
+    --method direct sums what each part of the model wrote; the others follow gradients back to tokens or heads, and
+    attribution-patching compares two texts.
+    """
 
     texts: ClassVar[tuple[str, str]] = ("TEXT", "One text; for attribution patching two, a clean and a corrupted one.")
 
-    at: str | None = option("With --to: after this word, or token's number, not the last.", metavar="WORD", word=True)
-    like: str | None = option("With --word: the word of the text it is compared with.", metavar="WORD", word=True)
-    method: str = option(f"One of {', '.join(METHODS)}.", "direct", metavar="M", among=METHODS)
-    by: str | None = option("What has a number; heads: of gradient-x-input.", metavar="token|word|head", among=BYS)
-    steps: int | None = option("Of integrated gradients: points on the way from the baseline.", metavar="N")
+    at: str | None = option(
+        "At a word of the text, or a token's number.", metavar="WORD", word=True, shown="the last token"
+    )
+    like: str | None = option("What the word is compared with, by cosine.", metavar="WORD", word=True)
+    method: str = option("How the numbers are measured.", "direct", among=METHODS)
+    by: str | None = option("Give a number to each of these.", among=BYS, shown="token")
+    steps: int | None = option("How many steps to take.", metavar="N", shown="32, of integrated-gradients")
+
+    @property
+    def grid(self) -> bool:
+        """Whether the answer is a grid: of attribution patching."""
+        return self._patching
 
     @property
     def unit(self) -> Literal["token", "word"]:
-        """What of a text has a number."""
+        """Tell whether a number is of a token or of a word."""
         return "word" if self.by == "word" else "token"
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:

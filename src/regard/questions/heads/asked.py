@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from regard.display.asked import Asked, Progress, option
 from regard.errors import RegardError
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 class HeadsAsked(Asked):
     """Show what every head's attention follows: positions, special and repeated tokens, content, translations."""
 
-    tests: bool = option("Test heads too: on repeated random tokens, and with tokens exchanged.", False)
-    seed: int = option("Of all that is drawn at random.", 0, metavar="N")
+    ranked: ClassVar[bool] = False  # a table of all
+
+    tests: bool = option("Test the heads too, on repeated random tokens and with tokens exchanged.", False)
+    seed: int = option("The seed of all that is drawn at random.", 0, metavar="N")
 
     def check_pairs(self, name: str) -> None:
         """Refuse tests of an encoder-decoder."""

@@ -19,17 +19,21 @@ BYS, PARTS = ("positions", "heads"), ("encoder", "decoder", "cross")
 
 @dataclass(frozen=True, kw_only=True)
 class PatchAsked(OutcomeAsked):
-    """Patch a corrupted text's run with a clean one's at every layer and place or head, and measure each patch."""
+    """Run a corrupted text, put what a clean text's run had into it, and measure what that changes.
+
+    One patch is made for each layer and place, or head. The probability of a next token is measured (--to), or the
+    cosine of a word to what it is in the clean text (--word).
+    """
 
     texts: ClassVar[tuple[str, str]] = ("CLEAN CORRUPTED", "Two texts that differ in a word.")
     ranked: ClassVar[bool] = False  # a grid of all
 
-    what: str = option(f"What is patched: {', '.join(WHATS)}.", "hidden_states", metavar="WHAT", among=WHATS)
-    by: str | None = option("A patch for each of the positions, or of the heads.", metavar="BY", among=BYS)
-    at: tuple[str, ...] = option("Patch at this word alone; may be given again.", (), metavar="WORD")
-    layers: tuple[int, ...] | None = option("Patch these layers alone.", metavar="N,N-N")
-    noising: bool = option("Put the corrupted text's into the clean one, not back.", False)
-    part: str | None = option("Of an encoder-decoder: encoder, decoder or cross.", among=PARTS)
+    what: str = option("What is put from one run into the other.", "hidden_states", among=WHATS)
+    by: str | None = option("Give a number to each of these.", among=BYS, shown="heads, where --what has them")
+    at: tuple[str, ...] = option("At a word of the text, or a token's number.", (), metavar="WORD", shown="all")
+    layers: tuple[int, ...] | None = option("These layers alone, counted from 0.", metavar="N,N-N", shown="all")
+    noising: bool = option("Run the clean text, and put into it what the corrupted one had.", False)
+    part: str | None = option("Which part of an encoder-decoder.", among=PARTS)
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Refuse what can be refused without a model."""
@@ -64,12 +68,15 @@ class PatchAsked(OutcomeAsked):
             RegardError: texts that cannot be aligned, or a model that cannot be asked this.
         """
         from regard.explain.causes.outcomes import probability
+        from regard.explain.places import place_in
 
         clean, corrupted = (each.sides[0].text for each in traces)
         targets = (traces[0].sides[-1].text, traces[1].sides[-1].text) if model.pairs else None
         named: dict[str, Any] = {"what": self.what, "by": self.by, "part": self.part}
+        side = traces[0].sides[0 if self.part == "encoder" else -1]
+        at = [int(each) if each.isdecimal() and isinstance(place_in(side, each), int) else each for each in self.at]
         outcome = self.outcome(model, traces[0], probability)
         return model.patch_sweep(
-            clean, corrupted, outcome, layers=self.layers, at=list(self.at) or None,
+            clean, corrupted, outcome, layers=self.layers, at=at or None,
             direction="noising" if self.noising else "denoising", targets=targets, progress=progress, **named,
         )  # fmt: skip

@@ -189,15 +189,15 @@ def _by_column(
     there = sorted({value for value in own if value is not None})
     if not there:
         known = ", ".join(sorted({name for part in texts.values() for name in part.metadata})) or "none"
-        raise RegardError(f"by: no document with the word has a column {column!r}; there are {known}")
+        raise RegardError(f"column: no document with the word has a column {column!r}; there are {known}")
     wanted = list(there if values is None else values)
     if len(wanted) != 2 or wanted[0] == wanted[1]:
         listed = ", ".join(there[:12]) + (", …" if len(there) > 12 else "")
-        raise RegardError(f"by: given {len(wanted)} value(s) of {column!r}, needs two: values says which of {listed}")
+        raise RegardError(f"given {len(wanted)} value(s) of {column!r}, needs two: values says which of {listed}")
     missing = [value for value in wanted if value not in there]
     if missing:
         listed = ", ".join(there[:12])
-        raise RegardError(f"by: no document with the word has {column!r} {missing[0]!r}; there are {listed}")
+        raise RegardError(f"column: no document with the word has {column!r} {missing[0]!r}; there are {listed}")
     left_out = sum(value not in wanted for value in own)
     if left_out:
         notes.append(f"{left_out} of {len(own)} occurrences are left out: their {column!r} is neither")

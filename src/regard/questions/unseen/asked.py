@@ -19,7 +19,7 @@ class UnseenAsked(Asked):
 
     texts: ClassVar[tuple[str, str]] = ("TEXT", "One text.")
 
-    least: float = option("From which weight on a token looks at another: the mean of all heads.", 0.05, metavar="W")
+    least: float = option("Count a token as looked at from this weight on, the mean of all heads.", 0.05, metavar="W")
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Refuse what can be refused without a model."""
