@@ -9,58 +9,11 @@ from typing import Any
 import jaxtyping
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import regard
-from regard.attention.ablation import EdgeAblation, HeadAblation, OpenAblations, ablating, open_blocks
+from regard.attention.ablation import EdgeAblation, HeadAblation, ablating, open_blocks
 from regard.attention.recording import scope
-from regard.errors import OutOfRangeError
-from tests.attention.cases import Case, cases, random
-
-
-def test_equal_scores_share_what_the_cut_edge_had() -> None:
-    query, value = torch.zeros(1, 2, 3, 5), random(0, 1, 2, 3, 7)
-    with ablating([EdgeAblation(heads={1}, queries=(0,), keys=(2,))]):
-        result = regard.attend(query.double(), query.double(), value)
-    third, half = [1 / 3] * 3, [0.5, 0.5, 0.0]
-    expected = torch.tensor([[[third, third, third], [half, third, third]]]).double()
-    assert torch.allclose(result.weights[...], expected)
-    assert torch.allclose(result.output, expected @ value)
-    assert torch.allclose(result.logsumexp[0, 1].exp(), torch.tensor([2.0, 3.0, 3.0]).double())
-    assert result.weights.top(3)[1][0, 1, 0].tolist() == [0, 1, -1]
-
-
-def test_a_sink_takes_its_share_of_what_was_cut() -> None:
-    query, value = torch.zeros(1, 3, 2), random(0, 1, 3, 2).float()
-    with ablating([EdgeAblation(queries=(1,), keys=(0, 2)), EdgeAblation(queries=(2,))]):
-        result = regard.attend(query, query, value, sinks=torch.zeros(1))
-    expected = torch.tensor([[[1 / 4] * 3, [0.0, 1 / 2, 0.0], [0.0, 0.0, 0.0]]])
-    assert torch.allclose(result.weights[...], expected)
-    assert torch.allclose(result.weights.sink_share, torch.tensor([[1 / 4, 1 / 2, 1.0]]))
-    assert result.valid.tolist() == [[True, True, False]]
-    assert torch.allclose(result.output, expected @ value)
-
-
-@settings(max_examples=30)
-@given(cases(dtypes=(torch.float32, torch.bfloat16)), st.booleans(), st.data())
-def test_a_head_cut_zeroes_its_output_and_nothing_else(case: Case, one_text: bool, data: st.DataObject) -> None:
-    batch, heads = case.query.shape[:2]
-    some = data.draw(st.lists(st.integers(0, heads - 1), min_size=1))
-    text = data.draw(st.integers(0, batch - 1)) if one_text else None
-    plain = regard.attend(case.query, case.key, case.value, **case.options)
-    with (
-        ablating([HeadAblation(heads=some, batch=None if text is None else [text])]),
-        regard.record(keep=["output"]) as calls,
-    ):
-        result = regard.attend(case.query, case.key, case.value, **case.options)
-    gone = torch.zeros(batch, heads, dtype=torch.bool)
-    gone[slice(None) if text is None else text, sorted(set(some))] = True
-    expected = plain.output.masked_fill(gone[..., None, None], 0.0)
-    assert torch.equal(result.output.nan_to_num(), expected.nan_to_num())
-    assert torch.equal(calls["", 0].output.nan_to_num(), expected.nan_to_num())
-    assert torch.equal(result.logsumexp.nan_to_num(), plain.logsumexp.nan_to_num())
-    assert torch.equal(result.weights.dense().nan_to_num(), plain.weights.dense().nan_to_num())
+from tests.attention.cases import random
 
 
 def test_which_calls_a_cut_holds_for() -> None:
@@ -192,47 +145,6 @@ def test_what_is_no_cut() -> None:
         ablating([{}]),
     ):
         pass
-
-
-@pytest.mark.parametrize(
-    ("cut", "needed"),
-    [
-        (HeadAblation(heads=[1, 4]), "heads: given 4, needs numbers that the call 'layer.3' has: 0 to 3"),
-        (HeadAblation(batch=[2]), "batch: given 2, needs numbers that the call 'layer.3' has: 0 to 1"),
-        (EdgeAblation(heads=[9]), "heads: given 9"),
-        (EdgeAblation(queries=[5]), "queries: given 5, needs numbers that the call 'layer.3' has: 0 to 4"),
-        (EdgeAblation(keys=[7]), "keys: given 7, needs numbers that the call 'layer.3' has: 0 to 6"),
-    ],
-)
-def test_a_call_refuses_what_it_does_not_have(cut: HeadAblation | EdgeAblation, needed: str) -> None:
-    query, key = random(0, 2, 4, 5, 3), random(1, 2, 2, 7, 3)
-    with ablating([cut]) as block:
-        assert isinstance(block, OpenAblations)
-        with pytest.raises(OutOfRangeError, match=re.escape(needed)) as refused, scope("layer.3"):
-            regard.attend(query, key, key)
-    assert all(isinstance(refused.value, kind) for kind in (regard.RegardError, ValueError, IndexError))
-    axis, given = refused.value.axis, refused.value.given
-    assert getattr(cut, axis)[-1] == given
-    assert refused.value.size == {"batch": 2, "heads": 4, "queries": 5, "keys": 7}[axis]
-    with ablating([HeadAblation(layers={2}, heads=[99])]), scope("layer.3"):
-        regard.attend(query, key, key)
-    with (
-        ablating([EdgeAblation(keys=[0])]),
-        pytest.raises(ValueError, match="keys: given 0, needs numbers that this call has: none, it is empty"),
-    ):
-        regard.attend(query, key[:, :, :0], key[:, :, :0])
-
-
-def test_none_is_all_heads_and_all_texts() -> None:
-    query = random(3, 2, 5, 7, 11)  # two texts, five heads
-    plain = regard.attend(query, query, query).output
-    for ablation, expected in (
-        (HeadAblation(batch={1}), torch.tensor([[True] * 5, [False] * 5])),
-        (HeadAblation(heads={4}), torch.tensor([[True] * 4 + [False]] * 2)),
-    ):
-        with ablating([ablation]):
-            output = regard.attend(query, query, query).output
-        torch.testing.assert_close(output, plain * expected[..., None, None])
 
 
 def test_the_third_call_of_a_path_is_its_third() -> None:

@@ -14,20 +14,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
-from regard.attention.edges import AXES, Edges
-from regard.attention.patches import CallPatch, GivenWeights
-from regard.errors import OutOfRangeError
+from regard.attention.patches import CallPatch
 
 Call = tuple[str, int]  # (path, n-th call of that path), as a record numbers them from where it was opened
 CallPlace = int | str | Call  # a layer's number, a call's path or the scope around it, or (path, n)
 Names = Callable[[str, int], str]  # what the n-th call of a path is called
-Shape = tuple[int, int, int, int]  # (B, H, L, S)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +59,6 @@ class EdgeAblation:
 
 Ablation = HeadAblation | EdgeAblation | CallPatch
 
-PIECE = 1 << 14  # numbers set to zero at once: from twice as many on, torch would wait for its other threads
-
 
 class OpenAblations:
     """The ablations of one block, and which of them applied to a call so far.
@@ -94,19 +85,6 @@ class OpenAblations:
         matches = [n for n, ablation in enumerate(self.ablations) if _applies(ablation, path, layer, nth)]
         self._met.update(matches)
         return [self.ablations[n] for n in matches]
-
-
-class CallAblations(NamedTuple):
-    """The ablations and patches that apply to one call, every number of them checked against its shape.
-
-    outputs: those of the heads' outputs, in their order. weights: the rows of weights that are given, None for none.
-    """
-
-    ablations: tuple[Ablation, ...] = ()
-    values: tuple[CallPatch, ...] = ()
-    removed: tuple[Edges, ...] = ()
-    weights: GivenWeights | None = None
-    outputs: tuple[HeadAblation | CallPatch, ...] = ()
 
 
 _open: ContextVar[tuple[OpenAblations, ...]] = ContextVar("regard_ablations", default=())
@@ -140,84 +118,6 @@ def ablating(ablations: Sequence[Ablation], names: Names | None = None) -> Itera
 def open_blocks() -> tuple[OpenAblations, ...]:
     """Return the open blocks, outermost first; none where nothing is ablated."""
     return _open.get()
-
-
-def ablations_of_call(
-    blocks: tuple[OpenAblations, ...], path: str, layer: int | None, shape: Shape, key_heads: int
-) -> CallAblations:
-    """Count a call, which is made now, in every block; return what is done to it.
-
-    blocks: those open now, as `open_blocks` gives them. path, layer, shape (B, H, L, S), key_heads: of the call.
-
-    Raises:
-        OutOfRangeError: an ablation that applies names a text, head or position that the call does not have.
-        PatchError: a patch has other sizes than the call.
-    """
-    ablations = tuple(ablation for block in blocks for ablation in block.match(path, layer))
-    for ablation in ablations:
-        of_values = isinstance(ablation, CallPatch) and ablation.what == "values"
-        _check_range(ablation, path, (shape[0], key_heads, *shape[2:]) if of_values else shape)
-    edges = [ablation for ablation in ablations if isinstance(ablation, EdgeAblation)]
-    removed = tuple(Edges(shape, *(getattr(ablation, axis) for axis in AXES)) for ablation in edges)
-    patches = [each for each in ablations if isinstance(each, CallPatch)]
-    values = tuple(each for each in patches if each.what == "values")
-    outputs = tuple(
-        each
-        for each in ablations
-        if isinstance(each, HeadAblation) or (isinstance(each, CallPatch) and each.what == "head_outputs")
-    )
-    return CallAblations(ablations, values, removed, _given_weights(ablations, shape), outputs)
-
-
-def change_outputs(
-    output: Float[Tensor, "B H L E"], changes: tuple[HeadAblation | CallPatch, ...]
-) -> Float[Tensor, "B H L E"]:
-    """Set the output of ablated heads to zero and put patched rows in, in order; in place, except where gradients flow.
-
-    Raises:
-        PatchError: a patch has other sizes than the output.
-    """
-    if output.requires_grad and not all(isinstance(each, HeadAblation) for each in changes):
-        output = output.clone()
-    for change in changes:
-        if isinstance(change, HeadAblation):
-            output = _zero_heads(output, change)
-        else:
-            change.put(output)
-    return output
-
-
-def _zero_heads(output: Float[Tensor, "B H L E"], ablation: HeadAblation) -> Float[Tensor, "B H L E"]:
-    """Set the output of heads to zero: in place, except where a graph of gradients may hold on to it."""
-    zeroed = [
-        (text, head)
-        for text in (range(output.shape[0]) if ablation.batch is None else ablation.batch)
-        for head in (range(output.shape[1]) if ablation.heads is None else ablation.heads)
-    ]
-    if output.requires_grad:
-        left = torch.ones(*output.shape[:2], 1, 1, dtype=torch.bool)
-        for text_head in zeroed:
-            left[text_head] = False
-        return output.masked_fill(~left.to(output.device), 0.0)
-    lines = max(1, PIECE // max(1, output.shape[3]))
-    for text_head in zeroed:
-        for piece in output[text_head].split(lines):
-            piece.zero_()
-    return output
-
-
-def _given_weights(ablations: tuple[Ablation, ...], shape: Shape) -> GivenWeights | None:
-    """The rows of weights that patches give, without the edges that are ablated after them."""
-    if not any(isinstance(each, CallPatch) and each.what == "weights" for each in ablations):
-        return None
-    given = GivenWeights()
-    for each in ablations:
-        if isinstance(each, EdgeAblation):
-            edges = Edges(shape, *(getattr(each, axis) for axis in AXES))
-            given.remove(*(edges.numbers(axis) for axis in AXES))
-        elif isinstance(each, CallPatch) and each.what == "weights":
-            given.take(each, shape)
-    return given
 
 
 def _applies(ablation: Ablation, path: str, layer: int | None, nth: int) -> bool:
@@ -268,13 +168,3 @@ def _check_number(name: str, given: Any) -> int:
     if number < 0:
         raise ValueError(f"{name}: given {number}, needs numbers from 0 on")
     return number
-
-
-def _check_range(ablation: Ablation, path: str, shape: Shape) -> None:
-    for axis, size in zip(AXES, shape, strict=True):
-        numbers = getattr(ablation, axis, None)
-        if numbers and numbers[-1] >= size:
-            where = f"the call {path!r}" if path else "this call"
-            there = f"0 to {size - 1}" if size else "none, it is empty"
-            message = f"{axis}: given {numbers[-1]}, needs numbers that {where} has: {there}"
-            raise OutOfRangeError(message, axis=axis, given=numbers[-1], size=size)

@@ -8,8 +8,8 @@ Source: Vaswani et al. 2017, "Attention Is All You Need". `reference.py` is the 
 kernel computes the output, and `Attention.weights` computes any part of the weights when it is asked for, so that no
 tensor of L × S exists.
 
-`attend` checks its arguments (`arguments.py`), looks up the ablations that apply to the call (`ablation.py`), lets a
-kernel compute it (`kernels/dispatch.py`), and hands a detached copy to the open records (`recording.py`).
+`attend` checks its arguments (`arguments.py`), lets a kernel compute the call (`kernels/dispatch.py`; with ablations,
+`ablated_call.py` does), and hands a detached copy to the open records (`recording.py`).
 """
 
 from collections.abc import Callable
@@ -20,13 +20,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.attention import ablation, patches
+from regard.attention.ablated_call import ablations_of_call
+from regard.attention.ablation import Ablation, open_blocks
 from regard.attention.arguments import check_dropout, four_axes, score_rule
 from regard.attention.attention_map import AttentionMap
-from regard.attention.kernels import dispatch, row_update
+from regard.attention.kernels import dispatch
 from regard.attention.map_statistics import Statistics
 from regard.attention.masks import Mask
-from regard.attention.recording import current_hook, current_path, layer_of, recorders, wanted_statistics
+from regard.attention.recording import current_hook, current_path, recorders, wanted_statistics
 
 
 def attend(
@@ -90,40 +91,23 @@ def attend(
     rule, offset = score_rule(query, key.shape[2], **options)
     check_dropout(dropout)
     wanted = Statistics.of(statistics) or wanted_statistics()
-    ablated = ablation.CallAblations()
-    if blocks := ablation.open_blocks():
-        path = current_path()
-        shape = (*query.shape[:3], key.shape[2])
-        ablated = ablation.ablations_of_call(blocks, path, layer_of(path), shape, key.shape[1])
-        value = patches.with_values(value, ablated.values)
-    if ablated.removed:
-        result, rule = row_update.compute(query, key, value, rule, dropout, ablated.removed)
-        if wanted is not None:
-            result = dispatch.add_statistics(query, key, rule, result, wanted, offset)
+    ablations: tuple[Ablation, ...] = ()
+    if blocks := open_blocks():
+        ablated = ablations_of_call(blocks, current_path(), (*query.shape[:3], key.shape[2]), key.shape[1])
+        ablations = ablated.ablations
+        query, key, value, rule, result = ablated.run(query, key, value, rule, dropout, wanted, offset)
     elif wanted is not None:
         result = dispatch.compute_with_statistics(query, key, value, rule, dropout, wanted, offset)
     else:
         result = dispatch.compute(query, key, value, rule, dropout)
     output, logsumexp, kernel = result.output, result.logsumexp, result.kernel
     known: dict[str, Any] = {"row_max_sum": result.row_max_sum, "known": result.statistics}
-    if ablated.weights is not None:
-        ablated.weights.check(rule, query.device)
-        output = ablated.weights.put_outputs(output, value)
-        query, key = ablated.weights.as_scores(query, key, rule)
-        known = {}
-    if ablated.outputs:
-        output = ablation.change_outputs(output, ablated.outputs)
     weights = AttentionMap(query, key, rule, offset=offset, ndim=ndim, **known)
-    if ablated.weights is not None and wanted is not None:
-        weights.keep_statistics(wanted)
-        known = {"known": weights._known}
     if records := recorders():
         detached = query.detach(), key.detach(), rule.detached()
         recorded = AttentionMap(*detached, offset=offset, ndim=ndim, **known)
         for calls in records:
-            calls.add(
-                current_path(), kernel, recorded, ablated.ablations, value=value, output=output, logsumexp=logsumexp
-            )
+            calls.add(current_path(), kernel, recorded, ablations, value=value, output=output, logsumexp=logsumexp)
     if hook is not None:
         output = hook.after(weights, value, output)
     if ndim < 4:

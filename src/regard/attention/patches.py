@@ -79,16 +79,6 @@ class CallPatch:
             tensor[text][heads_index, positions] = rows.expand(len(heads), len(positions), -1)
 
 
-def with_values(value: Float[Tensor, "B G S E"], patches: Sequence[CallPatch]) -> Float[Tensor, "B G S E"]:
-    """The values with those of patches in them; the tensor itself, which a cache may hold, stays as it was."""
-    if not patches:
-        return value
-    value = value.clone()
-    for patch in patches:
-        patch.put(value)
-    return value
-
-
 class GivenWeights:
     """Rows of weights that are given, one for each (text, head, query); the later of two patches counts."""
 

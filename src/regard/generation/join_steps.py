@@ -20,7 +20,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention import masks
-from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, change_outputs
+from regard.attention.ablated_call import change_outputs
+from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation
 from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import AXES, Edges
 from regard.attention.kernels import row_update

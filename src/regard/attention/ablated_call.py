@@ -1,0 +1,172 @@
+"""Compute one attention call with what the open blocks ablate and patch in it.
+
+What is done to a call, in this order: values are put in, edges are left out of the softmax, rows of weights are put in
+with their outputs, then the heads' outputs are changed, in the order of the list that the blocks were given.
+"""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, OpenAblations
+from regard.attention.edges import AXES, Edges
+from regard.attention.kernels import dispatch, row_update
+from regard.attention.kernels.result import KernelResult
+from regard.attention.map_statistics import Statistics
+from regard.attention.patches import CallPatch, GivenWeights
+from regard.attention.recording import layer_of
+from regard.attention.scores import ScoreRule
+from regard.errors import OutOfRangeError
+
+Shape = tuple[int, int, int, int]  # (B, H, L, S)
+
+PIECE = 1 << 14  # numbers set to zero at once: from twice as many on, torch would wait for its other threads
+
+
+class ComputedCall(NamedTuple):
+    """A call as it was computed: what its map has to be made of, and what the kernel gave."""
+
+    query: Float[Tensor, "B H L D"]
+    key: Float[Tensor, "B G S D"]
+    value: Float[Tensor, "B G S E"]
+    rule: ScoreRule
+    result: KernelResult
+
+
+class CallAblations(NamedTuple):
+    """The ablations and patches that apply to one call, every number of them checked against its shape.
+
+    outputs: those of the heads' outputs, in their order. weights: the rows of weights that are given, None for none.
+    """
+
+    ablations: tuple[Ablation, ...] = ()
+    values: tuple[CallPatch, ...] = ()
+    removed: tuple[Edges, ...] = ()
+    weights: GivenWeights | None = None
+    outputs: tuple[HeadAblation | CallPatch, ...] = ()
+
+    def run(
+        self,
+        query: Float[Tensor, "B H L D"],
+        key: Float[Tensor, "B G S D"],
+        value: Float[Tensor, "B G S E"],
+        rule: ScoreRule,
+        dropout: float,
+        wanted: Statistics | None,
+        offset: int | None,
+    ) -> ComputedCall:
+        """Compute the call with these done to it. wanted: statistics of its weights; offset: as in `attend`.
+
+        Raises:
+            PatchError: a patch has other sizes than the call, or gives weight to what the mask forbids.
+        """
+        if self.values:
+            value = value.clone()  # a cache may hold the tensor itself
+            for patch in self.values:
+                patch.put(value)
+        if self.removed:
+            result, rule = row_update.compute(query, key, value, rule, dropout, self.removed)
+        elif wanted is not None:
+            result = dispatch.compute_with_statistics(query, key, value, rule, dropout, wanted, offset)
+        else:
+            result = dispatch.compute(query, key, value, rule, dropout)
+        if self.weights is not None:
+            self.weights.check(rule, query.device)
+            output = self.weights.put_outputs(result.output, value)
+            query, key = self.weights.as_scores(query, key, rule)
+            result = KernelResult(
+                output, result.logsumexp, result.kernel
+            )  # row sums and statistics are of the other weights
+        if wanted is not None and result.statistics is None:
+            result = dispatch.add_statistics(query, key, rule, result, wanted, offset)
+        if self.outputs:
+            result = result._replace(output=change_outputs(result.output, self.outputs))
+        return ComputedCall(query, key, value, rule, result)
+
+
+def ablations_of_call(blocks: tuple[OpenAblations, ...], path: str, shape: Shape, key_heads: int) -> CallAblations:
+    """Count a call, which is made now, in every block; return what is done to it.
+
+    blocks: those open now, as `open_blocks` gives them. path, shape (B, H, L, S), key_heads: of the call.
+
+    Raises:
+        OutOfRangeError: an ablation that applies names a text, head or position that the call does not have.
+        PatchError: a patch has other sizes than the call.
+    """
+    ablations = tuple(ablation for block in blocks for ablation in block.match(path, layer_of(path)))
+    for ablation in ablations:
+        of_values = isinstance(ablation, CallPatch) and ablation.what == "values"
+        _check_range(ablation, path, (shape[0], key_heads, *shape[2:]) if of_values else shape)
+    edges = [ablation for ablation in ablations if isinstance(ablation, EdgeAblation)]
+    removed = tuple(Edges(shape, *(getattr(ablation, axis) for axis in AXES)) for ablation in edges)
+    patches = [each for each in ablations if isinstance(each, CallPatch)]
+    values = tuple(each for each in patches if each.what == "values")
+    outputs = tuple(
+        each
+        for each in ablations
+        if isinstance(each, HeadAblation) or (isinstance(each, CallPatch) and each.what == "head_outputs")
+    )
+    return CallAblations(ablations, values, removed, _given_weights(ablations, shape), outputs)
+
+
+def change_outputs(
+    output: Float[Tensor, "B H L E"], changes: tuple[HeadAblation | CallPatch, ...]
+) -> Float[Tensor, "B H L E"]:
+    """Set the output of ablated heads to zero and put patched rows in, in order; in place, except where gradients flow.
+
+    Raises:
+        PatchError: a patch has other sizes than the output.
+    """
+    if output.requires_grad and not all(isinstance(each, HeadAblation) for each in changes):
+        output = output.clone()
+    for change in changes:
+        if isinstance(change, HeadAblation):
+            output = _zero_heads(output, change)
+        else:
+            change.put(output)
+    return output
+
+
+def _zero_heads(output: Float[Tensor, "B H L E"], ablation: HeadAblation) -> Float[Tensor, "B H L E"]:
+    """Set the output of heads to zero: in place, except where a graph of gradients may hold on to it."""
+    zeroed = [
+        (text, head)
+        for text in (range(output.shape[0]) if ablation.batch is None else ablation.batch)
+        for head in (range(output.shape[1]) if ablation.heads is None else ablation.heads)
+    ]
+    if output.requires_grad:
+        left = torch.ones(*output.shape[:2], 1, 1, dtype=torch.bool)
+        for text_head in zeroed:
+            left[text_head] = False
+        return output.masked_fill(~left.to(output.device), 0.0)
+    lines = max(1, PIECE // max(1, output.shape[3]))
+    for text_head in zeroed:
+        for piece in output[text_head].split(lines):
+            piece.zero_()
+    return output
+
+
+def _given_weights(ablations: tuple[Ablation, ...], shape: Shape) -> GivenWeights | None:
+    """The rows of weights that patches give, without the edges that are ablated after them."""
+    if not any(isinstance(each, CallPatch) and each.what == "weights" for each in ablations):
+        return None
+    given = GivenWeights()
+    for each in ablations:
+        if isinstance(each, EdgeAblation):
+            edges = Edges(shape, *(getattr(each, axis) for axis in AXES))
+            given.remove(*(edges.numbers(axis) for axis in AXES))
+        elif isinstance(each, CallPatch) and each.what == "weights":
+            given.take(each, shape)
+    return given
+
+
+def _check_range(ablation: Ablation, path: str, shape: Shape) -> None:
+    for axis, size in zip(AXES, shape, strict=True):
+        numbers = getattr(ablation, axis, None)
+        if numbers and numbers[-1] >= size:
+            where = f"the call {path!r}" if path else "this call"
+            there = f"0 to {size - 1}" if size else "none, it is empty"
+            message = f"{axis}: given {numbers[-1]}, needs numbers that {where} has: {there}"
+            raise OutOfRangeError(message, axis=axis, given=numbers[-1], size=size)
