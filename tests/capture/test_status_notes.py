@@ -24,14 +24,14 @@ def test_of_options() -> None:
     assert len(status_notes.of_options(CaptureOptions(NO_LAYERS, False, False), 5, False)) == 2
 
 
-def test_of_layers_and_keys() -> None:
-    assert status_notes.of_layers([(0, 0), (1, 0)], 2) == ()
-    assert status_notes.of_layers([(1, 0), (3, 0)], 4) == ("attention in 2 of 4 layers: 1, 3",)
-    (note,) = status_notes.of_layers([(0, 0), (0, 1), (1, 0)], 2)
+def test_of_calls() -> None:
+    assert status_notes.of_calls({}, [(0, 0), (1, 0)], 2, 7) == ()
+    assert status_notes.of_calls({}, [(1, 0), (3, 0)], 4, 7) == ("attention in 2 of 4 layers: 1, 3",)
+    (note,) = status_notes.of_calls({}, [(0, 0), (0, 1), (1, 0)], 2, 7)
     assert note == "several attention calls in layers 0: attention[n] is the first, attention[n, 1] the next"
     calls = {(1, 0): call("layers.1.attn"), (3, 0): call("layers.3.attn", keys=11)}
-    assert status_notes.of_keys({(1, 0): calls[1, 0]}, 7) == ()
-    assert "for n of 3:" in status_notes.of_keys(calls, 7)[0]
+    assert status_notes.of_calls({(1, 0): calls[1, 0]}, [(0, 0), (1, 0)], 2, 7) == ()
+    assert "for n of 3:" in status_notes.of_calls(calls, list(calls), 4, 7)[1]
 
 
 def test_of_model() -> None:

@@ -1,11 +1,13 @@
 """Build the trace of each text from a captured pass of a batch, its padding taken away.
 
 Traces are views of the batch's tensors: nothing is copied, and a batch is given back when the last of its traces goes.
+A pass has one `_Side`, of an encoder-decoder two: a text, and the stack of layers that read it. What a side's attention
+calls hold of a text is taken from them by `_Calls`: its own calls, and of a decoder those to the encoder.
 """
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,11 +22,10 @@ from regard.attention.recording import Call
 from regard.capture import status_notes
 from regard.capture.embeddings import EmbeddingParts
 from regard.capture.interventions.call_ids import CallNumbering, KnownCallIds
-from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.capture.options import NO_LAYERS
 from regard.capture.prefix import EarlierRows
 from regard.capture.state import Capture, LayerStack
 from regard.errors import RegardError
-from regard.tensor_files.pieces import dtype_name
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, Layers, LayerSubset
@@ -62,12 +63,9 @@ def trace_of(captured: CapturedPass, n: int) -> Trace:
     stack = max(captured.stacks.values(), key=lambda each: each.count, default=None)
     if stack is None:
         raise RegardError(f"model {captured.name!r}: no stack of layers was found around its attention")
-    check_length(captured, stack, captured.sources)
-    calls = _StackCalls(captured, stack, cross=None)
-    parts = captured.embeddings[0] if captured.embeddings else EmbeddingParts()
-    trace = _trace(
-        captured, n, captured.sources[n], calls, parts, stack, captured.last.get("last_hidden_state"), captured.logits
-    )
+    side, parts = _Side(captured, n, captured.sources, stack), captured.embeddings or [EmbeddingParts()]
+    calls = _Calls(side, side, cross=None)
+    trace = side.trace(calls, parts[0], captured.last.get("last_hidden_state"), captured.logits)
     left_out = len(captured.calls) - len(calls.calls)
     if left_out:
         trace.status.notes += (f"{left_out} attention calls outside the stack {stack.path!r} are left out",)
@@ -81,49 +79,24 @@ def pair_of(captured: CapturedPass, n: int) -> PairTrace:
         found = ", ".join(captured.stacks) or "none"
         raise RegardError(f"model {captured.name!r}: needs a stack of encoder and one of decoder layers, found {found}")
     first, second = captured.stacks.values()
-    check_length(captured, first, captured.sources)
-    check_length(captured, second, captured.targets)
+    source, target = _Side(captured, n, captured.sources, first), _Side(captured, n, captured.targets, second)
     parts = [*captured.embeddings, EmbeddingParts(), EmbeddingParts()]
-    run = slice(0, len(captured.sources[n].tokens)), slice(0, len(captured.targets[n].tokens))
-    encoder = _trace(
-        captured,
-        n,
-        captured.sources[n],
-        _StackCalls(captured, first, cross=None),
-        parts[0],
-        first,
-        captured.last.get("encoder_last_hidden_state"),
-        None,
-    )
-    last = captured.last.get("last_hidden_state")
-    own = _StackCalls(captured, second, cross=False)
-    decoder = _trace(captured, n, captured.targets[n], own, parts[1], second, last, captured.logits)
-    cross = _StackCalls(captured, second, cross=True)
+    last, calls = captured.last.get("encoder_last_hidden_state"), _Calls(source, source, cross=None)
+    encoder = source.trace(calls, parts[0], last, None)
+    last, calls = captured.last.get("last_hidden_state"), _Calls(target, target, cross=False)
+    decoder = target.trace(calls, parts[1], last, captured.logits)
+    cross = _Calls(target, source, cross=True)
     for call in cross.calls.values():
-        if call.weights.shape[-1] != first.hidden_states[0].shape[1]:
+        if call.weights.shape[-1] != source.longest:
             raise RegardError(
                 f"model {captured.name!r}: {call.path!r} looks at {call.weights.shape[-1]} keys where the encoder has "
-                f"{first.hidden_states[0].shape[1]}: self- and cross-attention are one there, it cannot be traced"
+                f"{source.longest}: self- and cross-attention are one there, it cannot be traced"
             )
-    if not cross.calls:
-        return PairTrace(encoder, decoder)
-
-    def cross_map(call: Call) -> AttentionMap:
-        weights = call.weights.crop(n, run[1], run[0])
-        weights.offset = None  # of two sequences: distances between them mean nothing, of equal length or not
-        return _with_statistics(weights, captured)
-
-    decoder.cross = cross.by_layer("cross", cross_map)
-    outputs = decoder.changed_outputs, cross.changed_outputs(n, run[1], cross=True)
-    decoder.changed_outputs = None if None in outputs else {**(outputs[0] or {}), **(outputs[1] or {})}
-    decoder.cross_values = cross.by_layer(
-        "cross_values", lambda call: None if call.value is None else call.value[n, :, run[0]]
-    )
-    if captured.capture.keep.attention_outputs:
-        decoder.cross_attention_outputs = cross.by_layer(
-            "cross_attention_outputs",
-            lambda call: captured.attention_outputs[call.path, call.nth].crop(n, run[1]),
-        )
+    if cross.calls:
+        names = "cross", "cross_values", "cross_attention_outputs"
+        decoder.cross, decoder.cross_values, decoder.cross_attention_outputs = cross.of_text(*names)
+        changed = decoder.changed_outputs, cross.changed_outputs()
+        decoder.changed_outputs = None if None in changed else {**(changed[0] or {}), **(changed[1] or {})}
     return PairTrace(encoder, decoder)
 
 
@@ -132,160 +105,11 @@ def trace_alike(first: Trace, captured: CapturedPass, n: int) -> Trace:
 
     first: the trace of another row. It differs in what the last layer and the language head gave, and in nothing else.
     """
-    stack = max(captured.stacks.values(), key=lambda each: each.count)
-    run = slice(0, len(first.tokens))
+    side = _Side(captured, n, captured.sources, max(captured.stacks.values(), key=lambda each: each.count))
     trace = copy.copy(first)
     trace.status = replace(first.status)
-    last = captured.last.get("last_hidden_state")
-    _, trace.contextual, trace.logits = _ends(captured, n, run, stack, last, captured.logits)
+    _, trace.contextual, trace.logits = side.ends(captured.last.get("last_hidden_state"), captured.logits)
     return trace
-
-
-def _ends(
-    captured: CapturedPass,
-    n: int,
-    run: slice,
-    stack: LayerStack,
-    last: Float[Tensor, "B L M"] | None,
-    logits: Float[Tensor, "B L V"] | None,
-) -> tuple[dict[int, Tensor], Tensor, Float[Tensor, "T V"] | None]:
-    """Of one text the states that were kept, by number, its contextual embeddings and its logits, of all T tokens."""
-    states = {number: each[n, run] for number, each in stack.numbered.items()}
-    check_finite(states, captured.name)
-    contextual = states[stack.count - 1]
-    if last is not None and not torch.equal(last[n, run], contextual):
-        contextual = last[n, run]  # after a final norm
-    own = None if logits is None else logits[n, run]
-    if captured.earlier is not None:
-        contextual = captured.earlier.before("contextual", contextual)
-        own = None if own is None else captured.earlier.before("logits", own)
-    return states, contextual, own
-
-
-def _trace(
-    captured: CapturedPass,
-    n: int,
-    encoded: Encoded,
-    calls: "_StackCalls",
-    parts: EmbeddingParts,
-    stack: LayerStack,
-    last: Float[Tensor, "B L M"] | None,
-    logits: Float[Tensor, "B L V"] | None,
-) -> Trace:
-    run = slice(0, len(encoded.tokens))
-
-    def own(batched: Tensor | None) -> Tensor | None:
-        return None if batched is None else batched[n, run]
-
-    longest = stack.hidden_states[0].shape[1]
-
-    def keys(call: Call) -> slice:
-        """The keys of a call that are kept: the text's, or all where a family attends to more than the tokens."""
-        size = call.weights.shape[-1]
-        return run if size == longest else slice(0, size)
-
-    keep, depth = captured.capture.keep, stack.count - 1
-    _check_layers(captured, calls)
-    states, contextual, logits = _ends(captured, n, run, stack, last, logits)
-    notes = (
-        encoded.notes
-        + captured.notes
-        + status_notes.of_options(keep, depth, captured.model.get_output_embeddings() is not None)
-    )
-    if keep.layers != NO_LAYERS:
-        notes += status_notes.of_layers(calls.made, depth)
-    kept = list(calls.calls.values())
-    notes += status_notes.of_keys(calls.calls, longest)
-    notes += status_notes.of_model(captured.capture, kept, states, captured.model.dtype.itemsize)
-
-    status = Status(
-        model=captured.name,
-        kernels=tuple(sorted({call.kernel for call in kept})),
-        device=str(captured.model.device),
-        dtype=dtype_name(captured.model.dtype),
-        difference=captured.capture.comparison.weights,
-        rows_compared=captured.capture.comparison.rows,
-        compared_with=captured.capture.comparison.compared_with,
-        embedding_difference=parts.difference(),
-        unknown=encoded.unknown,
-        dropped=encoded.dropped,
-        notes=notes,
-    )
-    return Trace(
-        text=encoded.text,
-        tokens=encoded.tokens,
-        learned=own(parts.learned),
-        positional=own(parts.positional),
-        segment=own(parts.segment),
-        input=own(parts.input),
-        hidden_states=_states(states, depth + 1, keep),
-        contextual=contextual,
-        logits=logits,
-        attention=calls.by_layer(
-            "attention", lambda call: _with_statistics(call.weights.crop(n, run, keys(call)), captured)
-        ),
-        values=calls.by_layer("values", lambda call: None if call.value is None else call.value[n, :, keys(call)]),
-        status=status,
-        attention_outputs=calls.by_layer(
-            "attention_outputs", lambda call: captured.attention_outputs[call.path, call.nth].crop(n, run)
-        )
-        if keep.attention_outputs
-        else Layers(),
-        names=encoded.names,
-        changed_outputs=calls.changed_outputs(n, run, cross=False),
-    )
-
-
-class _StackCalls:
-    """The attention calls of one kind that a stack's layers made, by (layer, which of its calls).
-
-    depth: how many layers there are. made: the numbers of all calls, those that were not kept among them.
-    """
-
-    def __init__(self, captured: CapturedPass, stack: LayerStack, *, cross: bool | None) -> None:
-        """cross: whether those to another sequence are meant, or those within one; None for all."""
-        counts: Counter[int] = Counter()
-        numbers: dict[tuple[str, int], CallNumber] = {}
-        for (path, nth), layer in stack.calls.items():
-            if cross is None or (path in captured.capture.cross_paths) == cross:
-                numbers[path, nth] = layer, counts[layer]
-                counts[layer] += 1
-        self.depth = stack.count - 1
-        # Where no layer is kept, some may not have been run at all: nothing is said then of which have attention.
-        nothing = captured.capture.keep.layers == NO_LAYERS
-        self.made = tuple((n, 0) for n in range(self.depth)) if nothing else tuple(numbers.values())
-        self.calls = {numbers[call.path, call.nth]: call for call in captured.calls if (call.path, call.nth) in numbers}
-
-    def changed_outputs(self, n: int, rows: slice, *, cross: bool) -> dict[tuple[bool, int], Tensor] | None:
-        """The heads' outputs of text n in calls where they were ablated or patched; None where they are not known."""
-        changed: dict[tuple[bool, int], Tensor] = {}
-        for (layer, _), call in self.calls.items():
-            if any(isinstance(each, (HeadAblation, CallPatch)) for each in call.ablations):
-                if call.output is None:
-                    return None
-                changed[cross, layer] = call.output[n, :, rows]
-        return changed
-
-    def by_layer(self, what: str, item: Callable[[Call], Any]) -> Any:
-        """One item a layer: a tuple where each made one call that was kept, else a sequence that refuses others."""
-        items = {number: item(call) for number, call in self.calls.items()}
-        one_each = [(n, 0) for n in range(self.depth)]
-        if list(items) == one_each:
-            return tuple(items.values())
-        return LayerSubset(what, self.depth, items, made=None if list(self.made) == one_each else self.made)
-
-
-def _with_statistics(weights: AttentionMap, captured: CapturedPass) -> AttentionMap:
-    """The map of one text with the statistics that were asked for: those of its call, or computed now."""
-    wanted = captured.capture.keep.statistics
-    return weights if wanted is None else weights.keep_statistics(wanted, len(captured.calls))
-
-
-def _states(states: Mapping[int, Tensor], size: int, keep: CaptureOptions) -> Any:
-    """The hidden states: a tuple where all were to be kept, else a sequence that refuses the others."""
-    if keep.layers is None:
-        return tuple(states[n] for n in sorted(states))
-    return LayerSubset("hidden_states", size, {n: state for n, state in states.items() if keep.state(n)})
 
 
 def check_finite(states: Mapping[int, Tensor], name: str) -> None:
@@ -308,16 +132,159 @@ def check_length(captured: CapturedPass, stack: LayerStack, texts: list[Encoded]
         )
 
 
-def _check_layers(captured: CapturedPass, calls: _StackCalls) -> None:
+def _check_layers(wanted: frozenset[int], calls: "_Calls", name: str) -> None:
     """Refuse layers that were asked for where module paths do not say which calls belong to them."""
-    wanted = captured.capture.keep.layers
-    if not wanted:
-        return
     given = ", ".join(map(str, sorted(wanted)))
     if max(wanted) >= calls.depth:
-        raise RegardError(f"layers: given {given}, {captured.name} has layers 0 to {calls.depth - 1}")
+        raise RegardError(f"layers: given {given}, {name} has layers 0 to {calls.depth - 1}")
     if list(calls.calls) != [(layer, nth) for layer, nth in calls.made if layer in wanted]:
         raise RegardError(
-            f"layers: given {given}, but which attention calls of {captured.name} belong to them is known only after "
+            f"layers: given {given}, but which attention calls of {name} belong to them is known only after "
             "they are made: trace all"
         )
+
+
+class _Side:
+    """Text n of a batch, and the stack of layers that read it: of an encoder-decoder, there are two of each.
+
+    run: the rows of the text's tokens, its padding left out. longest: how many there are with padding.
+    """
+
+    def __init__(self, captured: CapturedPass, n: int, texts: list[Encoded], stack: LayerStack) -> None:
+        check_length(captured, stack, texts)
+        self.captured, self.n, self.text, self.stack = captured, n, texts[n], stack
+        self.run, self.longest = slice(0, len(self.text.tokens)), stack.hidden_states[0].shape[1]
+
+    def trace(
+        self,
+        calls: "_Calls",
+        parts: EmbeddingParts,
+        last: Float[Tensor, "B L M"] | None,
+        logits: Float[Tensor, "B L V"] | None,
+    ) -> Trace:
+        """The trace of the text. calls: those among its own tokens. last: what the stack gives after a final norm."""
+        captured, keep, depth = self.captured, self.captured.capture.keep, self.stack.count - 1
+        if keep.layers:
+            _check_layers(keep.layers, calls, captured.name)
+        states, contextual, own_logits = self.ends(last, logits)
+        attention, values, attention_outputs = calls.of_text("attention", "values", "attention_outputs")
+        model, comparison, kept = captured.model, captured.capture.comparison, list(calls.calls.values())
+        return Trace(
+            text=self.text.text,
+            tokens=self.text.tokens,
+            learned=None if parts.learned is None else parts.learned[self.n, self.run],
+            positional=None if parts.positional is None else parts.positional[self.n, self.run],
+            segment=None if parts.segment is None else parts.segment[self.n, self.run],
+            input=None if parts.input is None else parts.input[self.n, self.run],
+            hidden_states=tuple(states[n] for n in sorted(states))
+            if keep.layers is None
+            else LayerSubset("hidden_states", depth + 1, {n: each for n, each in states.items() if keep.state(n)}),
+            contextual=contextual,
+            logits=own_logits,
+            attention=attention,
+            values=values,
+            status=Status(
+                model=captured.name,
+                kernels=tuple(sorted({call.kernel for call in kept})),
+                device=str(model.device),
+                dtype=str(model.dtype).removeprefix("torch."),
+                difference=comparison.weights,
+                rows_compared=comparison.rows,
+                compared_with=comparison.compared_with,
+                embedding_difference=parts.difference(),
+                unknown=self.text.unknown,
+                dropped=self.text.dropped,
+                notes=self.text.notes
+                + captured.notes
+                + status_notes.of_options(keep, depth, model.get_output_embeddings() is not None)
+                + status_notes.of_calls(calls.calls, calls.made, depth, self.longest)
+                + status_notes.of_model(captured.capture, kept, states, model.dtype.itemsize),
+            ),
+            attention_outputs=attention_outputs,
+            names=self.text.names,
+            changed_outputs=calls.changed_outputs(),
+        )
+
+    def ends(
+        self, last: Float[Tensor, "B L M"] | None, logits: Float[Tensor, "B L V"] | None
+    ) -> tuple[dict[int, Tensor], Tensor, Float[Tensor, "T V"] | None]:
+        """The states that were kept, by number, the contextual embeddings and the logits, of all T tokens of the text.
+
+        Raises:
+            RegardError: a state holds NaN or infinity.
+        """
+        n, run, earlier = self.n, self.run, self.captured.earlier
+        states = {number: each[n, run] for number, each in self.stack.numbered.items()}
+        check_finite(states, self.captured.name)
+        contextual = states[self.stack.count - 1]
+        if last is not None and not torch.equal(last[n, run], contextual):
+            contextual = last[n, run]  # after a final norm
+        own = None if logits is None else logits[n, run]
+        if earlier is not None:
+            contextual = earlier.before("contextual", contextual)
+            own = None if own is None else earlier.before("logits", own)
+        return states, contextual, own
+
+
+class _Calls:
+    """The attention calls of one kind that a side's layers made, by (layer, which of its calls).
+
+    depth: how many layers there are. made: the numbers of all calls, those that were not kept among them.
+    """
+
+    def __init__(self, side: _Side, keys: _Side, *, cross: bool | None) -> None:
+        """keys: the side that they look at. cross: whether it is another than the side itself; None for all calls."""
+        captured, self._side, self._keys, self._cross = side.captured, side, keys, bool(cross)
+        counts: Counter[int] = Counter()
+        numbers: dict[tuple[str, int], CallNumber] = {}
+        for (path, nth), layer in side.stack.calls.items():
+            if cross is None or (path in captured.capture.cross_paths) == cross:
+                numbers[path, nth] = layer, counts[layer]
+                counts[layer] += 1
+        self.depth = side.stack.count - 1
+        # Where no layer is kept, some may not have been run at all: nothing is said then of which have attention.
+        nothing = captured.capture.keep.layers == NO_LAYERS
+        self.made = tuple((n, 0) for n in range(self.depth)) if nothing else tuple(numbers.values())
+        self.calls = {numbers[call.path, call.nth]: call for call in captured.calls if (call.path, call.nth) in numbers}
+
+    def of_text(self, *names: str) -> tuple[Any, Any, Any]:
+        """The maps, values and outputs that the calls have of the side's text, as a trace holds them under these names.
+
+        Of outputs there are none where they were not to be kept.
+        """
+        captured, n, run = self._side.captured, self._side.n, self._side.run
+        keep = captured.capture.keep
+        maps: dict[CallNumber, AttentionMap] = {}
+        values: dict[CallNumber, Tensor | None] = {}
+        outputs: dict[CallNumber, AttentionOutput | UnverifiedOutput] = {}
+        for number, call in self.calls.items():
+            size = call.weights.shape[-1]  # of keys; all are kept where a family attends to more than the tokens
+            keys = self._keys.run if size == self._keys.longest else slice(0, size)
+            weights = call.weights.crop(n, run, keys)
+            if self._cross:
+                weights.offset = None  # distances between two sequences mean nothing, of equal length or not
+            if keep.statistics is not None:  # computed with the call, where it had no padding; else now
+                weights.keep_statistics(keep.statistics, len(captured.calls))
+            maps[number] = weights
+            values[number] = None if call.value is None else call.value[n, :, keys]
+            if keep.attention_outputs:
+                outputs[number] = captured.attention_outputs[call.path, call.nth].crop(n, run)
+        attention_outputs = self._by_layer(names[2], outputs) if keep.attention_outputs else Layers()
+        return self._by_layer(names[0], maps), self._by_layer(names[1], values), attention_outputs
+
+    def _by_layer(self, name: str, items: dict[CallNumber, Any]) -> Any:
+        """One item a layer: a tuple where each made one call that was kept, else a sequence that refuses others."""
+        one_each = [(n, 0) for n in range(self.depth)]
+        if list(items) == one_each:
+            return tuple(items.values())
+        return LayerSubset(name, self.depth, items, made=None if list(self.made) == one_each else self.made)
+
+    def changed_outputs(self) -> dict[tuple[bool, int], Tensor] | None:
+        """The heads' outputs of the text in calls where they were ablated or patched; None where they are not known."""
+        changed: dict[tuple[bool, int], Tensor] = {}
+        for (layer, _), call in self.calls.items():
+            if any(isinstance(each, (HeadAblation, CallPatch)) for each in call.ablations):
+                if call.output is None:
+                    return None
+                changed[self._cross, layer] = call.output[self._side.n, :, self._side.run]
+        return changed

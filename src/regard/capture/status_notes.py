@@ -46,8 +46,12 @@ def of_options(keep: CaptureOptions, depth: int, has_head: bool) -> tuple[str, .
     return notes
 
 
-def of_layers(made: Sequence[CallNumber], depth: int) -> tuple[str, ...]:
-    """Which layers have attention, and which make several calls of it. made: (layer, which of its calls) of all."""
+def of_calls(calls: Mapping[CallNumber, Call], made: Sequence[CallNumber], depth: int, longest: int) -> tuple[str, ...]:
+    """Which layers have attention, which make several calls of it, and which attend to more than the tokens.
+
+    calls: those that were kept. made: (layer, which of its calls) of all. longest: the tokens of the batch's longest
+    text.
+    """
     counts = Counter(layer for layer, _ in made)
     notes: tuple[str, ...] = ()
     if len(counts) < depth:  # hybrids
@@ -56,14 +60,11 @@ def of_layers(made: Sequence[CallNumber], depth: int) -> tuple[str, ...]:
     if several:  # DiffLlama
         which = ", ".join(map(str, several))
         notes += (f"several attention calls in layers {which}: attention[n] is the first, attention[n, 1] the next",)
-    return notes
-
-
-def of_keys(calls: Mapping[CallNumber, Call], longest: int) -> tuple[str, ...]:
-    """Which calls attend to more than the tokens, of which the longest text of the batch has so many."""
     more = [layer for (layer, _), call in calls.items() if call.weights.shape[-1] != longest]
-    which = ", ".join(map(str, dict.fromkeys(more)))
-    return (f"attention[n] has keys that are no tokens of the text, for n of {which}: all are kept",) if more else ()
+    if more:
+        which = ", ".join(map(str, dict.fromkeys(more)))
+        notes += (f"attention[n] has keys that are no tokens of the text, for n of {which}: all are kept",)
+    return notes
 
 
 def of_model(capture: Capture, calls: Sequence[Call], states: Mapping[int, Tensor], itemsize: int) -> tuple[str, ...]:
