@@ -14,11 +14,11 @@ from torch import Tensor
 
 from regard.attention.attend import attend
 from regard.attention.attention_map import AttentionMap
-from regard.capture.interventions.names import Part, is_cross
+from regard.capture.interventions.names import Part
 from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.text.tokens import Token
-from regard.trace.trace import Trace
+from regard.trace.trace import Trace, is_cross
 
 TOLERANCE = 1e-5  # how far a record's weights may be from the map's, whose kernel rounds otherwise
 

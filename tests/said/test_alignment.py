@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from regard.explain.findings.pieces import named
+from regard.explain.findings.wording import named
 from regard.explain.texts.summary import Summary, Target
 from regard.explain.weights.alignment import Aligned, Alignment
 from regard.explain.weights.attended import attended

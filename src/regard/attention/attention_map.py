@@ -71,12 +71,12 @@ class AttentionMap(MapInputs):
 
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
         """Compute the weights of a region, numpy-style. Raises IndexError and TypeError as a tensor would."""
-        return self._region(index, self._weights)
+        return self._region(index, self._weights_tile)
 
     def rows(self, batch: slice, rows: Int[Tensor, " r"]) -> Float[Tensor, "b H r S"]:
         """Compute the weights of some queries of some texts, as `m[batch, :, rows]` does, and remember nothing."""
         heads, cols = slice(0, self._full_shape[1]), slice(0, self._full_shape[3])
-        scores = self._exact(batch, heads, rows, cols)
+        scores = region_scores.scores(self.query, self.key, self.rule, batch, heads, rows, cols)
         row_max, row_sum = of_scores(scores, self.rule, heads, self.dtype)
         return region_scores.weights(scores, row_max, row_sum, self.dtype)
 
@@ -238,23 +238,18 @@ class AttentionMap(MapInputs):
         rows = self._from_kernel
         return statistics.compute(self.query, self.key, self.rule, wanted, self.offset, rows, progress, alike)
 
-    def _region(self, index: Any, read: Any) -> Tensor:
+    def _region(self, index: Any, tile: Any) -> Tensor:
+        """What a tile of the matrix gives, of an index as numpy takes it."""
         needed, finish = parse(index, self.shape, self.device)
         hidden = 4 - self.ndim
-        region = [slice(0, 1)] * hidden + needed
-        return read(*region)[(0,) * hidden + finish]
+        batch, heads, rows, cols = [slice(0, 1)] * hidden + needed
+        return self._blocks(batch, heads, rows, cols, tile)[(0,) * hidden + finish]
 
-    def _weights(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
-        return self._blocks(batch, heads, rows, cols, self._weights_tile)
-
-    def _scores(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
-        return self._blocks(batch, heads, rows, cols, lambda *tile: self._exact(*tile).to(self.dtype))
-
-    def _exact(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
-        return region_scores.scores(self.query, self.key, self.rule, batch, heads, rows, cols)
+    def _scores_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
+        return region_scores.scores(self.query, self.key, self.rule, batch, heads, rows, cols).to(self.dtype)
 
     def _weights_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
-        scores = self._exact(batch, heads, rows, cols)
+        scores = region_scores.scores(self.query, self.key, self.rule, batch, heads, rows, cols)
         if cols == slice(0, self._full_shape[3]) and scores.shape[-1] > 0:
             row_max, row_sum = self._rows.of_scores(scores, batch, heads, rows)
         else:
@@ -292,4 +287,4 @@ class ScoreView:
         return self._map.shape
 
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
-        return self._map._region(index, self._map._scores)
+        return self._map._region(index, self._map._scores_tile)

@@ -1,5 +1,7 @@
 """Each query's row maximum and row sum, kept from when they are first needed: O(L) memory."""
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -44,20 +46,22 @@ def of_scores(
     return (row_max, row_sum) if sink is None else add_sink(row_max, row_sum, sink)
 
 
+@dataclass(eq=False, repr=False)
 class RowSums:
     """Row maxima and row sums of one attention matrix, sinks included, in `region_scores.dtype_of`."""
 
-    def __init__(self, query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule) -> None:
-        self._query, self._key, self._rule = query, key, rule
-        self._kept: tuple[Tensor, Tensor, Tensor] | None = None
+    query: Float[Tensor, "B H L D"]
+    key: Float[Tensor, "B G S D"]
+    rule: ScoreRule
+    _kept: tuple[Tensor, Tensor, Tensor] | None = None
 
     def of(self, batch: Index, heads: Index, rows: Index) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
         """Return (row maximum, row sum) of queries, computed where they were not known yet."""
         known = self._known(batch, heads, rows)
         if known is not None:
             return known
-        for b in range(self._query.shape[0])[batch] if isinstance(batch, slice) else batch.tolist():
-            for h in range(self._query.shape[1])[heads] if isinstance(heads, slice) else heads.tolist():
+        for b in range(self.query.shape[0])[batch] if isinstance(batch, slice) else batch.tolist():
+            for h in range(self.query.shape[1])[heads] if isinstance(heads, slice) else heads.tolist():
                 self._compute(b, h, rows)
         row_max, row_sum, _ = self._tables()
         return row_max[batch][:, heads][:, :, rows], row_sum[batch][:, heads][:, :, rows]
@@ -69,7 +73,7 @@ class RowSums:
         known = self._known(batch, heads, rows)
         if known is not None:
             return known
-        row_max, row_sum = of_scores(scores, self._rule, heads, working_dtype(self._query))
+        row_max, row_sum = of_scores(scores, self.rule, heads, working_dtype(self.query))
         if isinstance(batch, slice) and isinstance(heads, slice) and isinstance(rows, slice):
             self.keep(batch, heads, rows, row_max, row_sum)
         return row_max, row_sum
@@ -95,14 +99,14 @@ class RowSums:
         for band in bands:
             if not bool(known[batch, head, band].all()):
                 row_max[batch, head, band], row_sum[batch, head, band] = of_queries(
-                    self._query, self._key, self._rule, batch, head, band
+                    self.query, self.key, self.rule, batch, head, band
                 )
                 known[batch, head, band] = True
 
     def _tables(self) -> tuple[Tensor, Tensor, Tensor]:
         """(row maxima, row sums, whether they are known), each (B, H, L)."""
         if self._kept is None:
-            dtype, shape = region_scores.dtype_of(self._query, self._key), self._query.shape[:3]
-            maxima = torch.zeros(shape, dtype=dtype, device=self._query.device)
+            dtype, shape = region_scores.dtype_of(self.query, self.key), self.query.shape[:3]
+            maxima = torch.zeros(shape, dtype=dtype, device=self.query.device)
             self._kept = maxima, torch.zeros_like(maxima), torch.zeros_like(maxima, dtype=torch.bool)
         return self._kept

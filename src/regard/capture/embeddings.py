@@ -84,44 +84,47 @@ def record_embeddings(model: Any, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator
         group.scale()
 
 
+@dataclass
 class _EmbeddingWatch:
-    """Hooks of what is looked up, and of what may take the sum of it. groups: one for each tensor of ids."""
+    """Hooks of what is looked up, and of what may take the sum of it. groups: one for each tensor of ids.
 
-    def __init__(self, ids: Sequence[Int[Tensor, "B _"]]) -> None:
-        self.groups: list[EmbeddingParts] = []
-        self._ids = ids
-        self._group: EmbeddingParts | None = None  # the one at hand, until its sum is seen
-        self._early: list[tuple[str, Tensor]] = []  # what may belong to it, from before its ids were looked up
+    group: the one at hand, until its sum is seen. early: what may belong to it, from before its ids were looked up.
+    """
+
+    ids: Sequence[Int[Tensor, "B _"]]
+    groups: list[EmbeddingParts] = field(default_factory=list)
+    group: EmbeddingParts | None = None
+    early: list[tuple[str, Tensor]] = field(default_factory=list)
 
     def looked_up(self, name: str, _module: nn.Module, args: Any, output: Any) -> None:
         if not isinstance(output, Tensor) or not output.is_floating_point() or output.ndim < 2:
             return
         index = args[0] if args and isinstance(args[0], Tensor) else None
         if (
-            self._group is None
+            self.group is None
             and index is not None
             and not index.is_floating_point()
-            and any(index.shape == each.shape and torch.equal(index, each) for each in self._ids)
+            and any(index.shape == each.shape and torch.equal(index, each) for each in self.ids)
         ):
-            self._group = EmbeddingParts(learned=output.detach())
-            self.groups.append(self._group)
-            for kind, early in self._early:
-                _add(self._group, kind, early)
-            self._early.clear()
+            self.group = EmbeddingParts(learned=output.detach())
+            self.groups.append(self.group)
+            for kind, early in self.early:
+                _add(self.group, kind, early)
+            self.early.clear()
             return
         positional = any(word in name for word in POSITIONAL) or _counts_up(index)
         kind = "positional" if positional else "segment"
-        if self._group is None:
-            self._early.append((kind, output.detach()))
+        if self.group is None:
+            self.early.append((kind, output.detach()))
         else:
-            _add(self._group, kind, output.detach())
+            _add(self.group, kind, output.detach())
 
     def close(self, _module: nn.Module, args: Any, kwargs: Any) -> None:
-        if self._group is None or self._group.learned is None:
+        if self.group is None or self.group.learned is None:
             return
         for each in (*args, *kwargs.values()):
-            if isinstance(each, Tensor) and each.shape == self._group.learned.shape:
-                self._group.input, self._group = each.detach(), None
+            if isinstance(each, Tensor) and each.shape == self.group.learned.shape:
+                self.group.input, self.group = each.detach(), None
                 return
 
 

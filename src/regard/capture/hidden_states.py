@@ -8,6 +8,7 @@ import inspect
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
 
@@ -44,25 +45,28 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
                 del stacks[path]
 
 
+@dataclass
 class _LayerWatch:
-    """Hooks of the items of lists, of which the outermost that runs is a layer, and of attention modules."""
+    """Hooks of the items of lists, of which the outermost that runs is a layer, and of attention modules.
 
-    def __init__(self, capture: Capture) -> None:
-        self._capture = capture
-        self._running: list[tuple[int, Tensor | None]] = []  # of the items that run now: attention calls before, input
+    running: of the items that run now, how many attention calls there were before, and what entered.
+    """
+
+    capture: Capture
+    running: list[tuple[int, Tensor | None]] = field(default_factory=list)
 
     def enter(self, stack: str, _module: nn.Module, args: Any, kwargs: Any) -> None:
-        capture = self._capture
-        if not self._running:
+        capture = self.capture
+        if not self.running:
             found = capture.stacks.setdefault(stack, LayerStack(stack))
             capture.layer = stack, max(found.count - 1, 0)  # the number of the state that enters it
-        self._running.append((capture.calls, _states_among((*args, *kwargs.values()))))
+        self.running.append((capture.calls, _states_among((*args, *kwargs.values()))))
 
     def leave(self, path: str, _module: nn.Module, _args: Any, output: Any) -> None:
-        capture = self._capture
-        calls, entered = self._running.pop()
+        capture = self.capture
+        calls, entered = self.running.pop()
         left = _states_among(output if isinstance(output, (tuple, list)) else (output,))
-        if self._running:
+        if self.running:
             return
         capture.layer = None
         if entered is None or left is None:
@@ -76,7 +80,7 @@ class _LayerWatch:
     def crosses(self, path: str, module: nn.Module, args: Any, kwargs: Any) -> None:
         arguments = dict(zip(_parameters(type(module).forward), args, strict=False)) | kwargs
         if any(arguments.get(name) is not None for name in OTHER_SEQUENCE):
-            self._capture.cross_paths.add(path)
+            self.capture.cross_paths.add(path)
 
 
 def _states_among(values: Any) -> Tensor | None:

@@ -62,7 +62,7 @@ class LayerOutputs:
         before: dict[str, Any] = {path: layer.__dict__.get("forward") for path, layer in layers.items()}
         try:
             for path, layer in layers.items():
-                layer.forward = partial(_repeat, without_first(self.outputs[path], past), rows)
+                layer.forward = partial(_repeated, without_first(self.outputs[path], past), rows)
             yield
         finally:
             for path, layer in layers.items():
@@ -248,13 +248,11 @@ def _kept_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Iterator[N
         yield
 
 
-def _repeat(output: Any, rows: int, *_: Any, **__: Any) -> Any:
-    """Stand in for a layer's forward: return what it gave before, whatever it is called with."""
-    return _repeated(output, rows)
+def _repeated(output: Any, rows: int, *_: Any, **__: Any) -> Any:
+    """What a layer gave one text, given for several: copies, for what comes after may write into them.
 
-
-def _repeated(output: Any, rows: int) -> Any:
-    """What a layer gave one text, given for several: copies, for what comes after may write into them."""
+    It stands in for the layer's forward, whatever that is called with.
+    """
     if isinstance(output, Tensor):
         return output.expand(rows, *output.shape[1:]).clone() if output.ndim >= 3 and len(output) == 1 else output
     if type(output) in (tuple, list):

@@ -24,6 +24,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from jaxtyping import Float
@@ -58,34 +59,43 @@ def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module) -> None
     """Follow this very tensor, which a module's attention returns; does nothing outside `follow_outputs`."""
     follower = _open.get()
     if follower is not None:
-        path = _ContextPath(context, type(module).__name__)
+        batch, length, heads, width = context.shape
+        path = _ContextPath(type(module).__name__, batch, length, heads * width)
         follower.paths.append(path)
         follower.follow(path, context, follower.context_read)
 
 
+@dataclass(eq=False)
 class _ContextPath:
-    """How far one context was followed, and what was found there."""
+    """How far one context, (batch, length, ..., width), was followed, and what was found there. name: of its module.
 
-    def __init__(self, context: Tensor, name: str) -> None:
-        self.name = name
-        self.batch, self.length, heads, width = context.shape
-        self.width = heads * width
-        self.reason: str | None = "its context is never used"
-        self.kind: Literal["post-norm", "pre-norm", "parallel"] | None = None
-        self.weight: Tensor | None = None
-        self.bias: Tensor | None = None
-        self.residual: Tensor | None = None
-        self.projected: Tensor | None = None
-        self.scaling: Scaling | None = None
-        self.versions: tuple[int, ...] = ()
-        self.norm: Norm | None = None  # the one reader of residual + added, as long as it is that
-        self.read = False  # whether something has read residual + added
-        self.newer: set[int] = set()  # storages of tensors computed since the attention call
-        self.held: dict[int, Any] = {}  # what is followed now: storage -> tensor, or a weak reference to it
+    parts: the residual, what is added to it, and that before its factors; versions: how often each was written to.
+    norm: the one reader of residual + added, as long as it is that. read: whether something has read that sum.
+    newer: storages of tensors computed since the attention call. held: what is followed now: a tensor, or a weak
+    reference to it, by its storage.
+    """
+
+    name: str
+    batch: int
+    length: int
+    width: int
+    reason: str | None = "its context is never used"
+    kind: Literal["post-norm", "pre-norm", "parallel"] | None = None
+    weight: Tensor | None = None
+    bias: Tensor | None = None
+    residual: Tensor | None = None
+    projected: Tensor | None = None
+    scaling: Scaling | None = None
+    parts: tuple[Tensor | None, ...] = ()
+    versions: tuple[int, ...] = ()
+    norm: Norm | None = None
+    read: bool = False
+    newer: set[int] = field(default_factory=set)
+    held: dict[int, Any] = field(default_factory=dict)
 
     def result(self) -> AttentionOutput | UnverifiedOutput:
         """The verified output, or why it could not be verified."""
-        if self.reason is None and self._versions() != self.versions:
+        if self.reason is None and operations.versions(*self.parts) != self.versions:
             self.reason = "its residual or its projection is overwritten later"
         if self.reason is not None:
             return UnverifiedOutput(f"{self.name}: {self.reason}")
@@ -116,12 +126,9 @@ class _ContextPath:
             scale, gain = (added.detach().new_ones(()) * x for x in (factors.scale, factors.gain))
             scale = scale.reshape(*added.shape[:-1], 1) if scale.ndim else scale.expand(*added.shape[:-1], 1)
             self.scaling = Scaling(scale.detach(), gain.expand(added.shape[-1:]).detach(), added.detach())
-        self.versions = self._versions()
+        self.parts = residual, self.projected, None if self.scaling is None else self.scaling.added
+        self.versions = operations.versions(*self.parts)
         return None
-
-    def _versions(self) -> tuple[int, ...]:
-        added = None if self.scaling is None else self.scaling.added
-        return operations.versions(self.residual, self.projected, added)
 
 
 class _Follower(operations.OperationMode):

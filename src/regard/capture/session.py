@@ -160,14 +160,25 @@ class Session:
         return done
 
     def _pass(self, batch: _Batch, options: PassOptions, reuse: LayerReuse) -> CapturedPass:
-        """Make one pass: open what watches it, run the model, collect what was seen."""
+        """Make one pass: open what watches it, run the model, collect what was seen.
+
+        Raises:
+            RegardError: the model cannot read an item of inputs, or what was seen is not what it has to be.
+        """
         hooks = None
         if batch.changes.states:  # before the lock is taken: a pass of its own may have to show where they are made
             target = None if batch.targets is None else batch.targets[0]
             hooks = self.layout.hooks(batch.changes, batch.sources[0], target)
         with ExitStack() as opened:
             watched = self._open(opened, batch, options, reuse, hooks)
-            output = self._run(watched.inputs, batch.sources[0])
+            try:
+                output = self.model(**watched.inputs)
+            except (RegardError, TensorMaskError, MemoryError, torch.OutOfMemoryError):
+                raise
+            except Exception as error:  # families raise whatever they run into
+                if not isinstance(batch.sources[0], ModelInput):
+                    raise
+                raise unreadable_inputs(batch.sources[0], self.model, self.name, error) from error
         done = self._collect(watched, output, batch, options)
         if options.reported or (options.written_masks and not batch.changes):
             again = reuse.inputs(self.inputs(batch.sources, batch.targets, options))  # a cache among them was filled
@@ -219,17 +230,6 @@ class Session:
             applying = opened.enter_context(change)
         opened.enter_context(reuse.context())
         return _Watched(inputs, ids, capture, recorded, fast, factors, applying)
-
-    def _run(self, inputs: dict[str, Any], item: Encoded) -> Any:
-        """Call the model. Raises RegardError where it cannot read an item of inputs."""
-        try:
-            return self.model(**inputs)
-        except (RegardError, TensorMaskError, MemoryError, torch.OutOfMemoryError):
-            raise
-        except Exception as error:  # families raise whatever they run into
-            if not isinstance(item, ModelInput):
-                raise
-            raise unreadable_inputs(item, self.model, self.name, error) from error
 
     def _collect(self, watched: _Watched, output: Any, batch: _Batch, options: PassOptions) -> CapturedPass:
         """Take together what was seen of a pass that is over. Raises RegardError where it is not what it has to be."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -25,11 +26,14 @@ from regard.trace.trace import NO_POOLING, PairTrace, Trace
 BATCH_TOKENS = 8192  # tokens, padding included, that go through a model at once
 
 
+@dataclass(frozen=True)
 class Runner:
     """Runs texts through a session. reader: of the texts. notes, pooling: of the model, added to every trace."""
 
-    def __init__(self, session: Session, reader: Reader, notes: tuple[str, ...], pooling: Pooling = NO_POOLING) -> None:
-        self.session, self._reader, self._notes, self._pooling = session, reader, notes, pooling
+    session: Session
+    reader: Reader
+    notes: tuple[str, ...]
+    pooling: Pooling = NO_POOLING
 
     def traces(
         self,
@@ -137,7 +141,7 @@ class Runner:
             raise RegardError(f"window: {name} is an encoder-decoder, which cannot read a text in windows")
         if isinstance(source, ModelInput):
             raise RegardError("window: inputs cannot be read in windows, a text can")
-        return plan_windows(source, self._reader.tokenizer, window, stride, self._reader.limit, name)
+        return plan_windows(source, self.reader.tokenizer, window, stride, self.reader.limit, name)
 
     def _sets_at_once(self, length: int, sets: int, logits: bool) -> int:
         """How many sets of ablations of a text of that length run together: as many as pay and fit into memory."""
@@ -161,9 +165,9 @@ class Runner:
         self, trace: Trace | PairTrace, interventions: Sequence[Intervention], seconds: float | None = None
     ) -> None:
         for side in trace.sides:
-            side.status.notes += self._notes + tuple(map(str, interventions))
+            side.status.notes += self.notes + tuple(map(str, interventions))
             if not self.session.pairs:
-                side.pooling = self._pooling
+                side.pooling = self.pooling
             if seconds is not None:
                 side.status.seconds = seconds
 

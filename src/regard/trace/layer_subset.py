@@ -95,7 +95,7 @@ class LayerSubset(Sequence[T]):
     It is walked along by its numbers, `for n in maps.kept: maps[n]`, or `for n, k in maps.calls: maps[n, k]`.
 
     what: how the items are called, for messages. items: by layer, or by (layer, which of its calls). reason: why others
-    are missing, `NOT_CAPTURED` or `NOT_SAVED`. made: all calls that the layers made, where these are not one each.
+    are missing, `NOT_CAPTURED` or `NOT_SAVED`. made: all calls that the layers made; None where each made one.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class LayerSubset(Sequence[T]):
         self._what, self._size, self._reason = what, size, reason
         numbered = {key if isinstance(key, tuple) else (key, 0): item for key, item in items.items()}
         self._items: dict[CallNumber, T] = dict(sorted(numbered.items()))
-        self._made = None if made is None else tuple(made)
+        self.made = None if made is None else tuple(made)
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -122,15 +122,10 @@ class LayerSubset(Sequence[T]):
         """(layer, which of its calls) of the items that there are."""
         return tuple(self._items)
 
-    @property
-    def made(self) -> tuple[CallNumber, ...] | None:
-        """All calls that the layers made; None where every layer made one."""
-        return self._made
-
     def map(self, function: Callable[[T], U]) -> "LayerSubset[U]":
         """Make a subset of the same layers and calls, of what a function makes of each item."""
         items = {call: function(item) for call, item in self._items.items()}
-        return LayerSubset(self._what, self._size, items, reason=self._reason, made=self._made)
+        return LayerSubset(self._what, self._size, items, reason=self._reason, made=self.made)
 
     def __len__(self) -> int:
         return self._size

@@ -65,6 +65,17 @@ MAPS = ("attention", "cross")
 NO_POOLING = Pooling(unknown="the trace does not say it, for it comes from no sentence encoder's folder")
 
 
+def is_cross(what: str, part: Any) -> bool:
+    """Tell whether the trace of one text is asked for its cross-attention ("cross") or its own attention (None).
+
+    Raises:
+        RegardError: any other part: which of the two it is of, the trace says itself.
+    """
+    if part is not None and part != "cross":
+        raise RegardError(f"{what}: part: given {part!r}, needs 'cross', or None for attention among its own tokens")
+    return part == "cross"
+
+
 class _Kept(ShownTrace):
     """What a trace and a pair of traces can both do: be saved, beside being looked at and drawn."""
 

@@ -3,16 +3,8 @@
 import torch
 
 from regard.attention.kernels.cpu import forward
-from regard.attention.kernels.result import KernelResult
 from regard.attention.scores import ScoreRule
 from tests.attention.cases import random
-
-
-def test_row_maximum_and_row_sum_come_together() -> None:
-    output, row = torch.zeros(1, 2, 3, 5), torch.ones(1, 2, 3)
-    assert KernelResult(output, row, "blockwise").row_max_sum is None
-    assert KernelResult(output, row, "blockwise", row).row_max_sum is None
-    assert KernelResult(output, row, "blockwise", row, row).row_max_sum == (row, row)
 
 
 def test_they_make_up_the_logsumexp() -> None:

@@ -1,6 +1,7 @@
 import pytest
 
-from regard.explain.findings.wording import agreement, as_among, listed, number, quoted, signed
+from regard.explain.findings.wording import agreement, as_among, listed, named, number, numbered, quoted, signed
+from regard.text.tokens import Token
 
 
 def test_lists_and_quotes() -> None:
@@ -30,3 +31,10 @@ def test_how_well_rankings_agree() -> None:
     assert [agreement(c) for c in (0.95, 0.6, 0.3, 0.0)] == [
         "nearly as", "roughly as", "only loosely as", "quite otherwise than"
     ]  # fmt: skip
+
+
+def test_pieces_are_named_with_their_words() -> None:
+    pieces = (("Le", 0), ("d", 3), ("or", 4), ("t", 6), (".", 7), ("d", 9))
+    found = [Token(n, text, start, start + len(text), None, False) for n, (text, start) in enumerate(pieces)]
+    assert [named(found, n) for n in (0, 2, 4)] == ["“Le”", "“or” of “dort”", "“.”"]
+    assert [numbered(found, n) for n in (0, 1, 5)] == ["“Le”", "“d” of “dort” (1)", "“d” (5)"]

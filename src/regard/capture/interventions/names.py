@@ -133,17 +133,6 @@ def check_part(part: Any, needs: Collection[Part] = PARTS) -> None:
         raise RegardError(f"part: given {part!r}, needs one of {', '.join(map(repr, needs))}")
 
 
-def is_cross(what: str, part: Any) -> bool:
-    """Tell whether the trace of one text is asked for its cross-attention ("cross") or its own attention (None).
-
-    Raises:
-        RegardError: any other part: which of the two it is of, the trace says itself.
-    """
-    if part is not None and part != "cross":
-        raise RegardError(f"{what}: part: given {part!r}, needs 'cross', or None for attention among its own tokens")
-    return part == "cross"
-
-
 def check_number(what: str, given: Any) -> int:
     """The number. Raises RegardError, naming what it is of, for what is no number from 0 on."""
     if isinstance(given, bool) or not isinstance(given, int) or given < 0:

@@ -9,13 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels import dispatch
-from regard.capture.interventions.names import Part, is_cross
+from regard.capture.interventions.names import Part
 from regard.capture.interventions.patch import Patch
 from regard.capture.interventions.places import tokens_at, written
 from regard.errors import RegardError
 from regard.text.tokens import shortened
 from regard.trace.layer_subset import calls_made
-from regard.trace.trace import PairTrace, Trace
+from regard.trace.trace import PairTrace, Trace, is_cross
 
 # The heads' outputs that were computed of a trace: of (layer, whether of cross-attention).
 _outputs: WeakKeyDictionary[Trace, dict[tuple[int, bool], Tensor]] = WeakKeyDictionary()

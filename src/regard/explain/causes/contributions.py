@@ -19,13 +19,13 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from regard.capture.interventions.names import Part, is_cross
+from regard.capture.interventions.names import Part
 from regard.errors import RegardError
 from regard.explain.frames import Row, Table
 from regard.explain.places import Place, tokens_of
 from regard.explain.weights.attended import check_layer
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
-from regard.trace.trace import Trace
+from regard.trace.trace import Trace, is_cross
 
 TOLERANCE = 1e-5  # of the vector's norm: how far the parts' sum may be from what the model computed
 

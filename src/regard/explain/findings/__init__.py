@@ -7,7 +7,6 @@ from regard.lazy import lazy_modules
 if TYPE_CHECKING:
     from regard.explain.findings import choice as choice
     from regard.explain.findings import evolution as evolution
-    from regard.explain.findings import pieces as pieces
     from regard.explain.findings import tokens as tokens
     from regard.explain.findings import training as training
     from regard.explain.findings import wording as wording

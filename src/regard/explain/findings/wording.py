@@ -1,9 +1,11 @@
-"""Word what sentences have in common: a token in quotes, lists, how well two rankings agree."""
+"""Word what sentences have in common: tokens in quotes, pieces of words, lists, how well two rankings agree."""
 
 import math
 from collections.abc import Sequence
 
 from regard.text.quoting import quoted as quoted  # what findings take from here, with the rest
+from regard.text.tokens import Token
+from regard.text.word_pieces import spelling, words
 
 CLOSE = 0.02  # rank correlations that differ by less are called about equal
 
@@ -58,3 +60,21 @@ def agreement(correlation: float) -> str:
     """How well a ranking agrees with another, of their rank correlation."""
     steps = ((0.9, "nearly as"), (0.6, "roughly as"), (0.3, "only loosely as"))
     return next((word for least, word in steps if correlation >= least), "quite otherwise than")
+
+
+def named(tokens: Sequence[Token], number: int) -> str:
+    """A token in a sentence; of a piece, the word that it is of as well."""
+    word = next(each for each in words(tokens) if number in each)
+    return quoted(tokens[number].text) + (f" of {quoted(spelling(tokens, word))}" if len(word) > 1 else "")
+
+
+def numbered(tokens: Sequence[Token], number: int) -> str:
+    """A token in a sentence as `named` has it, with its number where another of its text is called the same."""
+    same = [each.text.strip() for each in tokens].count(tokens[number].text.strip())
+    return named(tokens, number) + (f" ({number})" if same > 1 else "")
+
+
+def word_numbered(tokens: Sequence[Token], word: Sequence[int], called: str) -> str:
+    """A whole word in a sentence, with its first token's number where a word of the same tokens stands elsewhere."""
+    others = [spelling(tokens, each) for each in words(tokens) if set(each).isdisjoint(word)]
+    return quoted(called) + (f" ({word[0]})" if spelling(tokens, word) in others else "")

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from regard.explain.vectors import massive_activations as massive_activations
     from regard.explain.vectors import movement as movement
     from regard.explain.vectors import neutral as neutral
-    from regard.explain.vectors import plane_order as plane_order
     from regard.explain.vectors import planes as planes
     from regard.explain.vectors import similarity as similarity
     from regard.explain.vectors import static_words as static_words

@@ -19,8 +19,18 @@ from torch import Tensor
 
 from regard.explain.vectors.massive_activations import MASSIVE, own, times_median
 from regard.explain.vectors.neutral import Control, Neutral, direction
-from regard.explain.vectors.plane_order import COMPARED, Comparisons, comparisons, how_many, turned
-from regard.explain.vectors.planes import Path2D, Plane, Point, along, plane
+from regard.explain.vectors.planes import (
+    COMPARED,
+    Comparisons,
+    Path2D,
+    Plane,
+    Point,
+    along,
+    comparisons,
+    how_many,
+    plane,
+    turned,
+)
 from regard.text.quoting import quoted
 from regard.text.words import Word
 from regard.trace.trace import Trace

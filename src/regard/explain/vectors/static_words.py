@@ -9,8 +9,7 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.explain.vectors.movement import FLAT, unit
-from regard.explain.vectors.plane_order import comparisons, turned
-from regard.explain.vectors.planes import along, plane
+from regard.explain.vectors.planes import along, comparisons, plane, turned
 from regard.explain.vectors.similarity import cosine
 from regard.trace.trace import Trace
 from regard.trace.word_rows import vector

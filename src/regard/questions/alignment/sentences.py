@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.explain.findings.pieces import named
-from regard.explain.findings.wording import capital, listed, quoted
+from regard.explain.findings.wording import capital, listed, named, quoted
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Aligned, Alignment, both_views
 from regard.explain.weights.attended import Attended

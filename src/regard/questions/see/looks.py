@@ -6,8 +6,7 @@ out.
 
 from collections.abc import Sequence
 
-from regard.explain.findings.pieces import numbered
-from regard.explain.findings.wording import quoted
+from regard.explain.findings.wording import numbered, quoted
 from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.attended import Attended

@@ -8,8 +8,7 @@ from itertools import pairwise
 
 import torch
 
-from regard.explain.findings.pieces import numbered, word_numbered
-from regard.explain.findings.wording import quoted
+from regard.explain.findings.wording import numbered, quoted, word_numbered
 from regard.explain.logits.predictions import Prediction
 from regard.explain.texts.occurrences import Occurrence, Pair
 from regard.explain.texts.summary import Summary, Target

@@ -56,7 +56,7 @@ def forward(
             for start, stop in reversed(parts)  # where a band makes them unequal, the last is the longest
         ]
     )
-    return KernelResult(output, logsumexp, "blockwise-cpu", row_max, row_sum)
+    return KernelResult(output, logsumexp, "blockwise-cpu", (row_max, row_sum))
 
 
 def forward_with_gradient(

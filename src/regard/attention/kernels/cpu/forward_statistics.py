@@ -78,7 +78,7 @@ def compute(
     shares = None if rule.sinks is None else found.shares
     sums_of_keys = received.float(), distance, picture.float()
     statistics = MapStatistics(found.values, found.keys, found.entropy, *sums_of_keys, shares).only(wanted)
-    return KernelResult(found.output, found.logsumexp, "one-sweep-cpu", found.row_max, found.row_sum, statistics)
+    return KernelResult(found.output, found.logsumexp, "one-sweep-cpu", (found.row_max, found.row_sum), statistics)
 
 
 @dataclass(frozen=True)
