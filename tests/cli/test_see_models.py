@@ -30,7 +30,7 @@ def folder(tmp_path_factory, minilm) -> Path:
 
 def valid(file: Path) -> dict:
     data = json.loads(file.read_text(encoding="utf-8"))
-    schema = json.loads(files("regard.views").joinpath("see.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads(files("regard.questions.see").joinpath("see.schema.json").read_text(encoding="utf-8"))
     jsonschema.validate(data, schema)
     return data
 

@@ -194,7 +194,7 @@ def plot_map(weights: "LabelledMap", head: int | None = None, axes: "Axes | None
     Raises:
         RegardError: there is no such head.
     """
-    from regard.views.figures.attention_map import paint
+    from regard.display.attention_map import paint
 
     return paint(weights, head, axes)
 
@@ -211,7 +211,7 @@ def map_html(weights: "LabelledMap") -> str:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from regard.views.figures.attention_map import paint, size_in_inches
+    from regard.display.attention_map import paint, size_in_inches
 
     heads, length, size = weights.shape
     figure = Figure(figsize=size_in_inches(weights, 0.26), layout="constrained")

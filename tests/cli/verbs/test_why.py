@@ -73,7 +73,7 @@ def test_a_word_of_a_target(tmp_path) -> None:
     assert "“rive” without each head" in out
     assert "wrote why.json" in out
     data = json.loads((tmp_path / "why.json").read_text(encoding="utf-8"))
-    schema = json.loads(files("regard.views").joinpath("why.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads(files("regard.questions.why").joinpath("why.schema.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(data, schema)
     (word,) = data["words"]

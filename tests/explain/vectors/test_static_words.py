@@ -66,7 +66,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert data["static"]["words"][1]["cosine"] == pytest.approx(1 / (2 * 1.25) ** 0.5)
     from importlib.resources import files
 
-    jsonschema.validate(data, json.loads(files("regard.views").joinpath("see.schema.json").read_text("utf-8")))
+    jsonschema.validate(data, json.loads(files("regard.questions.see").joinpath("see.schema.json").read_text("utf-8")))
     for call, says in (
         (alone, "--static needs --word and --with"),
         (missing, "cannot be read"),

@@ -19,7 +19,7 @@ from regard.explain.weights.sinks import EXCESS, FIRST, SEEN_BY, cross_sinks, eq
 from regard.questions.map.whole import matrix
 from regard.questions.map.windowed import windowed
 from regard.questions.see.answer import seen
-from regard.questions.see.picture import draw
+from regard.questions.see.picture.whole import draw
 from regard.text.tokens import encoded_ids
 from regard.trace.layer_subset import LayerSubset
 from regard.views.terminal.layout import lines_of
@@ -187,7 +187,7 @@ def printed(found) -> str:
 
 
 def valid(found) -> dict:
-    schema = json.loads(files("regard.views").joinpath("see.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads(files("regard.questions.see").joinpath("see.schema.json").read_text(encoding="utf-8"))
     data = json.loads(json.dumps(found.to_json()))
     jsonschema.validate(data, schema)
     return data

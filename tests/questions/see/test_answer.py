@@ -13,7 +13,7 @@ from regard.questions.see.answer import Seen, seen
 
 @pytest.fixture(scope="module")
 def schema():
-    return json.loads(files("regard.views").joinpath("see.schema.json").read_text(encoding="utf-8"))
+    return json.loads(files("regard.questions.see").joinpath("see.schema.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ def why(minilm: Any) -> Why:
 
 
 def test_json_is_what_the_schema_says(why: Why) -> None:
-    schema = json.loads(files("regard.views").joinpath("why.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads(files("regard.questions.why").joinpath("why.schema.json").read_text(encoding="utf-8"))
     for found in (why, WhyOfTexts([("1a", why), ("1b", why)], [False], about=why.about)):
         data: Any = found.to_json()
         jsonschema.validate(data, schema)

@@ -14,7 +14,7 @@ def test_what_rankings_are_by_are_the_measures_that_change() -> None:
 
 
 def test_the_schema_says_what_notes_say() -> None:
-    schema: Any = json.loads(files("regard.views").joinpath("why.schema.json").read_text(encoding="utf-8"))
+    schema: Any = json.loads(files("regard.questions.why").joinpath("why.schema.json").read_text(encoding="utf-8"))
     said = {name: each.get("description", "") for name, each in schema["$defs"]["cause"]["properties"].items()}
     for name, change in CHANGED.items():
         assert said[name].startswith(change.of_tokens)

@@ -5,7 +5,7 @@ import pytest
 
 import regard
 from regard.explain.texts.summary import summarise
-from regard.questions.see.picture import paint
+from regard.questions.see.picture.whole import paint
 from regard.views.terminal.layout import spelled
 from tests.support import make_tiny
 from tests.support.pictures import axes_with

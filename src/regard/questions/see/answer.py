@@ -128,7 +128,7 @@ class Seen(TracesAnswer):
         Raises:
             RegardError: there is no panel of a name, or it has no picture.
         """
-        from regard.questions.see.picture import paint
+        from regard.questions.see.picture.whole import paint
 
         if names:
             return super().plot(*names)
@@ -137,7 +137,7 @@ class Seen(TracesAnswer):
 
     def draw(self, file: Path) -> list[str]:
         """Write its picture; returns notes on what the picture could not show."""
-        from regard.questions.see.picture import draw
+        from regard.questions.see.picture.whole import draw
 
         return draw(self.summary, self.traces, file, layer=self.layer, head=self.head)
 

@@ -5,7 +5,7 @@ import pytest
 
 import regard
 from regard.explain.texts.summary import summarise
-from regard.questions.see.picture import draw, paint
+from regard.questions.see.picture.whole import draw, paint
 from regard.views.figures.elements.canvas import all_axes
 from tests.support.pairs import make_pair
 from tests.support.pictures import axes_with, drawn_weights, framed

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import regard
-from regard.views.figures.attention_map import CELLS, NAMED
+from regard.display.attention_map import CELLS, NAMED
 
 
 def test_a_maps_picture_is_its_weights(bank) -> None:

@@ -16,12 +16,13 @@ from regard.explain.texts.summary import Summary
 from regard.questions.map import picture as long_text
 from regard.questions.map.whole import matrix
 from regard.questions.movement.picture import paths
-from regard.questions.see.drawn_large import Choice, Large, choices, drawn_large, not_all, reason_of
-from regard.questions.see.heads_picture import WordRows, paint_grid, stacked, strip_rows
+from regard.questions.see.picture import pairs
+from regard.questions.see.picture.heads import WordRows, paint_grid, stacked, strip_rows
+from regard.questions.see.picture.large import Choice, Large, choices, drawn_large, not_all, reason_of
 from regard.text.quoting import quoted
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
-from regard.views.figures import alignment, predictions, static_words
+from regard.views.figures import predictions, static_words
 from regard.views.figures.elements import canvas
 from regard.views.figures.elements.arcs import Link, draw_arcs
 from regard.views.figures.elements.canvas import LABELS, mark_names, names, whose, write
@@ -80,7 +81,7 @@ def _paint(summary: Summary, traces: Sequence[Any], layer: int | None, head: int
             rows += [(0.3, lambda figure, place, note=note: _note(figure, place, note)) for note in few]
             rows += text_rows(summary, traces, chosen, large, layer, head)
     else:
-        rows += [row for each in summary.target.alignments for row in alignment.rows(summary, each)]
+        rows += [row for each in summary.target.alignments for row in pairs.rows(summary, each)]
     for side in sides:
         rows += predictions.rows(side)
     if summary.target is None and summary.movement:

@@ -5,8 +5,8 @@ from matplotlib.text import Text
 
 from regard.explain.texts.summary import summarise
 from regard.explain.texts.window_texts import unfold
-from regard.questions.see.drawn_large import choices
-from regard.questions.see.picture import paint
+from regard.questions.see.picture.large import choices
+from regard.questions.see.picture.whole import paint
 from regard.views.figures.elements.canvas import all_axes
 
 
