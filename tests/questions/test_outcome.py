@@ -14,7 +14,7 @@ from tests.support.own_models import TEXTS, opened
     ("asked", "says"),
     [
         ({}, "^--to is needed, a next token, or --word: the outcome that is measured$"),
-        ({"to": "a", "word": "b"}, "^--to and --word: an outcome is of one of them, given both$"),
+        ({"to": "a", "word": "b"}, "^--to and --word: given both, an outcome needs one of them$"),
         ({"word": "b", "against": "a"}, "^--against needs --to: a token's logit is meant$"),
     ],
 )

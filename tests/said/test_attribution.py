@@ -187,7 +187,7 @@ TEMPLATES = [
     Template(
         "caveat",
         r"(?P<slope>Gradient x input follows the slope at this text alone: the scores need not sum to the outcome\.)?"
-        r"(?:These are estimates of one gradient: ablating a head measures what it does\.)?",
+        r"(?:One gradient estimates all of these; ablating a head measures what it does\.)?",
         caveat,
     ),
 ]

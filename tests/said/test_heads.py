@@ -136,7 +136,7 @@ TEMPLATES = [
         rf"{NAME}No head has (?:any of it: it is (?P<zero>0 everywhere)|as much as 0\.005 of it), over (?P<over>.+)\.",
         none,
     ),
-    Template("no number", rf"{NAME}There are no tokens .+: there is no number\.", no_number),
+    Template("no number", rf"{NAME}There are no tokens .+, and so no number\.", no_number),
     Template(
         "against",
         rf"{NAME}{LOOKING}(?:heads? (?P<heads>.+\)) follows? \w+ most above|none follows \w+ more than) "

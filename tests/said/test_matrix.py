@@ -125,7 +125,7 @@ TEMPLATES = [
         r"in head (?P<near>\d) \((?P<least>[\d.]+)\), furthest in head (?P<far>\d) \((?P<most>[\d.]+)\))?\.", distance,
     ),
     Template(
-        "spread of a head", r"It spreads its weight as equal weights over (?P<least>[\d.]+) tokens would \(e to the "
+        "spread of a head", r"It spreads its weight like equal weights over (?P<least>[\d.]+) tokens \(e to the "
         r"entropy\)\.(?P<sharp>!)?", spread,
     ),
     Template(

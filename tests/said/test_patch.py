@@ -124,12 +124,12 @@ P = r"−?\d+%"
 TEMPLATES = [
     Template(
         "intro",
-        r"(?P<direction>denoising|noising): '(?P<read>.+)' is read, and (?P<what>\w+) of '(?P<other>.+)' are put in, "
-        r"one (?P<by>head|place) at a time(?:, .+)?",
+        r"(?P<direction>denoising|noising): the model reads '(?P<read>.+)' with (?P<what>\w+) of '(?P<other>.+)' put "
+        r"in, one (?P<by>head|place) at a time(?:, .+)?",
         intro,
     ),
     Template("ends", r"a number: (?P<run>\S+) without patches, (?P<source>\S+) in the other text", ends),
-    Template("no way", r"both texts have the same outcome: there is no way from one to the other to go", no_way),
+    Template("no way", r"both texts have the same outcome: there is no way between them to measure", no_way),
     Template(
         "step",
         r"of all layers and places(?P<still> from which the outcome is still read)?, layer (?P<layer>\d+) brings most "
@@ -139,12 +139,12 @@ TEMPLATES = [
     ),
     Template(
         "furthest",
-        r"of the way to the other's outcome, the patches that changed most"
-        r"(?P<aside>, but for those that do so by construction,)? went (?P<named>.+)",
+        r"the patches that changed most(?P<aside>, but for those that do so by construction,)?"
+        r" went this far to the other's outcome: (?P<named>.+)",
         furthest,
     ),
     Template("nothing", r"no (?P<other>other )?patch changed the outcome by 0\.5% of the way to the other's", nothing),
-    Template("given", r"by construction all of the way, whatever the model does: (?P<cells>.+)", given),
+    Template("given", r"by construction these go all of the way, whatever the model does: (?P<cells>.+)", given),
 ]
 
 

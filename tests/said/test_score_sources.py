@@ -95,7 +95,7 @@ def apart(groups: Groups, found: ScoreSources) -> None:
 
 
 N = r"[+−]?[\d.]+"
-AGAINST = r"(?:; most against it stands (?P<against>.+))?"
+AGAINST = r"(?:; (?P<against>.+) stands most against it)?"
 TEMPLATES = [
     Template(
         "score",

@@ -102,7 +102,7 @@ TEMPLATES = [
              r"(?:(?P<none>none) turns more occurrences to another sense than a random word does: a sense does not "
              r"hang on one of them alone|(?P<some>\d+) turns? more occurrences to another sense than a random word does"
              r"(?:: |(?P<most>, most of all ))(?P<told>.+))\.", cut),
-    Template("unchecked", r"Whether these words are what gives a sense was not checked: none of them was cut\.",
+    Template("unchecked", r"None of these words was cut: whether they give a sense was not checked\.",
              unchecked),
 ]  # fmt: skip
 

@@ -107,13 +107,14 @@ def apart(_: Groups, found: Shift) -> None:
 
 
 TEMPLATES = [
-    Template("whole", r"“bank” differs between old and new by (?:(?P<more>more than chance)|no more than chance makes)"
+    Template("whole", r"“bank” differs between old and new (?:by (?P<more>more than chance)|no more than by chance)"
              rf": {P}, [\d,]+ permutations of (?P<of>documents|occurrences)"
-             r"(?P<alike>, as if those of one document were not alike)?\.", whole),
+             r"(?P<alike>, which takes those of one document as independent)?\.", whole),
     Template("moved", rf"Sense (?P<name>\d+) was (?P<fate>gained|lost): {COUNTS}; {P}{AMONG}\.", moved),
-    Template("unshown", rf"That sense (?P<name>\d+) was (?P<fate>gained|lost) is not shown: {COUNTS}; "
+    Template("unshown", rf"It is not shown that sense (?P<name>\d+) was (?P<fate>gained|lost): {COUNTS}; "
              rf"(?:{P}{AMONG}, and 0\.05 or less is needed|it takes 5 occurrences to test it)\.", unshown),
-    Template("another", rf"Sense (?P<name>\d+) has another share by more than chance: {COUNTS}; {P}{AMONG}\.", another),
+    Template("another", rf"The share of sense (?P<name>\d+) differs by more than chance: {COUNTS}; "
+             rf"{P}{AMONG}\.", another),
     Template("none", r"None of the (?P<k>\d+) senses came or went \(at most 2% of one side and at least 10% of the "
              r"other\), and none has a share that differs by more than chance\.", none),
     Template("apart", r"The senses of “bank” could not be told apart: .+", apart),

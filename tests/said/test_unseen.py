@@ -99,7 +99,7 @@ TEMPLATES = [
     Template("one token", rf"The token (?P<name>{TOKEN}) is looked at: it gets {GETS} (?P<count>){OVER}", none),
     Template("one head", rf"In a single head (?P<name>{TOKEN})(?P<several>, the least of them,)? gets up to {GETS}, in "
              r"head (?P<head>\d+\.\d+)\.", one_head),
-    Template("most", rf"What is looked at most is (?P<name>{TOKEN}): {GETS}\.", most),
+    Template("most", rf"Other tokens look most at (?P<name>{TOKEN}): {GETS}\.", most),
     Template("may not", r"No other token may look at (?P<named>.+): (?P<they>it is|they are) not counted\.", may_not),
 ]  # fmt: skip
 

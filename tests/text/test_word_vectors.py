@@ -51,7 +51,7 @@ def test_every_format(content: bytes, tmp_path: Path) -> None:
         (FORMATS["word2vec text"].rsplit(b"\n", 2)[0], "is cut short: it tells of 4 words and holds 3"),
         (b"bank 1 2 3\nriver 1 2\n", "line 2: needs a word and 3 numbers"),
         (b"bank 1 x 3\n", "line 1: could not convert"),
-        (b"", "its first line is no word with numbers"),
+        (b"", "its first line is neither a word with numbers"),
         (b"4 0\n", "tells of 4 words of width 0"),
     ],
 )

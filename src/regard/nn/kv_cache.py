@@ -34,7 +34,7 @@ class KeyValueCache:
             if old is not None and (*old.shape[:-2], old.shape[-1]) != (*rows.shape[:-2], rows.shape[-1]):
                 raise ValueError(
                     f"cache: given {name} of shape {tuple(rows.shape)}, needs {tuple(old.shape)} as before, the number "
-                    "of tokens aside; another sequence wants a cache of its own"
+                    "of tokens aside; another sequence needs a cache of its own"
                 )
         start, self._length = self._length, self._length + key.shape[-2]
         whole = [self._joined(name, rows, start, self._length) for name, rows in newest.items()]

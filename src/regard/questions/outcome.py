@@ -32,7 +32,7 @@ class OutcomeAsked(Asked):
         if self.to is None and self.word is None:
             raise RegardError(f"{to} is needed, a next token, or {word}: the outcome that is measured")
         if self.to is not None and self.word is not None:
-            raise RegardError(f"{to} and {word}: an outcome is of one of them, given both")
+            raise RegardError(f"{to} and {word}: given both, an outcome needs one of them")
         self.need("against", "to", called, "a token's logit is meant")
 
     def outcome(

@@ -81,7 +81,9 @@ def _text(
     opened: BinaryIO, file: Path, width: int, wanted: Collection[str], line: int, count: int | None
 ) -> Iterator[tuple[str, Tensor]]:
     if width < 1:
-        raise RegardError(f"--static {str(file)!r}: its first line is no word with numbers, nor a count and a width")
+        raise RegardError(
+            f"--static {str(file)!r}: its first line is neither a word with numbers nor a count and a width"
+        )
     read = 0
     for number, raw in enumerate(opened, line):
         if not raw.strip():

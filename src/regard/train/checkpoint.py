@@ -120,7 +120,7 @@ def load_checkpoint(
             raise RegardError(f"{str(folder / STATE)!r} is not whole: tensor {name!r} is missing or does not fit")
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            raise RegardError(f"{str(folder / STATE)!r}: tensor {name!r} holds numbers that are none")
+            raise RegardError(f"{str(folder / STATE)!r}: tensor {name!r} holds NaN or infinity")
     try:
         torch.Generator().set_state(tensors["random"])
     except RuntimeError as error:

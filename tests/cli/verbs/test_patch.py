@@ -42,7 +42,7 @@ def test_heads_the_other_way_round(regard_command) -> None:
     [
         ([RIVER], "given 1 texts, needs two: regard patch CLEAN CORRUPTED --word W"),
         ([RIVER, MONEY], "--to is needed, a next token, or --word: the outcome that is measured"),
-        ([RIVER, MONEY, "--word", "bank", "--to", "a"], "--to and --word: an outcome is of one of them"),
+        ([RIVER, MONEY, "--word", "bank", "--to", "a"], "--to and --word: given both, an outcome needs one"),
         ([RIVER, MONEY, "--word", "bank", "--against", "a"], "--against needs --to"),
         ([RIVER, MONEY, "--word", "bank", "--what", "states"], "--what: given 'states', needs one of hidden_states"),
         ([RIVER, MONEY, "--word", "bank", "--target", "a"], "--target: given 1 for 2 text(s), needs one for each text"),

@@ -13,7 +13,7 @@ from regard.questions.attribution.asked import AttributionAsked
     ("asked", "says"),
     [
         ({}, "--to is needed, a next token, or --word: the outcome that is measured"),
-        ({"to": "a", "word": "b"}, "--to and --word: an outcome is of one of them"),
+        ({"to": "a", "word": "b"}, "--to and --word: given both, an outcome needs one"),
         ({"word": "b", "against": "a", "like": "c"}, "--against needs --to"),
         ({"word": "b", "at": "a", "like": "c"}, "--at needs --to"),
         ({"to": "a", "like": "c"}, "--like needs --word"),
@@ -27,7 +27,7 @@ from regard.questions.attribution.asked import AttributionAsked
         ({"to": "a", "method": "attribution-patching"}, "given 1 texts, needs two, a clean and a corrupted one"),
         (
             {"to": "a", "method": "attribution-patching", "by": "word"},
-            "--by: attribution patching has a number for each",
+            "--by: attribution patching gives each layer and token",
         ),
     ],
 )

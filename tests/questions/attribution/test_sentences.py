@@ -101,7 +101,7 @@ def test_what_heads_brought() -> None:
         "Of all 4 heads, each beside an ablated one, to the first order, most was brought by layer 0, head 1 (+2.00) "
         "and layer 0, head 0 (+0.10); most was taken away by layer 1, head 0 (−1.00).",
         "Layer 0, head 1, the furthest from zero, took most of its +2.00 from “s” (1): +3.00.",
-        "These are estimates of one gradient: ablating a head measures what it does.",
+        "One gradient estimates all of these; ablating a head measures what it does.",
     ]
 
 

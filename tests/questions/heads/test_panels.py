@@ -50,7 +50,7 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
         "Heads 2.1 (0.50), 2.0 (0.40) and 1.1 (0.30) have most of it; the mean of all heads is 0.25, over 1,234 tokens."
     )
     assert by_name["duplicate"].endswith("over 56 tokens.")
-    assert "with another token behind them: there is no number" in by_name["induction"]
+    assert "with another token behind them, and so no number" in by_name["induction"]
     rows = {row[0]: row for row in overview["rows"]}
     assert rows["previous"][1:] == [
         "the token before", "2.1 0.50, 2.0 0.40, 1.1 0.30", 0.5, float(found.scores["previous"].mean()),

@@ -36,7 +36,7 @@ def test_a_score_that_is_zero_everywhere_is_no_heads() -> None:
 
 def test_no_tokens_and_fewer_tokens() -> None:
     found = made(induction=[[np.nan, np.nan]], previous=[[0.5, 0.25]])
-    assert "with another token behind them: there is no number" in score_finding(found, "induction")
+    assert "with another token behind them, and so no number" in score_finding(found, "induction")
     assert counts_finding(found) == "The scores are means over 1,234 tokens (induction over 1)."
 
 

@@ -15,7 +15,7 @@ BOTH = "We sat on the quiet river bank.", "We sat on the quiet money bank."
     ("asked", "says"),
     [
         ({}, "--to is needed, a next token, or --word: the outcome that is measured"),
-        ({"word": "a", "to": "b"}, "--to and --word: an outcome is of one of them, given both"),
+        ({"word": "a", "to": "b"}, "--to and --word: given both, an outcome needs one of them"),
         ({"word": "a", "against": "b"}, "--against needs --to"),
         ({"word": "a", "what": "states"}, "--what: given 'states', needs one of hidden_states, head_outputs"),
         ({"word": "a", "by": "rows"}, "--by: given 'rows', needs one of positions, heads"),

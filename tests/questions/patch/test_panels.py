@@ -108,7 +108,7 @@ def test_without_a_way_there_are_no_shares() -> None:
     grid, patches = page["panels"]
     assert grid["values"] == [[None] * 3] * 2
     assert grid["largest"] == 1.0
-    assert grid["said"][1][1].endswith("the outcome is 0.85; there is no way to go, both texts have 0.25")
+    assert grid["said"][1][1].endswith("the outcome is 0.85; both texts have 0.25: there is no way between them")
     assert {row[2] for row in patches["rows"]} == {None}
 
 

@@ -14,7 +14,9 @@ SWEEP = PatchSweep(
 
 def test_the_furthest_patches_are_named() -> None:
     first, outcomes, step, best = SWEEP.findings()
-    assert first == "Denoising: 'bad text' is read, and hidden_states of 'clean text' are put in, one place at a time."
+    assert (
+        first == "Denoising: the model reads 'bad text' with hidden_states of 'clean text' put in, one place at a time."
+    )
     assert outcomes == "A number: 1 without patches, 3 in the other text."
     assert step == (
         "Of all layers and places, layer 0 brings most to “text” (1): from 0% to 100% of the way to the other's "
@@ -27,7 +29,7 @@ def test_the_furthest_patches_are_named() -> None:
 
 def test_the_other_direction_and_no_way_to_go() -> None:
     first, _, last = replace(SWEEP, direction="noising", source=1.0).findings()
-    assert first.startswith("Noising: 'clean text' is read, and hidden_states of 'bad text'")
+    assert first.startswith("Noising: the model reads 'clean text' with hidden_states of 'bad text'")
     assert "Both texts have the same outcome" in last
 
 
@@ -41,10 +43,11 @@ def test_what_is_so_by_construction_does_not_lead() -> None:
     assert sweep.findings()[2:] == [
         "Of all layers and places, layer 0 brings most to “bank” (7): from 0% to 56% of the way to the other's "
         "outcome.",
-        "Of the way to the other's outcome, the patches that changed most, but for those that do so by construction, "
-        "went “bank” (7) in layer 1: 60%, “bank” (7) in layer 0: 56%, “money” (6) in layer 1: 47%.",
-        "By construction all of the way, whatever the model does: “money” (6) entering layer 0, as the texts hold the "
-        "same everywhere else there; “bank” (7) in layer 2, as the outcome is read there, after the last layer.",
+        "The patches that changed most, but for those that do so by construction, went this far to the other's "
+        "outcome: “bank” (7) in layer 1: 60%, “bank” (7) in layer 0: 56%, “money” (6) in layer 1: 47%.",
+        "By construction these go all of the way, whatever the model does: “money” (6) entering layer 0, as the texts "
+        "hold the same everywhere else there; “bank” (7) in layer 2, as the outcome is read there, after the last "
+        "layer.",
     ]
     assert (reason_of(sweep, 0, 0)[:12], reason_of(sweep, 0, 1)) == ("as the texts", "")
 
@@ -53,8 +56,8 @@ def test_where_all_else_did_nothing() -> None:
     sweep = replace(SWEEP, outcomes=[[1.0, 3.0], [1.0, 3.0]], given=((0, 1, "elsewhere"), (1, 1, "elsewhere")))
     assert sweep.findings()[2:] == [
         "No other patch changed the outcome by 0.5% of the way to the other's.",
-        "By construction all of the way, whatever the model does: “text” (1) in 2 rows, the first “text” (1) entering "
-        "layer 0, as the texts hold the same everywhere else there.",
+        "By construction these go all of the way, whatever the model does: “text” (1) in 2 rows, the first “text” (1) "
+        "entering layer 0, as the texts hold the same everywhere else there.",
     ]
 
 

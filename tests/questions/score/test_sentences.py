@@ -35,7 +35,7 @@ def test_pairs_that_carry_it_are_named_with_what_stands_against_it() -> None:
         "of the 11 tokens that it may look at.",
         "Of all 4 pairs of parts, what takes the score above the mean most is token embedding of “bank” × token "
         "embedding of “river” (+4.00) and layer 0, feed-forward of “bank” × layer 0, feed-forward of “river” (+1.00); "
-        "most against it stands layer 0, feed-forward of “bank” × token embedding of “river” (−1.00).",
+        "layer 0, feed-forward of “bank” × token embedding of “river” (−1.00) stands most against it.",
         "What “river” holds beside what the other tokens hold makes +4.00, most by token embedding (+3.00) and layer "
         "0, feed-forward (+1.00).",
         "What “bank” holds makes +4.00, most by token embedding (+4.00).",
@@ -48,7 +48,7 @@ def test_a_score_below_the_mean() -> None:
     assert pairs.startswith(
         "Of all 4 pairs of parts, what takes the score below the mean most is token embedding of “b"
     )
-    assert "(−6.00); most against it stands layer 0, feed-forward of “bank” × layer 0, feed-forward" in pairs
+    assert "(−6.00); layer 0, feed-forward of “bank” × layer 0, feed-forward" in pairs
 
 
 def test_no_pair_that_stands_out_is_called_a_reason() -> None:
@@ -76,7 +76,7 @@ def test_what_stands_against_a_side_is_not_said_to_make_it() -> None:
     """ "makes +1.00, most by token embedding (−6.00)" was said of parts that sum to +1."""
     said = of_score(made([[1], [1]], [[-3], [3.5]], [[0], [0]]))
     assert said[2].endswith(
-        "makes +1.00, most by layer 0, feed-forward (+7.00); most against it stands token embedding (−6.00)."
+        "makes +1.00, most by layer 0, feed-forward (+7.00); token embedding (−6.00) stands most against it."
     )
 
 

@@ -16,21 +16,20 @@ def test_what_came_what_went_and_what_is_not_shown(cloud_store: Any) -> None:
               shared("4", 0, 5, "unsure", 0.05004), shared("5", 0, 1, "kept", 0.01))  # fmt: skip
     said = of_shift(replace(found, change=change, senses=senses))
     assert said == [
-        "“bank” differs between age=a and age=b by no more than chance makes: p = 0.975, 999 permutations of "
-        "documents.",
-        "That sense 2 was gained is not shown: 0 of 15 occurrences in age=a (0%), 2 of 15 occurrences in age=b (13%); "
-        "it takes 5 occurrences to test it.",
+        "“bank” differs between age=a and age=b no more than by chance: p = 0.975, 999 permutations of documents.",
+        "It is not shown that sense 2 was gained: 0 of 15 occurrences in age=a (0%), 2 of 15 occurrences in age=b "
+        "(13%); it takes 5 occurrences to test it.",
         "Sense 3 was lost: 6 of 15 occurrences in age=a (40%), 0 of 15 occurrences in age=b (0%); p = 0.021, corrected "
         "for 5 senses.",
-        "That sense 4 was gained is not shown: 0 of 15 occurrences in age=a (0%), 5 of 15 occurrences in age=b (33%); "
-        "p = 0.05004, corrected for 5 senses, and 0.05 or less is needed.",
-        "Sense 5 has another share by more than chance: 0 of 15 occurrences in age=a (0%), 1 of 15 occurrences in "
+        "It is not shown that sense 4 was gained: 0 of 15 occurrences in age=a (0%), 5 of 15 occurrences in age=b "
+        "(33%); p = 0.05004, corrected for 5 senses, and 0.05 or less is needed.",
+        "The share of sense 5 differs by more than chance: 0 of 15 occurrences in age=a (0%), 1 of 15 occurrences in "
         "age=b (7%); p = 0.01, corrected for 5 senses.",
     ]
     few = replace(found, change=replace(change, p=0.05), permuted="occurrences", senses=senses[:1] * 2)
     assert of_shift(few) == [
-        "“bank” differs between age=a and age=b by more than chance: p = 0.05, 999 permutations of occurrences, as if "
-        "those of one document were not alike.",
+        "“bank” differs between age=a and age=b by more than chance: p = 0.05, 999 permutations of occurrences, which "
+        "takes those of one document as independent.",
         "None of the 2 senses came or went (at most 2% of one side and at least 10% of the other), and none has a "
         "share that differs by more than chance.",
     ]

@@ -74,7 +74,7 @@ class AttributionAsked(OutcomeAsked):
         if self.by == "head" and self.method != "gradient-x-input":
             raise RegardError(f"{by} head goes with {method} gradient-x-input; direct shows heads beside all else")
         if self._patching and self.by is not None:
-            raise RegardError(f"{by}: attribution patching has a number for each layer and token, leave it out")
+            raise RegardError(f"{by}: attribution patching gives each layer and token a number: leave it out")
 
     def _check_texts(self, texts: int, targets: int, called: Called) -> None:
         """Refuse another number of texts than the method is of, and targets where it takes none."""

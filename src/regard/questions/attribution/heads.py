@@ -111,7 +111,7 @@ class HeadAttribution(Answer):
 
     def exactness(self) -> list[str]:
         """How exact the numbers are."""
-        return ["Numbers are of one gradient: exact where the outcome is linear in a head's output."]
+        return ["All numbers come from one gradient: they are exact where the outcome is linear in a head's output."]
 
     def data(self) -> dict[str, object]:
         """The outcome, every head's number, and what it took from every token."""

@@ -38,7 +38,7 @@ def of_parts(found: "Attribution") -> list[Panel]:
         ),
         Bars(
             name="Writers", title="What each head, layer and embedding adds", unit="adds", whole=found.value,
-            parts=found.by(), note="A head's looks at all tokens are one part.",
+            parts=found.by(), note="One part is what a head adds by looking at all tokens.",
         ),
     ]  # fmt: skip
 

@@ -113,7 +113,7 @@ def of_heads(found: "HeadAttribution") -> list[str]:
         name = capital(named_head(call, head))
         took = f"most of its {signed(score)} from {quoted(text)} ({most}): {signed(float(own[most]))}"
         said.append(f"{name}, the furthest from zero, took {took}.")
-    return [*said, "These are estimates of one gradient: ablating a head measures what it does."]
+    return [*said, "One gradient estimates all of these; ablating a head measures what it does."]
 
 
 def _most(start: str, parts: Parts, verb: str = "was brought", by: str = "by ", against: int = 1) -> list[str]:

@@ -101,7 +101,7 @@ def find(
     if top is not None and top < 1:
         raise RegardError(f"top: given {top}, needs 1 or more")
     if everywhere and like is None:
-        raise RegardError("everywhere: needs like, a sentence with the word: what the other words are compared with")
+        raise RegardError("everywhere: needs like, a sentence with the word, to compare other words with")
     tables.layer_index(layer)
     notes = tables.notes
     similarity: Float[np.ndarray, " n"] | None

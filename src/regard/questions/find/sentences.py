@@ -14,8 +14,8 @@ ORDERS = {
     "meaning": "along the first principal axis of its embeddings, the direction in which they differ most",
 }
 NEAR = (
-    "Near is what has a large cosine: contextual embeddings carry what a word means, and also what its sentence is "
-    "about and how it is built, so that not all of the first lines need to have the meaning that was asked for."
+    "The first lines have the largest cosines. Contextual embeddings carry what a word means, and also what its "
+    "sentence is about and how it is built: not all of the first lines need to have the meaning that was asked for."
 )
 
 

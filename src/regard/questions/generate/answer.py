@@ -63,7 +63,7 @@ class Generation(TracesAnswer):
 
     @property
     def parts_at(self) -> int | None:
-        """The first written token that is another in the steered text, or is there in one of both alone."""
+        """The first written token that differs in the steered text, or that only one of the texts has."""
         both = [[written.tokens[each.token].id for each in written.how.tokens] for _, written in self.each]
         return next((n for n, (a, b) in enumerate(zip_longest(both[0], both[-1])) if a != b), None)
 

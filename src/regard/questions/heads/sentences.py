@@ -77,7 +77,7 @@ def exactness_of_heads(found: "Heads") -> list[str]:
     lines = [f"Read with {model}." for model in models]
     lines += [f"{capital(NUMBERED)}; {ALL}.", MEAN_OF]
     if any("position" in means.scores for means in found.tables.values()):
-        lines.append("Position and content name heads by how much more they follow the one than the other.")
+        lines.append("Under position and content stand the heads that follow the one most above the other.")
     return [*lines, "A score says where a head looks, not what that is good for."]
 
 
@@ -91,7 +91,7 @@ def score_finding(found: HeadMeans, name: str) -> str:
     values = found.scores[name]
     known = values[values == values]
     if not known.size:
-        return f"There are no tokens {MEANINGS[name].mean_of or 'that it could be of'}: there is no number."
+        return f"There are no tokens {MEANINGS[name].mean_of or 'that it could be of'}, and so no number."
     best, over = most_of(found, name), f"over {counted(found, name)}"
     mean = f"the mean of all heads is {known.mean():.2f}, {over}"
     if name in AGAINST and "looked" in found.scores:

@@ -44,7 +44,7 @@ def _spread(matrix: "Matrix") -> str:
     """How sharp the heads are."""
     sharp, broad = _least_and_most(matrix, lambda head: head.entropy)
     if matrix.head is not None:
-        return f"It spreads its weight as equal weights over {as_among(sharp.entropy)} tokens would (e to the entropy)."
+        return f"It spreads its weight like equal weights over {as_among(sharp.entropy)} tokens (e to the entropy)."
     if as_among(sharp.entropy) == as_among(broad.entropy):
         return f"All its heads spread their weight alike, as equal weights over {as_among(sharp.entropy)} tokens would."
     return (

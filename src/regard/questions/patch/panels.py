@@ -30,7 +30,7 @@ def said(sweep: "PatchSweep", row: int, place: int) -> str:
     outcome, share = sweep.outcomes[row][place], sweep.shares[row][place]
     did = f"{_patched(sweep, row, place)}: the outcome is {number(outcome, '.4g')}"
     if math.isnan(share):
-        return f"{did}; there is no way to go, both texts have {number(sweep.run, '.4g')}"
+        return f"{did}; both texts have {number(sweep.run, '.4g')}: there is no way between them"
     way = f"of the way from {number(sweep.run, '.4g')} to {number(sweep.source, '.4g')}"
     why = reason_of(sweep, row, place)
     bound = f"; all of it by construction, {why}" if why else ""

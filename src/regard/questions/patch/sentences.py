@@ -30,12 +30,12 @@ def of_patches(sweep: "PatchSweep") -> list[str]:
     if sweep.direction == "noising":
         read, source = source, read
     found = [
-        f"{sweep.direction}: {shortened(read)} is read, and {sweep.what} of {shortened(source)} are put in, "
+        f"{sweep.direction}: the model reads {shortened(read)} with {sweep.what} of {shortened(source)} put in, "
         + ("one head at a time" + f", {sweep.at}" if sweep.by == "heads" else "one place at a time"),
         f"{sweep.outcome}: {number(sweep.run, '.3g')} without patches, {number(sweep.source, '.3g')} in the other text",
     ]
     if sweep.run == sweep.source:
-        found += ["both texts have the same outcome: there is no way from one to the other to go"]
+        found += ["both texts have the same outcome: there is no way between them to measure"]
     else:
         found += [*_step(sweep), _furthest(sweep), *_given(sweep)]
     return [f"{capital(sentence)}." for sentence in found]
@@ -99,7 +99,7 @@ def _furthest(sweep: "PatchSweep") -> str:
         other = "no other patch" if given else "no patch"
         return f"{other} changed the outcome by {LEAST:.1%} of the way to the other's"
     named = ", ".join(f"{_place_of(sweep, n, c)}: {number(sweep.shares[n][c], '.0%')}" for n, c in far)
-    return f"of the way to the other's outcome, the patches that changed most{aside} went {named}"
+    return f"the patches that changed most{aside} went this far to the other's outcome: {named}"
 
 
 def _given(sweep: "PatchSweep") -> list[str]:
@@ -114,7 +114,7 @@ def _given(sweep: "PatchSweep") -> list[str]:
         estimates = [number(sweep.shares[row][column], ".0%") for row in rows if not _all_the_way(sweep, row, column)]
         where += f" (estimated here as {listed(estimates)})" if estimates else ""
         said.append(f"{where}, {REASONS[reason]}")
-    return [f"by construction all of the way, whatever the model does: {'; '.join(said)}"] if said else []
+    return [f"by construction these go all of the way, whatever the model does: {'; '.join(said)}"] if said else []
 
 
 def _all_the_way(sweep: "PatchSweep", row: int, column: int) -> bool:

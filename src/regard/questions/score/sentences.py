@@ -81,7 +81,7 @@ def _most(parts: Sequence[tuple[str, float]], beside: "ScoreSources") -> str:
     along = [each for n, each in enumerate(along) if n == 0 or abs(each[1]) >= least]
     against = [each for each in parts if each[1] * sign < 0 and abs(each[1]) >= least][:1]
     named = listed([f"{name} ({signed(score)})" for name, score in along]) or "none"
-    return named + (f"; most against it stands {against[0][0]} ({signed(against[0][1])})" if against else "")
+    return named + (f"; {against[0][0]} ({signed(against[0][1])}) stands most against it" if against else "")
 
 
 def _apart(found: "ScoreSources") -> str:

@@ -68,7 +68,7 @@ def of_senses(found: "Senses") -> list[str]:
     if done:
         sentences.append(_all_cut(found, done))
     elif any(sense.words for sense in found.senses):
-        sentences.append("Whether these words are what gives a sense was not checked: none of them was cut.")
+        sentences.append("None of these words was cut: whether they give a sense was not checked.")
     return sentences
 
 
@@ -132,6 +132,6 @@ def exactness_of_senses(found: "Senses") -> list[str]:
     """Say what embedded the word, how its senses were found, and what an occurrence is."""
     return [
         f"Embedded with {found.found.tables.manifest.model.name}; {how_found(found)}.",
-        "Each occurrence is one vector, the mean of the word's tokens, scaled to length 1; senses are its nearest "
-        "centroids by cosine.",
+        "Each occurrence is one vector, the mean of the word's tokens, scaled to length 1; its sense is the "
+        "nearest centroid by cosine.",
     ]

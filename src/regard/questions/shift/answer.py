@@ -145,8 +145,8 @@ def find_shift(
     whole = few >= DOCUMENTS
     if not whole:
         notes.append(
-            f"a group has {few} document(s), whole ones are permuted from {DOCUMENTS} on: occurrences were, and as "
-            "those of one document are alike, p may be too small"
+            f"a group has {few} document(s), permuting whole ones needs {DOCUMENTS}: occurrences were permuted, and "
+            "as those of one document are alike, p may be too small"
         )
     change = permutation_test(one, two, documents if whole else None, rounds=rounds, seed=seed)
     clusters = find_clusters(np.concatenate([one, two]), k, seed=seed)

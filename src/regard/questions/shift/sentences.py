@@ -35,10 +35,10 @@ def _test_outcome(found: "Shift") -> str:
     one, other = found.groups
     test = f"p = {_p(found.change.p)}, {found.change.rounds:,} permutations of {found.permuted}"
     if found.permuted == "occurrences":
-        test += ", as if those of one document were not alike"
+        test += ", which takes those of one document as independent"
     if found.change.p <= ALARM:
         return f"{quoted(found.word)} differs between {one} and {other} by more than chance: {test}."
-    return f"{quoted(found.word)} differs between {one} and {other} by no more than chance makes: {test}."
+    return f"{quoted(found.word)} differs between {one} and {other} no more than by chance: {test}."
 
 
 def _sense(found: "Shift", sense: "SharedSense") -> str:
@@ -54,9 +54,9 @@ def _sense(found: "Shift", sense: "SharedSense") -> str:
     if sense.fate == "unsure":
         what = "gained" if sense.shares[0] < sense.shares[1] else "lost"
         why = f"{tested}, and {ALARM} or less is needed" if tested else f"it takes {LEAST} occurrences to test it"
-        return f"That sense {sense.name} was {what} is not shown: {one}, {other}; {why}."
+        return f"It is not shown that sense {sense.name} was {what}: {one}, {other}; {why}."
     if sense.fate == "kept":
-        return f"Sense {sense.name} has another share by more than chance: {one}, {other}; {tested}."
+        return f"The share of sense {sense.name} differs by more than chance: {one}, {other}; {tested}."
     return f"Sense {sense.name} was {sense.fate}: {one}, {other}; {tested}."
 
 

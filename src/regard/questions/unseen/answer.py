@@ -93,7 +93,7 @@ class Unseen(Answer):
         if unseen:
             told.append(self._one_head(unseen))
         if len(order) > 1:
-            told.append(f"What is looked at most is {self._called(order[-1])}: {self._gets(self._most(order[-1]))}.")
+            told.append(f"Other tokens look most at {self._called(order[-1])}: {self._gets(self._most(order[-1]))}.")
         alone = [self._called(k) for k, look in enumerate(self.most) if look is None]
         apart = "it is not counted" if len(alone) == 1 else "they are not counted"
         return [*told, *([f"No other token may look at {listed(alone)}: {apart}."] if alone else [])]
@@ -102,7 +102,7 @@ class Unseen(Answer):
         """Say what counts as a look, and what that does not say."""
         return [
             f"What a token gets is the mean weight of all {self.heads} heads; what it gives itself is left out.",
-            "A look says where attention goes, not what is made of it.",
+            "Attention says where a token looks, not what it makes of that.",
         ]
 
     def rows(self) -> list[Row]:
