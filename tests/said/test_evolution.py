@@ -7,8 +7,8 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
-from regard.explain.evolution import Evolution
-from regard.explain.findings.evolution import change_title, evolution_findings
+from regard.questions.evolve.answer import Evolution
+from regard.questions.evolve.sentences import of_change
 from tests.said.templates import Groups, Template, hold, shows
 
 
@@ -186,6 +186,6 @@ def test_every_sentence_about_random_training_is_true() -> None:
     draw = random.Random(4)
     for _ in range(200):
         each = evolution(draw)
-        title = [change_title(each)] if len(each.steps) > 1 else []
-        spoke += hold([*evolution_findings(each), *title], each, TEMPLATES)
+        title = [of_change(each)] if len(each.steps) > 1 else []
+        spoke += hold([*each.findings(), *title], each, TEMPLATES)
     assert set(spoke) == {each.name for each in TEMPLATES}

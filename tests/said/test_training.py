@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from regard.explain.findings.training import training_findings
+from regard.questions.evolve.training import Training
 from tests.said.templates import Groups, Template, hold, shows
 
 VOCABULARY = 40
@@ -135,5 +135,5 @@ def test_every_sentence_about_random_runs_is_true() -> None:
     draw = random.Random(1)
     for _ in range(300):
         each = log(draw)
-        spoke += hold(training_findings(each, VOCABULARY), each, TEMPLATES)
+        spoke += hold(Training(each, VOCABULARY).findings(), each, TEMPLATES)
     assert set(spoke) == {each.name for each in TEMPLATES}

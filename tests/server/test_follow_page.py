@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from regard.explain.evolution import evolution
+from regard.questions.evolve.answer import evolution
 from regard.train.log import read_log
 from regard.train.samples import open_watched
 from tests.server.test_live_page import serve, visit

@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from regard.errors import RegardError
-from regard.explain.evolution import evolution
+from regard.questions.evolve.answer import Evolution, evolution
 from regard.server import runs
 from regard.server.app import make_app
 from regard.server.runs import time_words
@@ -137,7 +137,7 @@ def test_of_many_traces_some_are_read_and_that_is_said(
 
 
 def test_an_induction_head_is_what_it_opens_at(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "_formed", lambda _: (1, 0))
+    monkeypatch.setattr(Evolution, "formed_head", lambda _: (1, 0))
     answer = client.get("/api/runs/0/watched").json()
     assert (answer["layer"], answer["head"], answer["formed"]) == (1, 0, [1, 0])
     answer = client.get("/api/runs/0/watched?layer=0").json()  # what was chosen stays
@@ -165,7 +165,7 @@ def test_a_translator_has_three_parts(tmp_path: Path) -> None:
         for part in ("cross", "encoder", "decoder"):
             page = client.get(f"/api/runs/0/watched?layer=0&head=1&part={part}").json()["page"]
             found = evolution(watched, 0, 1, part=part)
-            assert page["title"] == found.title
+            assert page["title"] == found.title()
             assert page["panels"][1]["values"] == found.weights[-1]
 
 

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard.display.page import panel_data
+from regard.display.panels import Column, Table
 from regard.errors import RegardError
 from regard.text.quoting import pictured
 from regard.text.tokens import Token
@@ -16,7 +18,6 @@ from regard.web.add_traces import add_trace
 from regard.web.built_page import Shell
 from regard.web.html_file import html_parts, policy, readable, script_json, script_text, write_html
 from regard.web.page import Page
-from regard.web.panels import column, table
 from regard.web.texts import text_data
 from tests.support.web_pages import SHELL, Read
 
@@ -98,7 +99,7 @@ def test_without_javascript_it_says_what_it_is_and_what_was_found(bank: list[Tra
 def test_what_stands_in_panels_is_readable_beside_attention_too(bank: list[Trace]) -> None:
     page = Page("Two banks")
     add_trace(page, bank[0], "text 1")
-    page.panels = [table("Causes", "", [column("token")], [["river"]])]
+    page.panels = [panel_data(Table(name="Causes", title="Causes", columns=[Column("token")], rows=[["river"]]))]
     assert '<th scope="row"><bdi>river</bdi></th>' in b"".join(html_parts(page, SHELL)).decode()
 
 
@@ -117,7 +118,7 @@ def test_nothing_of_a_text_is_unseen_or_turns_what_is_around_it(text: str, names
     text += "\u202eriver\u2066\x85\x9b31m\u200f"
     page = Page(text, findings=[f"“{text}” attends most to “{names[0]}”."])
     page.add_text(text_data(text, text, [Token(0, each, 0, len(text), None, False) for each in [text, *names]]))
-    page.panels = [table(text, "", [column(text)], [[each] for each in names])]
+    page.panels = [panel_data(Table(name=text, title=text, columns=[Column(text)], rows=[[each] for each in names]))]
     made = b"".join(html_parts(page, SHELL)).decode()
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", made)
     data = json.loads(made.split('id="regard-data">')[1].split("</script>")[0])

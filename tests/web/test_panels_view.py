@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from regard.display.page import panel_data
-from regard.display.panels import Strip
+from regard.display.panels import Column, Curve, Curves, Heat, Point, Scatter, Strip, Table
 from regard.web.built_page import built_shell
 from regard.web.html_file import write_html
 from regard.web.page import Page
-from regard.web.panels import column, curve, curves, heat, point, scatter, table
 from tests.web.tables import open_twin, rows_of
 
 pytestmark = pytest.mark.browser
@@ -24,23 +23,22 @@ def opened(page_of: Any, tmp_path: Path) -> Any:
 
     def make(width: int = 1000) -> Any:
         page = Page("Panels", findings=["A sentence."])
-        columns = [column("word"), column("score", 2, bar=True), column("count", 0)]
-        rows = [[f"{WORDS[n % 5]} {n}", (n - 50) / 10 if n % 7 else None, n * n] for n in range(140)]
-        page.panels = [
-            table("Words", "Of no model.", columns, rows),
-            heat("Grid", "", WORDS, ["one", "two", "three"], GRID, signed=True, unit="step"),
-            scatter(
-                "Places",
-                "",
-                "across",
-                "up",
-                [
-                    point(float(n % 5), n // 5 / 10, f"p{n}", f"group {n % 3}", n - 5 if n > 4 else None)
-                    for n in range(20)
-                ],
-            ),
-            panel_data(Strip(name="Line", title="Line", tokens=WORDS, values=[0.5, None, 2.0, 0.0, 1.25], unit="nats")),
+        columns = [Column("word"), Column("score", 2, bar=True), Column("count", 0)]
+        points = [
+            Point(float(n % 5), n // 5 / 10, f"p{n}", f"group {n % 3}", n - 5 if n > 4 else None) for n in range(20)
         ]
+        rows = [[f"{WORDS[n % 5]} {n}", (n - 50) / 10 if n % 7 else None, n * n] for n in range(140)]
+        grid = Heat(
+            name="Grid", title="Grid", rows=WORDS, columns=["one", "two", "three"], values=GRID, signed=True,
+            axes=("word", "number"), unit="step",
+        )  # fmt: skip
+        panels = [
+            Table(name="Words", title="Words", note="Of no model.", columns=columns, rows=rows),
+            grid,
+            Scatter(name="Places", title="Places", x="across", y="up", points=points),
+            Strip(name="Line", title="Line", tokens=WORDS, values=[0.5, None, 2.0, 0.0, 1.25], unit="nats"),
+        ]
+        page.panels = [panel_data(panel) for panel in panels]
         page.opening["view"] = "panel 0"
         file = tmp_path / "panels.html"
         write_html(page, file, built_shell())
@@ -150,14 +148,13 @@ def test_a_strip_colours_tokens_by_their_numbers(opened: Any) -> None:
 def test_curves_say_what_stands_at_a_place(page_of: Any, tmp_path: Path, width: int) -> None:
     steps = list(range(4, 101, 4))
     means = [None if step == 40 else 100 / step for step in steps]
-    spread = (
-        [step - 3 for step in steps],
-        [each and each - 0.5 for each in means],
-        [each and each + 1 for each in means],
-    )
     page = Page("Curves")
-    lines = [curve("training", steps, means, spread=spread), curve("held out", [30, 60, 90], [5.0, 2.5, 1.5])]
-    page.panels = [curves("Loss", "", "step", "nats", lines, digits=2)]
+    low, high = ([each and each + far for each in means] for far in (-0.5, 1))
+    lines = [
+        Curve("training", steps, means, since=[step - 3 for step in steps], low=low, high=high),
+        Curve("held out", [30, 60, 90], [5.0, 2.5, 1.5]),
+    ]
+    page.panels = [panel_data(Curves(name="Loss", title="Loss", x="step", y="nats", series=lines, digits=2))]
     page.opening["view"] = "panel 0"
     write_html(page, tmp_path / "curves.html", built_shell())
     opened = page_of(None, file=tmp_path / "curves.html", width=width)

@@ -1,18 +1,18 @@
 """Panels as plain tables: each number, and no text that could be an element."""
 
-from dataclasses import asdict
+from dataclasses import replace
 
 from regard.display.page import panel_data
-from regard.display.panels import Strip, Sums
+from regard.display.panels import Column, Heat, InContext, Panel, Point, Scatter, Strip, Sums, Table
 from regard.web.html_file import readable
-from regard.web.panels import column, heat, in_context, point, scatter, table
 from regard.web.plain_tables import plain_tables
 from tests.support.web_pages import Parsed
 
 
-def read(panel: dict[str, object]) -> list[list[str]]:
+def read(panel: Panel | dict[str, object]) -> list[list[str]]:
     """The cells of the table that stands for a panel, row by row, the heads first."""
-    parsed = Parsed("".join(plain_tables([panel], readable)))
+    data = panel_data(panel) if isinstance(panel, Panel) else panel
+    parsed = Parsed("".join(plain_tables([data], readable)))
     rows: list[list[str]] = []
     for tag, _, text in parsed.elements:
         if tag == "tr":
@@ -25,20 +25,26 @@ def read(panel: dict[str, object]) -> list[list[str]]:
 
 
 def test_every_kind_of_panel_has_its_numbers_in_a_table() -> None:
-    cells = [["<b>a</b>", 1.25, None], [in_context("the ", "bank", " of"), float("nan"), 2.0]]
-    assert read(table("t", "", [column("x"), column("y", 1), column("z", 0)], cells)) == [
+    cells = [["<b>a</b>", 1.25, None], [InContext("the ", "bank", " of"), float("nan"), 2.0]]
+    columns = [Column("x"), Column("y", 1), Column("z", 0)]
+    assert read(Table(name="t", title="t", columns=columns, rows=cells)) == [
         ["x", "y", "z"], ["<b>a</b>", "1.2", "–"], ["the bank", "–", "2"],
     ]  # fmt: skip
-    assert read(heat("t", "", ["r"], ["a", "b"], [[0.5, None]], unit="share")) == [
+    grid = Heat(
+        name="t", title="t", rows=["r"], columns=["a", "b"], values=[[0.5, None]], unit="share", axes=("row", "column")
+    )
+    assert read(grid) == [
         ["share", "a", "b"], ["r", "0.500", "–"],
     ]  # fmt: skip
-    sums = asdict(Sums(rows=[0.5, 2.0], columns=[2.5], all=2.5, across="all across", down="all down", name="all"))
-    assert read(heat("t", "", ["r", "s"], ["a"], [[0.5], [2.0]], digits=1, sums=sums)) == [
+    sums = Sums(rows=[0.5, 2.0], columns=[2.5], all=2.5, across="all across", down="all down", name="all")
+    summed = replace(grid, rows=["r", "s"], columns=["a"], values=[[0.5], [2.0]], unit="", digits=1, sums=sums)
+    assert read(summed) == [
         ["", "a", "all across"], ["r", "0.5", "0.5"], ["s", "2.0", "2.0"], ["all down", "2.5", "2.5"],
     ]  # fmt: skip
-    cloud = scatter("t", "", "across", "up", [point(0.5, -1.0, "d", "g", context=in_context("", "w", ""))])
+    points = [Point(0.5, -1.0, "d", "g", context=InContext("", "w", ""))]
+    cloud = Scatter(name="t", title="t", x="across", y="up", points=points)
     assert read(cloud) == [["label", "group", "text", "across", "up"], ["d", "g", "w", "0.500", "-1.000"]]
-    assert read(panel_data(Strip(name="t", title="t", tokens=["a", "b"], values=[1.0, None], unit="nats"))) == [
+    assert read(Strip(name="t", title="t", tokens=["a", "b"], values=[1.0, None], unit="nats")) == [
         ["token", "nats"],
         ["a", "1.000"],
         ["b", "–"],
@@ -46,8 +52,8 @@ def test_every_kind_of_panel_has_its_numbers_in_a_table() -> None:
 
 
 def test_the_rows_of_all_come_last() -> None:
-    own = {"columns": [column("x"), column("y", 1)], "rows": [["a", 1.0]], "total": ["all", 2.5]}
-    assert read({"kind": "table", "title": "t", "note": "", **own}) == [
+    columns = [Column("x"), Column("y", 1)]
+    assert read(Table(name="t", title="t", columns=columns, rows=[["a", 1.0]], total=["all", 2.5])) == [
         ["x", "y"], ["a", "1.0"], ["all", "2.5"],
     ]  # fmt: skip
     bars = {"kind": "bars", "title": "t", "note": "", "part": "part", "unit": "adds", "digits": 1,
@@ -59,13 +65,14 @@ def test_the_rows_of_all_come_last() -> None:
 
 
 def test_a_caption_is_a_paragraph() -> None:
-    panel = table("t", "n", [column("x")], [["a"]]) | {"caption": "By a method."}
-    assert "<p>By a method.</p>\n<p>n</p>" in "".join(plain_tables([panel], readable))
+    panel = Table(name="t", title="t", note="n", caption="By a method.", columns=[Column("x")], rows=[["a"]])
+    assert "<p>By a method.</p>\n<p>n</p>" in "".join(plain_tables([panel_data(panel)], readable))
 
 
 def test_a_marked_word_stands_in_its_text_and_notes_are_paragraphs() -> None:
-    panel = table("<i>", "a & b", [column("x")], [[in_context("<left ", "form", " right>")]])
-    html = "".join(plain_tables([panel], readable))
+    cells = [[InContext("<left ", "form", " right>")]]
+    panel = Table(name="<i>", title="<i>", note="a & b", columns=[Column("x")], rows=cells)
+    html = "".join(plain_tables([panel_data(panel)], readable))
     assert "<bdi>&lt;left <mark>form</mark> right&gt;</bdi>" in html
     assert "<h2>&lt;i&gt;</h2>\n<p>a &amp; b</p>" in html
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from regard.display.page import panel_data
-from regard.display.panels import Strip
+from regard.display.panels import Column, Heat, Point, Scatter, Strip, Table
 from regard.web.built_page import built_shell
 from regard.web.html_file import write_html
 from regard.web.page import Page
-from regard.web.panels import column, heat, point, scatter, table
 from tests.support import own_models
 from tests.web import saved
 from tests.web.saved import MARGIN, Saved, apart, bare, drawn_alone, pixels, save, stands_alone, view_alone
@@ -231,18 +230,23 @@ def panels(page_of: Any, tmp_path: Path) -> Any:
 
     def make(width: int = 1000) -> Any:
         page = Page("Panels", findings=["A sentence."])
-        columns = [column("word"), column("score", 2, bar=True), column("count", 0)]
+        columns = [Column("word"), Column("score", 2, bar=True), Column("count", 0)]
         rows = [[f"{WORDS[n % 4]} {n}", (n - 50) / 10 if n % 7 else None, n * n] for n in range(2_000)]
         grid = [[-5.0, None, 0.0], [-3.0, None, 1.5], [-1.0, None, 2.0], [1.0, None, 2.5], [3.0, None, 0.25]]
         points = [
-            point(float(n % 5), n // 5 / 10, f"p{n}", f"group {n % 3}", n - 5 if n > 4 else None) for n in range(20)
+            Point(float(n % 5), n // 5 / 10, f"p{n}", f"group {n % 3}", n - 5 if n > 4 else None) for n in range(20)
         ]
-        page.panels = [
-            table("Words", "Of no model.", columns, rows),
-            heat("Grid", "", WORDS, ["one", "two", WORDS[4]], grid, signed=True, unit="step"),
-            scatter("Places", "", "across", "up", points),
-            panel_data(Strip(name="Line", title="Line", tokens=WORDS, values=[0.5, None, 2.0, 0.0, 1.25], unit="nats")),
+        colours = Heat(
+            name="Grid", title="Grid", rows=WORDS, columns=["one", "two", WORDS[4]], values=grid, signed=True,
+            axes=("word", "number"), unit="step",
+        )  # fmt: skip
+        panels = [
+            Table(name="Words", title="Words", note="Of no model.", columns=columns, rows=rows),
+            colours,
+            Scatter(name="Places", title="Places", x="across", y="up", points=points),
+            Strip(name="Line", title="Line", tokens=WORDS, values=[0.5, None, 2.0, 0.0, 1.25], unit="nats"),
         ]
+        page.panels = [panel_data(panel) for panel in panels]
         page.opening["view"] = "panel 0"
         file = tmp_path / "panels.html"
         write_html(page, file, built_shell())

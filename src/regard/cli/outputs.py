@@ -9,6 +9,7 @@ from regard.checks import check_saving
 from regard.cli.page_file import NO_PAGE, PageFile
 from regard.errors import RegardError
 from regard.files import check_target
+from regard.json_files import write_json
 
 if TYPE_CHECKING:
     from regard.corpus.export import Cell
@@ -54,6 +55,7 @@ class TraceFile:
         )
 
 
+ON_ONE_LINE = ("regard map",)  # its picture has 65,536 numbers: one a line would be most of the file
 FILES = ("figure", "html", "csv", "parquet", "json", "save")  # in the order in which they are named at the end
 
 
@@ -113,9 +115,8 @@ class Outputs:
 
             write_parquet(table, self.parquet)
         if data is not None and self.json is not None:
-            from regard.views.json import write_json
-
-            write_json(data(), self.json)
+            made = data()
+            write_json(made, self.json, indent=None if made["format"] in ON_ONE_LINE else 1)
         return notes
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from regard.cli.console import consoles
 from regard.cli.estimate import Estimate
@@ -14,6 +15,7 @@ from regard.cli.progress_lines import ProgressLines
 from regard.cli.setting_changes import starting_settings
 from regard.cli.start import settle
 from regard.errors import RegardError
+from regard.questions.evolve.training import Training
 from regard.train.distributed import ProcessGroup, process_group
 from regard.train.log import read_log
 from regard.train.loop import StepMetrics, due
@@ -29,9 +31,7 @@ from regard.train.run_folder import RUN_JSON, read_run_info
 from regard.train.samples import save_watched_trace, write_sample
 from regard.train.settings import with_changes
 from regard.train.watched import LOSS
-from regard.views.figures.loss import draw_loss
 from regard.views.terminal.layout import lines_of
-from regard.views.terminal.training import training
 
 
 @dataclass(frozen=True)
@@ -141,13 +141,13 @@ def follow(run: TrainingRun, *, board: Any, processes: ProcessGroup | None, tell
         writer.close()
     if not is_main:
         return
-    log = read_log(run.folder)
-    draw_loss(log, run.folder / LOSS)
+    went = Training(read_log(run.folder), run.model.config.vocabulary, settings.smoothing)
+    went.draw(run.folder / LOSS)
     ended = "done" if done.step == settings.steps else "stopped, go on with the same command and --resume"
     best = "" if done.best is None else f", smallest loss held out {done.best:.4f}"
     say(f"step {done.step} of {settings.steps}: {ended}{best}")
-    parts = training(log, run.model.config.vocabulary, str(run.folder), out.width, smoothing=settings.smoothing)
-    for line in ["", *lines_of(parts, out.width)]:
+    more = f"more: regard generate TEXT --model {run.folder}, regard see TEXT --model {run.folder}; {run.folder / LOSS}"
+    for line in ["", *lines_of([*went.shown(out.width), Text(more)], out.width)]:
         say(line)
     say(f"wrote {run.folder}", style="dim")
     if done.step < settings.steps:

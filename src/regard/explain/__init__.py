@@ -6,7 +6,6 @@ from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from regard.explain import causes as causes
-    from regard.explain import evolution as evolution
     from regard.explain import findings as findings
     from regard.explain import frames as frames
     from regard.explain import logits as logits

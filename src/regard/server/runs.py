@@ -7,23 +7,21 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
 
 from regard.capture.interventions.names import Part
-from regard.explain.evolution import Evolution, evolution
-from regard.explain.findings.training import training_findings
+from regard.display.page import panel_data
+from regard.questions.evolve.answer import evolution
+from regard.questions.evolve.training import Training, training_of
 from regard.server.asked import HeadNumber, Index
 from regard.server.kept import Kept, Shelf
 from regard.server.work import Job, Limits, RefusedError, Work
-from regard.train.log import LOG, read_log
 from regard.train.progress import FollowedRun, RunProgress
 from regard.train.samples import open_watched
-from regard.web.evolution import evolution_page
-from regard.web.loss_curve import loss_panel
 
 WATCHED = 64  # watched traces that are read for a page that is made again and again
 SAMPLES = 20
@@ -84,6 +82,7 @@ def _run_state(run: FollowedRun) -> dict[str, Any]:
         {"step": step, "loss": loss, "validation": held.get(step)}
         for step, loss in zip(now.steps, now.losses, strict=True)
     ]
+    went = Training(log, config.vocabulary, settings.smoothing)
     pairs = config.kind == "encoder-decoder"
     return {
         "name": run.folder.resolve().name,
@@ -99,8 +98,8 @@ def _run_state(run: FollowedRun) -> dict[str, Any]:
         "rate": now.rate,
         "loss": _known(now.losses[-1]) if now.losses else None,
         "validation": [now.validations[-1][0], held[now.validations[-1][0]]] if held else None,
-        "findings": training_findings(log, config.vocabulary, smoothing=settings.smoothing),
-        "curve": loss_panel(now.steps, now.losses, now.validations, smoothing=settings.smoothing),
+        "findings": went.findings(),
+        "curve": panel_data(went.loss()),
         "samples": [{"step": each.step, "text": each.text} for each in reversed(now.samples[-SAMPLES:])],
         "more_samples": now.samples_cut or len(now.samples) > SAMPLES,
         "watched": {
@@ -131,15 +130,14 @@ def _watched_page(run: FollowedRun, number: int, asked: Head, shelf: Shelf, limi
     question = f"{run.folder} {now.mark} {asked}"
     watched = open_watched(run.folder, WATCHED)
     found = evolution(watched, asked.layer or 0, asked.head, part=asked.part)
-    formed = _formed(found)
+    formed = found.formed_head()
     if asked.layer is None and formed is not None:
         found = evolution(watched, *formed, part=asked.part)
     job.go_on()
     name = f"run-{number}-{hashlib.sha256(question.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
     kept = shelf.find(name)
     if kept is None:
-        log = read_log(run.folder) if (run.folder / LOG).is_file() else []
-        page = evolution_page(watched, found, log=log, smoothing=now.info.settings.smoothing)
+        page = replace(found, training=training_of(run.folder)).page()
         if len(watched) > 1:
             page.opening["view"] = "panel 1"  # the newest step
         if len(watched) < len(now.watched):
@@ -161,12 +159,6 @@ def _watched_page(run: FollowedRun, number: int, asked: Head, shelf: Shelf, limi
 
 def _known(loss: float) -> float | None:
     return loss if math.isfinite(loss) else None
-
-
-def _formed(found: Evolution) -> tuple[int, int] | None:
-    """The head that attends by induction, by now."""
-    best = found.induction_head()
-    return best if best is not None and found.formed(*best) is not None else None
 
 
 def _going_words(now: RunProgress) -> str:

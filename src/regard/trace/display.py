@@ -199,13 +199,6 @@ def plot_map(weights: "LabelledMap", head: int | None = None, axes: "Axes | None
     return paint(weights, head, axes)
 
 
-def plot_loss(log: "Sequence[dict[str, Any]]") -> "Figure":
-    """Draw the loss of a training run, of the lines of its log."""
-    from regard.views.figures.loss import paint_loss
-
-    return paint_loss(log)
-
-
 def map_html(weights: "LabelledMap") -> str:
     """Make the HTML of a map: its picture, the mean of its heads, with its size in words."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

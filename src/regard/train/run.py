@@ -17,7 +17,6 @@ from regard.nn.transformer import Transformer
 from regard.text import tokenizers
 from regard.text.tokenizers import read_tokenizer, tokenizer_files
 from regard.text.tokens import check_text
-from regard.trace.display import plot_loss
 from regard.train.batches import Data, NextToken, Translation, encode_pairs, encode_texts
 from regard.train.checkpoint import TrainingState, load_checkpoint, remove_leftovers, save_checkpoint
 from regard.train.data import Pair, hold_out, read_pairs, read_texts, watched_pair
@@ -73,15 +72,17 @@ class TrainingRun:
         return sum(p.numel() for p in self.model.parameters())
 
     def plot(self) -> "Figure":
-        """Draw the loss of each update so far, its running mean and the validation loss.
+        """Draw the loss of each update so far, of many their means and ranges, and the validation loss.
 
         Raises:
             RegardError: there is no update in the run's log yet.
         """
+        from regard.questions.evolve.training import Training
+
         log = read_log(self.folder)
         if not log:
             raise RegardError(f"plot: {str(self.folder)!r} has no update in its log yet: train first")
-        return plot_loss(log)
+        return Training(log, self.model.config.vocabulary, self.settings.smoothing).plot()
 
 
 @dataclass(frozen=True)

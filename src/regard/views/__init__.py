@@ -1,1 +1,1 @@
-"""Ways to look at what `explain` found: terminal, pictures, JSON. Nothing here computes or reaches into a model."""
+"""Ways to look at what `explain` found: terminal, pictures. Nothing here computes or reaches into a model."""

@@ -6,9 +6,7 @@ from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from regard.explain.findings import choice as choice
-    from regard.explain.findings import evolution as evolution
     from regard.explain.findings import tokens as tokens
-    from regard.explain.findings import training as training
     from regard.explain.findings import wording as wording
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

@@ -1,7 +1,11 @@
 """State in a few sentences how attention formed in training: how sharp, when, and between which tokens."""
 
-from regard.explain.evolution import Evolution
+from typing import TYPE_CHECKING
+
 from regard.explain.findings.wording import as_among, number, quoted
+
+if TYPE_CHECKING:
+    from regard.questions.evolve.answer import Evolution
 
 SAME = 0.05  # entropies in nats that differ by less are called about equal
 GREW = 0.05  # weights that changed by less are not worth a word
@@ -9,13 +13,13 @@ GREW = 0.05  # weights that changed by less are not worth a word
 Cell = tuple[int, int]  # a query and a key
 
 
-def evolution_findings(found: Evolution) -> list[str]:
+def of_evolution(found: "Evolution") -> list[str]:
     """Compose the sentences; of one step alone, what there is to say of it."""
     about = (_induction, _sharper, _strongest, _fell, _when, _moved)
     return [sentence for sentence in (each(found) for each in about) if sentence]
 
 
-def change_title(found: Evolution) -> str:
+def of_change(found: "Evolution") -> str:
     """Say of all weights which one differs most between the first and the last step."""
     spot = found.most_changed()
     if spot is None:
@@ -25,19 +29,7 @@ def change_title(found: Evolution) -> str:
     return f"most changed: {_pair(found, spot)}, {before}, {after}"
 
 
-def free_queries(found: Evolution) -> list[int]:
-    """The queries that may look at more than one key; one that may not always gives it all. All, where none may."""
-    every = range(len(found.queries))
-    return [i for i in every if any(sum(w > 0 for w in weights[i]) > 1 for weights in found.weights)] or list(every)
-
-
-def strongest(found: Evolution, n: int) -> tuple[float, Cell]:
-    """The largest weight at steps[n] and its cell, of the queries that may look at more than one key."""
-    value, i, j = max((w, i, j) for i in free_queries(found) for j, w in enumerate(found.weights[n][i]))
-    return value, (i, j)
-
-
-def _pair(found: Evolution, cell: Cell) -> str:
+def _pair(found: "Evolution", cell: Cell) -> str:
     i, j = cell
     at = "itself" if i == j and found.queries == found.keys else quoted(found.keys[j])
     number_of = f" ({i})" if found.queries.count(found.queries[i]) > 1 else ""
@@ -45,7 +37,7 @@ def _pair(found: Evolution, cell: Cell) -> str:
     return f"{quoted(found.queries[i])}{number_of} looks at {at}{key_of}"
 
 
-def _induction(found: Evolution) -> str:
+def _induction(found: "Evolution") -> str:
     """Which head attends by induction, and from which step on; of a text that repeats, that none does."""
     best = found.induction_head()
     if best is None:
@@ -72,7 +64,7 @@ def repeats(names: list[str]) -> bool:
     return any(all(a == b for a, b in zip(names, names[period:], strict=False)) for period in every)
 
 
-def _sharper(found: Evolution) -> str:
+def _sharper(found: "Evolution") -> str:
     """Whether attention became sharper or broader."""
     first, last = found.entropy[0], found.entropy[-1]
     among = f"as equal weights over {as_among(last)} tokens would (e to the entropy, mean over the tokens)"
@@ -85,15 +77,15 @@ def _sharper(found: Evolution) -> str:
     return f"Attention became {how}: at step {found.steps[-1]} a token spreads it {among}; {start}."
 
 
-def _strongest(found: Evolution) -> str:
+def _strongest(found: "Evolution") -> str:
     """The link that grew most, or the strongest of one step."""
     if len(found.steps) == 1:
-        value, cell = strongest(found, 0)
-        alone = ", of tokens that may look at more than one" if len(free_queries(found)) < len(found.queries) else ""
+        value, cell = found.strongest(0)
+        alone = ", of tokens that may look at more than one" if len(found.free_queries) < len(found.queries) else ""
         return f"The largest weight{alone}: {_pair(found, cell)} ({value:.2f})."
     change, i, j = max(
         (found.weights[-1][i][j] - found.weights[0][i][j], i, j)
-        for i in free_queries(found)
+        for i in found.free_queries
         for j in range(len(found.keys))
     )
     if change < GREW:
@@ -104,13 +96,13 @@ def _strongest(found: Evolution) -> str:
     )
 
 
-def _fell(found: Evolution) -> str:
+def _fell(found: "Evolution") -> str:
     """The link that lost most."""
     if len(found.steps) == 1:
         return ""
     change, i, j = min(
         (found.weights[-1][i][j] - found.weights[0][i][j], i, j)
-        for i in free_queries(found)
+        for i in found.free_queries
         for j in range(len(found.keys))
     )
     if change > -GREW:
@@ -121,7 +113,7 @@ def _fell(found: Evolution) -> str:
     )
 
 
-def _when(found: Evolution) -> str:
+def _when(found: "Evolution") -> str:
     """Between which steps weights changed most, and by when half of all changes were made."""
     total = sum(found.change)
     if len(found.steps) < 3 or not total > 0:
@@ -138,7 +130,7 @@ def _when(found: Evolution) -> str:
     )
 
 
-def _moved(found: Evolution) -> str:
+def _moved(found: "Evolution") -> str:
     """Whose learned embedding ended furthest from where it began, on the plane."""
     if len(found.steps) < 2 or not found.paths:
         return ""

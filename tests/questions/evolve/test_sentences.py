@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from regard.explain.evolution import Evolution, evolution
-from regard.explain.findings.evolution import evolution_findings, free_queries, repeats, strongest
+from regard.questions.evolve.answer import Evolution, evolution
+from regard.questions.evolve.sentences import repeats
 
 
 def planted(*weights: list[list[float]], names: tuple[str, ...] = ("a", "b", "c")) -> Evolution:
@@ -20,7 +20,7 @@ def planted(*weights: list[list[float]], names: tuple[str, ...] = ("a", "b", "c"
     steps = [10 * n for n in range(len(weights))]
     path = [(0.0, 0.0), (1.0, 0.0)]
     return Evolution(
-        "attention of layer 0, mean of heads, while it was trained", 0, None, steps, list(names), list(names),
+        "attention", 0, None, steps, list(names), list(names),
         list(weights), entropy, change, ["a", "b"], [path, [(0.0, 0.0), (0.0, 3.0)]], (0.5, 0.25),
     )  # fmt: skip
 
@@ -32,7 +32,7 @@ SHARP = [[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.0, 1.0, 0.0]]
 
 def test_the_numbers_are_the_steps() -> None:
     found = planted(EVEN, HALF, SHARP)
-    assert evolution_findings(found) == [
+    assert found.findings() == [
         f"Attention became sharper: at step 20 a token spreads it as equal weights over "
         f"{math.exp(found.entropy[2]):.1f} tokens would (e to the entropy, mean over the "
         f"tokens); at step 0 over {math.exp(found.entropy[0]):.1f}.",
@@ -48,19 +48,21 @@ def test_the_numbers_are_the_steps() -> None:
 def test_when_induction_formed() -> None:
     found = planted(EVEN, HALF, SHARP)
     heads = [[[0.1, 0.05], [0.2, low]] for low in (0.02, 0.6, 0.9)]
-    said = evolution_findings(replace(found, induction=heads))
+    said = replace(found, induction=heads).findings()
     assert said[0] == (
         "Induction formed by step 10: head 1.1 gives 0.60 to what came behind a token's earlier occurrences, at step 0 "
         "it gave 0.020; at step 20 0.90."
     )
-    assert said[1:] == evolution_findings(found)
-    from_start = evolution_findings(replace(found, induction=heads[2:] * 3))
+    assert said[1:] == found.findings()
+    from_start = replace(found, induction=heads[2:] * 3).findings()
     assert from_start[0].startswith("Head 1.1 attends by induction from step 0 on: it gives 0.90 to what came behind")
     none = replace(found, induction=heads[:1] * 3)
-    assert evolution_findings(none) == evolution_findings(found)  # the text is none that is there to show it
+    assert none.findings() == found.findings()  # the text is none that is there to show it
     letters = planted(EVEN, HALF, SHARP, names=("a", "a", "a"))
-    assert evolution_findings(replace(letters, induction=heads[:1] * 3))[0].startswith(
-        "No head attends by induction at step 20: most gives head 1.0, 0.20 to what came"
+    assert (
+        replace(letters, induction=heads[:1] * 3)
+        .findings()[0]
+        .startswith("No head attends by induction at step 20: most gives head 1.0, 0.20 to what came")
     )
 
 
@@ -72,35 +74,27 @@ def test_which_texts_repeat() -> None:
     assert not repeats(["a"])
 
 
-def test_a_query_that_sees_one_key_is_not_the_strongest() -> None:
-    found = planted(EVEN, SHARP)
-    assert free_queries(found) == [1, 2]
-    assert strongest(found, 0) == (0.5, (1, 1))
-
-
 def test_broader_and_still() -> None:
-    assert evolution_findings(planted(SHARP, EVEN))[0].startswith("Attention became broader")
-    still = evolution_findings(planted(EVEN, EVEN, EVEN))
+    assert planted(SHARP, EVEN).findings()[0].startswith("Attention became broader")
+    still = planted(EVEN, EVEN, EVEN).findings()
     assert still[0].endswith("about as at step 0.")
     assert still[1:3] == ["No link between two tokens grew by 0.05 or more.", "No weight changed at all."]
 
 
 def test_one_step_alone(minilm) -> None:
-    said = evolution_findings(evolution([(7, minilm.trace("a river bank"))], 0))
+    said = evolution([(7, minilm.trace("a river bank"))], 0).findings()
     assert said[0].startswith("At step 7 a token spreads its attention as equal weights over ")
     assert said[1].startswith("The largest weight: ")
     assert len(said) == 2
 
 
 def test_tokens_that_stand_twice_have_their_numbers() -> None:
-    said = evolution_findings(planted(EVEN, SHARP, names=("a", "b", "b")))
+    said = planted(EVEN, SHARP, names=("a", "b", "b")).findings()
     assert "“b” (2) looks at “b” (1) with 1.00" in said[1]
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_embeddings_that_did_not_move_or_are_not_there(count: int) -> None:
-    from dataclasses import replace
-
     found = planted(EVEN, SHARP)
     found = replace(found, embedded=found.embedded[:count], paths=found.paths[:count])
-    assert not any("learned" in sentence for sentence in evolution_findings(found))
+    assert not any("learned" in sentence for sentence in found.findings())

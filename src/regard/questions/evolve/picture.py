@@ -2,7 +2,7 @@
 
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
@@ -12,16 +12,18 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure, FigureBase
 
-from regard.explain.evolution import Evolution
-from regard.explain.findings.evolution import change_title
 from regard.files import whole
+from regard.questions.evolve.panels import MOST, evenly
+from regard.questions.evolve.sentences import of_change
 from regard.views.figures.elements.canvas import missing_glyphs, stack, write
 from regard.views.figures.elements.colours import DIFFERENCES, LINES, WEIGHTS, weight_scale
 from regard.views.figures.elements.labels import framed
 from regard.views.figures.elements.weight_cells import bare, frame
 from regard.views.terminal.layout import spelled
 
-MOST = 12  # steps that small multiples show
+if TYPE_CHECKING:
+    from regard.questions.evolve.answer import Evolution
+
 WIDE = 13.0  # inches
 NAMED = 40  # tokens up to which axes and paths have names
 NUMBERED = 12  # and up to which cells have numbers
@@ -29,7 +31,7 @@ NEVER = "#e9e9e9"  # what has no weight at any step: the future, to a causal mod
 Values = Any  # a (queries, keys) array
 
 
-def draw_evolution(found: Evolution, file: Path) -> list[str]:
+def draw(found: "Evolution", file: Path) -> list[str]:
     """Write how the attention formed: the first and the last step, what came between, or (.gif) one frame a step.
 
     Where there are several steps: the weights of the first and the last, their difference, small the difference to the
@@ -39,10 +41,10 @@ def draw_evolution(found: Evolution, file: Path) -> list[str]:
     if file.suffix.lower() == ".gif":
         with matplotlib.rc_context({"text.parse_math": False}):
             return _animate(found, file)
-    return write(paint_evolution(found), file)
+    return write(paint(found), file)
 
 
-def paint_evolution(found: Evolution) -> Figure:
+def paint(found: "Evolution") -> Figure:
     """The picture as a figure."""
     tokens = max(len(found.queries), len(found.keys))
     rows: list[tuple[float, Any]] = [
@@ -55,16 +57,16 @@ def paint_evolution(found: Evolution) -> Figure:
     return stack(rows, WIDE)
 
 
-def _title(found: Evolution) -> str:
+def _title(found: "Evolution") -> str:
     """What is shown, and below it which weight changed most."""
     first, last = found.steps[0], found.steps[-1]
     if len(found.steps) == 1:
-        return f"{found.title}: step {first}{_grey(found)}"
-    title = f"{found.title}: steps {first} to {last}{_grey(found)}"
-    return f"{title}\n{change_title(found)}"
+        return f"{found.title()}: step {first}{_grey(found)}"
+    title = f"{found.title()}: steps {first} to {last}{_grey(found)}"
+    return f"{title}\n{of_change(found)}"
 
 
-def _ends(figure: FigureBase, place: Any, found: Evolution) -> None:
+def _ends(figure: FigureBase, place: Any, found: "Evolution") -> None:
     """The first step, the last, and what lies between."""
     last = len(found.steps) - 1
     parts = place.subgridspec(1, 3 if last else 1)
@@ -90,9 +92,9 @@ def _ends(figure: FigureBase, place: Any, found: Evolution) -> None:
     figure.suptitle(_title(found), fontsize=11)
 
 
-def _between(figure: FigureBase, place: Any, found: Evolution) -> None:
+def _between(figure: FigureBase, place: Any, found: "Evolution") -> None:
     """The difference to the first step at several later ones, in the colours of the large one."""
-    chosen = [1 + n for n in _spread(len(found.steps) - 1)]
+    chosen = [1 + n for n in evenly(len(found.steps) - 1, MOST)]
     parts = place.subgridspec(1, max(4, len(chosen)))
     for at, n in enumerate(chosen):
         axes = figure.add_subplot(parts[at])
@@ -105,7 +107,7 @@ def _between(figure: FigureBase, place: Any, found: Evolution) -> None:
             axes.set_ylabel("less the first", fontsize=8, color="#555555")
 
 
-def _rest(figure: FigureBase, place: Any, found: Evolution) -> None:
+def _rest(figure: FigureBase, place: Any, found: "Evolution") -> None:
     """Entropy, change and, where it formed, induction by step, beside the paths of the embeddings."""
     several = len(found.steps) > 1
     parts = place.subgridspec(
@@ -116,9 +118,8 @@ def _rest(figure: FigureBase, place: Any, found: Evolution) -> None:
             (found.steps, found.entropy, "entropy in nats, mean of the tokens"),
             (found.steps[1:], found.change[1:], "mean change since the step before"),
         ]
-        best = found.induction_head()
-        if best is not None and found.formed(*best) is not None:
-            series.append((found.steps, found.induction_of(*best), f"induction of head {best[0]}.{best[1]}"))
+        if (head := found.formed_head()) is not None:
+            series.append((found.steps, found.induction_of(*head), f"induction of head {head[0]}.{head[1]}"))
         lines, upper = parts[0].subgridspec(len(series), 1), None
         for at, (steps, values, what) in enumerate(series):
             axes = upper = figure.add_subplot(lines[at], sharex=upper)  # the first step, with none before it, has room
@@ -135,7 +136,7 @@ def _rest(figure: FigureBase, place: Any, found: Evolution) -> None:
         _paths(figure.add_subplot(parts[1 if several else 0]), found, len(found.steps), room)
 
 
-def _animate(found: Evolution, file: Path) -> list[str]:
+def _animate(found: "Evolution", file: Path) -> list[str]:
     """A frame a step: the weights, their difference to the start, and the paths so far."""
     across = 3 if found.paths else 2
     figure = Figure(figsize=(5.2 * across, 5.2), layout="constrained")
@@ -169,12 +170,12 @@ def _animate(found: Evolution, file: Path) -> list[str]:
     return missing_glyphs(caught, "gif")
 
 
-def _weights(axes: Axes, found: Evolution, n: int) -> Any:
+def _weights(axes: Axes, found: "Evolution", n: int) -> Any:
     values = np.array(found.weights[n])
     return _cells(axes, values, _never(found), {"cmap": WEIGHTS, "norm": weight_scale(1.0)}, lambda value: value > 0.36)
 
 
-def _difference(axes: Axes, found: Evolution, n: int, *, numbers: bool = True) -> Any:
+def _difference(axes: Axes, found: "Evolution", n: int, *, numbers: bool = True) -> Any:
     """The difference to the first step, in colours that end at the largest of any step."""
     largest = max(float(np.abs(found.from_start(m)).max()) for m in range(len(found.steps))) or 1.0
     settings = {"cmap": DIFFERENCES, "vmin": -largest, "vmax": largest}
@@ -199,16 +200,16 @@ def _cells(
     return image
 
 
-def _never(found: Evolution) -> Values:
+def _never(found: "Evolution") -> Values:
     """Whether a weight is 0 at every step."""
     return (np.array(found.weights) == 0).all(0)
 
 
-def _grey(found: Evolution) -> str:
+def _grey(found: "Evolution") -> str:
     return "; grey: no weight at any step" if _never(found).any() else ""
 
 
-def _names(axes: Axes, found: Evolution, *, down: bool) -> None:
+def _names(axes: Axes, found: "Evolution", *, down: bool) -> None:
     size = 8 if max(len(found.queries), len(found.keys)) <= 16 else 6.5
     axes.set_xticks([])
     axes.set_yticks([])
@@ -230,7 +231,7 @@ def _bar(figure: FigureBase, image: Any, axes: Axes, what: str) -> None:
     bar.set_label(what, fontsize=8)
 
 
-def _paths(axes: Axes, found: Evolution, until: int, room: tuple[float, float]) -> None:
+def _paths(axes: Axes, found: "Evolution", until: int, room: tuple[float, float]) -> None:
     """Where the tokens' learned embeddings went, on one plane for all steps: the later, the darker."""
     labels = framed(axes, [point for path in found.paths for point in path], *room)
     axes.set_aspect("equal")
@@ -247,10 +248,3 @@ def _paths(axes: Axes, found: Evolution, until: int, room: tuple[float, float]) 
     title = ["learned embeddings, the later the darker", f"(a plane with {kept:.0%} of the variance)"]
     axes.set_title((" " if room[0] > 6 else "\n").join(title), fontsize=9)
     axes.tick_params(labelsize=7)
-
-
-def _spread(count: int) -> list[int]:
-    """At most MOST of them, the first and the last among them."""
-    if count <= MOST:
-        return list(range(count))
-    return sorted({round(n * (count - 1) / (MOST - 1)) for n in range(MOST)})

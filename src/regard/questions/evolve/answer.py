@@ -2,7 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -10,28 +13,42 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.checks import from_zero
+from regard.display.answer import Read, TracesAnswer
 from regard.errors import RegardError
+from regard.explain.findings.wording import capital
+from regard.explain.frames import Row
 from regard.explain.part import check_part
 from regard.explain.vectors.planes import Path2D, plane
 from regard.explain.weights.head_scores import head_scores
+from regard.questions.evolve import panels, sentences
+from regard.questions.evolve.training import Training, training_of
 from regard.trace.trace import PairTrace, Trace
+from regard.train.samples import open_watched
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CROSS = "cross-attention"
 FORMED = 0.3  # of a head's induction score: below it, it is called no induction head
 
 
-@dataclass(frozen=True)
-class Evolution:
+@dataclass(frozen=True, eq=False, repr=False)
+class Evolution(TracesAnswer):
     """One head (None: the mean of heads) of one layer, at several steps of training.
 
-    queries, keys: the tokens down and across. `weights[n][i][j]`: at steps[n]. entropy[n]: the mean, in nats, of what
-    the queries attend to; change[n]: the mean absolute difference from the step before, 0 for the first. embedded: the
-    tokens whose learned embeddings paths follow, one point a step, on the plane of all of them; share: the part of the
-    variance each of its axes keeps. `induction[n][layer][head]`: at steps[n], what tokens that occurred before give to
-    those behind their earlier occurrences (`head_scores`); empty where there are none, and for cross-attention.
+    what: which attention it is. queries, keys: the tokens down and across. `weights[n][i][j]`: at steps[n]. entropy[n]:
+    the mean, in nats, of what the queries attend to; change[n]: the mean absolute difference from the step before, 0
+    for the first. embedded: the tokens whose learned embeddings paths follow, one point a step, on the plane of all of
+    them; share: the part of the variance each of its axes keeps. `induction[n][layer][head]`: at steps[n], what tokens
+    that occurred before give to those behind their earlier occurrences (`head_scores`); empty where there are none, and
+    for cross-attention. training: how the run went, whose loss a page shows. Its traces are the first and the last.
     """
 
-    title: str
+    format: ClassVar[str] = "regard evolve"
+    findings = sentences.of_evolution
+    panels = panels.of_evolution
+
+    what: str
     layer: int
     head: int | None
     steps: list[int]
@@ -44,6 +61,48 @@ class Evolution:
     paths: list[Path2D]
     share: tuple[float, float]
     induction: list[list[list[float]]] = field(default_factory=list)
+    training: Training | None = field(default=None, kw_only=True)
+
+    def title(self) -> str:
+        """Which attention of which layer and head it is."""
+        whose = "mean of heads" if self.head is None else f"head {self.head}"
+        return capital(f"{self.what} of layer {self.layer}, {whose}, while it was trained")
+
+    def rows(self) -> list[Row]:
+        """One row a step: how spread and changed weights are, the strongest link, and the induction of every head."""
+        found: list[Row] = []
+        for n, step in enumerate(self.steps):
+            weight, (i, j) = self.strongest(n)
+            row: Row = {
+                "step": step, "entropy": self.entropy[n], "change": self.change[n], "query": i,
+                "query_text": self.queries[i], "key": j, "key_text": self.keys[j], "weight": weight,
+            }  # fmt: skip
+            for layer, scores in enumerate(self.induction[n] if self.induction else []):
+                row |= {f"induction {layer}.{h}": None if math.isnan(x) else x for h, x in enumerate(scores)}
+            found.append(row)
+        return found
+
+    def data(self) -> dict[str, object]:
+        """All of it but the traces and how the run went."""
+        own = ("layer", "head", "steps", "queries", "keys", "weights", "entropy", "change", "embedded", "paths",
+               "share", "induction")  # fmt: skip
+        return {"title": self.title(), **{name: getattr(self, name) for name in own}}
+
+    def opening(self) -> dict[str, Any]:
+        """Its first panel, of this layer and head."""
+        return {"view": "panel 0", "layer": self.layer, "head": self.head, "title": self.title()}
+
+    def plot(self, *names: str) -> "Figure":
+        """Draw how it formed, or the panels of these names. Raises RegardError: there is no panel of a name."""
+        from regard.questions.evolve.picture import paint
+
+        return super().plot(*names) if names else paint(self)
+
+    def draw(self, file: Path) -> list[str]:
+        """Write its picture, or (.gif) a film; returns notes on missing characters."""
+        from regard.questions.evolve.picture import draw
+
+        return draw(self, file)
 
     def from_start(self, n: int) -> list[list[float]]:
         """Subtract the weights of the first step from those of steps[n]."""
@@ -68,6 +127,17 @@ class Evolution:
         _, i, j = max(scores)
         return -i, -j
 
+    @cached_property
+    def free_queries(self) -> list[int]:
+        """The queries that may look at more than one key; one that may not always gives it all. All, where none may."""
+        every = range(len(self.queries))
+        return [i for i in every if any(sum(w > 0 for w in table[i]) > 1 for table in self.weights)] or list(every)
+
+    def strongest(self, n: int) -> tuple[float, tuple[int, int]]:
+        """Find the largest weight at steps[n] and its (query, key), of the queries that may look at more than one."""
+        value, i, j = max((w, i, j) for i in self.free_queries for j, w in enumerate(self.weights[n][i]))
+        return value, (i, j)
+
     def induction_of(self, layer: int, head: int) -> list[float]:
         """The induction score of one head, step by step."""
         return [scores[layer][head] for scores in self.induction]
@@ -82,6 +152,20 @@ class Evolution:
             return None
         below = [n for n, score in enumerate(scores) if not score >= scores[-1] / 2]
         return below[-1] + 1 if below else 0
+
+    def formed_head(self) -> tuple[int, int] | None:
+        """Find the (layer, head) that attends by induction by the last step; None where none does."""
+        best = self.induction_head()
+        return best if best is not None and self.formed(*best) is not None else None
+
+
+def evolution_of(run: Path, layer: int, head: int | None = None, *, part: str | None = None) -> Evolution:
+    """Put the watched traces of a run side by side; with how it went, where its folder has that.
+
+    Raises:
+        RegardError: nothing is watched, a file is damaged, or as `evolution`.
+    """
+    return replace(evolution(open_watched(run), layer, head, part=part), training=training_of(run))
 
 
 def evolution(
@@ -108,10 +192,10 @@ def evolution(
         tables.append(dense.mean(0) if head is None else dense[head])  # (L, S)
     stacked = torch.stack(tables).double()
     change = (stacked[1:] - stacked[:-1]).abs().mean((1, 2)).tolist()
+    ends = sorted({0, len(read) - 1})
     names, paths, share = _paths([queries for _, _, queries, _, _ in read])
-    whose = "mean of heads" if head is None else f"head {head}"
     return Evolution(
-        title=f"{what} of layer {layer}, {whose}, while it was trained",
+        what=what,
         layer=layer,
         head=head,
         steps=[step for step, *_ in read],
@@ -124,6 +208,9 @@ def evolution(
         paths=paths,
         share=share,
         induction=[] if what == CROSS else _induction([queries for _, _, queries, _, _ in read]),
+        about=Read.of(traces[-1][1]),
+        traces=[traces[n][1] for n in ends],
+        names=[f"step {read[n][0]}" for n in ends],
     )
 
 

@@ -1,0 +1,144 @@
+"""How attention formed as panels: a row a step, the first weights and the last, every head's induction, embeddings."""
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from regard.display.panels import Called, Cell, Column, Curve, Curves, Heat, Panel, Point, Scatter, Table
+from regard.explain.findings.wording import quoted
+from regard.questions.evolve.sentences import of_change, repeats
+
+if TYPE_CHECKING:
+    from regard.questions.evolve.answer import Evolution
+
+MOST = 12  # steps that a first screen has
+
+
+def of_evolution(found: "Evolution") -> list[Panel]:
+    """First the steps in short, for a first screen; then what a page shows, and the loss where the run has a log."""
+    last = len(found.steps) - 1
+    panels: list[Panel] = [_in_short(found), *(_weights(found, n) for n in sorted({0, last}))]
+    if last:
+        panels.append(_difference(found))
+    panels.append(_step_by_step(found))
+    if found.induction and last:
+        panels.append(_induction(found))
+    if found.paths:
+        panels.append(_embeddings(found))
+    if found.training is not None and found.training.log:
+        panels.append(found.training.loss())
+    return panels
+
+
+def _in_short(found: "Evolution") -> Table:
+    """Of many steps some, evenly, the first and the last among them; what changed between two rows is added up."""
+    count = len(found.steps)
+    shown = evenly(count, MOST)
+    changes = [sum(found.change[before + 1 : n + 1]) for before, n in pairwise([-1, *shown])]
+    head, columns, scores = _of_induction(found)
+    rows: list[list[Cell]] = []
+    for n, change in zip(shown, changes, strict=True):
+        pair, weight = _strongest(found, n)
+        spread = math.exp(found.entropy[n])
+        rows.append([found.steps[n], spread, change, pair, weight, *([scores[n]] if head else [])])
+    note = "spread over: tokens that equal weights would go to (e to the entropy); change: mean absolute difference "
+    note += f"of the weights, added up since the row above{_aside(found)}"
+    left = count - len(shown)
+    note += f"; {left} of {count} steps are left out here" if left else ""
+    return Table(
+        name="In short", title=found.title(), note=note, rows=rows, screen=True, brief=True,
+        columns=[
+            Column("step", 0), Column("spread over", 1), Column("change", 4, bar=True), Column("strongest link"),
+            Column("weight", 2), *columns,
+        ],
+    )  # fmt: skip
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """At most so many of the numbers from 0 up to count, evenly, the first and the last among them."""
+    return [round(n * (count - 1) / (most - 1)) for n in range(most)] if count > most else list(range(count))
+
+
+def _step_by_step(found: "Evolution") -> Table:
+    """Every step."""
+    head, columns, scores = _of_induction(found)
+    rows: list[list[Cell]] = [
+        [step, found.entropy[n], found.change[n], *_strongest(found, n), *([scores[n]] if head else [])]
+        for n, step in enumerate(found.steps)
+    ]
+    note = "entropy: mean of the queries, in nats; change: mean absolute difference from the step before"
+    return Table(
+        name="Step by step", title="Step by step", note=note + _aside(found), rows=rows,
+        columns=[
+            Column("step", 0), Column("entropy", 3, bar=True), Column("change", 4, bar=True), Column("strongest link"),
+            Column("weight", 3), *columns,
+        ],
+    )  # fmt: skip
+
+
+def _of_induction(found: "Evolution") -> tuple[tuple[int, int] | None, list[Column], list[float]]:
+    """The head whose induction is worth a column, its column and its scores: it formed, or the text is there for it."""
+    head = found.induction_head()
+    if head is None or (found.formed(*head) is None and not repeats(found.queries)):
+        return None, [], []
+    return head, [Column(f"induction {head[0]}.{head[1]}", 2)], found.induction_of(*head)
+
+
+def _strongest(found: "Evolution", n: int) -> tuple[str, float]:
+    value, (i, j) = found.strongest(n)
+    return f"{quoted(found.queries[i])} ({i}) → {quoted(found.keys[j])} ({j})", value
+
+
+def _aside(found: "Evolution") -> str:
+    """What the strongest links leave out, where there is something."""
+    alone = len(found.free_queries) < len(found.queries)
+    return "; strongest: of tokens that may look at more than one" if alone else ""
+
+
+def _weights(found: "Evolution", n: int) -> Heat:
+    """The weights of a step, in colours that are the same for the first and the last."""
+    step = found.steps[n]
+    most = max(max(row) for table in (found.weights[0], found.weights[-1]) for row in table)
+    return Heat(
+        name=f"Step {step}", title=f"Step {step}", note=found.title(), rows=_names(found.queries), unit="weight",
+        columns=_names(found.keys), values=found.weights[n], axes=("query", "key"), largest=most,
+    )  # fmt: skip
+
+
+def _difference(found: "Evolution") -> Heat:
+    n = len(found.steps) - 1
+    return Heat(
+        name="Difference", title=f"Step {found.steps[n]} less step {found.steps[0]}",
+        note=f"Where attention grew and where it fell; {of_change(found)}.", rows=_names(found.queries),
+        columns=_names(found.keys), values=found.from_start(n), axes=("query", "key"), signed=True,
+        unit="difference of weights",
+    )  # fmt: skip
+
+
+def _names(tokens: list[str]) -> list[str]:
+    """Tokens as a grid names them: blanks alone by a mark."""
+    return [token if token.strip() else "␣" for token in tokens]
+
+
+def _induction(found: "Evolution") -> Curves:
+    """A line a head, those first that end highest."""
+    heads = [(i, j) for i, row in enumerate(found.induction[0]) for j, score in enumerate(row) if not math.isnan(score)]
+    heads.sort(key=lambda head: -found.induction_of(*head)[-1])
+    return Curves(
+        name="Induction", title="Induction of every head",
+        note="What a token that occurred before gives to those behind its earlier occurrences; layer.head, from 0.",
+        x="step", y="induction", series=[Curve(f"{i}.{j}", found.steps, found.induction_of(i, j)) for i, j in heads],
+    )  # fmt: skip
+
+
+def _embeddings(found: "Evolution") -> Scatter:
+    """The path of each token, a point a step."""
+    points: list[Point] = []
+    for name, path in zip(_names(found.embedded), found.paths, strict=True):
+        for n, (x, y) in enumerate(path):
+            points.append(Point(x, y, f"{name}, step {found.steps[n]}", name, len(points) - 1 if n else None))
+    shares = [f"{axis}: {share:.0%} of the variance" for axis, share in zip("xy", found.share, strict=True)]
+    return Scatter(
+        name="Embeddings", title="The tokens' learned embeddings, step by step", note="; ".join(shares),
+        x="x", y="y", points=points, called=Called("token and step", "token"), drawn="groups", equal=True,
+    )  # fmt: skip

@@ -1,0 +1,181 @@
+"""Sentences about a run are its log's numbers: nothing falls that did not fall."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regard.display.page import panel_data
+from regard.questions.evolve.training import DRAWN, MOST, POINTS, Training, evaluations, training_of
+from regard.views.terminal.layout import lines_of
+from regard.web.plain_tables import plain_tables
+
+
+def log(losses: list[float], held: dict[int, float] | None = None) -> list[dict[str, int | float | None]]:
+    return [{"step": n, "loss": loss, "validation": (held or {}).get(n)} for n, loss in enumerate(losses, 1)]
+
+
+def test_the_numbers_are_the_logs() -> None:
+    said = Training(log([4.0, 3.0, 2.0, 1.0], {2: 3.5, 3: 2.5, 4: 2.0}), 65).findings()
+    assert said == [
+        f"From step 1 to 4 the loss fell from 4.00 to 1.00 nats a token: as unsure as among {math.e:.1f} equally "
+        "likely tokens.",
+        f"Guessing evenly among its 65 tokens would be 4.17; the run is {math.log(65) - 1:.2f} below it.",
+        "Held out it is smallest at its last evaluation, 2.00 at step 4: still falling.",
+        "On texts held out the loss is 1.00 larger than on those it trained on.",
+    ]
+
+
+def test_what_did_not_fall() -> None:
+    rose = Training(log([4.2, 4.5]), 65).findings()
+    assert "rose from 4.20 to 4.50" in rose[0]
+    assert rose[1].endswith("the run is no better than that.")
+    assert len(rose) == 2
+    assert "stayed at about 4.00 nats" in Training(log([4.0, 4.0]), 65).findings()[0]
+
+
+def test_texts_that_are_learned_by_heart() -> None:
+    said = Training(log([4.0, 2.0, 1.0, 0.5], {1: 4.0, 2: 3.0, 4: 3.4}), 65).findings()
+    assert said[2] == (
+        "Held out it was smallest at step 2 (3.00) and is 3.40 at step 4: since then it learned its own texts, "
+        "not others."
+    )
+
+
+def test_one_update_none_and_smoothed_labels() -> None:
+    assert Training([], 65).findings() == []
+    assert Training(log([math.nan]), 65).findings() == []
+    assert Training(log([2.0], {1: 2.0}), 1).findings() == [
+        "After one update the loss is 2.00 nats a token: as unsure as among 7.4 equally likely tokens.",
+        "Held out the loss is 2.00 at step 1.",
+    ]
+    assert "unsure" not in Training(log([3.0, 2.0]), 65, smoothing=0.1).findings()[0]
+
+
+def test_means_at_the_ends_of_long_runs() -> None:
+    said = Training(log([4.0, 2.0] * 50), 65).findings()
+    assert "stayed at about 3.00 nats a token, each a mean of 2 updates" in said[0]
+
+
+def test_evaluations() -> None:
+    found = evaluations(log([4.0, 2.0, 1.0], {2: 2.5, 3: 2.0}))
+    assert [(each.step, each.loss, each.validation) for each in found] == [(2, 3.0, 2.5), (3, 1.0, 2.0)]
+
+
+@pytest.mark.parametrize("vocabulary", [1, 2, 50_000])
+def test_any_vocabulary(vocabulary: int) -> None:
+    assert Training(log([1.0, 0.5]), vocabulary).findings()
+
+
+def printed(found: Training, width: int) -> list[str]:
+    return lines_of(found.shown(width), width)
+
+
+def test_a_run_fits_one_screen() -> None:
+    held = {n: 4.0 - n / 50 for n in range(5, 101, 5)}
+    found = Training(log([4.0 - n / 40 for n in range(100)], held), 65)
+    for width in (60, 80, 140):
+        lines = printed(found, width)
+        assert max(map(len, lines)) <= width
+        assert len(lines) <= 30
+        out = " ".join(" ".join(lines).split())
+        assert "12 more evaluations are in log.jsonl" in out
+        rows = [line.split() for line in lines if line.strip()[:1].isdigit()]
+        assert (len(rows), rows[0][0], rows[-1][0]) == (MOST, "5", "100")
+    (whole,) = [panel for panel in found.panels() if panel.name == "Evaluations"]
+    assert [row[0] for row in whole.rows] == list(held)  # type: ignore[attr-defined]
+
+
+def test_without_evaluations_there_is_a_line_and_no_table() -> None:
+    lines = printed(Training(log([2.0, 1.0]), 65), 80)
+    assert not any("held out" in line for line in lines)
+    (line,) = [line.split() for line in lines if "training" in line]
+    assert (line[0], line[-2:]) == ("training", ["2.0000", "1.0000"])
+    assert not any("training" in line for line in printed(Training(log([2.0]), 65), 80))  # it would be a point
+
+
+def test_its_rows_are_its_log() -> None:
+    found = Training(log([2.0, 1.0], {2: 1.5}), 65)
+    assert found.rows() == [
+        {"step": 1, "loss": 2.0, "held_out": None}, {"step": 2, "loss": 1.0, "held_out": 1.5},
+    ]  # fmt: skip
+    assert found.to_json()["rows"] == found.rows()
+
+
+def lines_of_loss(count: int, first: int = 1) -> tuple[list[int], list[float], Any]:
+    steps = list(range(first, first + count))
+    losses = [5 / (1 + step / 100) + math.sin(step) for step in steps]
+    own = [{"step": n, "loss": loss, "validation": None} for n, loss in zip(steps, losses, strict=True)]
+    return steps, losses, panel_data(Training(own).loss())
+
+
+def test_a_short_run_has_every_update() -> None:
+    steps, losses, panel = lines_of_loss(POINTS)
+    (line,) = panel["series"]
+    assert (line["x"], line["y"], line["since"], line["low"]) == (steps, losses, None, None)
+    assert panel["note"] == "training: each update's own"
+    assert "caption" not in panel
+
+
+@pytest.mark.parametrize(("count", "size"), [(POINTS + 1, 2), (2 * POINTS, 2), (2 * POINTS + 1, 4), (12_345, 32)])
+def test_a_long_one_has_means_and_their_ranges(count: int, size: int) -> None:
+    steps, losses, panel = lines_of_loss(count, first=7)
+    (line,) = panel["series"]
+    assert POINTS / 2 <= len(line["x"]) <= POINTS
+    assert f"each point the mean of {size} updates" in panel["note"]
+    for n in range(len(line["x"])):
+        own = losses[n * size : (n + 1) * size]
+        assert (line["since"][n], line["x"][n]) == (steps[n * size], steps[n * size + len(own) - 1])
+        assert line["y"][n] == pytest.approx(sum(own) / len(own), rel=1e-12)
+        assert (line["low"][n], line["high"][n]) == (min(own), max(own))
+
+
+def test_points_stay_where_they_are_while_a_run_goes_on() -> None:
+    before, after = lines_of_loss(1000)[2]["series"][0], lines_of_loss(1100)[2]["series"][0]
+    assert after["y"][: len(before["y"]) - 1] == before["y"][:-1]
+
+
+def test_what_is_held_out_is_a_line_of_its_own() -> None:
+    panel: Any = panel_data(Training(log([3.0, math.nan, 2.0], {2: 2.5, 3: math.inf}), smoothing=0.1).loss())
+    training, held = panel["series"]
+    assert training["y"] == [3.0, None, 2.0]
+    assert (held["name"], held["x"], held["y"]) == ("held out", [2, 3], [2.5, None])
+    assert "labels smoothed by 0.1; held out: what is not trained on" in panel["note"]
+    assert Training([]).loss().series[0].x == []
+    unknown = panel_data(Training([{"step": 3, "loss": None, "validation": None}]).loss())
+    assert (unknown["series"][0]["x"], unknown["series"][0]["y"]) == ([3], [None])
+
+
+def test_a_long_log_has_ranges_without_javascript_too() -> None:
+    text = "".join(plain_tables([panel_data(Training(log([float(n) for n in range(1, 802)])).loss())], str))
+    assert '<th scope="col">from</th>' in text
+    assert (
+        '<th scope="row"><bdi>training</bdi></th><td><bdi>1</bdi></td><td><bdi>4</bdi></td><td><bdi>2.5000</bdi></td>'
+        in text
+    )
+    assert "<td><bdi>1.0000</bdi></td><td><bdi>4.0000</bdi></td></tr>" in text
+
+
+def test_a_picture_has_the_loss_its_range_and_what_is_held_out(tmp_path: Path) -> None:
+    losses = [5.0 - step / 100 + 0.1 * (step % 2) for step in range(1, 4 * DRAWN + 1)]
+    own = log(losses, {200: 4.5, 400: 4.25})
+    (axes,) = Training(own).plot().axes
+    means, held = axes.lines
+    np.testing.assert_allclose(means.get_ydata(), np.reshape(losses, (DRAWN, 4)).mean(1))
+    np.testing.assert_array_equal(held.get_xydata(), [[200, 4.5], [400, 4.25]])
+    assert len(axes.collections) == 1  # the band
+    title = Training(own).title()
+    assert title == "Training loss: 5.09 at step 1, 1.00 at step 400; held out: 4.250 at step 400"
+    assert title in " ".join(axes.figure.get_suptitle().split())
+    assert "each point the mean of 4 updates" in " ".join(axes.figure.get_suptitle().split())
+    assert Training(own[:1]).draw(tmp_path / "loss.png") == []
+    assert (tmp_path / "loss.png").is_file()
+    (line,) = Training(own[:3]).plot().axes[0].lines
+    np.testing.assert_allclose(line.get_xydata(), [[n, losses[n - 1]] for n in (1, 2, 3)])
+    assert Training([]).title() == "Training loss: no update yet"
+
+
+def test_what_a_folder_has(tmp_path: Path) -> None:
+    assert training_of(tmp_path) is None
