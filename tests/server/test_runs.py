@@ -112,7 +112,8 @@ def test_the_watched_sentence_is_the_page_of_evolve(client: TestClient, run: Pat
         found = evolution(watched, layer, head)
         assert (answer["layer"], answer["head"], answer["step"]) == (layer, head, STEPS)
         panels = {panel["name"]: panel for panel in answer["page"]["panels"]}
-        assert list(panels) == ["Step 4", "Step 24", "Difference", "Step by step", "Embeddings", "Loss"]
+        grids = ["Step 4", "Step 24", "Difference"]
+        assert list(panels) == [*grids, "Step by step", "Induction", "Embeddings", "Loss"]
         assert panels["Step 24"]["values"] == found.weights[-1]
         assert [row[0] for row in panels["Step by step"]["rows"]] == found.steps
         assert client.get(f"/api/pages/{answer['id']}").json() == answer["page"]
