@@ -1,5 +1,6 @@
 """The files that a verb writes, checked before and written after its work."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ import regard
 from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.page_file import PageFile
 from regard.errors import RegardError
+from regard.questions.map.whole import matrix
+from regard.trace.trace import Trace
 from regard.web import built_page
 from regard.web.page import Page
 from tests.support.web_pages import Read, build_nothing
@@ -85,6 +88,13 @@ def test_every_file_is_written_and_none_that_was_not_asked_for(tmp_path: Path) -
         data=lambda: pytest.fail("no JSON was asked for"),
         page=lambda _: pytest.fail("no page was asked for"),
     )
+
+
+def test_a_map_is_written_on_one_line(bank: list[Trace], tmp_path: Path) -> None:
+    Outputs(json=tmp_path / "a.json").write(data=matrix(bank[0], 1).to_json)
+    written = (tmp_path / "a.json").read_text(encoding="utf-8")
+    assert written.count("\n") == 1
+    assert json.loads(written)["format"] == "regard map"
 
 
 def test_a_page_that_refuses_leaves_nothing_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

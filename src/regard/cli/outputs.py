@@ -116,7 +116,7 @@ class Outputs:
             write_parquet(table, self.parquet)
         if data is not None and self.json is not None:
             made = data()
-            write_json(made, self.json, indent=None if made["format"] in ON_ONE_LINE else 1)
+            write_json(made, self.json, indent=None if made.get("format") in ON_ONE_LINE else 1)
         return notes
 
 
