@@ -30,8 +30,10 @@ NOTE = (
 ROUNDED = "the family rounds its weights to half precision: they are shown scaled, so that each row sums to 1"
 REPORTED = "the weights that the model reports"
 REASON = "its attention does not go through the attention interface of transformers"
-SUMS = 1e-5  # how far a row of weights may be from summing to 1
-SAME = 1e-4  # how far states may be apart, as a part of the largest, to be called the same
+SUMS = 1e-5  # how far a row of weights may be from summing to 1: some hundred roundings of float32
+# How far states may be apart, as a part of the largest, to be called the same: kernels sum in other orders, layer after
+# layer; a family that computes something else is off by far more.
+SAME = 1e-4
 
 
 class Products(OperationMode):
@@ -182,6 +184,7 @@ def _stack(stacks: dict[str, LayerStack], count: int, states: Any, field: str, n
 
 
 def _same(a: Tensor, b: Tensor) -> bool:
+    """Whether states are the same but for rounding; those that are all but 0 are compared with 1e-3, not themselves."""
     if a.shape != b.shape:
         return False
     return float((a - b).abs().max()) <= _limit(SAME, b.dtype) * max(float(b.abs().max()), 1e-3)

@@ -1,7 +1,7 @@
 """Record what a model adds up before its first layer: learned, positional and segment embeddings."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 POSITIONAL = ("position", "wpe", "pos_emb")
-FITS = 1e-5  # largest error, as a part of the largest input, with which a fit of the parts is believed
+FITS = 1e-5  # largest error, as a part of the largest input, with which a fit is believed: rounding in float32
 
 
 @dataclass
@@ -133,7 +133,11 @@ def position_limit(model: Any) -> int | None:
 
     Tables that keep a padding position (RoBERTa's kind) number real tokens after it, so they hold fewer.
     """
-    others = tuple(_towers(model))
+    others: tuple[str, ...] = ()  # paths of models inside it that its ids do not come to: of pictures, of sound
+    with suppress(NotImplementedError):  # of pictures or sound alone: there is no table of ids to tell towers by
+        table = model.get_input_embeddings()
+        inside = [(path, each) for path, each in model.named_modules() if path and isinstance(each, PreTrainedModel)]
+        others = tuple(f"{path}." for path, each in inside if all(part is not table for part in each.modules()))
     tables = [
         module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
         for name, module in model.named_modules()
@@ -144,17 +148,6 @@ def position_limit(model: Any) -> int | None:
     configured = getattr(model.config, "max_position_embeddings", None)
     limits = [n for n in (*tables, configured) if isinstance(n, int) and n > 0]
     return min(limits, default=None)
-
-
-def _towers(model: Any) -> Iterator[str]:
-    """The paths of models inside a model that its ids do not come to: of pictures, of sound."""
-    try:
-        table = model.get_input_embeddings()
-    except NotImplementedError:
-        return
-    for path, module in model.named_modules():
-        if path and isinstance(module, PreTrainedModel) and all(part is not table for part in module.modules()):
-            yield f"{path}."
 
 
 def _add(group: EmbeddingParts, kind: str, output: Tensor) -> None:

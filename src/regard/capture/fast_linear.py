@@ -67,6 +67,7 @@ def _linear(
     rows, axes = input.numel() // max(1, input.shape[-1]), [each.ndim for each in given[1:]]
     if axes not in ([2], [2, 1]) or not weight.is_contiguous() or rows < ROWS or rows * weight.numel() < LEAST:
         return None
+    # the operator has no gradient and knows no autocast
     if torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or matmul.linear() is not matmul.onednn:
         return None
     weight = weight.t() if transposed else weight

@@ -69,7 +69,7 @@ def gradient_pass(
     """
     try:
         return _pass(session, source, target, stacks, exchange, heads=heads, written_masks=False)
-    except TensorMaskError:  # of regard's attention alone
+    except TensorMaskError:  # the family computes with its mask; only regard's attention raises this
         return _pass(session, source, target, stacks, exchange, heads=heads, written_masks=True)
 
 

@@ -34,6 +34,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
             parent, _, last = path.rpartition(".")
             if last.isdigit() and isinstance(model.get_submodule(parent), nn.ModuleList):
                 hooks.enter_context(module.register_forward_pre_hook(partial(watch.enter, parent), with_kwargs=True))
+                # also where it raises, or the item would seem to run for ever
                 hooks.enter_context(module.register_forward_hook(partial(watch.leave, path), always_call=True))
             elif "attention" in type(module).__name__.lower():
                 hooks.enter_context(module.register_forward_pre_hook(partial(watch.crosses, path), with_kwargs=True))

@@ -34,7 +34,9 @@ from regard.errors import RegardError
 from regard.text.tokens import Encoded
 
 BATCH_TOKENS = 2048  # of all texts of a batch: from about here on a larger one is no faster
-SAME = 1e-4  # of a vector's length: how far a row without ablations may be from the plain pass
+# Of a vector's length: how far a row without ablations may be from the plain pass. Batches of other sizes round
+# otherwise; where a layer lacks what an earlier one left for it, it is off by far more.
+SAME = 1e-4
 
 
 @dataclass(frozen=True)

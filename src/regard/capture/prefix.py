@@ -75,7 +75,7 @@ class KeptKeys:
             return None
         held = []
         for each in layers:
-            if type(each) is not DynamicLayer or not each.is_initialized:
+            if type(each) is not DynamicLayer or not each.is_initialized:  # its kinds keep a window, or rounded keys
                 return None
             key, value = each.keys, each.values
             if key is None or value is None:

@@ -106,7 +106,7 @@ def run_linearly(
     """
     try:
         return _run(session, source, target, call, logits_of, written_masks=False)
-    except TensorMaskError:
+    except TensorMaskError:  # the family computes with its mask: once more, with it written out
         return _run(session, source, target, call, logits_of, written_masks=True)
 
 
@@ -142,7 +142,7 @@ def _run(
             watched,
         ):
             output = session.model(**inputs)
-    except ReachedError:
+    except ReachedError:  # the call was made: what comes after it is not needed
         pass
     logits = getattr(output, "logits", None)
     return watched, logits if isinstance(logits, Tensor) else None, last

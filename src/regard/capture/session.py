@@ -151,7 +151,7 @@ class Session:
         """Make a pass; again with masks or logits written out, where it needs them."""
         try:
             done = self._pass(batch, options, reuse)
-        except TensorMaskError:
+        except TensorMaskError:  # the family computes with its mask, and a specification of positions is no tensor
             options = replace(options, written_masks=True)
             done = self._pass(batch, options, reuse)
         if options.last_row and "last_hidden_state" not in done.last:
@@ -180,6 +180,7 @@ class Session:
                     raise
                 raise unreadable_inputs(batch.sources[0], self.model, self.name, error) from error
         done = self._collect(watched, output, batch, options)
+        # both ask the model for something else than its plain pass, which may compute something else
         if options.reported or (options.written_masks and not batch.changes):
             again = reuse.inputs(self.inputs(batch.sources, batch.targets, options))  # a cache among them was filled
             with self.lock:

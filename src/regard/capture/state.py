@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.capture.options import CaptureOptions
 
-ROWS = 4  # query rows of each call that are compared
+ROWS = 4  # query rows of each call that are compared: the family computes these a second time, so there are few
 SAME_INPUTS = "the model's own attention on the same queries and keys"
 
 

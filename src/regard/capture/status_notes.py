@@ -29,7 +29,9 @@ WHOLE_TEXT = (
     "cache of keys and values alone can be given to it"
 )
 REUSED = (FROM_WITHIN, WHOLE_TEXT)
-WEIGHTS_APART, OUTPUTS_APART = 1e-4, 1e-5  # differences from which on weights and outputs are not the family's own
+# Differences from which on weights and outputs are not the family's own. Rounding in float32 stays far below both; a
+# mask or a scale that was misread is far above.
+WEIGHTS_APART, OUTPUTS_APART = 1e-4, 1e-5
 
 
 def of_options(keep: CaptureOptions, depth: int, has_head: bool) -> tuple[str, ...]:

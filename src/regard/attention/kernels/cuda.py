@@ -20,6 +20,8 @@ from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 
 HALF = (torch.float16, torch.bfloat16)
+# How far a kernel may be from the blockwise one, on outputs of about 1: some roundings of its dtype. A wrong mask or a
+# wrong group of heads is off by tenths.
 TOLERANCE = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-3}  # float32 may run in TF32 where allowed
 
 

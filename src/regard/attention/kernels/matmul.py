@@ -133,7 +133,11 @@ def onednn_works() -> bool:
     try:
         given, right = (y, packed(y, 2)), blas(x, y)
         return torch.backends.mkldnn.is_available() and all(torch.equal(onednn(x, each), right) for each in given)
-    except (AttributeError, RuntimeError, NotImplementedError):
+    except (
+        AttributeError,
+        RuntimeError,
+        NotImplementedError,
+    ):  # another build of torch lacks the operators, or refuses
         return False
 
 

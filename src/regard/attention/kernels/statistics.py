@@ -102,7 +102,7 @@ def blockwise(
             keys[batch, heads, rows, count:] = -1
         elif keys is not None:
             keys[batch, heads, rows] = -1
-        if distance is not None:
+        if distance is not None:  # 0 for a query without keys, not 0 / 0
             distance[block] /= torch.where(on_keys == 0, 1.0, on_keys)
         if share is not None and shares is not None:
             shares[block] = share

@@ -64,7 +64,7 @@ class _Watch:
     def hook(self, hooks: ExitStack) -> None:
         seen: set[int] = set()
         for n, layer in enumerate(self.layers):
-            if id(layer) in seen:
+            if id(layer) in seen:  # layers that share their weights are one module, run several times
                 continue
             seen.add(id(layer))
             hooks.enter_context(layer.register_forward_pre_hook(self._enter, with_kwargs=True))

@@ -143,6 +143,7 @@ def check_alike(found: Sequence[Any], source: Trace, name: str) -> None:
     """
     for own, again in zip(source.hidden_states, found, strict=False):
         scale = max(1.0, float(own.abs().max()))
+        # padding and other kernels round otherwise; other weights, or an intervention, show far beyond that
         if own.shape != again.shape or not float((own - again.to(own)).abs().max()) <= 1e-3 * scale:
             raise RegardError(
                 f"source: traces do not hold feed-forward outputs, and {name} gives other states to "
