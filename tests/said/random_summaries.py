@@ -9,9 +9,8 @@ from torch import Tensor
 
 from regard.explain.causes.layer_updates import Attending, LayerUpdate, Source
 from regard.explain.logits.predictions import Candidate, Prediction
-from regard.explain.texts.occurrences import Occurrence, Pair
+from regard.explain.texts.occurrences import Occurrence, Pair, WordUpdates, most_brought
 from regard.explain.texts.summary import Summary
-from regard.explain.texts.word_updates import WordUpdates, most_brought
 from regard.explain.weights.attended import attended
 from regard.explain.weights.sinks import Sink
 from regard.explain.weights.word_links import other_words, sharpest_link

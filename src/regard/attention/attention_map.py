@@ -3,8 +3,8 @@
     score  = softcap(scale · query · key) + bias, -inf where the mask forbids
     weight = exp(score - row_max) / row_sum
 
-Of the rest of its row a weight needs two numbers only, row maximum and row sum (`row_sums.py`): a region costs its own
-size, and no tensor of L × S exists. Statistics of the whole matrix take one blockwise pass in O(L + S) memory
+Of the rest of its row a weight needs two numbers only, row maximum and row sum (`region_scores.py`): a region costs its
+own size, and no tensor of L × S exists. Statistics of the whole matrix take one blockwise pass in O(L + S) memory
 (`kernels/statistics.py`). Source of row maximum and row sum: Milakov & Gimelshein 2018, "Online normalizer calculation
 for softmax".
 """
@@ -24,7 +24,7 @@ from regard.attention.kernels import statistics
 from regard.attention.map_inputs import MapInputs
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics
 from regard.attention.masks import Index
-from regard.attention.row_sums import RowSums, of_scores
+from regard.attention.region_scores import RowSums, of_scores
 from regard.attention.scores import ScoreRule, score_tile, tile_budget, valid_rows
 from regard.attention.softmax import finite_max, sink_column, sink_share
 from regard.memory import require_memory

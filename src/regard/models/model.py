@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -69,11 +69,6 @@ class Model:
         filler = getattr(tokenizer, "pad_token_id", None) or 0
         self._session = session_class(model, name=name, filler=filler, pairs=self.pairs)
         self._runner = Runner(self._session, self._reader, notes, pooling)
-        self._generator: Generator[Any]
-        if isinstance(model, Transformer):
-            self._generator = RegardGenerator(self._session, self._reader, notes, self._runner.trace)
-        else:
-            self._generator = HuggingFaceGenerator(self._session, self._reader, notes)
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {type(self.model).__name__}, limit={self.limit})"
@@ -242,6 +237,13 @@ class Model:
         return self._generator.generate(
             prompt, ids, new_tokens, seed, cache, stop, interventions, statistics, progress, options
         )
+
+    @cached_property
+    def _generator(self) -> Generator[Any]:
+        """What writes with the model, in the way of its kind."""
+        if isinstance(self.model, Transformer):
+            return RegardGenerator(self._session, self._reader, self.notes, self._runner.trace)
+        return HuggingFaceGenerator(self._session, self._reader, self.notes)
 
     @property
     def writes(self) -> bool:

@@ -8,6 +8,8 @@ import pytest
 from regard.models.control import trace_control
 from regard.questions.see.answer import Seen, seen
 from regard.questions.see.brief_panels import LAYERS, ROWS
+from regard.questions.see.looks import layer_looked_at
+from regard.questions.see.panels import FULL, texts
 from regard.views.terminal.layout import lines_of
 
 
@@ -136,3 +138,23 @@ def test_an_attention_sink_says_so(minilm, bank) -> None:
     assert f"“bank” ({number}) is an attention sink, whatever stands there; on average 0.50 of what others" in out
     assert "goes there, in 75% of all heads far more than an equal share" in out
     found.summary.sinks[0].clear()
+
+
+def test_bars_are_the_weights(bank) -> None:
+    summary = seen(bank, "bank").summary
+    place = layer_looked_at(summary)
+    layer = summary.occurrences[0].attends[place].layer
+    first, second = (panel.title for panel in texts(summary, "text"))
+    assert first == f"What “bank” looks at in layer {layer}, mean of heads (a full bar is {FULL:.2f})"
+    assert second == ""  # the same is not said twice
+    for panel, own in zip(texts(summary, "text"), summary.occurrences, strict=True):
+        assert panel.values == own.attends[place].weights
+        assert panel.full == FULL
+        assert list(panel.marked) == own.tokens
+        assert [summary.tokens[own.text][n].special for n in panel.special] == [True] * len(panel.special)
+
+
+def test_without_a_word_there_are_no_bars(bank) -> None:
+    for panel, trace in zip(texts(seen(bank).summary, "text"), bank, strict=True):
+        assert set(panel.values) == {None}
+        assert panel.title.endswith(f"{len(trace.tokens)} tokens, special ones included")

@@ -10,6 +10,5 @@ if TYPE_CHECKING:
     from regard.explain.texts import occurrences as occurrences
     from regard.explain.texts import summary as summary
     from regard.explain.texts import window_texts as window_texts
-    from regard.explain.texts import word_updates as word_updates
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

@@ -18,13 +18,14 @@ from regard.explain.texts.occurrences import (
     Occurrence,
     Pair,
     Reference,
+    WordUpdates,
     compare,
     compare_reference,
     find,
     occurrences,
+    word_updates,
 )
 from regard.explain.texts.window_texts import Unfolded, Window
-from regard.explain.texts.word_updates import WordUpdates, word_updates
 from regard.explain.vectors.movement import Movement, movement
 from regard.explain.vectors.neutral import Control, Neutral, neutral
 from regard.explain.vectors.static_words import Static

@@ -1,28 +1,35 @@
-"""The tables of a summary: the texts, what a first screen has, then all of the word, and what the model says."""
+"""The tables of a summary: the texts, what a first screen has, then all of the word, and what the model says.
 
+The texts themselves, the windows they were read in, where every token looks, and what the model says are made here.
+"""
+
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from regard.display.panels import Cell, Column, Panel, Shares, Table
-from regard.explain.findings.wording import quoted
+from regard.display.panels import Cell, Column, Panel, Shares, Strip, Table
+from regard.explain.findings.wording import capital, listed, quoted
 from regard.explain.logits.logit_lens import LogitLens
 from regard.explain.logits.predictions import Prediction
 from regard.explain.texts.summary import Summary
 from regard.questions.see import pair_panels as pair
-from regard.questions.see import text_panels as text
 from regard.questions.see import word_panels as word
 from regard.questions.see.brief_panels import brief_panels
+from regard.questions.see.looks import layer_looked_at
 from regard.questions.see.names import called, name_of, state_name
 
 if TYPE_CHECKING:
     from regard.questions.see.answer import Seen
 
+TEXTS, WINDOWS = 4, 8  # that a first screen shows
+FULL = 0.30  # the weight that fills a bar
+
 
 def of_summary(found: "Seen") -> list[Panel]:
     """The texts, what a first screen says of them in short, then every table in the order of the data's way."""
     summary, target = found.summary, found.summary.target
-    panels = [*text.texts(summary, "text"), *text.windows(summary)]
+    panels = [*texts(summary, "text"), *windows(summary)]
     if target is not None:
-        panels += text.texts(target.summary, "target")
+        panels += texts(target.summary, "target")
         panels += [pair.looks(each, summary, n < pair.TEXTS) for n, each in enumerate(target.alignments)]
     panels += brief_panels(summary)
     panels += _side(summary, "text")
@@ -38,7 +45,7 @@ def _side(summary: Summary, side: str, source: Summary | None = None) -> list[Pa
     """
     panels: list[Panel] = []
     if summary.word is None:
-        panels += [text.overview(summary, n, side) for n in range(len(summary.texts))]
+        panels += [overview(summary, n, side) for n in range(len(summary.texts))]
     elif summary.occurrences:
         panels += [word.learned(summary, side), *word.cosines(summary, side), word.states(summary, side)]
         panels += [each for own in summary.occurrences for each in word.attends(summary, own, side)]
@@ -47,6 +54,77 @@ def _side(summary: Summary, side: str, source: Summary | None = None) -> list[Pa
         panels += [word.static(summary.static)] if summary.static is not None else []
     panels += [_predictions(summary, side)] if summary.predictions else []
     return panels + [_lens(each, summary, side) for each in summary.logit_lenses]
+
+
+def texts(summary: Summary, side: str) -> list[Panel]:
+    """The tokens of each text, with bars of what the followed word looks at where it looks at others most."""
+    place, titles = layer_looked_at(summary), []
+    values: list[Sequence[float | None]] = []
+    for n, (label, tokens) in enumerate(zip(summary.labels, summary.tokens, strict=True)):
+        own = next((each for each in summary.occurrences if each.text == n), None)
+        titles.append(f"{side.capitalize()} {label}: {len(tokens):,} tokens, special ones included")
+        values.append([None] * len(tokens))
+        if own is not None and place is not None:
+            row, which = own.attends[place], "" if own.label == label else f" ({own.label})"
+            values[n] = row.weights or values[n]
+            titles[n] = f"What {quoted(own.word)}{which} looks at in layer {row.layer}, mean of heads"
+            titles[n] += f" (a full bar is {FULL:.2f})"
+    same = [n > 0 and titles[n] == titles[n - 1] for n in range(len(titles))]
+    return [
+        Strip(
+            name=f"{side.capitalize()} {label}", title="" if same[n] else titles[n], note=_sinks(summary, n),
+            tokens=[token.text for token in tokens], values=values[n], unit="weight", full=FULL, label=label,
+            marked=[place for each in summary.occurrences if each.text == n for place in each.tokens],
+            special=[place for place, token in enumerate(tokens) if token.special],
+            screen=n < TEXTS, joined=n + 1 < len(same) and same[n + 1],
+        )
+        for n, (label, tokens) in enumerate(zip(summary.labels, summary.tokens, strict=True))
+    ]  # fmt: skip
+
+
+def _sinks(summary: Summary, text: int) -> str:
+    """Which tokens of a text are attention sinks, and what makes them so."""
+    found = summary.sinks[text]
+    names = listed(["the first token" if sink.token == 0 else f"{quoted(sink.text)} ({sink.token})" for sink in found])
+    get = listed([f"{sink.share:.2f}" for sink in found])
+    share = listed([f"{sink.heads:.0%}" for sink in found])
+    are = "is an attention sink" if len(found) == 1 else "are attention sinks"
+    gets = f"On average {get} of what others give goes there, in {share} of all heads far more than an equal share."
+    return f"{capital(names)} {are}, whatever stands there. {gets}" if found else ""
+
+
+def windows(summary: Summary) -> list[Panel]:
+    """Where each window comes from, of texts that were read in windows."""
+    rows: list[list[Cell]] = [
+        [label, str(each.text + 1), f"{each.window} of {each.windows}", f"{each.start} to {each.stop - 1}"]
+        for label, each in zip(summary.labels, summary.windows, strict=bool(summary.windows))
+    ]
+    note = (
+        "Each window is a text of its own to the model; an occurrence is shown in the one where it is furthest inside."
+    )
+    columns = [Column("shown as"), Column("text"), Column("window"), Column("its tokens")]
+    own = Table(name="Windows", title="Windows", note=note, columns=columns, rows=rows, screen=len(rows) <= WINDOWS)
+    return [own] if rows else []
+
+
+def overview(summary: Summary, text: int, side: str) -> Panel:
+    """For each token, where most of its attention goes in each layer."""
+    sinks = bool(summary.sinks[text])
+    rows: list[list[Cell]] = []
+    for n, (token, looks) in enumerate(zip(summary.tokens[text], summary.overview[text], strict=True)):
+        most = [
+            (f"{row.layer}: {row.top[0].text}{'*' * (row.apart > 0.5)}", row.top[0].weight) for row in looks if row.top
+        ]
+        rows.append([f"{n} {token.text}", Shares(most, digits=2)])
+    head = next((row.head for looks in summary.overview[text] for row in looks), None)
+    note = "Of each layer the largest weight on a token that is "
+    note += "neither special nor a sink; * where these take" if sinks else "not special; * where special tokens take"
+    title = f"{side.capitalize()} {summary.labels[text]}: where each token looks most"
+    title += f" ({'mean of heads' if head is None else f'head {head}'})"
+    return Table(
+        name=f"Every token, {side} {summary.labels[text]}", title=title, note=f"{note} more than half.",
+        columns=[Column("token"), Column("layer: where most goes")], rows=rows,
+    )  # fmt: skip
 
 
 def _predictions(summary: Summary, side: str) -> Panel:

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from regard.display.panels import Cell, Column, Panel, Shares, Table
 from regard.explain.causes.layer_updates import LARGEST_SHARES, Attending
 from regard.explain.findings.wording import number, quoted
-from regard.explain.texts.occurrences import Occurrence
+from regard.explain.texts.occurrences import Occurrence, WordUpdates
 from regard.explain.texts.summary import Summary
-from regard.explain.texts.word_updates import WordUpdates
 from regard.explain.vectors.static_words import Static
 from regard.explain.weights.attended import Attended
 from regard.questions.movement.sentences import told
