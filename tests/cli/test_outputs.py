@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ import regard
 from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.page_file import PageFile
 from regard.errors import RegardError
+from regard.json_files import write_json
 from regard.questions.map.whole import matrix
 from regard.trace.trace import Trace
 from regard.web import built_page
@@ -44,11 +46,14 @@ def test_traces_are_written_first_for_they_may_refuse(bank, tmp_path: Path) -> N
         drawn.append(file)
         return ["a note"]
 
+    def write(file: Path) -> None:
+        write_json({"format": "regard see"}, file, indent=1)
+
     outputs = Outputs(
         tmp_path / "a.gif", json=tmp_path / "a.json", save=TraceFile(tmp_path / "a.safetensors"), pictures=(".gif",)
     )
     outputs.check()
-    assert outputs.write(traces=list(bank), draw=draw, data=lambda: {"format": "regard see"}) == ["a note"]
+    assert outputs.write(traces=list(bank), draw=draw, data=write) == ["a note"]
     assert drawn == [tmp_path / "a.gif"]
     assert (tmp_path / "a.json").read_text() == '{\n "format": "regard see"\n}\n'
     assert [trace.text for trace in regard.open(tmp_path / "a.safetensors")] == [trace.text for trace in bank]
@@ -59,11 +64,11 @@ def test_traces_are_written_first_for_they_may_refuse(bank, tmp_path: Path) -> N
 
 
 def test_nothing_asked_for_is_nothing_written() -> None:
-    def fail(_: PageFile) -> Page:
-        pytest.fail("nobody asked for a page")
+    def fail(_: Any) -> Any:
+        pytest.fail("nobody asked for it")
 
     assert Outputs().files == (None,) * 6
-    assert Outputs().write(traces=object(), draw=lambda file: [str(file)], data=dict, page=fail) == []
+    assert Outputs().write(traces=object(), draw=lambda file: [str(file)], data=fail, page=fail) == []
 
 
 def test_a_page_that_is_refused_leaves_no_other_file(bank, tmp_path: Path) -> None:
@@ -81,11 +86,15 @@ def test_every_file_is_written_and_none_that_was_not_asked_for(tmp_path: Path) -
         tmp_path / "a.png", csv=tmp_path / "a.csv", parquet=tmp_path / "a.parquet", json=tmp_path / "a.json"
     )
     files.check()
-    files.write(rows=lambda: [{"a": 1}], data=lambda: {"format": "a"}, draw=lambda file: [str(file.write_bytes(b"c"))])
+    files.write(
+        rows=lambda: [{"a": 1}],
+        data=lambda file: file.write_text("{}"),
+        draw=lambda file: [str(file.write_bytes(b"c"))],
+    )
     assert [file.name for file in files.files if file and file.is_file()] == ["a.png", "a.csv", "a.parquet", "a.json"]
     Outputs().write(
         rows=lambda: pytest.fail("no table was asked for"),
-        data=lambda: pytest.fail("no JSON was asked for"),
+        data=lambda _: pytest.fail("no JSON was asked for"),
         page=lambda _: pytest.fail("no page was asked for"),
     )
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 
-from regard.explain.findings.wording import named
 from regard.explain.texts.summary import Summary, Target
 from regard.explain.weights.alignment import Aligned, Alignment
 from regard.explain.weights.attended import attended
 from regard.explain.weights.sinks import Sink
+from regard.explain.wording import named
 from regard.questions.alignment.sentences import alignment_findings, told_first
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, words

@@ -6,7 +6,7 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
-from regard.explain.findings.tokens import tokens_findings
+from regard.questions.tokens.sentences import tokens_findings
 from regard.text.tokens import Token
 from tests.said.templates import Groups, Template, hold, shows
 

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.explain.findings.wording import agreement, as_among, listed, number, signed
+from regard.explain.wording import agreement, as_among, listed, number, signed
 from tests.said.templates import shows
 
 

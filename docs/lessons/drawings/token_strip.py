@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from regard.display.terminal_lines import COLOURS
 from regard.text.tokens import Token
 from regard.views.terminal.layout import visible
-from regard.views.terminal.tokens import COLOURS
 
 CHARACTER = 0.105  # inches that a character takes, of a font of one width
 LINE = 0.72  # inches from a line to the next

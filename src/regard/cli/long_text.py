@@ -159,10 +159,10 @@ def saved_trace(file: Path) -> "Trace":
 
 def _chosen(trace: "Trace", layer: int | None, head: int | None) -> tuple[int, str]:
     """The layer that was given, or the one that says most and why; the first that is there where none says anything."""
-    from regard.explain.findings.choice import text_choice
     from regard.explain.weights.attended import check_head
     from regard.explain.weights.sinks import sinks
     from regard.explain.weights.specific_weights import most_specific, specific_weights
+    from regard.questions.see.choice import text_choice
     from regard.trace.layer_subset import kept_numbers
 
     if layer is not None:

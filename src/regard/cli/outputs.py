@@ -9,7 +9,6 @@ from regard.checks import check_saving
 from regard.cli.page_file import NO_PAGE, PageFile
 from regard.errors import RegardError
 from regard.files import check_target
-from regard.json_files import write_json
 
 if TYPE_CHECKING:
     from regard.corpus.export import Cell
@@ -55,7 +54,6 @@ class TraceFile:
         )
 
 
-ON_ONE_LINE = ("regard map",)  # its picture has 65,536 numbers: one a line would be most of the file
 FILES = ("figure", "html", "csv", "parquet", "json", "save")  # in the order in which they are named at the end
 
 
@@ -92,14 +90,14 @@ class Outputs:
         traces: Any = None,
         rows: "Callable[[], Sequence[Mapping[str, Cell]]] | None" = None,
         draw: Callable[[Path], list[str]] | None = None,
-        data: Callable[[], dict[str, Any]] | None = None,
+        data: Callable[[Path], object] | None = None,
         page: "Callable[[PageFile], Page] | None" = None,
     ) -> list[str]:
         """Write the files, and return notes on what the picture could not show.
 
         traces: what --save writes. page: puts the page together. Both may refuse: the page is put together before
         anything is written, and traces are written before all others. rows: makes the table's rows. draw: draws the
-        picture into a file. data: makes what --json writes.
+        picture into a file. data: writes all as JSON into a file.
         """
         assembled = self.html.assemble(page)
         self.save.write(traces)
@@ -115,8 +113,7 @@ class Outputs:
 
             write_parquet(table, self.parquet)
         if data is not None and self.json is not None:
-            made = data()
-            write_json(made, self.json, indent=None if made.get("format") in ON_ONE_LINE else 1)
+            data(self.json)
         return notes
 
 

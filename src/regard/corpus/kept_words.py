@@ -4,7 +4,7 @@ import os
 
 from regard.corpus.settings import Where
 from regard.corpus.store_tables import StoreTables
-from regard.explain.findings.wording import listed
+from regard.explain.wording import listed
 
 MOST_SHOWN = 8  # words that are named
 

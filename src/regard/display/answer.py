@@ -55,9 +55,10 @@ class Read:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer(Table):
-    """What was found. about: what was read. format: the name of its JSON."""
+    """What was found. about: what was read. format: the name of its JSON. one_line: as which its JSON is written."""
 
     format: ClassVar[str]
+    one_line: ClassVar[bool] = False
     about: Read = field(default=Read(), kw_only=True)
 
     def title(self) -> str:
@@ -97,8 +98,8 @@ class Answer(Table):
         with the columns that are details.
         """
         from regard.display.terminal import beside, drawn
+        from regard.display.terminal_lines import unknown_first
         from regard.views.terminal.one_screen import sentences
-        from regard.views.terminal.unknown_tokens import unknown_first
 
         if everything:
             panels = [_whole_note(panel) for panel in self.panels() if not panel.brief]
@@ -140,7 +141,7 @@ class Answer(Table):
         own |= {"texts": texts, "targets": targets} | self.data()
         data: dict[str, object] = plain(own | {"statuses": [asdict(each) for each in self.about.statuses]})
         if file is not None:
-            write_json(data, Path(file), indent=1)
+            write_json(data, Path(file), indent=None if self.one_line else 1)
         return data
 
     def page(self, choice: "Choice | None" = None) -> "Page":

@@ -17,12 +17,16 @@ from regard.explain.causes.score_writers import together
 from regard.views.figures.elements.canvas import or_nan
 from regard.views.figures.elements.colours import DIFFERENCES, LINES, WEIGHTS, line_style
 from regard.views.figures.elements.heatmap import heatmap
-from regard.views.terminal.layout import short, spelled, visible
+from regard.views.terminal.layout import spelled, visible
 
 MOST = 24  # bars, or rows and columns with sums; the others are one together, where they sum to something
 LONG = 48  # characters of a name
 BAR = 0.26  # inches
-CELL, SMALL = 0.42, 0.17  # inches, of a heat map by itself and of several side by side
+CELL, SMALL, WRITTEN = (
+    0.42,
+    0.17,
+    0.8,
+)  # inches, of a heat map by itself, of several side by side, of one with names in it
 NUMBERED = 0.36  # inches that a cell needs for its number
 NAMED = 64  # columns, or tokens, up to which each has its name
 TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}  # names of columns without room
@@ -31,6 +35,7 @@ LINE = 0.14  # inches, of a line below or above a panel
 LEAST = 0.13  # inches that a name beside or below a heat map needs
 AREA = (9.0, 6.5), (5.0, 4.2)  # inches of a heat map by itself and beside others whose rows have no names of their own
 SIGNS = ("o", "s", "^", "D")  # of the first four groups of points, and the next four
+NAME, DARK = 10, 0.55  # characters of a name in a cell, and the part of the largest from which on it is white
 UPRIGHT = 3  # characters of a column's name up to which it needs no turning
 
 
@@ -65,7 +70,7 @@ def _bars(panel: Bars, small: bool) -> Drawing:
 
     def into(axes: Axes) -> None:
         axes.barh(places, sizes, color=[_colour(each, panel.signed) for each in numbers], height=0.75)
-        axes.set_yticks(places, [short(name, LONG) for name, _ in shown])
+        axes.set_yticks(places, [spelled(name, LONG) for name, _ in shown])
         axes.invert_yaxis()
         axes.axvline(0, color="black", linewidth=0.8)
         for place, number, size in zip(places, numbers, sizes, strict=True):
@@ -105,12 +110,12 @@ def _heat(panel: Heat, small: bool) -> Drawing:
     panel = _folded(panel)
     down, across = axis_names(panel)
     values = torch.tensor([[math.nan if v is None else v for v in row] for row in panel.values], dtype=torch.float64)
-    cell = SMALL if small else CELL
+    cell = (SMALL if small else CELL) if panel.written is None else WRITTEN
     wide = min(16.0, max(3.4 if small else 6.5, 2.0 + cell * len(across)))
     high = min(14.0, max(2.5 if small else 3.2, 1.5 + min(cell, 0.3) * len(down)))
     if len(down) > NAMED:
         wide, high = min(wide, AREA[small][0]), AREA[small][1]
-    numbers = (wide - 2.0) / max(1, len(across)) >= NUMBERED and len(down) <= 24 and not small
+    numbers = (wide - 2.0) / max(1, len(across)) >= NUMBERED and len(down) <= 24 and not small and panel.written is None
     letters = max(map(len, across), default=0)
     each = max(LEAST, LETTER * letters) if letters <= UPRIGHT else LEAST
     lines, names = _thinned(down, (high - 1.5) / LEAST), _thinned(across, (wide - 2.0) / each)
@@ -131,6 +136,11 @@ def _heat(panel: Heat, small: bool) -> Drawing:
         for label in axes.get_xticklabels():
             label.set(**({"rotation": 0} if upright else TURNED))
         axes.images[0].set_gid(panel.name)
+        for i, row in enumerate(panel.written or ()):
+            for j, name in enumerate(row):
+                axes.text(j, i, spelled(name, NAME), ha="center", va="center", fontsize=7.5,
+                          color="white" if values[i, j] > DARK * (panel.largest or float(values.max())) else "black",
+                          fontweight="bold" if (i, j) in panel.strong else "normal")  # fmt: skip
         if panel.upwards:
             axes.invert_yaxis()
 

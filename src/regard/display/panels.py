@@ -160,6 +160,7 @@ class Heat(Panel):
     sums a picture draws many rows, or columns, that matter least as one. others: how many parts the last row and the
     last column are already, 0 where they are one. upwards: a picture draws the first row at the bottom. corner: of how
     many rows and columns a terminal shows the first, None for all rows, and the columns with the largest numbers.
+    written: the names that a picture writes into the cells, in the place of numbers; strong: the cells of bold ones.
     """
 
     ranked: ClassVar[bool] = False  # it has as many columns as there is room for, and all rows
@@ -178,6 +179,8 @@ class Heat(Panel):
     others: tuple[int, int] = (0, 0)
     upwards: bool = False
     corner: tuple[int, int] | None = None
+    written: Sequence[Sequence[str]] | None = None
+    strong: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +191,8 @@ class Strip(Panel):
     long text the lines around the first of marked: those that are followed. special: those that are special. label:
     what a terminal writes before the first line. joined: the next strip has no title of its own, for it has this one's.
     running: a terminal writes the tokens one behind the other, as a text reads, dim where they have no number.
+    before: what of the text stands before each token and is of none; a terminal then writes the text itself, each token
+    on a colour of its own.
     """
 
     tokens: Sequence[str]
@@ -201,6 +206,7 @@ class Strip(Panel):
     label: str = ""
     joined: bool = False
     running: bool = False
+    before: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

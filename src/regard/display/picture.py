@@ -11,6 +11,7 @@ from matplotlib.figure import Figure, FigureBase
 
 from regard.display.figure import LETTER, LINE, Drawing, drawn
 from regard.display.panels import Heat, Panel, untold
+from regard.errors import RegardError
 from regard.views.figures.elements.canvas import stack, write
 from regard.views.terminal.layout import visible
 
@@ -31,8 +32,10 @@ def paint(panels: Sequence[Panel], title: str) -> Figure:
     A picture of one panel has the title and that panel's caption above it, one of several each panel's own.
 
     Raises:
-        RegardError: a panel has no picture: a table without bars.
+        RegardError: a panel has no picture: a table without bars; or there is no panel.
     """
+    if not panels:
+        raise RegardError("plot: this answer has no picture, name a panel")
     with matplotlib.rc_context({"text.parse_math": False}):
         grids = _grids(panels)
         drawings = [[drawn(panel, across > 1) for panel in own] for _, across, own in grids]

@@ -26,8 +26,8 @@ from regard.display.panels import (
     Table,
     shares_text,
 )
-from regard.display.terminal_lines import in_lines, text_with_bars
-from regard.explain.findings.wording import number, signed
+from regard.display.terminal_lines import coloured, in_lines, text_with_bars
+from regard.explain.wording import number, signed
 from regard.views.terminal.layout import APART, SET_IN, columns, section, shown, spelled, visible
 from regard.views.terminal.one_screen import bar, heights, resampled
 
@@ -276,11 +276,12 @@ def _corner(panel: Heat, rows: int, across: int) -> Heat:
 
 @drawn.register
 def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
-    """Its tokens as bars, the largest first; the text itself, a bar under each token, where a bar can be full."""
-    if panel.full is not None:
+    """Its tokens as bars, the largest first; the text itself where a bar can be full, or it says what is between."""
+    if panel.full is not None or panel.before:
         legend = [Text(visible(_first_sentence(panel.note)), style="dim")] if panel.note else []
         title = [Text(visible(panel.title), style="bold")] if panel.title else []
-        return Group(*title, *text_with_bars(panel, width), *legend, *([] if panel.joined else [Text()]))
+        lines = [coloured(panel)] if panel.before else text_with_bars(panel, width)
+        return Group(*title, *lines, *legend, *([] if panel.joined else [Text()]))
     parts = [(f"“{token.strip()}” ({n})", value) for n, token in enumerate(panel.tokens)
              if (value := panel.values[n]) is not None]  # fmt: skip
     parts.sort(key=lambda each: -abs(each[1]))

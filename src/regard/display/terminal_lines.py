@@ -1,4 +1,4 @@
-"""Write named numbers in lines, and a text with a bar under each token, for a terminal."""
+"""Write named numbers in lines, a text with bars or colours, and what a tokenizer did not know, for a terminal."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,30 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from regard.display.panels import Shares, Strip
-from regard.explain.findings.wording import number, signed
-from regard.views.terminal.layout import spelled, visible
+from regard.explain.wording import number, signed
+from regard.text.quoting import quoted, short, some_of, spelled, visible
+from regard.trace.status import Status
 from regard.views.terminal.one_screen import heights
 
 NAME = 14  # characters of a token in a line
 MOST_LINES = 4  # of a long text
+FEW = 3  # unknown pieces, and texts with such, that are named
 GAP = "  "  # between two names
+# Backgrounds under black letters, distinct to colour-blind eyes; two that stand side by side differ in lightness.
+COLOURS = ("#e69f00", "#9fd4f2", "#3fb28f", "#f0e442", "#e8a9c8", "#d9d9d9")
+
+
+def coloured(strip: Strip) -> Text:
+    """Write a text, each of its tokens on a colour, blanks that belong to none as they are."""
+    line = Text()
+    for n, (gap, token) in enumerate(zip(strip.before, strip.tokens, strict=True)):
+        line.append(_printable(gap)).append(_printable(token), style=f"black on {COLOURS[n % len(COLOURS)]}")
+    return line
+
+
+def _printable(text: str) -> str:
+    """A text with its blanks kept and everything else that cannot be printed written out."""
+    return "".join(c if c in " \xa0" else visible(c) for c in text)
 
 
 def in_lines(shares: Shares, room: int) -> Text:
@@ -80,3 +97,20 @@ def _lines(names: Sequence[str], room: int, gap: int) -> list[list[int]]:
         lines[-1].append(place)
         used += len(name) + gap
     return lines
+
+
+def unknown_first(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
+    """One line where a tokenizer knows some of the tokens not: how many, of how many, and what helps. Else nothing.
+
+    texts: what each is called, its status, and how many tokens it has.
+    """
+    some = [each for each in texts if each[1].unknown]
+    if not some:
+        return []
+    counts = [f"{len(status.unknown)} of {tokens} tokens" + (f" of {name}" if len(texts) > 1 else "")
+              for name, status, tokens in some]  # fmt: skip
+    pieces = list(dict.fromkeys(piece for _, status, _ in some for piece in status.unknown))
+    warning = some_of(counts, FEW) + f" unknown to the tokenizer of {some[0][1].model}: "
+    warning += some_of([quoted(short(piece, 12)) for piece in pieces], FEW)
+    warning += ". To the model they are all the same; a model for that language or script reads them: --model M"
+    return [Text(warning, style="yellow"), Text()]

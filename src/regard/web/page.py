@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from regard import __version__
-from regard.explain.findings.wording import capital
+from regard.explain.wording import capital
 from regard.text.quoting import pictured, quoted, visible
 from regard.trace.status import Status, exactness
 from regard.web.numbers import Encoding, NumberStore

@@ -1,7 +1,7 @@
 """Write which calls align a translation with its source, and which of them does it best."""
 
-from regard.explain.findings.wording import capital
 from regard.explain.weights.alignment import Alignment, why_these_layers
+from regard.explain.wording import capital
 from regard.trace.layer_subset import CallNumber
 from regard.web.score_rules import Data
 

@@ -18,7 +18,7 @@ def test_from_a_folder_to_a_concordance(tmp_path: Path) -> None:
     (tmp_path / "texts" / "b.txt").write_bytes(b"\xff\x00")
     done = run_in_process(tmp_path, ["embed", "texts", "--out", "store", "--workers", "1", "--json", "told.json"])
     assert done.returncode == 0, done.stderr
-    assert "1 document, 9 tokens, 6 rows in " in done.stdout
+    assert "1 document, 9 tokens, 6 rows in" in done.stdout
     assert "1 could not be read (quarantine.parquet)" in done.stdout
     assert "texts/b.txt" in done.stdout
     assert json.loads((tmp_path / "told.json").read_text())["counts"]["quarantined"] == 1

@@ -27,18 +27,26 @@ def test_the_default_model_s(regard_command) -> None:
     assert "Text 2" in told.stdout
 
 
+def test_files_of_tokens(regard_command, tmp_path: Path) -> None:
+    told = regard_command("tokens", "a  b c b", "--tokenizer", "words", "--csv", "a.csv", "--json", "a.json")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.startswith("Tokens of words\na  b c b\n\n• The text's 8 characters are 4 tokens")
+    data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert [token["id"] for token in data["tokens"][0]] == [0, 1, 2, 1]
+    assert len((tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()) == 5
+
+
 def test_colours_in_a_terminal() -> None:
     import io
 
     from rich.console import Console
 
-    from regard.textbook import dictionary, word_tokens
-    from regard.views.terminal.tokens import COLOURS, show_tokens
+    from regard.display.terminal_lines import COLOURS
+    from regard.questions.tokens.answer import tokens
 
     out = io.StringIO()
     console = Console(force_terminal=True, color_system="truecolor", width=100, file=out)
-    text = "a  b c"
-    show_tokens([(text, word_tokens(text, dictionary(text)))], "words", console)
+    console.print(tokens(["a  b c"], "words"))
     line = out.getvalue().splitlines()[1]
     for colour, word in zip(COLOURS, "abc", strict=False):
         red, green, blue = (int(colour[n : n + 2], 16) for n in (1, 3, 5))

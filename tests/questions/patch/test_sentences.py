@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from regard.explain.findings.wording import number
+from regard.explain.wording import number
 from regard.questions.patch.answer import PatchSweep
 from regard.questions.patch.sentences import reason_of
 

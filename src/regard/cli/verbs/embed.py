@@ -41,7 +41,6 @@ Shard = Annotated[int, number("--shard", "How many characters of text are one un
 Prune = Annotated[bool, flag("--prune", "Remove documents from the store that are gone.")]
 Ray = Annotated[str | None, said("--ray", "ADDRESS|local", "Build the shards on a Ray cluster.")]
 EVERY = 20.0  # seconds between lines of progress where no line can be redrawn
-MOST_SHOWN = 5  # rejected documents that are named
 
 
 @writes("json")
@@ -94,12 +93,12 @@ def embed(
         chosen_layers(chosen.layers, reader.layers, reader.name)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles, finish
+    from regard.cli.console import consoles
+    from regard.cli.telling import tell
     from regard.corpus.embed_texts import embed as embed_texts
     from regard.corpus.kept_words import missing_words
     from regard.corpus.reading.document import Columns
-    from regard.views.embedded import embed_data
-    from regard.views.terminal.embedded import show_embedded
+    from regard.questions.embed.answer import Embedded
 
     console, errors = consoles(outputs.json)
     runner: Runner | None = None
@@ -121,10 +120,7 @@ def embed(
             progress=line.show,
             prune=prune,
         )
-    missing = missing_words(out, chosen.where)
-    outputs.write(data=lambda: embed_data(report, missing))
-    show_embedded(report, console, MOST_SHOWN, missing)
-    finish(console, errors, outputs.files)
+    tell(Embedded(report, missing_words(out, chosen.where)), outputs, (console, errors))
 
 
 def _layers(given: str) -> tuple[int, ...] | None:

@@ -1,10 +1,12 @@
 """`regard tokens`: a text's tokens, coloured, with their ids and counts."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from regard.cli import options
+from regard.cli.file_options import writes
 from regard.cli.options import file, said
+from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.source import check_texts
 from regard.errors import RegardError
 from regard.model_files.sizes import read_sizes
@@ -22,11 +24,13 @@ OWN = ("words", "cl100k_base")
 RanksFile = Annotated[Path | None, file("--ranks", "With cl100k_base: a local file of its ranks.")]
 
 
+@writes("csv", "json")
 def tokens(
     texts: options.Texts = None,
     tokenizer: TokenizerName = None,
     ranks: RanksFile = None,
     everything: options.All = False,
+    outputs: Outputs = NOTHING,
 ) -> None:
     """Show the tokens of one text or several: coloured, with ids and counts."""
     if not texts:
@@ -36,32 +40,14 @@ def tokens(
     if any(not text for text in texts):
         raise RegardError("a text is empty: needs at least one character")
 
+    outputs.check()
     if tokenizer not in OWN:
         check_texts("text", texts)
         read_sizes(tokenizer)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    found = [(text, each) for text, each in zip(texts, _tokenise(texts, tokenizer, ranks), strict=True)]
     from regard.cli.console import consoles
-    from regard.views.terminal.tokens import show_tokens, show_tokens_shortly
+    from regard.cli.telling import tell
+    from regard.questions.tokens import answer
 
-    (show_tokens if everything else show_tokens_shortly)(found, tokenizer or "the default model", consoles()[0])
-
-
-def _tokenise(texts: list[str], tokenizer: str | None, ranks: Path | None) -> list[Any]:
-    """Tokenise each text."""
-    if tokenizer == "words":
-        from regard.textbook import dictionary, word_tokens
-
-        numbers = dictionary(" ".join(texts))
-        return [word_tokens(text, numbers) for text in texts]
-    if tokenizer == "cl100k_base":
-        from regard.text.tiktoken import cl100k_base, cl100k_tokens
-
-        encoding = cl100k_base(ranks)
-        return [cl100k_tokens(text, encoding) for text in texts]
-    from regard.models.load import load_tokenizer
-    from regard.text.tokens import encode
-
-    opened = load_tokenizer(tokenizer)
-    return [encode(opened, text).tokens for text in texts]
+    tell(answer.tokens(texts, tokenizer, ranks), outputs, consoles(outputs.json), everything=everything)

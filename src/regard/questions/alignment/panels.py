@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Panel, Shares, Table
 from regard.explain.texts.summary import Summary
+from regard.explain.wording import called
 from regard.questions.alignment.sentences import TEXTS, told_first
-from regard.questions.see.names import called
 from regard.questions.see.pair_panels import looks
 from regard.text.tokens import shortened
 

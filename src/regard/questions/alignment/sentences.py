@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.explain.findings.wording import capital, listed, named, quoted
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Aligned, Alignment, both_views
 from regard.explain.weights.attended import Attended
+from regard.explain.wording import capital, listed, named, quoted
 from regard.text.quoting import some_of
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, wordlike, words

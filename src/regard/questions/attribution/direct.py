@@ -21,9 +21,9 @@ from regard.display.answer import Answer, Read
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import By, grouped, named
 from regard.explain.causes.word_sums import word_text, word_tokens
-from regard.explain.findings.wording import capital, signed
 from regard.explain.frames import Row
 from regard.explain.places import Place, tokens_of
+from regard.explain.wording import capital, signed
 from regard.questions.attribution import panels, sentences
 from regard.text.quoting import quoted
 from regard.text.tokens import Token

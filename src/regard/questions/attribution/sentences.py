@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from regard.capture.interventions.call_ids import CallId
 from regard.explain.causes.score_writers import grouped
-from regard.explain.findings.wording import capital, exactly_split, listed, signed
+from regard.explain.wording import capital, exactly_split, listed, signed
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from regard.display.answer import Answer, Read
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.causes.word_sums import Join, joined, word_text, word_tokens
-from regard.explain.findings.wording import signed
 from regard.explain.frames import Row
+from regard.explain.wording import signed
 from regard.models.gradient_runs import gradient_run
 from regard.questions.attribution import panels, sentences
 from regard.text.quoting import quoted

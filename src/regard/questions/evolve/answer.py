@@ -15,11 +15,11 @@ from regard.attention.attention_map import AttentionMap
 from regard.checks import from_zero
 from regard.display.answer import Read, TracesAnswer
 from regard.errors import RegardError
-from regard.explain.findings.wording import capital
 from regard.explain.frames import Row
 from regard.explain.part import check_part
 from regard.explain.vectors.planes import Path2D, plane
 from regard.explain.weights.head_scores import head_scores
+from regard.explain.wording import capital
 from regard.questions.evolve import panels, sentences
 from regard.questions.evolve.training import Training, training_of
 from regard.trace.trace import PairTrace, Trace

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Called, Cell, Column, Curve, Curves, Heat, Panel, Point, Scatter, Table
-from regard.explain.findings.wording import quoted
+from regard.explain.wording import quoted
 from regard.questions.evolve.sentences import of_change, repeats
 
 if TYPE_CHECKING:

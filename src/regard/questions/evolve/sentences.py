@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from regard.explain.findings.wording import as_among, number, quoted
+from regard.explain.wording import as_among, number, quoted
 
 if TYPE_CHECKING:
     from regard.questions.evolve.answer import Evolution

@@ -10,8 +10,8 @@ import numpy as np
 
 from regard.display.answer import Answer
 from regard.display.panels import Cell, Column, Curve, Curves, Panel, Table
-from regard.explain.findings.wording import capital
 from regard.explain.frames import Row
+from regard.explain.wording import capital
 from regard.questions.evolve.panels import evenly
 from regard.train.log import LOG, read_log
 from regard.train.run_folder import RUN_JSON, read_run_info

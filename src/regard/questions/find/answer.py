@@ -18,8 +18,8 @@ from regard.corpus.asking.vectors import cosines, largest, principal_axes
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.errors import RegardError
-from regard.explain.findings.wording import listed
 from regard.explain.frames import Row
+from regard.explain.wording import listed
 from regard.questions.find import panels, sentences
 from regard.text.quoting import quoted
 from regard.text.words import find_spans

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from regard.explain.findings.wording import capital, count_of_tokens, listed, named, number, quoted
+from regard.explain.wording import capital, count_of_tokens, listed, named, number, quoted
 from regard.questions.generate.writing import Writing
 from regard.text.tokens import Token
 from regard.text.word_pieces import wordlike

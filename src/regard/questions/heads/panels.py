@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regard.display.panels import Cell, Column, Heat, Panel, Table
-from regard.explain.findings.wording import capital
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import MEANINGS, SHARE, is_share, tokens_counted
+from regard.explain.wording import capital
 from regard.questions.heads.sentences import counted, how_to_read, most_of, score_finding
 
 if TYPE_CHECKING:

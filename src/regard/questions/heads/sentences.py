@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regard.explain.findings.wording import capital, listed
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import MEANINGS, is_share, tokens_counted
+from regard.explain.wording import capital, listed
 
 if TYPE_CHECKING:
     from regard.questions.heads.answer import Heads

@@ -89,6 +89,7 @@ class Matrix(TracesAnswer):
     """
 
     format: ClassVar[str] = "regard map"
+    one_line: ClassVar[bool] = True  # it has 65,536 numbers: one a line would be most of the file
     findings = sentences.of_matrix
     panels = panels.of_matrix
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from regard.explain.findings.wording import as_among, capital, quoted
+from regard.explain.wording import as_among, capital, quoted
 
 if TYPE_CHECKING:
     from regard.questions.map.answer import HeadFigures, Matrix, Receiver

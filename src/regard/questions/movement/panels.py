@@ -14,11 +14,11 @@ from torch import Tensor
 from regard.capture.interventions.names import TEXTS, Part
 from regard.display.panels import Data
 from regard.explain.causes.layer_updates import Attending, LayerUpdate
-from regard.explain.findings.wording import signed
 from regard.explain.texts.curves import curves
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.explain.vectors.movement import Movement, unit
 from regard.explain.vectors.neutral import Neutral
+from regard.explain.wording import signed
 from regard.questions.movement.sentences import curves_title, left_out, missing, plane_sentences, plane_title
 from regard.text.quoting import quoted, short, spelled, visible
 

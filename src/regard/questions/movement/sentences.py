@@ -7,11 +7,11 @@ the picture and above the page's; each is true of every point that is drawn.
 
 from collections.abc import Mapping, Sequence
 
-from regard.explain.findings.wording import capital, listed, quoted
 from regard.explain.texts.occurrences import Reference
 from regard.explain.texts.summary import Summary
 from regard.explain.vectors.movement import LeftOut, Movement, Tried
 from regard.explain.vectors.neutral import Neutral, direction
+from regard.explain.wording import capital, listed, quoted
 from regard.text.quoting import short
 
 TOLD = 3  # occurrences that are told of, and reference words that a sentence names on either side of their ranges

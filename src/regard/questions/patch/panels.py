@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Heat, Panel, Table
-from regard.explain.findings.wording import number
+from regard.explain.wording import number
 from regard.questions.patch.sentences import PLACED, reason_of
 from regard.text.quoting import quoted
 

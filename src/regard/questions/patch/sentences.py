@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from regard.explain.findings.wording import capital, listed, number, quoted
+from regard.explain.wording import capital, listed, number, quoted
 from regard.questions.patch.by_construction import NEAR, Reason
 from regard.text.tokens import shortened
 

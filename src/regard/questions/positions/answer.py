@@ -9,8 +9,8 @@ from torch import Tensor
 from regard.display.answer import Answer
 from regard.display.asked import Called
 from regard.errors import RegardError
-from regard.explain.findings.wording import capital
 from regard.explain.frames import Row
+from regard.explain.wording import capital
 from regard.questions.positions import panels, sentences
 from regard.questions.positions.encodings import alike, encoding, learned, slopes, turns
 

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Heat, Panel, Table
-from regard.explain.findings.wording import capital, number
+from regard.explain.wording import capital, number
 from regard.questions.positions.encodings import alike, slopes, turns
 
 if TYPE_CHECKING:

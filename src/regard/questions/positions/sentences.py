@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.explain.findings.wording import number
+from regard.explain.wording import number
 from regard.questions.positions.encodings import FULL_TURN, alike, slopes, turns
 
 if TYPE_CHECKING:

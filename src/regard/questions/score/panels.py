@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Heat, Panel, Sums, Table
 from regard.explain.causes.score_writers import By, together
-from regard.explain.findings.wording import signed
+from regard.explain.wording import signed
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:

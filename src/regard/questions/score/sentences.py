@@ -6,7 +6,7 @@ What moves attention is how far a score lies from those of the other keys, so th
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from regard.explain.findings.wording import capital, exactly_split, listed, number, quoted, signed
+from regard.explain.wording import capital, exactly_split, listed, number, quoted, signed
 
 if TYPE_CHECKING:
     from regard.questions.score.sources import Pair, ScoreSources

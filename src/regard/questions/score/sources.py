@@ -25,10 +25,10 @@ from regard.checks import from_zero
 from regard.display.answer import Read, TracesAnswer
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import By, grouped, named
-from regard.explain.findings.wording import number
 from regard.explain.frames import Row
 from regard.explain.places import Place, tokens_of
 from regard.explain.weights.attended import check_layer
+from regard.explain.wording import number
 from regard.questions.score import panels, sentences
 from regard.text.quoting import quoted
 from regard.text.tokens import Token

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from regard.display.panels import Cell, Column, Panel, Shares, Table
-from regard.explain.findings.wording import number
 from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
+from regard.explain.wording import called, number
 from regard.questions.movement.sentences import told
 from regard.questions.see.looks import given_to_others, layer_looked_at
-from regard.questions.see.names import called, ranged
+from regard.questions.see.word_panels import ranged
 
 LAYERS = 8  # that the table has, of a deeper model those in which most happens
 ROWS = 8  # of tables of occurrences and links

@@ -6,11 +6,11 @@ out.
 
 from collections.abc import Sequence
 
-from regard.explain.findings.wording import numbered, quoted
 from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.attended import Attended
 from regard.explain.weights.word_links import other_words
+from regard.explain.wording import numbered, quoted
 from regard.text.word_pieces import spelling, words
 
 FAINT = 0.02  # weights and shares below it are not worth a name

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from regard.display.panels import Cell, Column, Panel, Shares, Table
-from regard.explain.findings.wording import capital, listed, quoted
 from regard.explain.texts.summary import Summary, Target
 from regard.explain.weights.alignment import Alignment, why_these_layers
 from regard.explain.weights.attended import Attended
-from regard.questions.see.names import called
+from regard.explain.wording import called, capital, listed, quoted
 from regard.text.tokens import Token
 
 TEXTS = 2  # whose table stands on a first screen

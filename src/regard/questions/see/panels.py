@@ -6,16 +6,15 @@ The texts themselves, the windows they were read in, where every token looks, an
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from regard.display.panels import Cell, Column, Panel, Shares, Strip, Table
-from regard.explain.findings.wording import capital, listed, quoted
-from regard.explain.logits.logit_lens import LogitLens
-from regard.explain.logits.predictions import Prediction
+from regard.display.panels import Bars, Cell, Column, Panel, Shares, Strip, Table
 from regard.explain.texts.summary import Summary
+from regard.explain.wording import capital, listed, quoted
+from regard.questions.lens import panels as lens
 from regard.questions.see import pair_panels as pair
 from regard.questions.see import word_panels as word
 from regard.questions.see.brief_panels import brief_panels
 from regard.questions.see.looks import layer_looked_at
-from regard.questions.see.names import called, name_of, state_name
+from regard.questions.see.word_panels import name_of
 
 if TYPE_CHECKING:
     from regard.questions.see.answer import Seen
@@ -53,7 +52,7 @@ def _side(summary: Summary, side: str, source: Summary | None = None) -> list[Pa
         panels += [word.references(summary)] if summary.references else []
         panels += [word.static(summary.static)] if summary.static is not None else []
     panels += [_predictions(summary, side)] if summary.predictions else []
-    return panels + [_lens(each, summary, side) for each in summary.logit_lenses]
+    return panels + [lens.table(each, summary, side) for each in summary.logit_lenses]
 
 
 def texts(summary: Summary, side: str) -> list[Panel]:
@@ -131,7 +130,7 @@ def _predictions(summary: Summary, side: str) -> Panel:
     """The likeliest tokens after a place (causal models), or at it (masked language models)."""
     after = summary.predictions[0].after
     rows: list[list[Cell]] = [
-        [*_place(summary, each), Shares([(c.text, c.probability) for c in each.candidates])]
+        [*lens.place(summary, each), Shares([(c.text, c.probability) for c in each.candidates])]
         for each in summary.predictions
     ]
     title = "What the model says next" if after else "What the model says here"
@@ -139,24 +138,16 @@ def _predictions(summary: Summary, side: str) -> Panel:
     return Table(name=name_of("Says", side), title=title, columns=columns, rows=rows)
 
 
-def _lens(lens: LogitLens, summary: Summary, side: str) -> Panel:
-    """What each layer would say at one place."""
-    label, at = _place(summary, lens)
-    rows: list[list[Cell]] = [
-        [state_name(layer.state), Shares([(c.text, c.probability) for c in layer.candidates]), str(layer.rank)]
-        for layer in lens.layers
-    ]
-    final = quoted(lens.final.text)
-    columns = [Column("state"), Column("likeliest tokens, and their probability"), Column(f"rank of {final}")]
-    where = f"{'after' if lens.after else 'at'} {quoted(at)}"
-    title = f"What each layer would say {where} in {side} {label} (logit lens)"
-    note = (
-        f"The model says {final}: {lens.final.probability:.3f}; its own final norm and head are put on each state, and "
-        f"from the last give its logits within {lens.difference:.0e}."
-    )
-    return Table(name=f"Logit lens, {side} {label}", title=title, note=note, columns=columns, rows=rows, screen=True)
-
-
-def _place(summary: Summary, each: Prediction | LogitLens) -> tuple[str, str]:
-    """The label of a text or occurrence, and the token with its number where there are more of its kind."""
-    return each.occurrence or summary.labels[each.text], called(each.token, summary.tokens[each.text])
+def likeliest(summary: Summary) -> list[Bars]:
+    """The likeliest tokens of each place, as a picture has them; nothing comes after the end token of a text."""
+    made = []
+    for each in summary.predictions:
+        tokens, (label, at) = summary.tokens[each.text], lens.place(summary, each)
+        if each.after and each.token == len(tokens) - 1 and tokens[-1].special:
+            continue
+        title = f"{label}: {'after' if each.after else 'at'} {quoted(at)}: likeliest tokens"
+        parts = [(c.text, c.probability) for c in each.candidates]
+        made.append(
+            Bars(name=title, title=title, parts=parts, part="token", unit="probability", signed=False, digits=3)
+        )
+    return made

@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import torch
 
-from regard.explain.findings.wording import numbered, quoted, word_numbered
 from regard.explain.logits.predictions import Prediction
 from regard.explain.texts.occurrences import Occurrence, Pair
 from regard.explain.texts.summary import Summary, Target
 from regard.explain.vectors.similarity import cosine
+from regard.explain.wording import numbered, quoted, word_numbered
 from regard.questions.movement.sentences import movement_findings
 from regard.questions.see.looks import SHARP, at_most, link_told, push_told, row_told
 

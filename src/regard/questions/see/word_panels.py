@@ -1,18 +1,21 @@
 """The tables of a followed word: what its occurrences start as, how they compare, where they look, how they moved."""
 
+import math
 from collections.abc import Sequence
 
-from regard.display.panels import Cell, Column, Panel, Shares, Table
+from regard.display.panels import Bars, Called, Cell, Column, Panel, Point, Scatter, Shares, Table
 from regard.explain.causes.layer_updates import LARGEST_SHARES, Attending
-from regard.explain.findings.wording import number, quoted
 from regard.explain.texts.occurrences import Occurrence, WordUpdates
 from regard.explain.texts.summary import Summary
+from regard.explain.vectors.neutral import Neutral
 from regard.explain.vectors.static_words import Static
 from regard.explain.weights.attended import Attended
+from regard.explain.wording import called, number, quoted
+from regard.questions.lens.panels import state_name
 from regard.questions.movement.sentences import told
-from regard.questions.see.names import called, name_of, ranged, state_name
 from regard.text.tokens import Token
 
+SAME = 1e-6  # two cosines this near are one
 PAIRS = 16  # of occurrences that are all shown; of more, those with the first
 VALUES = 4  # of a vector that are shown
 
@@ -171,6 +174,54 @@ def static(static: Static) -> Panel:
     columns = [Column("word"), Column("static")]
     title = f"{quoted(static.words[0].word)} as a static vector"
     return Table(name="Static vectors", title=title, note=note, columns=columns, rows=rows, screen=True)
+
+
+def static_picture(static: Static) -> list[Panel]:
+    """The words on the plane on which they differ most, one scale on both axes, and their cosines to the word."""
+    word, kept = quoted(static.words[0].word), " + ".join(f"{part:.0%}" for part in static.share)
+    points = [
+        Point(*each.place, each.word, "the word" if n == 0 else "beside")
+        for n, each in enumerate(static.words)
+        if each.place is not None
+    ]
+    plane = Scatter(
+        name="Plane", title=f"{word} as a static vector ({static.source}): one point in every text", equal=True,
+        x=f"a plane through these vectors, each of length 1: {kept} of their variance", y="", points=points,
+        called=Called("word"), caption=_near(static),
+    )  # fmt: skip
+    known = sorted(
+        ((each.word, each.cosine) for each in static.words[1:] if each.cosine is not None), key=lambda e: -e[1]
+    )
+    title = f"cosine to {word} of static vectors"
+    bars = Bars(name="Cosines", title=title, parts=known, part="word", unit="cosine", signed=False, digits=2)
+    return [plane, bars] if known else [plane]
+
+
+def _near(static: Static) -> str:
+    """What near and far mean on the plane: the order of the cosines, or which two words stand otherwise."""
+    placed = [(each.word, each.cosine, each.place) for each in static.words if each.cosine is not None and each.place]
+    (word, _, start), *others = placed
+    if len(others) < 2:
+        return ""
+    far = {word: math.dist(start, place) for word, _, place in others}
+    wrong = [(a, b) for a, of_a, _ in others for b, of_b, _ in others if of_a - of_b > SAME and far[a] > far[b]]
+    if not wrong:
+        nearer = f"nearer here is nearer in all {static.width} dimensions (has the larger cosine)"
+        return f"Seen from {quoted(word)}: {nearer}"
+    one, other = map(quoted, wrong[0])
+    return f"Not to be read off as it stands: in all {static.width} dimensions {one} is nearer than {other}"
+
+
+def ranged(neutral: Neutral, digits: int) -> str:
+    """Write the mean of cosines in neutral sentences, and their range."""
+    found = [each[-1] for each in (neutral.mean, neutral.low, neutral.high)]
+    mean, low, high = ("–" if each is None else number(each, f".{digits}f") for each in found)
+    return f"{mean} ({low} to {high})"
+
+
+def name_of(table: str, side: str) -> str:
+    """Name a table of texts, or of their targets."""
+    return table if side == "text" else f"{table} of targets"
 
 
 def _whose(summary: Summary, side: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from regard.corpus.asking.clusters import NOT_TOLD_APART, SMALLEST, THRESHOLD
-from regard.explain.findings.wording import capital, listed
+from regard.explain.wording import capital, listed
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Heat, Panel, Table
-from regard.explain.findings.wording import capital
+from regard.explain.wording import capital
 from regard.questions.steps.sentences import root_of, shares
 from regard.text.quoting import quoted, spelled
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.explain.findings.wording import listed, number, quoted
+from regard.explain.wording import listed, number, quoted
 from regard.text.tokens import Token
 
 if TYPE_CHECKING:

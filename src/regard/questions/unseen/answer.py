@@ -25,10 +25,10 @@ from regard.display.answer import Answer, Read
 from regard.display.asked import Progress
 from regard.display.panels import Column, Heat, Panel, Strip, Table
 from regard.errors import RegardError
-from regard.explain.findings.wording import count_of_tokens, listed, number
 from regard.explain.frames import Row
 from regard.explain.weights.attended import held_calls, maps_between_tokens
 from regard.explain.weights.sinks import equal_shares
+from regard.explain.wording import count_of_tokens, listed, number
 from regard.text.quoting import quoted
 from regard.text.tokens import Token, shortened
 from regard.trace.layer_subset import CallNumber

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from regard.explain.causes.token_rankings import reason
-from regard.explain.findings.wording import CLOSE, agreement, capital, listed, number, quoted
+from regard.explain.wording import CLOSE, agreement, capital, listed, number, quoted
 from regard.questions.why.measures import CHANGED, CHANGES, WEIGHT
 
 if TYPE_CHECKING:

@@ -9,20 +9,24 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
-from regard.explain.findings.choice import strongest_links, text_choice, word_choice
+from regard.display.figure import drawn
+from regard.display.panels import Panel
 from regard.explain.texts.highlights import Link as StrongLink
 from regard.explain.texts.highlights import strongest_link
 from regard.explain.texts.summary import Summary
+from regard.questions.lens.panels import cells
 from regard.questions.map import picture as long_text
 from regard.questions.map.whole import matrix
 from regard.questions.movement.picture import paths
+from regard.questions.see.choice import strongest_links, text_choice, word_choice
+from regard.questions.see.panels import likeliest
 from regard.questions.see.picture import pairs
 from regard.questions.see.picture.heads import WordRows, paint_grid, stacked, strip_rows
 from regard.questions.see.picture.large import Choice, Large, choices, drawn_large, not_all, reason_of
+from regard.questions.see.word_panels import static_picture
 from regard.text.quoting import quoted
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
-from regard.views.figures import predictions, static_words
 from regard.views.figures.elements import canvas
 from regard.views.figures.elements.arcs import Link, draw_arcs
 from regard.views.figures.elements.canvas import LABELS, mark_names, names, whose, write
@@ -34,9 +38,10 @@ from regard.views.figures.elements.weight_cells import (
     weight_bar,
     write_weights,
 )
-from regard.views.terminal.layout import short, spelled
+from regard.views.terminal.layout import short, spelled, visible
 
 WIDE = 13.0  # inches
+ACROSS = 3  # panels side by side
 TITLE = 86  # characters of a line above half of the picture
 LINKS = 14  # of a word in a long text that are drawn as arcs
 Rows = list[tuple[float, Any]]  # height in inches, and what draws the row into its part of the grid
@@ -83,12 +88,37 @@ def _paint(summary: Summary, traces: Sequence[Any], layer: int | None, head: int
     else:
         rows += [row for each in summary.target.alignments for row in pairs.rows(summary, each)]
     for side in sides:
-        rows += predictions.rows(side)
+        rows += _beside(likeliest(side), 1.12) + _beside([cells(each, side, "") for each in side.logit_lenses])
     if summary.target is None and summary.movement:
         rows += paths.rows(summary, [occurrence.label for text in large for occurrence, _ in text])
     if summary.static is not None:
-        rows.append((4.4, lambda figure, place: static_words.paint(figure, place, summary.static)))
+        rows += _beside(static_picture(summary.static))
     return canvas.stack(rows, WIDE), few
+
+
+def _beside(panels: Sequence[Panel], most: float | None = None) -> Rows:
+    """Panels side by side, three in a row. most: where the axis of bars ends, which all have."""
+    rows: Rows = []
+    columns = min(ACROSS, max(2, len(panels)))
+    for start in range(0, len(panels), ACROSS):
+        some = [(panel, drawn(panel, True)) for panel in panels[start : start + ACROSS]]
+        high = max(drawing.high for _, drawing in some)
+
+        def put(figure: FigureBase, place: Any, some: Any = some, high: float = high) -> None:
+            parts = place.subgridspec(1, columns)
+            for column, (panel, drawing) in enumerate(some):
+                room = high - drawing.high  # below it
+                cell = parts[column].subgridspec(2, 1, height_ratios=(drawing.high, room))[0] if room else parts[column]
+                axes = figure.add_subplot(cell)
+                drawing.paint(axes)
+                lines = (
+                    textwrap.wrap(visible(text), 12 * int(WIDE / columns)) for text in (panel.title, panel.caption)
+                )
+                axes.set_title("\n".join(line for each in lines for line in each), fontsize=9, loc="left")
+                axes.set_xlim(right=most)
+
+        rows.append((high, put))
+    return rows
 
 
 def _note(figure: FigureBase, place: Any, note: str) -> None:

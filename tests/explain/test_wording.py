@@ -1,6 +1,6 @@
 import pytest
 
-from regard.explain.findings.wording import agreement, as_among, listed, named, number, numbered, quoted, signed
+from regard.explain.wording import agreement, as_among, called, listed, named, number, numbered, quoted, signed
 from regard.text.tokens import Token
 
 
@@ -38,3 +38,8 @@ def test_pieces_are_named_with_their_words() -> None:
     found = [Token(n, text, start, start + len(text), None, False) for n, (text, start) in enumerate(pieces)]
     assert [named(found, n) for n in (0, 2, 4)] == ["“Le”", "“or” of “dort”", "“.”"]
     assert [numbered(found, n) for n in (0, 1, 5)] == ["“Le”", "“d” of “dort” (1)", "“d” (5)"]
+
+
+def test_a_token_has_a_number_where_another_is_spelled_the_same(minilm) -> None:
+    tokens = minilm.trace("the bank by the bank").tokens
+    assert [called(n, tokens) for n in (1, 2, 3, 5)] == ["the (1)", "bank (2)", "by", "bank (5)"]

@@ -1,6 +1,6 @@
 """Sentences about tokens are counts of them, and name splits and repeats only where there are any."""
 
-from regard.explain.findings.tokens import split_words, tokens_findings
+from regard.questions.tokens.sentences import split_words, tokens_findings
 from regard.text.tokens import Token
 
 

@@ -2,12 +2,30 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from regard.explain.findings.wording import listed, quoted
+from regard.explain.wording import listed, quoted
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, wordlike, words
 
+if TYPE_CHECKING:
+    from regard.questions.tokens.answer import Tokens
+
 NAMED = 3  # words that a sentence names at most
+TEXTS = 3  # whose tokens are told, of several
+MOST = 4  # sentences about several texts
+
+
+def of_tokens(found: "Tokens") -> list[str]:
+    """Tell how a text was read; of several the first ones, and how much there is of the others."""
+    if len(found.found) == 1:
+        return tokens_findings(*found.found[0])
+    first, others = found.found[:TEXTS], found.found[TEXTS:]
+    said = [(n, tokens_findings(*each)[: MOST // len(first)]) for n, each in enumerate(first, 1)]
+    told = [f"Text {n}: {sentence[:1].lower()}{sentence[1:]}" for n, sentences in said for sentence in sentences]
+    many = sum(len(tokens) for _, tokens in others)
+    left = f"{len(others):,} more text{'s' * (len(others) > 1)} with {many:,} token{'s' * (many != 1)} in all."
+    return [*told, *[left] * bool(others)]
 
 
 def tokens_findings(text: str, tokens: Sequence[Token]) -> list[str]:

@@ -78,3 +78,9 @@ def word_numbered(tokens: Sequence[Token], word: Sequence[int], called: str) -> 
     """A whole word in a sentence, with its first token's number where a word of the same tokens stands elsewhere."""
     others = [spelling(tokens, each) for each in words(tokens) if set(each).isdisjoint(word)]
     return quoted(called) + (f" ({word[0]})" if spelling(tokens, word) in others else "")
+
+
+def called(token: int, tokens: Sequence[Token]) -> str:
+    """Name a token by its text, with its number where the text has another of the same."""
+    text = tokens[token].text
+    return f"{text} ({token})" if [each.text for each in tokens].count(text) > 1 else text

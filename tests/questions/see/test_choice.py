@@ -2,9 +2,9 @@
 
 import torch
 
-from regard.explain.findings.choice import strongest_links, text_choice, word_choice
 from regard.explain.texts.highlights import Link
 from regard.explain.weights.specific_weights import SpecificWeight
+from regard.questions.see.choice import strongest_links, text_choice, word_choice
 from regard.text.tokens import Token
 
 TOKENS = [Token(n, text, 0, 0, n, False) for n, text in enumerate([" dog", "gy", " the\n", "x"])]

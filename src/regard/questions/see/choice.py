@@ -9,9 +9,9 @@ from collections.abc import Collection, Sequence
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.explain.findings.wording import quoted
 from regard.explain.texts.highlights import Link
 from regard.explain.weights.specific_weights import SAMPLED, SpecificWeight
+from regard.explain.wording import quoted
 from regard.text.tokens import Token
 from regard.text.word_pieces import wordlike
 

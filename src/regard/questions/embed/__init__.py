@@ -1,0 +1,1 @@
+"""What was read into a store, and what was left out."""

@@ -1,0 +1,1 @@
+"""What would each layer say, if those that remain did nothing."""

@@ -1,0 +1,56 @@
+"""Hold what the logit lens reads at places of texts, and read it: what a model would say after each of its layers."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.display.answer import Read, TracesAnswer
+from regard.explain.frames import Row
+from regard.explain.texts.summary import Summary, summarise
+from regard.questions.lens import panels, sentences
+from regard.text.tokens import shortened
+
+if TYPE_CHECKING:
+    from regard.models.model import Model
+
+LONG = 60  # characters of a text in a title
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Lens(TracesAnswer):
+    """What each state would say. summary: of the texts, or targets, that are read, with its `logit_lenses`; side."""
+
+    format: ClassVar[str] = "regard lens"
+    findings = sentences.of_lens
+    panels = panels.of_lens
+
+    summary: Summary
+    side: str = "text"
+
+    def title(self) -> str:
+        """Of which text."""
+        more = len(self.summary.texts) - 1
+        text = shortened(self.summary.texts[0], LONG) + (f" (and {more} more)" if more else "")
+        return f"What each layer would say (logit lens), {text}"
+
+    def rows(self) -> list[Row]:
+        """One row a place, state and candidate, the likeliest first."""
+        labels, found = self.summary.labels, self.summary.logit_lenses
+        return [{self.side: labels[each.text], **row} for each in found for row in each.rows()]
+
+    def data(self) -> dict[str, object]:
+        """Every place with all its states."""
+        return {"side": self.side, "logit_lenses": [asdict(each) for each in self.summary.logit_lenses]}
+
+
+def lens(model: "Model", traces: Sequence[Any], word: str | None = None, *, top: int = 5) -> Lens:
+    """Read each layer at the places where it is worth to see what a model would say, as `regard see --next` does.
+
+    traces: of texts, or of texts and targets, of this model. word: to be followed. top: how many candidates.
+
+    Raises:
+        RegardError: what `regard.explain.texts.summary.summarise` raises.
+    """
+    summary = summarise(traces, word, top=top, lens_of=model)
+    own, side = (summary, "text") if summary.target is None else (summary.target.summary, "target")
+    return Lens(own, side, traces=traces, about=Read.of(*traces))

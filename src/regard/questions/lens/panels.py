@@ -1,0 +1,71 @@
+"""Make the panels of the logit lens: what each state would say, as a table, and as cells as dark as it is likely."""
+
+from typing import TYPE_CHECKING
+
+from regard.display.panels import Cell, Column, Heat, Panel, Shares, Table
+from regard.explain.logits.logit_lens import LogitLens
+from regard.explain.logits.predictions import Prediction
+from regard.explain.texts.summary import Summary
+from regard.explain.wording import called
+from regard.text.quoting import quoted
+
+if TYPE_CHECKING:
+    from regard.questions.lens.answer import Lens
+
+
+def of_lens(found: "Lens") -> list[Panel]:
+    """Of each place its table and its cells."""
+    lenses = found.summary.logit_lenses
+    return [make(each, found.summary, found.side) for each in lenses for make in (table, cells)]
+
+
+def table(lens: LogitLens, summary: Summary, side: str) -> Panel:
+    """What each layer would say at one place."""
+    label, at = place(summary, lens)
+    rows: list[list[Cell]] = [
+        [state_name(layer.state), Shares([(c.text, c.probability) for c in layer.candidates]), str(layer.rank)]
+        for layer in lens.layers
+    ]
+    final = quoted(lens.final.text)
+    columns = [Column("state"), Column("likeliest tokens, and their probability"), Column(f"rank of {final}")]
+    title = f"What each layer would say {_where(lens, at)} in {side} {label} (logit lens)"
+    note = (
+        f"The model says {final}: {lens.final.probability:.3f}; its own final norm and head are put on each state, and "
+        f"from the last give its logits within {lens.difference:.0e}."
+    )
+    return Table(name=_name(lens, summary, side), title=title, note=note, columns=columns, rows=rows, screen=True)
+
+
+def cells(lens: LogitLens, summary: Summary, side: str) -> Heat:
+    """A row for every state; the token that the whole model finds likeliest stands out."""
+    label, at = place(summary, lens)
+    found = [layer.candidates for layer in lens.layers]
+    final = quoted(lens.final.text)
+    return Heat(
+        name=f"{_name(lens, summary, side)}, cells", title=f"{label}: {_where(lens, at)}: what each layer would say",
+        rows=[state_name(layer.state) for layer in lens.layers], columns=[str(n + 1) for n in range(len(found[0]))],
+        values=[[each.probability for each in row] for row in found], axes=("state", "place"), unit="probability",
+        largest=1.0, upwards=True, picture=True, written=[[each.text for each in row] for row in found],
+        strong=[(i, j) for i, row in enumerate(found) for j, each in enumerate(row) if each.id == lens.final.id],
+        said=[[f"{quoted(each.text)} {each.probability:.3f}" for each in row] for row in found],
+        caption=f"its likeliest tokens, as dark as likely; bold: {final}, the model's own",
+    )  # fmt: skip
+
+
+def place(summary: Summary, each: Prediction | LogitLens) -> tuple[str, str]:
+    """The label of a text or occurrence, and the token with its number where there are more of its kind."""
+    return each.occurrence or summary.labels[each.text], called(each.token, summary.tokens[each.text])
+
+
+def state_name(n: int) -> str:
+    """Name a hidden state by the layer that it enters or leaves."""
+    return "enters layer 0" if n == 0 else f"after layer {n - 1}"
+
+
+def _where(each: LogitLens, at: str) -> str:
+    return f"{'after' if each.after else 'at'} {quoted(at)}"
+
+
+def _name(lens: LogitLens, summary: Summary, side: str) -> str:
+    label, at = place(summary, lens)
+    return f"Logit lens, {side} {label} {_where(lens, at)}"

@@ -1,0 +1,1 @@
+"""How does a tokenizer read a text."""

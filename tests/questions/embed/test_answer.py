@@ -1,0 +1,57 @@
+"""What embed did: counts, and nothing left out in silence, in a terminal and as JSON."""
+
+import json
+from pathlib import Path
+
+from regard.corpus.embed_texts import EmbedReport
+from regard.corpus.reading.document import Rejected
+from regard.questions.embed.answer import KINDS, Embedded
+
+COUNTS = {"documents": 3, "parts": 5, "tokens": 1200, "rows": 900, "shards": 2, "quarantined": 7}
+REJECTED = [Rejected("a.jsonl", n, "column 'text' is null, needs a string") for n in range(7)]
+
+
+def said(counts: dict[str, int], rejected: list[Rejected], built: int, *notes: str, missing: str = "") -> str:
+    report = EmbedReport(Path("s"), counts, rejected, built, 1200 if built else 0, 4.0, notes)
+    return " ".join(str(Embedded(report, missing)).split())
+
+
+def test_everything_is_told() -> None:
+    out = said(COUNTS | dict.fromkeys(KINDS, 4), REJECTED, 2, "4 documents gone")
+    assert "3 documents, 1,200 tokens, 900 rows in s" in out
+    assert "4 documents gone" in out
+    assert "300 tokens a second" in out
+    assert "2 times a document was cut into parts" in out
+    assert all(f"4 {meaning}" in out for meaning in KINDS.values())
+    assert "7 could not be read (quarantine.parquet)" in out
+    assert out.count("a.jsonl:") == 5
+    assert "… and 2 more" in out
+
+
+def test_nothing_is_told_of_what_did_not_happen() -> None:
+    out = said(COUNTS | {"parts": 3}, [], 0)
+    assert out == (
+        "• 3 documents, 1,200 tokens, 900 rows in s • everything was there already: nothing was read with the model"
+    )
+
+
+def test_words_that_have_no_row_are_said() -> None:
+    out = said(COUNTS | {"rows": 0}, [], 1, missing="--where: no word 'bnak' in the texts")
+    assert "0 rows in s • --where: no word 'bnak' in the texts •" in out
+
+
+def test_counts_and_rejected() -> None:
+    report = EmbedReport(Path("s"), {"rows": 9}, [Rejected("a.txt", None, "empty")], 1, 30, 2.0, ("1 document gone",))
+    data = json.loads(json.dumps(Embedded(report).to_json()))
+    assert (data["format"], len(data["findings"])) == ("regard embed", 3)
+    assert {name: data[name] for name in Embedded(report).data()} == {
+        "store": "s",
+        "counts": {"rows": 9},
+        "shards_built": 1,
+        "seconds": 2.0,
+        "tokens_per_second": 15.0,
+        "quarantined": [{"source": "a.txt", "line": None, "reason": "empty"}],
+        "notes": ["1 document gone"],
+    }
+    assert Embedded(report, "--where: no word 'bnak'").data()["notes"][-1] == "--where: no word 'bnak'"
+    assert Embedded(EmbedReport(Path("s"), {}, [], 0, 0, 2.0)).data()["tokens_per_second"] is None

@@ -1,0 +1,67 @@
+"""In a picture of `see` bars are probabilities of the likeliest tokens, and cells those that every layer gives."""
+
+import numpy as np
+import pytest
+
+import regard
+from regard.display.panels import Heat, Table
+from regard.explain.texts.summary import summarise
+from regard.questions.lens.answer import lens
+from regard.questions.lens.panels import state_name
+from regard.questions.see.picture.whole import paint
+from regard.views.terminal.layout import spelled
+from tests.support import make_tiny
+from tests.support.pictures import axes_with
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory, minilm):
+    import transformers
+
+    folder = tmp_path_factory.mktemp("writer")
+    make_tiny(folder, minilm, "llama")
+    config = transformers.AutoConfig.from_pretrained(folder)
+    transformers.AutoModelForCausalLM.from_config(config).eval().save_pretrained(folder)
+    return regard.load(folder)
+
+
+def test_bars_and_lens(writer) -> None:
+    trace = writer.trace("a man on a river bank")
+    summary = summarise([trace], "man", top=4, lens_of=writer)
+    figure = paint(summary, [trace])
+    bars = axes_with(figure, ": likeliest tokens")
+    assert len(bars) == 1 < len(summary.predictions)  # nothing comes after the end token
+    for axes, prediction in zip(bars, summary.predictions[:1], strict=True):
+        assert [bar.get_width() for bar in axes.patches] == [each.probability for each in prediction.candidates]
+        assert [label.get_text() for label in axes.get_yticklabels()] == [
+            spelled(each.text, 16) for each in prediction.candidates
+        ]
+    lenses = axes_with(figure, "what each layer would say")
+    assert len(lenses) == len(summary.logit_lenses) >= 1
+    for axes, own in zip(lenses, summary.logit_lenses, strict=True):
+        expected = [[each.probability for each in layer.candidates] for layer in own.layers]
+        np.testing.assert_array_equal(axes.images[0].get_array(), expected)
+        assert axes.get_ylim()[0] < axes.get_ylim()[1]  # the last state is on top
+        names = [label.get_text() for label in axes.get_yticklabels()]
+        assert names == [state_name(n) for n in range(3)] == ["enters layer 0", "after layer 0", "after layer 1"]
+        assert [text.get_text() for text in axes.texts] == [
+            spelled(each.text, 10) for layer in own.layers for each in layer.candidates
+        ]
+        bold = [text.get_text() for text in axes.texts if text.get_fontweight() == "bold"]
+        found = [each for layer in own.layers for each in layer.candidates if each.id == own.final.id]
+        assert bold == [spelled(each.text, 10) for each in found]
+        assert "as dark as likely" in axes.get_title("left")
+
+
+def test_every_place_has_its_table_and_its_cells(writer) -> None:
+    found = lens(writer, [writer.trace("a man on a river bank")], "man", top=4)
+    panels = found.panels()
+    assert len({panel.name for panel in panels}) == len(panels) == 2 * len(found.summary.logit_lenses)
+    table, cells = panels[:2]
+    assert isinstance(table, Table)
+    assert isinstance(cells, Heat)
+    first = found.summary.logit_lenses[0]
+    assert [row[2] for row in table.rows] == [str(layer.rank) for layer in first.layers]
+    assert table.title == "What each layer would say after “man” in text 1 (logit lens)"
+    assert cells.said is not None
+    assert cells.said[0][0].endswith(f"{first.layers[0].candidates[0].probability:.3f}")
