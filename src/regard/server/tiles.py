@@ -84,6 +84,8 @@ class ZoomMap:
     def tile(self, head: int | None, level: int, row: int, col: int) -> Float32[np.ndarray, "s s"]:
         """The means of a tile's cells, SIDE × SIDE; cells where there are no weights are 0. head: None for their mean.
 
+        level: a cell is of 2^level × 2^level weights. row, col: of the tile, from 0.
+
         Raises:
             RefusedError: there is no such tile, or the pass was not made.
         """

@@ -70,7 +70,8 @@ def owners(
 ) -> Int[np.ndarray, " n"]:
     """Return the window that each run of tokens first to last is taken from: where it stands furthest from an edge.
 
-    -1 where no window has all of it. Of two alike the earlier one. Where the text begins or ends is no edge.
+    spans: the windows' tokens [start, stop). causal: whether a window's right side is no edge, as where the text begins
+    or ends. -1 where no window has all of a run; of two alike the earlier one.
     """
     best, chosen = np.full(len(first), -1), np.full(len(first), -1)
     for number, (start, stop) in enumerate(spans):

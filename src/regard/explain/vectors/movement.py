@@ -127,8 +127,9 @@ def movement(
 ) -> Movement:
     """Compute where words go on a plane that keeps the order of distances.
 
-    labels: what the words are called, by default their numbers from 1. control: the word in neutral sentences. ranges:
-    what its cosines to the reference words are there. held: which words they cannot be taken for.
+    traces, references: of all texts, and of the reference words. labels: what the words are called, by default their
+    numbers from 1. control: the word in neutral sentences. ranges: what its cosines to the reference words are there.
+    held: which words they cannot be taken for.
     """
     labels = list(labels) or [str(n + 1) for n in range(len(words))]
     times = times_median(traces, references)
