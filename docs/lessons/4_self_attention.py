@@ -13,10 +13,10 @@ import regard
 from drawings import attention as schematic
 from drawings.kept import keep
 from drawings.numbers import show_numbers
+from regard.display.elements.heatmap import heatmap
 from regard.explain.vectors.planes import plane
 from regard.explain.vectors.similarity import cosine
 from regard.textbook import plain_softmax, self_attention, softmax, steps
-from regard.views.figures.elements.heatmap import heatmap
 
 # %% [markdown]
 # ## One sentence, no parameters

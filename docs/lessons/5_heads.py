@@ -15,9 +15,9 @@ from drawings import attention as schematic
 from drawings.kept import keep
 from drawings.links import links
 from drawings.numbers import show_numbers
+from regard.display.elements.heatmap import heatmap
 from regard.textbook import softmax
 from regard.trace.word_rows import gives
-from regard.views.figures.elements.heatmap import heatmap
 
 # %% [markdown]
 # ## Three heads

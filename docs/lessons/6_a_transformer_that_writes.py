@@ -16,8 +16,8 @@ from drawings import transformer as schematic
 from drawings.kept import keep
 from drawings.links import links
 from drawings.numbers import show_numbers
+from regard.display.elements.heatmap import heatmap
 from regard.text import tokenizers
-from regard.views.figures.elements.heatmap import heatmap
 
 # %% [markdown]
 # ## The text

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 import regard
 from drawings import attention, transformer
 from drawings.kept import keep
+from regard.display.elements.heatmap import heatmap
 from regard.explain.weights.alignment import align
 from regard.text import tokenizers
-from regard.views.figures.elements.heatmap import heatmap
 
 # %% [markdown]
 # ## Two lengths

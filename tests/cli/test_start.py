@@ -15,7 +15,7 @@ from regard.cli.main import main
 
 TEXT = "A man fishing on a river bank."
 NEVER = {"numba", "llvmlite", "scipy", "sklearn", "pandas", "torchvision", "tensorboard", "torch.utils.tensorboard"}
-PICTURES = {"matplotlib", "regard.views.figures"}
+PICTURES = {"matplotlib", "regard.display.elements"}
 PAGES = {"regard.web"}
 
 

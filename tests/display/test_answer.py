@@ -12,12 +12,12 @@ import pytest
 
 import regard.questions
 from regard.display.answer import Answer, Read, TracesAnswer
+from regard.display.elements.canvas import all_axes
 from regard.display.panels import Bars, Column, Panel, Strip, Table
+from regard.display.terminal_parts import lines_of
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.trace.status import Status
-from regard.views.figures.elements.canvas import all_axes
-from regard.views.terminal.layout import lines_of
 from regard.web.page import HasPage
 
 STATUS = Status("a model", ("blocks",), "cpu", "float32", 1e-7, 3, None)

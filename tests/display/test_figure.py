@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
+from regard.display.elements.canvas import all_axes
 from regard.display.figure import LEAST, LETTER, MOST
 from regard.display.panels import Bars, Column, Heat, Panel, Sums, Table
 from regard.display.picture import draw, paint
 from regard.errors import RegardError
-from regard.views.figures.elements.canvas import all_axes
 from tests.display.samples import hard, plain
 
 

@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from regard.display.elements.canvas import all_axes
 from regard.display.panels import Bars, Heat, Panel
 from regard.display.picture import paint
-from regard.views.figures.elements.canvas import all_axes
 
 
 def grid(name: str, group: str = "") -> Heat:

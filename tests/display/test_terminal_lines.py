@@ -9,9 +9,9 @@ from regard.cli.main import app
 from regard.display.answer import Read
 from regard.display.panels import Shares, Strip
 from regard.display.terminal_lines import MOST_LINES, in_lines, text_with_bars, unknown_first
+from regard.display.terminal_parts import lines_of
 from regard.questions.map.whole import matrix
 from regard.questions.see.answer import seen
-from regard.views.terminal.layout import lines_of
 from tests.support import RIVER
 
 CHINESE = "人们在银行里存钱。河岸上有人钓鱼。"

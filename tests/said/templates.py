@@ -2,7 +2,8 @@
 
 A template knows one sentence: a pattern with named groups, and a function that asserts of these groups and the numbers
 what the sentence claims. A sentence that no template parses fails, and so does one that two parse. Nothing here or
-beside it imports a renderer (`regard.views`, `regard.web`, `regard.server`, `regard.cli`): only sentences and numbers.
+beside it imports a renderer (what draws in `regard.display`, `regard.web`, `regard.server`, `regard.cli`): only
+sentences and numbers.
 """
 
 import re

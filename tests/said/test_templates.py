@@ -14,8 +14,8 @@ def most(groups, numbers) -> None:
 
 
 RENDERERS = (
-    "regard.views", "regard.web", "regard.display.terminal", "regard.display.figure", "regard.display.page",
-    "regard.display.picture",    "regard.server", "regard.cli",
+    "regard.web", "regard.display.terminal", "regard.display.figure", "regard.display.page",
+    "regard.display.picture", "regard.display.elements", "regard.server", "regard.cli",
 )  # fmt: skip
 MOST = Template("most", r"Most goes to “(?P<name>.+)” \((?P<weight>[\d.]+)\)\.", most)
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from regard.display.elements.canvas import all_axes, stack
 from regard.questions.movement.picture import paths
-from regard.views.figures.elements.canvas import all_axes, stack
 
 
 def painted(summary: Any, rows: slice = slice(None)) -> Any:

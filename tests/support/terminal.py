@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from regard.views.terminal.layout import put
+from regard.display.terminal_parts import put
 
 
 def printed(show: Callable[..., None], *given: Any, width: int = 80, **options: Any) -> str:

@@ -9,9 +9,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from regard.errors import RegardError
 from regard.models.load import load_tokenizer
 from regard.text import tokenizers
+from regard.text.quoting import spelled as spelled_token
 from regard.text.tokens import Token, check_text, encode, encoded_ids, readable
 from regard.text.words import find_word, words_of
-from regard.views.terminal.layout import spelled as spelled_token
 from tests.support import SHARED
 
 SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")

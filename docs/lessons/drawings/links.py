@@ -6,7 +6,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from regard.views.figures.elements.canvas import FOLLOWED
+from regard.display.elements.canvas import FOLLOWED
 
 LEAST = 0.02  # weights below it are not drawn
 

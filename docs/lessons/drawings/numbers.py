@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.views.terminal.layout import visible
+from regard.text.quoting import visible
 
 
 def show_numbers(

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from regard.display.terminal_lines import COLOURS
+from regard.text.quoting import visible
 from regard.text.tokens import Token
-from regard.views.terminal.layout import visible
 
 CHARACTER = 0.105  # inches that a character takes, of a font of one width
 LINE = 0.72  # inches from a line to the next

@@ -85,7 +85,7 @@ class Traced:
         """What is said before an answer where the model wrote the targets: the targets."""
         from rich.text import Text
 
-        from regard.views.terminal.layout import visible
+        from regard.text.quoting import visible
 
         written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(self.texts, 1))
         said = visible(f"the model wrote the target itself: {written}\n")

@@ -36,8 +36,7 @@ def tell(
     traces: what --save writes. notes: what is said at the end, beside how exact it is.
     """
     from regard.cli.console import finish
-    from regard.views.terminal.layout import put
-    from regard.views.terminal.one_screen import ending
+    from regard.display.terminal_parts import ending, put
 
     def page(html: PageFile) -> "Page":
         return found.page(html.choice())

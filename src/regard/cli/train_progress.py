@@ -14,6 +14,7 @@ from regard.cli.estimate import Estimate
 from regard.cli.progress_lines import ProgressLines
 from regard.cli.setting_changes import starting_settings
 from regard.cli.start import settle
+from regard.display.terminal_parts import lines_of
 from regard.errors import RegardError
 from regard.questions.evolve.training import Training
 from regard.train.distributed import ProcessGroup, process_group
@@ -31,7 +32,6 @@ from regard.train.run_folder import RUN_JSON, read_run_info
 from regard.train.samples import save_watched_trace, write_sample
 from regard.train.settings import with_changes
 from regard.train.watched import LOSS
-from regard.views.terminal.layout import lines_of
 
 
 @dataclass(frozen=True)

@@ -97,9 +97,10 @@ class Answer(Table):
         top: how many parts or rows are named. more: where those are that are left out. everything: show all panels,
         with the columns that are details.
         """
-        from regard.display.terminal import beside, drawn
+        from regard.display.terminal import drawn
         from regard.display.terminal_lines import unknown_first
-        from regard.views.terminal.one_screen import sentences
+        from regard.display.terminal_parts import sentences
+        from regard.display.terminal_tables import beside
 
         if everything:
             panels = [_whole_note(panel) for panel in self.panels() if not panel.brief]

@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 from regard.checks import from_zero
+from regard.display.elements.heatmap import heatmap
 from regard.errors import RegardError
+from regard.text.quoting import spelled
 from regard.trace.labelled_map import LabelledMap
-from regard.views.figures.elements.heatmap import heatmap
-from regard.views.terminal.layout import spelled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,14 +10,14 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch
 
+from regard.display.elements.canvas import or_nan
+from regard.display.elements.colours import DIFFERENCES, LINES, WEIGHTS, line_style
+from regard.display.elements.heatmap import heatmap
 from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table
-from regard.display.terminal import axis_names, number_text, others, with_sign
+from regard.display.written import axis_names, number_text, others, with_sign
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import together
-from regard.views.figures.elements.canvas import or_nan
-from regard.views.figures.elements.colours import DIFFERENCES, LINES, WEIGHTS, line_style
-from regard.views.figures.elements.heatmap import heatmap
-from regard.views.terminal.layout import spelled, visible
+from regard.text.quoting import spelled, visible
 
 MOST = 24  # bars, or rows and columns with sums; the others are one together, where they sum to something
 LONG = 48  # characters of a name

@@ -9,11 +9,11 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure, FigureBase
 
+from regard.display.elements.canvas import stack, write
 from regard.display.figure import LETTER, LINE, Drawing, drawn
 from regard.display.panels import Heat, Panel, untold
 from regard.errors import RegardError
-from regard.views.figures.elements.canvas import stack, write
-from regard.views.terminal.layout import visible
+from regard.text.quoting import visible
 
 ACROSS = 3  # heat maps side by side
 

@@ -6,10 +6,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from regard.display.panels import Shares, Strip
+from regard.display.terminal_parts import heights
 from regard.explain.wording import number, signed
 from regard.text.quoting import quoted, short, some_of, spelled, visible
 from regard.trace.status import Status
-from regard.views.terminal.one_screen import heights
 
 NAME = 14  # characters of a token in a line
 MOST_LINES = 4  # of a long text

@@ -1,6 +1,6 @@
 """Let a trace, and what is made of one, show itself: printed in a terminal, in a notebook, as a picture.
 
-The one module below the views that imports them, and only when something is shown. HTML is what a terminal would show,
+The one module below `display` that imports it, and only when something is shown. HTML is what a terminal would show,
 escaped, in one element that needs nothing from outside; a map's is its picture.
 """
 
@@ -11,6 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.errors import RegardError
+from regard.text.quoting import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,7 +144,7 @@ def shown_trace(trace: ShownTrace, width: int) -> "Sequence[RenderableType]":
     """The parts of a trace that shows itself: what is most worth a look, of a long one its size and status alone."""
     from rich.text import Text
 
-    from regard.views.terminal.layout import status
+    from regard.display.terminal_parts import status
 
     kept: Any = trace
     if max(len(side.tokens) for side in kept.sides) > LONG or not kept.sides[0].tokens:
@@ -159,7 +160,6 @@ def shown_generated(done: "Generated", width: int) -> "Sequence[RenderableType]"
     from rich.text import Text
 
     from regard.trace.trace import Trace
-    from regard.views.terminal.layout import visible
 
     trace = done.trace
     if isinstance(trace, Trace) and trace.logits is not None and len(trace.tokens) <= LONG:
@@ -174,7 +174,7 @@ def shown_rows(rows: "Sequence[Mapping[str, Any]]", width: int) -> "list[Rendera
     """A table of rows with the same columns; of more than 40, the first ones, and how many are left out."""
     from rich.text import Text
 
-    from regard.views.terminal.layout import columns
+    from regard.display.terminal_parts import columns
 
     if not rows:
         return [Text("no rows")]
@@ -247,8 +247,6 @@ def plain(parts: "Sequence[RenderableType]", width: int = 80) -> str:
 
 
 def _cell(value: Any) -> str:
-    from regard.views.terminal.layout import visible
-
     if value is None:
         return "–"
     return f"{value:z.3f}" if isinstance(value, float) else visible(str(value))

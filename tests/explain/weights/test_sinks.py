@@ -13,6 +13,7 @@ import transformers
 
 import regard
 from regard.attention import masks
+from regard.display.terminal_parts import lines_of
 from regard.explain.texts.summary import summarise
 from regard.explain.weights.alignment import align, from_target
 from regard.explain.weights.sinks import EXCESS, FIRST, SEEN_BY, cross_sinks, equal_shares, sinks, sinks_of
@@ -22,7 +23,6 @@ from regard.questions.see.answer import seen
 from regard.questions.see.picture.whole import draw
 from regard.text.tokens import encoded_ids
 from regard.trace.layer_subset import LayerSubset
-from regard.views.terminal.layout import lines_of
 from tests.support import MONEY, RIVER, SHARED
 from tests.support.pairs import make_pair
 from tests.support.terminal import printed_parts

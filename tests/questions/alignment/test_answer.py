@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from regard.display.terminal_parts import lines_of
 from regard.questions.alignment.answer import Translation
 from regard.questions.see.answer import seen
-from regard.views.terminal.layout import lines_of
 from tests.support import own_models
 
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 import regard
+from regard.display.terminal_parts import lines_of
 from regard.questions.alignment.answer import Translation
 from regard.questions.alignment.panels import MOST_ROWS
 from regard.questions.see.answer import seen
-from regard.views.terminal.layout import lines_of
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])

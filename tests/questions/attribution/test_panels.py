@@ -9,11 +9,11 @@ import torch
 
 import regard
 from regard.capture.score_path import SideParts, Writer
+from regard.display.elements.canvas import all_axes
 from regard.display.figure import MOST
 from regard.display.page import LISTED
+from regard.display.terminal_parts import lines_of
 from regard.explain.causes.outcomes import cosine
-from regard.views.figures.elements.canvas import all_axes
-from regard.views.terminal.layout import lines_of
 from regard.web.html_file import script_json
 from tests.questions.attribution.test_sentences import BY_HEADS, BY_TOKENS, DIRECT
 from tests.support import RIVER

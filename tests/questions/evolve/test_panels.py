@@ -7,9 +7,9 @@ import pytest
 
 from regard.display.page import panel_data
 from regard.display.panels import Heat, Panel, Scatter
+from regard.display.terminal_parts import lines_of
 from regard.questions.evolve.answer import Evolution, evolution
 from regard.questions.evolve.panels import MOST
-from regard.views.terminal.layout import lines_of
 from regard.web.html_file import script_json
 from tests.questions.evolve.test_sentences import EVEN, SHARP, planted
 from tests.support.own_models import opened

@@ -10,9 +10,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from PIL import Image
 
+from regard.display.elements.canvas import all_axes
 from regard.questions.evolve.answer import Evolution
 from regard.questions.evolve.picture import draw, paint
-from regard.views.figures.elements.canvas import all_axes
 from tests.support.pictures import axes_with, framed
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from regard.display.page import panel_data
+from regard.display.terminal_parts import lines_of
 from regard.questions.evolve.training import DRAWN, MOST, POINTS, Training, evaluations, training_of
-from regard.views.terminal.layout import lines_of
 from regard.web.plain_tables import plain_tables
 
 

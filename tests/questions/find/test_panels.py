@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from regard.corpus.asking.occurrences import Line
+from regard.display.terminal_parts import lines_of
 from regard.errors import RegardError
 from regard.questions.find import answer
 from regard.questions.find.answer import Concordance
-from regard.views.terminal.layout import lines_of
 
 
 def line(left: str, form: str, right: str, similarity: float | None = None) -> Line:

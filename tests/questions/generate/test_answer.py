@@ -4,11 +4,11 @@ import pytest
 
 import regard
 from regard.display.page import panel_data
+from regard.display.terminal_parts import lines_of
 from regard.errors import RegardError
 from regard.explain.logits.predictions import names_of
 from regard.questions.generate.answer import Generation, generation
 from regard.questions.generate.writing import writing
-from regard.views.terminal.layout import lines_of
 from tests.support import own_models
 
 GIVEN = "A man is"

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 
 import regard
 from regard.display.panels import Strip, Table
+from regard.display.terminal_parts import lines_of
 from regard.generation.generator import Generated
 from regard.questions.generate.answer import generation
-from regard.views.terminal.layout import lines_of
 
 TOP = 8
 

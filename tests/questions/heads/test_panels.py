@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from regard.corpus.asking.head_means import OVER
+from regard.display.terminal_parts import lines_of
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import MEANINGS
 from regard.questions.heads.answer import Heads
-from regard.views.terminal.layout import lines_of
 from regard.web.html_file import script_json
 
 

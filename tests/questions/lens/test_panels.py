@@ -9,7 +9,7 @@ from regard.explain.texts.summary import summarise
 from regard.questions.lens.answer import lens
 from regard.questions.lens.panels import state_name
 from regard.questions.see.picture.whole import paint
-from regard.views.terminal.layout import spelled
+from regard.text.quoting import spelled
 from tests.support import make_tiny
 from tests.support.pictures import axes_with
 

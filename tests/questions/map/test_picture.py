@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from regard.display.elements.canvas import all_axes
 from regard.questions.map.picture import paint
 from regard.questions.map.whole import matrix
 from regard.questions.map.windowed import windowed
-from regard.views.figures.elements.canvas import all_axes
 from tests.support.pictures import axes_with
 
 TEXT = "The man sat down on the bank of the river and counted the money that he had taken from the bank. " * 9

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from regard.display.elements.canvas import all_axes
 from regard.questions.patch.answer import PatchSweep
 from regard.questions.patch.panels import said
-from regard.views.figures.elements.canvas import all_axes
 from regard.web.html_file import script_json
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from regard.display.elements.canvas import all_axes
 from regard.display.panels import Heat, Table
+from regard.display.terminal_parts import lines_of
 from regard.questions.positions.answer import Positions, positions
 from regard.questions.positions.encodings import alike, encoding, slopes, turns
-from regard.views.figures.elements.canvas import all_axes
-from regard.views.terminal.layout import lines_of
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])

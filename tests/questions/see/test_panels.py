@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from regard.display.terminal_parts import lines_of
 from regard.models.control import trace_control
 from regard.questions.see.answer import Seen, seen
 from regard.questions.see.brief_panels import LAYERS, ROWS
 from regard.questions.see.looks import layer_looked_at
 from regard.questions.see.panels import FULL, texts
-from regard.views.terminal.layout import lines_of
 
 
 def printed(found: Seen, width: int = 80, *, everything: bool = False) -> str:

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from regard.display.terminal_parts import lines_of
 from regard.errors import RegardError
 from regard.questions.senses import answer
 from regard.questions.senses.answer import Senses
 from regard.questions.senses.panels import example_numbers
 from regard.questions.senses.sentences import ablation_sentence, of_senses
 from regard.server.corpora import senses_kept
-from regard.views.terminal.layout import lines_of
 from regard.web.html_file import script_json
 from regard.web.page import Page
 from tests.support.web_pages import from_byte_planes

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from regard.display.terminal_parts import lines_of
 from regard.questions.shift.sentences import of_shift
-from regard.views.terminal.layout import lines_of
 
 
 def test_the_distance_its_test_and_the_senses(bank_store: Any) -> None:

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from regard.display.panels import Heat, Table
+from regard.display.terminal_parts import lines_of
 from regard.questions.steps.answer import Steps, steps
 from regard.questions.steps.panels import DRAWN, KEYS
-from regard.views.terminal.layout import lines_of
 
 LONG = "he went to the river bank to fish and " * 5
 

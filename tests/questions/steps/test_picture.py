@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from regard.display.elements.canvas import all_axes
 from regard.explain.causes.block_steps import block_steps
 from regard.questions.steps.answer import steps
 from regard.questions.steps.picture import ROWS
-from regard.views.figures.elements.canvas import all_axes
 from tests.support import make_tiny
 from tests.support.pictures import framed
 

@@ -4,9 +4,9 @@ import pytest
 
 from regard.display.panels import Strip, Table
 from regard.display.terminal_lines import COLOURS, coloured
+from regard.display.terminal_parts import lines_of
 from regard.questions.tokens.answer import Tokens, tokens
 from regard.questions.tokens.panels import ROWS, SEVERAL
-from regard.views.terminal.layout import lines_of
 
 TEXT = "He went to the river bank, and to the tokenisation of riverbanks. " * 12
 

@@ -12,14 +12,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure, FigureBase
 
+from regard.display.elements.canvas import missing_glyphs, stack, write
+from regard.display.elements.colours import DIFFERENCES, LINES, WEIGHTS, weight_scale
+from regard.display.elements.labels import framed
+from regard.display.elements.weight_cells import bare, frame
 from regard.files import whole
 from regard.questions.evolve.panels import MOST, evenly
 from regard.questions.evolve.sentences import of_change
-from regard.views.figures.elements.canvas import missing_glyphs, stack, write
-from regard.views.figures.elements.colours import DIFFERENCES, LINES, WEIGHTS, weight_scale
-from regard.views.figures.elements.labels import framed
-from regard.views.figures.elements.weight_cells import bare, frame
-from regard.views.terminal.layout import spelled
+from regard.text.quoting import spelled
 
 if TYPE_CHECKING:
     from regard.questions.evolve.answer import Evolution

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
-from regard.views.figures.elements.arcs import Link, draw_arcs
-from regard.views.figures.elements.canvas import spread, stack, write
-from regard.views.figures.elements.colours import FOLLOWED, SPECIAL, WEIGHTS, weight_scale
-from regard.views.terminal.layout import spelled
+from regard.display.elements.arcs import Link, draw_arcs
+from regard.display.elements.canvas import spread, stack, write
+from regard.display.elements.colours import FOLLOWED, SPECIAL, WEIGHTS, weight_scale
+from regard.text.quoting import spelled
 
 if TYPE_CHECKING:
     from regard.questions.map.answer import Matrix

@@ -9,13 +9,12 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.patches import ConnectionPatch, Rectangle
 from torch import Tensor
 
+from regard.display.elements.canvas import stack, write
+from regard.display.elements.colours import DIFFERENCES, FOLLOWED, SPECIAL, WEIGHTS, weight_scale
 from regard.explain.causes.block_steps import block_steps
 from regard.questions.steps.sentences import root_of
-from regard.text.quoting import quoted
+from regard.text.quoting import quoted, spelled
 from regard.textbook import HeadSteps
-from regard.views.figures.elements.canvas import stack, write
-from regard.views.figures.elements.colours import DIFFERENCES, FOLLOWED, SPECIAL, WEIGHTS, weight_scale
-from regard.views.terminal.layout import spelled
 
 if TYPE_CHECKING:
     from regard.questions.steps.answer import Steps

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from regard.display.elements.canvas import all_axes, stack
 from regard.explain.texts.curves import curves
 from regard.explain.texts.summary import summarise
 from regard.questions.movement.picture.curves import has_pairs, named, paint_pairs, row
-from regard.views.figures.elements.canvas import all_axes, stack
 
 SENTENCES = [f"{begin} the bank{end}" for begin in ("They saw", "We spoke of", "It was", "I know")
              for end in (".", " today.", ", he said.")]  # fmt: skip

@@ -6,8 +6,8 @@ from itertools import combinations
 import pytest
 import torch
 
+from regard.display.elements.canvas import all_axes
 from regard.explain.texts.summary import summarise
-from regard.views.figures.elements.canvas import all_axes
 from tests.support.pages import commands, pages
 from tests.support.pictures import paint, painted, pixels, plane_of
 

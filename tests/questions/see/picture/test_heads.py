@@ -5,11 +5,11 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
+from regard.display.elements.canvas import all_axes
 from regard.explain.texts.summary import summarise
 from regard.explain.weights.specific_weights import specific_weights
 from regard.questions.see.picture.heads import ACROSS, SHOWN, WordRows, paint_grid, stacked, strip_rows
 from regard.trace.word_rows import gives
-from regard.views.figures.elements.canvas import all_axes
 from tests.support.pictures import drawn_weights, framed
 
 

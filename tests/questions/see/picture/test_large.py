@@ -3,11 +3,11 @@
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
+from regard.display.elements.canvas import all_axes
 from regard.explain.texts.summary import summarise
 from regard.explain.texts.window_texts import unfold
 from regard.questions.see.picture.large import choices
 from regard.questions.see.picture.whole import paint
-from regard.views.figures.elements.canvas import all_axes
 
 
 def test_of_windows_the_occurrences_that_say_most_are_drawn_and_the_others_grey(minilm) -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import regard
+from regard.display.elements.canvas import all_axes
 from regard.explain.texts.summary import summarise
 from regard.questions.see.picture.whole import draw, paint
-from regard.views.figures.elements.canvas import all_axes
 from tests.support.pairs import make_pair
 from tests.support.pictures import axes_with, drawn_weights, framed
 

@@ -6,13 +6,13 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from regard.display.elements.canvas import spread
 from regard.explain.texts.highlights import highlights, strongest_link
 from regard.explain.texts.summary import summarise
 from regard.explain.weights.specific_weights import most_specific, specific_weights
 from regard.questions.see.picture import large as drawn_large
 from regard.questions.see.picture.large import choices
 from regard.questions.see.picture.whole import draw, paint
-from regard.views.figures.elements.canvas import spread
 from tests.support.pictures import axes_with, drawn_weights, framed
 
 

@@ -7,13 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
+from regard.display.elements.canvas import or_nan, spread
+from regard.display.elements.colours import line_style
+from regard.display.elements.labels import characters
 from regard.explain.texts.curves import Curve, curves
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.questions.movement.sentences import curves_title
 from regard.text.quoting import quoted, short, visible
-from regard.views.figures.elements.canvas import or_nan, spread
-from regard.views.figures.elements.colours import line_style
-from regard.views.figures.elements.labels import characters
 
 ACROSS = 5  # panels side by side
 HIGH = 2.5  # inches of a panel

@@ -12,14 +12,14 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
+from regard.display.elements.colours import line_style
+from regard.display.elements.labels import Labels, framed
 from regard.explain.texts.curves import curves as every_curve
 from regard.explain.texts.summary import Summary
 from regard.explain.vectors.planes import Path2D, Point
 from regard.questions.movement.picture import curves
 from regard.questions.movement.sentences import plane_sentences, plane_title
 from regard.text.quoting import short, visible
-from regard.views.figures.elements.colours import line_style
-from regard.views.figures.elements.labels import Labels, framed
 
 SAME = 1e-4  # two starts this near are one
 NUMBERED = 10  # states of a path that are numbered, of more every so many-th

@@ -10,16 +10,15 @@ from matplotlib.figure import FigureBase
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
+from regard.display.elements.canvas import LABELS, mark_names
+from regard.display.elements.colours import FOLLOWED
+from regard.display.elements.weight_cells import bare, frame, paint_weights, weight_bar, write_weights
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.explain.weights.specific_weights import SpecificWeight
-from regard.text.quoting import quoted
+from regard.text.quoting import quoted, short, spelled
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 from regard.trace.word_rows import gives
-from regard.views.figures.elements.canvas import LABELS, mark_names
-from regard.views.figures.elements.colours import FOLLOWED
-from regard.views.figures.elements.weight_cells import bare, frame, paint_weights, weight_bar, write_weights
-from regard.views.terminal.layout import short, spelled
 
 ACROSS = 12  # small pictures side by side
 GAP = 0.12  # between two matrices, as a part of one

@@ -7,11 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
-from regard.explain.texts.summary import Summary
-from regard.explain.weights.alignment import Alignment
-from regard.text.tokens import Token
-from regard.views.figures.elements.canvas import mark_names, names, whose
-from regard.views.figures.elements.weight_cells import (
+from regard.display.elements.canvas import mark_names, names, whose
+from regard.display.elements.weight_cells import (
     bare,
     frame,
     largest_own,
@@ -20,6 +17,9 @@ from regard.views.figures.elements.weight_cells import (
     weight_bar,
     write_weights,
 )
+from regard.explain.texts.summary import Summary
+from regard.explain.weights.alignment import Alignment
+from regard.text.tokens import Token
 
 ACROSS = 12  # small pictures side by side
 

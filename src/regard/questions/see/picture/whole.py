@@ -9,6 +9,17 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
+from regard.display.elements import canvas
+from regard.display.elements.arcs import Link, draw_arcs
+from regard.display.elements.canvas import LABELS, mark_names, names, whose, write
+from regard.display.elements.weight_cells import (
+    bare,
+    frame,
+    own_tokens,
+    paint_weights,
+    weight_bar,
+    write_weights,
+)
 from regard.display.figure import drawn
 from regard.display.panels import Panel
 from regard.explain.texts.highlights import Link as StrongLink
@@ -24,21 +35,9 @@ from regard.questions.see.picture import pairs
 from regard.questions.see.picture.heads import WordRows, paint_grid, stacked, strip_rows
 from regard.questions.see.picture.large import Choice, Large, choices, drawn_large, not_all, reason_of
 from regard.questions.see.word_panels import static_picture
-from regard.text.quoting import quoted
+from regard.text.quoting import quoted, short, spelled, visible
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
-from regard.views.figures.elements import canvas
-from regard.views.figures.elements.arcs import Link, draw_arcs
-from regard.views.figures.elements.canvas import LABELS, mark_names, names, whose, write
-from regard.views.figures.elements.weight_cells import (
-    bare,
-    frame,
-    own_tokens,
-    paint_weights,
-    weight_bar,
-    write_weights,
-)
-from regard.views.terminal.layout import short, spelled, visible
 
 WIDE = 13.0  # inches
 ACROSS = 3  # panels side by side

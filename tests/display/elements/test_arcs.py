@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from regard.views.figures.elements.arcs import Link, draw_arcs
+from regard.display.elements.arcs import Link, draw_arcs
 
 
 def painted(links: list[Link], named: dict[int, str], length: int = 101):

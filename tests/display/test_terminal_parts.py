@@ -1,4 +1,4 @@
-"""Numbers in a terminal, in a matrix of text and in the cells of a picture: what rounds to zero has no sign."""
+"""What a terminal's views are made of; what rounds to zero has no sign, there or in a matrix or picture."""
 
 import pytest
 import torch
@@ -6,8 +6,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from drawings.numbers import show_numbers
-from regard.views.figures.elements.heatmap import heatmap
-from regard.views.terminal.layout import shown
+from regard.display.elements.heatmap import heatmap
+from regard.display.terminal_parts import bar, ending, heights, model_line, resampled, shown
+from regard.trace.status import Status, exactness
+from tests.support.terminal import printed_parts
 
 VALUES = st.floats(-0.1, 0.1) | st.floats(-1e-6, 1e-6) | st.floats(-100, 100)
 
@@ -41,3 +43,23 @@ def test_nor_has_one_in_the_cells_of_a_picture(values: list[float]) -> None:
     axes = heatmap(torch.tensor([values], dtype=torch.float64), diverging=True).axes[0]
     for text, value in zip(axes.texts, values, strict=True):
         signs_fit(text.get_text(), value)
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    assert [bar(value, 1.0, 8).plain for value in (0.0, 0.5, 1.0, 2.0)] == ["", "████", "████████", "████████"]
+    assert bar(1 / 16, 1.0, 8).plain == "▌"
+    assert bar(1.0, 0.0, 8).plain == bar(float("nan"), 1.0, 8).plain == bar(1.0, 1.0, 0).plain == ""
+
+
+def test_heights_and_their_largest_parts() -> None:
+    assert heights([0.0, 0.5, 1.0, 9.0, -1.0], 1.0) == " ▄██ "
+    assert resampled([1.0, 5.0, 2.0, 3.0], 2) == [5.0, 3.0]
+    assert resampled([1.0, 2.0], 9) == [1.0, 2.0]
+
+
+def test_the_last_lines(bank) -> None:
+    status: Status = bank[0].status
+    assert model_line([status], 1.25) == f"{status.model} ({status.kernels[0]}): {exactness([status])}; 1.2 s in all"
+    out = printed_parts([ending([status, status], "--all", notes=["a note"])])
+    assert out.count("note: a note") == 1
+    assert out.rstrip().endswith("more: --all")

@@ -15,10 +15,10 @@ from matplotlib.font_manager import fontManager
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
+from regard.display.elements.colours import FOLLOWED, SPECIAL
 from regard.files import whole
+from regard.text.quoting import spelled
 from regard.text.tokens import Token
-from regard.views.figures.elements.colours import FOLLOWED, SPECIAL
-from regard.views.terminal.layout import spelled
 
 LABELS = 48  # tokens up to which every row and column is named
 GAP = 0.2  # inches between axes, one above the other

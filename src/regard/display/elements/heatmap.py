@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, FigureBase
 from torch import Tensor
 
-from regard.views.figures.elements.colours import DIFFERENCES, WEIGHTS
+from regard.display.elements.colours import DIFFERENCES, WEIGHTS
 
 NUMBERS = 12  # rows and columns up to which the numbers are written into the cells
 

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from regard.views.figures.elements.colours import DIFFERENCES, WEIGHTS
-from regard.views.figures.elements.heatmap import heatmap
+from regard.display.elements.colours import DIFFERENCES, WEIGHTS
+from regard.display.elements.heatmap import heatmap
 
 
 def test_cells_are_the_matrix() -> None:

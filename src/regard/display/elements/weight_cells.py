@@ -9,8 +9,8 @@ from matplotlib.figure import FigureBase
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
+from regard.display.elements.colours import APART, FOLLOWED, WEIGHTS, weight_scale
 from regard.text.tokens import Token
-from regard.views.figures.elements.colours import APART, FOLLOWED, WEIGHTS, weight_scale
 
 NUMBERED = 26  # rows and columns up to which cells carry their weight
 TOLD = 0.1  # the least weight that is written into its cell

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from regard.display.elements.canvas import LABELS, all_axes, mark_names, names, stack, whose, write
 from regard.text.tokens import Token
-from regard.views.figures.elements.canvas import LABELS, all_axes, mark_names, names, stack, whose, write
 
 
 def tokens(count: int) -> list[Token]:

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from regard.text.tokens import Token
-from regard.views.figures.elements.weight_cells import (
+from regard.display.elements.weight_cells import (
     bare,
     frame,
     largest_own,
@@ -14,6 +13,7 @@ from regard.views.figures.elements.weight_cells import (
     weight_bar,
     write_weights,
 )
+from regard.text.tokens import Token
 from tests.support.pictures import drawn_weights
 
 TOKENS = [Token(n, text, 0, 0, n, text == "[CLS]") for n, text in enumerate(["[CLS]", "a", "sink", "b"])]

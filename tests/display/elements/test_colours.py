@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from regard.views.figures.elements.colours import (
+from regard.display.elements.colours import (
     APART,
     DIFFERENCES,
     FOLLOWED,

@@ -6,7 +6,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from regard.views.figures.elements.labels import characters, framed
+from regard.display.elements.labels import characters, framed
 
 
 def test_crowded_names_keep_apart() -> None:

@@ -4,7 +4,7 @@ Both maps are ColorBrewer's (Harrower and Brewer 2003, "ColorBrewer.org"), resam
 equal steps of colour: of equal length in CIELAB. Their steps, and the colours that tell things apart, are held to a
 least difference (CIEDE2000) for normal sight and for protanopia, deuteranopia and tritanopia as Machado, Oliveira and
 Fernandes 2009 simulate them ("A Physiologically-based Model for Simulation of Color Vision Deficiency"), in
-tests/views/figures/elements/test_colours.py; docs/pictures.md has the figures.
+tests/display/elements/test_colours.py; docs/pictures.md has the figures.
 """
 
 import matplotlib

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from regard.views.figures.elements.canvas import spread
-from regard.views.figures.elements.colours import FOLLOWED, WEIGHTS, weight_scale
+from regard.display.elements.canvas import spread
+from regard.display.elements.colours import FOLLOWED, WEIGHTS, weight_scale
 
 NAME = 0.135  # inches that a name, written upright, needs beside the next
 DEEP = 1.15  # inches below the line that are for names

@@ -1,0 +1,204 @@
+"""Draw tables in a terminal: as many columns as have room, words in their contexts, several side by side."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.table import Table as Grid
+from rich.text import Text
+
+from regard.display.panels import Cell, InContext, Panel, Shares, Table
+from regard.display.terminal_lines import in_lines
+from regard.display.terminal_parts import APART, SET_IN, bar, columns, section
+from regard.display.written import cell_text, finite, first_sentence
+from regard.text.quoting import visible
+
+BAR, SHORT = 16, 4  # cells of a bar, and of the shortest where there is little room
+TEXT = 24  # cells that a column of text is folded to at most, to keep bars on the screen, and a heat map's row names
+SHARES = 24  # cells of a column of named numbers at least
+LEAST = 8  # and to keep other columns there
+
+
+def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
+    """The first rows, and as many columns as there is room for."""
+    shown_rows = [*panel.rows[:top], *([panel.total] if panel.total else [])]
+    if any(isinstance(cell, Shares) for row in shown_rows for cell in row):
+        return panel_section(panel, _with_shares(panel, shown_rows, width), *_legend(panel, top, more))
+    marked = [n for n in range(len(panel.columns)) if all(isinstance(row[n], InContext) for row in shown_rows)]
+    if shown_rows and marked:
+        lines = _in_context(panel, marked, shown_rows, width)
+        return panel_section(panel, lines, *_legend(panel, top, more))
+    rows = [[cell_text(cell, column) for cell, column in zip(row, panel.columns, strict=True)] for row in shown_rows]
+    widths, bars = _widths_with_room(panel, rows, width)
+    kept = len(widths)
+    grid = columns()
+    barred: dict[int, tuple[float, bool]] = {}  # of a column its largest number, and whether some are negative
+    for n, (column, own) in enumerate(zip(panel.columns, widths, strict=False)):
+        grid.add_column(column.name, justify="left" if column.digits is None else "right", width=own, overflow="fold")
+        if column.bar and bars:
+            numbers = [each for row in panel.rows if (each := finite(row[n])) is not None]
+            barred[n] = max(map(abs, numbers), default=0.0), min(numbers, default=0.0) < 0
+            grid.add_column("")
+    for row, cells in zip(shown_rows, rows, strict=True):
+        line: list[RenderableType] = []
+        for n in range(kept):
+            line.append(cells[n])
+            if n in barred:
+                line.append(Text() if row is panel.total else signed_bar(finite(row[n]) or 0.0, *barred[n], bars))
+        grid.add_row(*line, style="bold" if row is panel.total else "")
+    names = [column.name for column in panel.columns[kept:]]
+    columns_left = f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}" if names else ""
+    return panel_section(panel, grid, *_legend(panel, top, more, columns_left))
+
+
+def _legend(panel: Table, top: int, more: str, columns_left: str = "") -> list[Text]:
+    """How to read a table, and what of it is left out."""
+    left = len(panel.rows) - top
+    legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
+    return [*legend, *left_out([f"{left:,} more row{'s' * (left > 1)}" if left > 0 else "", columns_left], more)]
+
+
+def _in_context(panel: Table, marked: Sequence[int], rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
+    """Words in their contexts, one below the other, as much of these as there is room for beside the other columns.
+
+    Those are cut at their beginning: a document's name says more than its folder. marked: the columns of contexts,
+    which share the room alike.
+    """
+    others = [n for n in range(len(panel.columns)) if n not in marked]
+    cells = [[cell_text(row[n], panel.columns[n]) for n in others] for row in rows]
+    cells = [[f"…{cell[1 - TEXT :]}" if len(cell) > TEXT else cell for cell in row] for row in cells]
+    sizes = [max([cell_len(panel.columns[n].name), *(cell_len(row[k]) for row in cells)]) for k, n in enumerate(others)]
+    room = (width - SET_IN - sum(sizes) - APART * (len(panel.columns) - 1)) // len(marked)
+    made: dict[int, Sequence[RenderableType]] = {n: [row[k] for row in cells] for k, n in enumerate(others)}
+    made |= {n: _contexts([row[n] for row in rows], room) for n in marked}
+    grid = columns()
+    for column in panel.columns:
+        grid.add_column(column.name, justify="left" if column.digits is None else "right", no_wrap=True)
+    for n in range(len(rows)):
+        grid.add_row(*(made[column][n] for column in range(len(panel.columns))))
+    return grid
+
+
+def _contexts(cells: Sequence[Cell], room: int) -> list[Text]:
+    """Words one below the other, each in as much of its context as a column has room for, at least a little."""
+    words = [(visible(c.left), visible(c.form), visible(c.right)) for c in cells if isinstance(c, InContext)]
+    form = max(cell_len(word) for _, word, _ in words)
+    room = max(LEAST, room - form)
+    before, after = (max(cell_len(each[n]) for each in words) for n in (0, 2))
+    before = min(before, max(room // 2, room - after))
+    after = min(after, room - before)
+    lines = []
+    for left, word, right in words:
+        line = Text(left[-before:].rjust(before) if before else "", no_wrap=True, overflow="crop")
+        lines.append(line.append(word, style="bold").append(right[: after + form - cell_len(word)]))
+    return lines
+
+
+def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
+    """A table with cells of named numbers, which share the room that its other columns leave, no less than a name's."""
+    texts = [
+        ["" if cell is None else cell_text(cell, column) for cell, column in zip(row, panel.columns, strict=True)]
+        for row in rows
+    ]
+    named = [any(isinstance(row[n], Shares) for row in rows) for n in range(len(panel.columns))]
+    sizes = [
+        max([cell_len(column.name), *(cell_len(own[n]) for own in texts)]) for n, column in enumerate(panel.columns)
+    ]
+    fixed = [size for size, is_named in zip(sizes, named, strict=True) if not is_named]
+    room = max(SHARES, (width - SET_IN - together(fixed) - APART * sum(named)) // sum(named))
+    barred = {n for n, column in enumerate(panel.columns) if column.bar and room - SHARES >= LEAST + APART}
+    room, size = (SHARES, min(BAR, room - SHARES - APART)) if barred else (room, 0)
+    grid = columns()
+    for n, column in enumerate(panel.columns):
+        grid.add_column(column.name, justify="left" if column.digits is None else "right", overflow="fold")
+        if n in barred:
+            grid.add_column("")
+    full = {n: max((abs(finite(row[n]) or 0.0) for row in panel.rows), default=0.0) for n in barred}
+    for row, own in zip(rows, texts, strict=True):
+        cells: list[RenderableType] = []
+        for n, cell in enumerate(row):
+            cells.append(in_lines(cell, room) if isinstance(cell, Shares) else own[n])
+            cells += [bar(abs(finite(cell) or 0.0), full[n], size)] if n in barred else []
+        grid.add_row(*cells)
+    return grid
+
+
+def beside(panels: Sequence[Table], width: int, top: int, more: str) -> RenderableType:
+    """Draw tables side by side where all have room with short bars, else one below the other: see `draw_table`."""
+    needs = [_needed(panel, top) for panel in panels]
+    left = width - sum(needs) - len(needs) + 1
+    if left < 0:
+        return Group(*(draw_table(panel, width, top, more) for panel in panels))
+    grid = Grid.grid(padding=(0, 1, 0, 0), pad_edge=False)
+    for need in needs:
+        grid.add_column(width=need + left // len(needs))
+    grid.add_row(
+        *(draw_table(panel, need + left // len(needs), top, more) for panel, need in zip(panels, needs, strict=True))
+    )
+    return grid
+
+
+def _needed(panel: Table, top: int) -> int:
+    """How wide a table is with short bars."""
+    names = [
+        sizes_of(column.name, [cell_text(row[n], column) for row in panel.rows[:top]])[0]
+        for n, column in enumerate(panel.columns)
+    ]
+    return SET_IN + together(names) + sum(SHORT + APART for column in panel.columns if column.bar)
+
+
+def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -> tuple[list[int], int]:
+    """How wide each column is that a terminal has room for, and how long bars may be, 0 where they have no room.
+
+    Numbers are never folded: bars give way to them, then text is folded, and only then the last columns are left out.
+    """
+    sizes = [sizes_of(column.name, [row[n] for row in rows]) for n, column in enumerate(panel.columns)]
+    text = [column.digits is None for column in panel.columns]
+    room, count = width - SET_IN, sum(column.bar for column in panel.columns)
+    wanted = [min(whole, TEXT) if is_text else whole for (whole, _), is_text in zip(sizes, text, strict=True)]
+    own, left = [whole for whole, _ in sizes], room - together(wanted)
+    longest = min(BAR, left // count - APART) if count else 0
+    longest = longest if longest >= SHORT else 0
+    bars = (longest + APART) * count if longest else 0
+    if together(wanted) > room:
+        least = [min(whole, LEAST) if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)]
+        kept = max([1, *(n for n in range(1, len(least) + 1) if together(least[:n]) <= room)])
+        own = [whole if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)][:kept]
+    most = min(max(own, default=0), room)  # cells of the widest column of text
+    while most > LEAST and together(_folded(own, text, most)) + bars > room:
+        most -= 1
+    return _folded(own, text, most), longest
+
+
+def _folded(widths: Sequence[int], text: Sequence[bool], most: int) -> list[int]:
+    """Widths of columns, those of text at most so wide."""
+    return [min(own, most) if is_text else own for own, is_text in zip(widths, text, strict=False)]
+
+
+def sizes_of(name: str, cells: Iterable[str]) -> tuple[int, int]:
+    """How wide a column is with its name in one line, and with the name's words one below the other."""
+    numbers = max(map(cell_len, cells), default=1)
+    return max(numbers, cell_len(name)), max([numbers, *map(cell_len, name.split())])
+
+
+def together(widths: Sequence[int]) -> int:
+    """How wide columns are together."""
+    return sum(widths) + APART * (len(widths) - 1)
+
+
+def panel_section(panel: Panel, *parts: RenderableType) -> RenderableType:
+    """A panel's title and parts, set in."""
+    return section(visible(panel.title), *parts) if panel.title else Group(*parts, Text())
+
+
+def signed_bar(number: float, largest: float, both: bool, room: int = BAR) -> Text:
+    """A bar; of numbers of both signs red above 0 and blue below, as pictures and pages have them."""
+    own = bar(abs(number), largest, room)
+    own.stylize("red" if both and number >= 0 else "cyan")
+    return own
+
+
+def left_out(parts: Sequence[str], more: str) -> Iterable[Text]:
+    """In one line what is left out, and where it is; nothing where nothing is."""
+    named = [part for part in parts if part]
+    return [Text(f"{' and '.join(named)}: left out here, {more}", style="dim")] if named else []

@@ -1,1 +1,0 @@
-"""Ways to look at what `explain` found: terminal, pictures. Nothing here computes or reaches into a model."""

@@ -1,1 +1,0 @@
-"""Pictures (PNG, SVG) of what `regard.explain` found, one module a question."""

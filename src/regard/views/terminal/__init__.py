@@ -1,1 +1,0 @@
-"""Tables and lines for a terminal of what `regard.explain` found, one module a question."""
