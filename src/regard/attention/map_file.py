@@ -33,7 +33,7 @@ MINUS_INFINITY = ("bias", "sinks")  # tensors that may hold -inf: the score of w
 
 
 def pack(map: MapInputs) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """(tensors, description) of a map: contiguous tensors that share no memory, and what JSON can hold.
+    """Return (tensors, description) of a map: contiguous tensors that share no memory, and what JSON can hold.
 
     Many maps go into one file by giving each its own prefix to the tensors' names.
 
@@ -45,7 +45,7 @@ def pack(map: MapInputs) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def describe(map: MapInputs) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `pack` gives, with the map's own tensors by reference: nothing is copied yet.
+    """Return what `pack` gives, with the map's own tensors by reference: nothing is copied yet.
 
     Raises:
         ValueError: the mask is a function of positions and too large to be written out.

@@ -57,7 +57,7 @@ class CallPatch:
         return self.positions if self.what == "values" else None
 
     def at(self, start: int, count: int) -> "CallPatch | None":
-        """The part that falls on count positions from start on, numbered from there; None where none does."""
+        """Return the part that falls on count positions from start on, numbered from there; None where none does."""
         chosen = [n for n, place in enumerate(self.positions) if start <= place < start + count]
         if not chosen:
             return None
@@ -129,7 +129,7 @@ class GivenWeights:
     def put_outputs(
         self, output: Float[Tensor, "B H L E"], value: Float[Tensor, "B G S E"]
     ) -> Float[Tensor, "B H L E"]:
-        """The output with weights @ values of the given rows in it, in place."""
+        """Return the output with weights @ values of the given rows in it, in place."""
         share = output.shape[1] // value.shape[1]
         groups: dict[tuple[int, int], list[int]] = {}
         for text, head, place in self.rows:

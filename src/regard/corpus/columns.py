@@ -69,7 +69,7 @@ def integers(cells: "pa.IntegerArray") -> Int[np.ndarray, " n"]:
 
 
 def codes_of(strings: "pa.StringArray", value: str) -> Int[np.ndarray, " n"]:
-    """Which of some strings are this one: one or none, but where a file has a string twice."""
+    """Find which of some strings are this one: one or none, but where a file has a string twice."""
     wanted = np.frombuffer(value.encode("utf-8", "surrogatepass"), np.uint8)
     _, edges, data = strings.buffers()
     ends = np.frombuffer(edges, np.int32)[strings.offset : strings.offset + len(strings) + 1]

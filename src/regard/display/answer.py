@@ -42,7 +42,7 @@ class Read:
 
     @staticmethod
     def of(*traces: "Trace | PairTrace") -> "Read":
-        """The texts of traces; of a pair the status is its target's."""
+        """Return the texts of traces; of a pair the status is its target's."""
         texts = [[side.text for side in trace.sides] for trace in traces]
         both = tuple((each[0], each[1] if len(each) > 1 else None) for each in texts)
         sides = tuple(
@@ -164,7 +164,7 @@ class Answer(Table):
         return save_page(self, file)
 
     def chosen(self, names: Sequence[str] = ()) -> list[Panel]:
-        """The panels of these names, or, where none is named, those that make its picture.
+        """Return the panels of these names, or, where none is named, those that make its picture.
 
         Raises:
             RegardError: there is no panel of a name.

@@ -67,7 +67,7 @@ class Asked:
         """Refuse an encoder-decoder of this name where it cannot be asked this; the command asks before it loads it."""
 
     def words(self) -> list[str]:
-        """The words that every text has to have, as far as they are known to be words and no token's number."""
+        """Return the words that every text has to have, as far as they are known to be words and no token's number."""
         given = [getattr(self, each.name) for each in fields(self) if each.metadata["word"]]
         return [each for each in given if each is not None and not each.isdecimal()]
 

@@ -53,6 +53,6 @@ def paint(weights: LabelledMap, head: int | None = None, axes: "Axes | None" = N
 
 
 def size_in_inches(weights: LabelledMap, cell: float) -> tuple[float, float]:
-    """The size of a figure that has one map, with cells so large while there are few, as (width, height)."""
+    """Return the size of a figure that has one map, with cells so large while there are few, as (width, height)."""
     height, width = (max(3.2, 1.6 + cell * min(count, NAMED)) for count in weights.shape[1:])
     return width + 0.8, height

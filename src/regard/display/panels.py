@@ -70,7 +70,7 @@ class Panel:
 
 
 def untold(panel: Panel, *texts: str) -> str:
-    """A panel's caption, nothing where one of the texts beside it says as much."""
+    """Return a panel's caption, nothing where one of the texts beside it says as much."""
     said = panel.caption.removesuffix(".").lower()
     return "" if any(said in text.lower() for text in texts) else panel.caption
 

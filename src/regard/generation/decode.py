@@ -65,7 +65,7 @@ class RegardGenerator(Generator[Choice]):
         return choice, ()
 
     def open_ended(self, prompt: Encoded) -> Encoded:
-        """The prompt without the end token that the tokenizer puts behind whole texts."""
+        """Return the prompt without the end token that the tokenizer puts behind whole texts."""
         end = getattr(self._reader.tokenizer, "eos_token_id", None)
         if self._pairs or len(prompt.tokens) < 2 or prompt.ids[-1] != end:
             return prompt

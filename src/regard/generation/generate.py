@@ -57,7 +57,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
     def settings(
         self, options: dict[str, Any], new_tokens: int, seed: int | None
     ) -> tuple[GenerationConfig, tuple[str, ...]]:
-        """The generation config, and notes on settings of the model's own that were put aside."""
+        """Return the generation config, and notes on settings of the model's own that were put aside."""
         return settings(self._model.generation_config, options, new_tokens, self._name)
 
     def generate_one(self, prompt: Encoded, request: Request[GenerationConfig]) -> Generated:

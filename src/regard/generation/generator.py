@@ -46,7 +46,7 @@ class Generated(Shown):
         return self.trace.plot(word, layer=layer, head=head)
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
-        """What a notebook shows of it: what was written and how surely, then its trace."""
+        """Return what a notebook shows of it: what was written and how surely, then its trace."""
         return shown_generated(self, width)
 
 
@@ -132,7 +132,7 @@ class Generator(ABC, Generic[S]):
         """Write to one prompt and trace all of it."""
 
     def open_ended(self, prompt: Encoded) -> Encoded:
-        """The prompt as the model is to continue it."""
+        """Return the prompt as the model is to continue it."""
         return prompt
 
     def _check_room(self, name: str, prompt: Encoded, new_tokens: int) -> None:

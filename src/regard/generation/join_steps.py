@@ -59,7 +59,7 @@ class Rows:
         self._used += count
 
     def whole(self) -> Float[Tensor, "*_ r w"]:
-        """All rows in a tensor of just their size."""
+        """Return all rows in a tensor of just their size."""
         assert self._held is not None
         if self._held.shape[-2] > self._used:
             self._held = self._held[..., : self._used, :].clone(memory_format=torch.contiguous_format)
@@ -254,7 +254,7 @@ class JoinedOutput:
         return None
 
     def whole(self) -> AttentionOutput:
-        """The joined attention output."""
+        """Return the joined attention output."""
         rows = {name: each.whole() for name, each in self._rows.items()}
         scaling = self._first.scaling
         if scaling is not None:

@@ -118,7 +118,7 @@ def check_seed(seed: Any) -> None:
 def settings(
     defaults: "GenerationConfig", options: Mapping[str, Any], new_tokens: int, name: str
 ) -> "tuple[GenerationConfig, tuple[str, ...]]":
-    """The settings of a generation (transformers' GenerationConfig), and notes on defaults that were put aside.
+    """Return the settings of a generation (transformers' GenerationConfig), and notes on defaults that were put aside.
 
     defaults: the model's own, which hold where options say nothing. name: the model's, for messages.
 
@@ -147,7 +147,7 @@ def settings(
 
 
 def stops(stop: str | Sequence[str], tokenizer: Any, name: str) -> list[str]:
-    """The strings that end a text.
+    """Return the strings that end a text.
 
     Raises:
         RegardError: one is empty or no string, or there is no tokenizer to spell them.

@@ -34,7 +34,7 @@ from regard.text.words import Place, Word, find_word, only_word
 def with_tokens(
     interventions: Sequence[Intervention], source: Encoded, paired: bool, name: str
 ) -> tuple[Intervention, ...]:
-    """Interventions whose words are looked up in the prompt: what is written later may contain them again.
+    """Make interventions whose words are looked up in the prompt: what is written later may contain them again.
 
     A patch of all positions is one of those of the prompt. source: the prompt. name: the model's. paired: of an
     encoder-decoder, whose target has no words before it is written.
@@ -116,7 +116,7 @@ def _numbers(prompt: Encoded, places: Places | None) -> tuple[int, ...]:
 def whole_text_changes(
     interventions: Sequence[Intervention], prompt: Encoded, new_tokens: int, session: Session
 ) -> Changes:
-    """What is done to the whole text's matrices and states; interventions: as `with_tokens` gives them.
+    """Return what is done to the whole text's matrices and states; interventions: as `with_tokens` gives them.
 
     Raises:
         RegardError: a token that the text cannot have, or a part that is missing or not wanted.
@@ -129,17 +129,17 @@ def whole_text_changes(
 
 
 def first_target(session: Session) -> Encoded | None:
-    """What the decoder of an encoder-decoder reads at first; None for any other model."""
+    """Return what the decoder of an encoder-decoder reads at first; None for any other model."""
     return encoded_ids([getattr(session.model.config, "decoder_start_token_id", None) or 0]) if session.pairs else None
 
 
 def unwritten(interventions: Sequence[Intervention], length: int) -> list[Intervention]:
-    """The interventions on tokens that were never written. length: of the text that was, of a pair the target."""
+    """Return interventions on tokens that were never written. length: of the written text, of a pair the target."""
     return [each for each in interventions if _last_token(each) >= length]
 
 
 def unwritten_notes(interventions: Sequence[Intervention], length: int) -> tuple[str, ...]:
-    """What a status says of them."""
+    """Say what a status says of them."""
     late = unwritten(interventions, length)
     named = [each.target if isinstance(each, Ablate) else f"what is {each}" for each in late]
     return tuple(f"the text ended before {each} was reached" for each in named)

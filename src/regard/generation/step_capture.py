@@ -115,7 +115,7 @@ class StepCapture:
         return output
 
     def joined(self, source: Encoded, target: Encoded | None) -> CapturedPass:
-        """All passes as one. target: of an encoder-decoder, what its decoder read.
+        """Make all passes as one. target: of an encoder-decoder, what its decoder read.
 
         Raises:
             RegardError: no attention call was made through regard's attention function, or the passes do not fit.

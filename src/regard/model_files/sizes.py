@@ -69,7 +69,7 @@ def layers_and_heads(config: Mapping[str, Any]) -> tuple[int | None, int | None]
 
 
 def is_encoder_decoder(config: Mapping[str, Any]) -> bool | None:
-    """Whether a config.json of transformers is of an encoder-decoder, None where it does not say."""
+    """Tell whether a config.json of transformers is of an encoder-decoder, None where it does not say."""
     flag, names = config.get("is_encoder_decoder"), config.get("architectures")
     names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
     if flag is True:  # an encoder that was taken out of a pair has it too

@@ -164,12 +164,12 @@ class TransformerConfig:
         return self.start
 
     def as_json(self) -> dict[str, str | int | float | bool | None]:
-        """What config.json holds."""
+        """Return what config.json holds."""
         return {"regard": FORMAT, "version": VERSION, **asdict(self)}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], name: str = "config.json") -> "TransformerConfig":
-        """What `as_json` gave, read back.
+        """Read back what `as_json` gave.
 
         Raises:
             RegardError: it is of another format or a newer version, or an entry is unknown, missing or impossible; the
@@ -193,7 +193,7 @@ class TransformerConfig:
 
     @classmethod
     def nanogpt(cls, vocabulary: int, **changes: Any) -> "TransformerConfig":
-        """A small decoder of GPT-2's kind without biases, for characters: nanoGPT's set-up for a CPU."""
+        """Make a small decoder of GPT-2's kind without biases, for characters: nanoGPT's set-up for a CPU."""
         sizes: dict[str, Any] = {"length": 64, "layers": 4, "d_model": 128, "heads": 4, "bias": False}
         return cls(vocabulary=vocabulary, **(sizes | changes))
 

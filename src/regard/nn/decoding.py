@@ -49,7 +49,7 @@ class Choice:
             raise _wrong("seed", self.seed, "a whole number from 0 to 2^63 - 1")
 
     def chooser(self) -> Choose:
-        """A function from logits (B, V) to ids (B,); it goes on drawing from one row of random numbers."""
+        """Make a function from logits (B, V) to ids (B,); it goes on drawing from one row of random numbers."""
         generator = None if self.seed is None else torch.Generator().manual_seed(self.seed)
 
         def choose(logits: Float[Tensor, "B V"]) -> Int[Tensor, " B"]:
@@ -88,7 +88,7 @@ def write(
     slide: bool = False,
     around: Callable[[int, int], AbstractContextManager[None]] = lambda past, count: nullcontext(),
 ) -> list[list[int]]:
-    """What a decoder writes after each text of a batch: the new ids, the end token included where it wrote one.
+    """Let a decoder go on with each text of a batch; return the new ids, the end token included where it wrote one.
 
     Args:
         ids: the beginnings, all of one length; of an encoder-decoder the start tokens.
@@ -145,7 +145,7 @@ def translate(
     end: int | None,
     choose: Choose | None = None,
 ) -> list[list[int]]:
-    """What an encoder-decoder writes for each of a batch of padded source texts, start token left out.
+    """Let an encoder-decoder translate a batch of padded source texts; return its ids, the start token left out.
 
     mask: True for real tokens, None for all. All other arguments are as in `write`.
     """

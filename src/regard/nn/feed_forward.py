@@ -46,11 +46,11 @@ class FeedForward(nn.Module):
         self.output = Linear(d_hidden, d_model, bias)
 
     def extra_repr(self) -> str:
-        """What print(module) shows."""
+        """Return what print(module) shows."""
         return f"activation={self.activation!r}"
 
     def forward(self, x: Float[Tensor, "*B L M"]) -> Float[Tensor, "*B L M"]:
-        """Each position's new vector, before the residual is added."""
+        """Return each position's new vector, before the residual is added."""
         if x.shape[-2] <= LONGEST or torch.is_grad_enabled():
             return self.output(self._hidden(x))
         # Who watches the output map sees all of it; else the hidden vectors of all positions are never there at once.

@@ -58,7 +58,7 @@ def save_model(folder: Path | str, model: Transformer, tokenizer: Any = None) ->
 
 
 def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFast | None]":
-    """The model of a folder, on the CPU and ready to be used, and its tokenizer (None where it has none).
+    """Read the model of a folder, on the CPU and ready to be used, and its tokenizer (None where it has none).
 
     folder: a model's, or a training run's, whose newest whole checkpoint is read.
 
@@ -83,7 +83,7 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether a folder says that it holds a transformer of ours or a training run of one."""
+    """Tell whether a folder says that it holds a transformer of ours or a training run of one."""
     if (folder / POINTER).is_file():
         return True
     try:
@@ -93,7 +93,7 @@ def is_ours(folder: Path) -> bool:
 
 
 def newest(folder: Path | str) -> Path:
-    """The model's folder itself, or the newest whole checkpoint of a training run.
+    """Find the model's folder itself, or the newest whole checkpoint of a training run.
 
     Raises:
         RegardError: the pointer is broken, or there is no checkpoint where it points.
@@ -114,7 +114,7 @@ def newest(folder: Path | str) -> Path:
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """What a model has learned, by name; what is shared (a tied language head) under its first name alone."""
+    """Return what a model has learned, by name; what is shared (a tied language head) under its first name alone."""
     return dict(model.named_parameters())
 
 
@@ -151,7 +151,7 @@ def _check_whole(folder: Path, config: TransformerConfig) -> None:
 
 
 def read_tensors(file: Path, suspect: str = "truncated") -> dict[str, Tensor]:
-    """The tensors of a safetensors file, on the CPU.
+    """Read the tensors of a safetensors file, on the CPU.
 
     Raises:
         RegardError: it is suspect, as the message says, or no safetensors file.

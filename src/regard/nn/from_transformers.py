@@ -27,7 +27,7 @@ Weights = dict[str, Tensor]
 
 
 def from_transformers(model: Any) -> Transformer:
-    """A `Transformer` with copies of a model's weights, ready to be used; on the CPU, in the model's dtype.
+    """Make a `Transformer` with copies of a model's weights, ready to be used; on the CPU, in the model's dtype.
 
     Taken are BertModel, BertForMaskedLM, GPT2Model, GPT2LMHeadModel, LlamaModel and LlamaForCausalLM objects.
 

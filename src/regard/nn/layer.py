@@ -15,7 +15,7 @@ from regard.nn.positions import Alibi, Positions, Rotary
 
 
 def stack(config: TransformerConfig, name: str, *, causal: bool, crossing: bool) -> nn.ModuleList:
-    """A model's encoder or decoder, by name: its layers, which share what tells attention of positions.
+    """Make a model's encoder or decoder, by name: its layers, which share what tells attention of positions.
 
     causal: whether a token sees no later one. crossing: whether layers attend to another stack's states too.
     """
@@ -31,7 +31,7 @@ def stack(config: TransformerConfig, name: str, *, causal: bool, crossing: bool)
 
 
 def norm_of(config: TransformerConfig) -> nn.Module:
-    """A norm of the config's kind (Ba et al. 2016; Zhang and Sennrich 2019 for the root-mean-square norm)."""
+    """Make a norm of the config's kind (Ba et al. 2016; Zhang and Sennrich 2019 for the root-mean-square norm)."""
     if config.norm == "rms":
         return nn.RMSNorm(config.d_model, config.norm_eps)
     return nn.LayerNorm(config.d_model, config.norm_eps, bias=config.bias)
@@ -57,7 +57,7 @@ class Layer(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def extra_repr(self) -> str:
-        """What print(module) shows."""
+        """Return what print(module) shows."""
         return f"causal={self.causal}, norm_first={self.norm_first}"
 
     def forward(
@@ -70,7 +70,7 @@ class Layer(nn.Module):
         context_mask: Bool[Tensor, "..."] | Mask | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "B L M"]:
-        """The states behind the layer. mask: of its own keys; context, context_mask: of the other sequence's.
+        """Return the states behind the layer. mask: of its own keys; context, context_mask: of the other sequence's.
 
         positions: where the tokens stand, None for 0, 1, 2, … cache: of earlier tokens, which these go on from.
         """

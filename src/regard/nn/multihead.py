@@ -33,13 +33,13 @@ class Positional(Protocol):
     causal_only: bool  # True where the bias is right under a causal mask alone
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        """The layer's input (…, L, M) with positions added, or as it was."""
+        """Return the layer's input (…, L, M) with positions added, or as it was."""
 
     def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
         """Queries or keys (…, H, L, D) with positions turned in, or as they were."""
 
     def bias(self, queries: Tensor, keys: Tensor) -> Tensor | None:
-        """What positions add to the scores, broadcastable to (B, H, L, S), or None."""
+        """Compute what positions add to the scores, broadcastable to (B, H, L, S), or None."""
 
 
 class MultiHeadAttention(nn.Module):

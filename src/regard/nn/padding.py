@@ -28,7 +28,7 @@ def places(
     *,
     causal: bool = False,
 ) -> Places:
-    """Where the tokens of a batch stand, each in its own text.
+    """Return where the tokens of a batch stand, each in its own text.
 
     mask: True or 1 for real tokens. start: the first one's position. causal: whether padding on the right is out of
     sight already, because no token looks to its right.

@@ -89,7 +89,7 @@ def _turned(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
 
 
 def alibi_slopes(heads: int) -> Float[Tensor, " {heads}"]:
-    """How steeply each head's scores fall with distance (Press et al. 2022, "Train Short, Test Long").
+    """Compute how steeply each head's scores fall with distance (Press et al. 2022, "Train Short, Test Long").
 
     A power of two: the geometric sequence from 2^(-8 / heads) with that ratio. Any other number: the slopes of the
     power of two below, then every second one of the power above, as in the authors' code.
@@ -125,7 +125,7 @@ class Positions(nn.Module):
     causal_only = False  # True where the bias is right under a causal mask alone
 
     def embed(self, x: Float[Tensor, "*B L M"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B L M"]:
-        """The input of a layer with positions added."""
+        """Compute the input of a layer with positions added."""
         return x
 
     def rotate(self, x: Float[Tensor, "*B H L D"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B H L D"]:
@@ -133,7 +133,7 @@ class Positions(nn.Module):
         return x
 
     def bias(self, queries: Int[Tensor, "*b L"], keys: Int[Tensor, "*c S"]) -> Float[Tensor, "..."] | None:
-        """What positions add to the scores, broadcastable to (B, H, L, S), or None."""
+        """Compute what positions add to the scores, broadcastable to (B, H, L, S), or None."""
         return None
 
 
@@ -146,7 +146,7 @@ class Sinusoidal(Positions):
         self.width, self.base = width, base
 
     def extra_repr(self) -> str:
-        """What print(module) shows."""
+        """Return what print(module) shows."""
         return f"{self.width}, base={self.base}"
 
     def embed(self, x: Float[Tensor, "*B L M"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B L M"]:
@@ -193,7 +193,7 @@ class Rotary(Positions):
         self._last: tuple[Tensor, int, Tensor, Tensor] | None = None
 
     def extra_repr(self) -> str:
-        """What print(module) shows."""
+        """Return what print(module) shows."""
         return f"{self.width}, base={self.base}, layout={self.layout!r}"
 
     def rotate(self, x: Float[Tensor, "*B H L D"], positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*B H L D"]:
@@ -231,11 +231,11 @@ class Alibi(Positions):
         self.heads, self.causal_only = heads, compact
 
     def extra_repr(self) -> str:
-        """What print(module) shows."""
+        """Return what print(module) shows."""
         return f"{self.heads}, compact={self.causal_only}"
 
     def bias(self, queries: Int[Tensor, "*b L"], keys: Int[Tensor, "*c S"]) -> Float[Tensor, "..."]:
-        """The bias of every query and key, (H, L, S) or (B, H, L, S); compact (H, 1, S) or (B, H, 1, S)."""
+        """Compute the bias of every query and key, (H, L, S) or (B, H, L, S); compact (H, 1, S) or (B, H, 1, S)."""
         slopes = alibi_slopes(self.heads).to(keys.device)  # no buffer: a model cast to bfloat16 would round them
         return _alibi_key_bias(slopes, keys) if self.causal_only else alibi_bias(slopes, queries, keys)
 

@@ -98,7 +98,7 @@ class CrossAttention(_OneHead):
     def from_weights(
         cls, query: Float[Tensor, "_ _"], key: Float[Tensor, "_ _"], value: Float[Tensor, "_ _"], *, convention: str
     ) -> "CrossAttention":
-        """The layer with these projections, copied; arguments and errors as in `SelfAttention.from_weights`."""
+        """Make the layer with these projections, copied; arguments and errors as in `SelfAttention.from_weights`."""
         query, key, value = _as_linear_weights(convention, query=query, key=key, value=value)
         if value.shape[1] != key.shape[1]:
             raise ValueError(f"value: given weights for inputs of width {value.shape[1]}, needs {key.shape[1]}")

@@ -102,7 +102,7 @@ class Transformer(nn.Module):
         mask: Bool[Tensor, "B L"] | Int[Tensor, "B L"] | None = None,
         segments: Int[Tensor, "B L"] | None = None,
     ) -> Float[Tensor, "B L M"]:
-        """The encoder's last states; arguments as in `forward`."""
+        """Compute the encoder's last states; arguments as in `forward`."""
         if self.encoder is None:
             raise RegardError("encode: this model is a decoder")
         at = places(ids, mask)
@@ -123,7 +123,7 @@ class Transformer(nn.Module):
         caches: Sequence[KeyValueCache] | None = None,
         only_last: bool = False,
     ) -> Output:
-        """The decoder's states and logits.
+        """Compute the decoder's states and logits.
 
         Args:
             context: of an encoder-decoder, what `encode` gave, and context_mask its mask. segments: BERT's.
@@ -148,7 +148,7 @@ class Transformer(nn.Module):
         return Output(x, self.logits(x[:, -1:] if only_last else x), context)
 
     def logits(self, states: Float[Tensor, "B L M"]) -> Float[Tensor, "B L V"] | None:
-        """What the language head says of last states; None where the model has none."""
+        """Compute what the language head says of last states; None where the model has none."""
         if self.head is None:
             return None
         return self.head(states if self.transform is None else self.transform(states))
@@ -193,11 +193,11 @@ class Transformer(nn.Module):
         return self.embedding.weight.dtype
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """The table of learned embeddings."""
+        """Return the table of learned embeddings."""
         return self.embedding
 
     def get_output_embeddings(self) -> nn.Linear | None:
-        """The language head's linear layer."""
+        """Return the language head's linear layer."""
         return self.head
 
     def _embed(self, ids: Tensor, at: Places, segments: Tensor | None) -> Tensor:
@@ -225,7 +225,7 @@ class Transform(nn.Module):
         self.norm = norm_of(config)
 
     def forward(self, x: Float[Tensor, "B L M"]) -> Float[Tensor, "B L M"]:
-        """What the head reads instead of the last states."""
+        """Return what the head reads instead of the last states."""
         return self.norm(ACTIVATIONS[self.activation](self.linear(x)))
 
 
@@ -241,7 +241,7 @@ class SinusoidalEmbedding(nn.Module):
         self.register_buffer("_like", torch.empty(0), persistent=False)  # takes the model's dtype, as weights do
 
     def forward(self, positions: Int[Tensor, "*b L"]) -> Float[Tensor, "*b L M"]:
-        """The rows of some positions."""
+        """Return the rows of some positions."""
         size = int(positions.max()) + 1 if positions.numel() else 0
         table = self._table
         if table.shape[0] < size or table.device != positions.device:

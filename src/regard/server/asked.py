@@ -39,7 +39,7 @@ class HeadAblation(Asked):
     part: Part | None = None
 
     def intervention(self) -> Intervention:
-        """The same as the library takes it."""
+        """Return the same as the library takes it."""
         return ablate(head(self.layer, self.head, part=self.part))
 
 
@@ -54,7 +54,7 @@ class EdgeAblation(Asked):
     part: Part | None = None
 
     def intervention(self) -> Intervention:
-        """The same as the library takes it."""
+        """Return the same as the library takes it."""
         return ablate(edge(self.query, self.key, layers=self.layer, heads=self.head, part=self.part))
 
 
@@ -74,7 +74,7 @@ class StatePatch(Asked):
     part: Part | None = None
 
     def intervention(self, source: Trace) -> Intervention:
-        """The same as the library takes it. source: the trace of that text."""
+        """Return the same as the library takes it. source: the trace of that text."""
         return patch(
             self.what, layer=self.layer, source=source, at=self.at, source_at=self.source_at, head=self.head,
             part=self.part,
@@ -126,7 +126,7 @@ class QuestionAsked(Asked):
     asked: Asked
 
     def question(self) -> AnswerAsked:
-        """What is asked, as the command and the library have it."""
+        """Return what is asked, as the command and the library have it."""
         given = {name: tuple(each) if isinstance(each, list) else each for name, each in self.asked}
         made: AnswerAsked = _dataclass(QUESTIONS[self.kind][1])(**given)
         return made

@@ -36,7 +36,7 @@ def reference_traces(model: Model, asked: TraceAsked) -> list[Trace]:
 
 
 def control_traces(model: Model, traces: Sequence[AnyTrace], word: str | None, references: bool) -> list[Trace] | None:
-    """The neutral sentences that a word beside reference words is held against; None where nothing is."""
+    """Return the neutral sentences that a word beside reference words is held against; None where nothing is."""
     return trace_control(model, traces, word) if word is not None and references else None
 
 

@@ -39,7 +39,7 @@ class Kept:
         self.size = len(self.data) + blobs + looked_up + sum(each.size for each in self.maps.values())
 
     def numbers(self, at: int) -> bytes:
-        """The deflated bytes of its numbers. Raises RefusedError where there are none of that number."""
+        """Return the deflated bytes of its numbers. Raises RefusedError where there are none of that number."""
         if not 0 <= at < len(self.page.numbers.blobs):
             raise RefusedError(404, f"numbers: given {at}, the page has {len(self.page.numbers.blobs)}")
         return self.page.numbers.blobs[at]
@@ -72,14 +72,14 @@ class Shelf:
                 self._kept.popitem(last=False)
 
     def find(self, name: str) -> Kept | None:
-        """The page of a name, None where it is not kept."""
+        """Find the page of a name, None where it is not kept."""
         with self._lock:
             if name in self._kept:
                 self._kept.move_to_end(name)
             return self._kept.get(name)
 
     def get(self, name: str) -> Kept:
-        """The page of a name. Raises RefusedError where it is not kept, or no longer."""
+        """Find the page of a name. Raises RefusedError where it is not kept, or no longer."""
         found = self.find(name)
         if found is None:
             raise RefusedError(404, "this page is not kept any more: trace the text again")

@@ -82,7 +82,7 @@ class ZoomMap:
         self._next = 0
 
     def tile(self, head: int | None, level: int, row: int, col: int) -> Float32[np.ndarray, "s s"]:
-        """The means of a tile's cells, SIDE × SIDE; cells where there are no weights are 0. head: None for their mean.
+        """Return the means of a tile's cells, SIDE × SIDE, 0 where there are no weights. head: None for their mean.
 
         level: a cell is of 2^level × 2^level weights. row, col: of the tile, from 0.
 
@@ -112,13 +112,13 @@ class ZoomMap:
         return found / len(heads)
 
     def row(self, head: int | None, query: int) -> Float32[np.ndarray, " S"]:
-        """What a query gives to every key. Raises RefusedError where there is no such query."""
+        """Return what a query gives to every key. Raises RefusedError where there is no such query."""
         if not 0 <= query < self.length:
             raise RefusedError(404, f"query: given {query}, there are {self.length}")
         return self._mean(head, lambda each: each[0, query : query + 1, :][0])
 
     def column(self, head: int | None, key: int) -> Float32[np.ndarray, " L"]:
-        """What a key gets from every query. Raises RefusedError where there is no such key."""
+        """Return what a key gets from every query. Raises RefusedError where there is no such key."""
         if not 0 <= key < self.keys:
             raise RefusedError(404, f"key: given {key}, there are {self.keys}")
         return self._mean(head, lambda each: each[0, :, key : key + 1][:, 0])

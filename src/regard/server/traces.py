@@ -141,7 +141,7 @@ def experiment_page(model: Model, asked: ExperimentAsked, limits: Limits, job: J
 
 
 def interventions(model: Model, asked: TraceAsked | GenerationAsked) -> list[Intervention]:
-    """What is to be done to the passes, as the library takes it; texts that are patched from are traced for it.
+    """Return what is to be done to the passes, as the library takes it; texts that are patched from are traced for it.
 
     Raises:
         RegardError: a place or number that means nothing, a patch of a model that reads pairs.

@@ -198,7 +198,7 @@ class Work:
         running.doing.add_done_callback(ended)
 
     def asker(self, name: str) -> Asker | None:
-        """Who asked for a job under a name, None where nobody did."""
+        """Find who asked for a job under a name, None where nobody did."""
         return self._named.get(name)
 
     def close(self) -> None:

@@ -80,7 +80,7 @@ class MappedTensor(Tensor):
 
     @staticmethod
     def of(tensor: Tensor, check: Check) -> "MappedTensor":
-        """The tensor, in the same memory, with its check."""
+        """Return the tensor, in the same memory, with its check."""
         mapped = tensor.as_subclass(MappedTensor)
         mapped._check = check
         return mapped

@@ -30,7 +30,7 @@ class TensorFile:
         self._checks: dict[tuple[str, bool], Check] = {}
 
     def guarded(self, name: str, tensor: Tensor, *, minus_inf: bool = False) -> Tensor:
-        """The tensor of that name, or a view of it, to be checked when it is first read.
+        """Return the tensor of that name, or a view of it, to be checked when it is first read.
 
         minus_inf: whether -inf may stand in it, as in a bias.
         """

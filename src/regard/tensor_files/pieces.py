@@ -61,7 +61,7 @@ class Piece:
         return (t.data_ptr(), t.device, t.dtype, t.shape, t.stride(), self.dtype, self.axis, self.places)
 
     def take(self) -> Tensor:
-        """The tensor as it is stored: contiguous, on the CPU.
+        """Return the tensor as it is stored: contiguous, on the CPU.
 
         Raises:
             RegardError: a number is too large for the dtype.
@@ -69,7 +69,7 @@ class Piece:
         return self._part(0, 0, self.shape[0])
 
     def chunks(self) -> Iterator[Tensor]:
-        """The same in runs of a few megabytes, one after the other as they lie in the file."""
+        """Return the same in runs of a few megabytes, one after the other as they lie in the file."""
         shape = self.shape
         axis = next((n for n, size in enumerate(shape) if size > 1), 0)
         step = max(1, CHUNK * shape[axis] // max(1, self.bytes))
@@ -107,7 +107,7 @@ class Pieces:
     def piece(
         self, tensor: Tensor, axis: int = 0, places: tuple[int, ...] | None = None, *, minus_inf: bool = False
     ) -> Piece:
-        """A tensor in the dtype that was asked for, where that is no wider than its own.
+        """Return a tensor in the dtype that was asked for, where that is no wider than its own.
 
         places: which of the axis are stored, None for all. minus_inf: whether it may hold -inf.
         """

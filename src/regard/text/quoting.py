@@ -17,17 +17,17 @@ PICTURES |= dict.fromkeys((*range(0x80, 0xA0), *TURNING), 0x2426)
 
 
 def quoted(text: str) -> str:
-    """A word or token in a sentence, printable, the blanks at its ends left away; blanks alone are called so."""
+    """Write a word or token in a sentence, printable, the blanks at its ends left away; blanks alone are called so."""
     return f"“{visible(text.strip())}”" if text.strip() else "a line break" if "\n" in text else "a blank"
 
 
 def some_of(names: Sequence[str], most: int) -> str:
-    """The first of some names, and how many more there are: "a, b and 3 more"."""
+    """Return the first of some names, and how many more there are: "a, b and 3 more"."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def visible(text: str) -> str:
-    """A text with what cannot be printed written out, so that a terminal obeys nothing in it; a line break as ↵."""
+    """Write out what cannot be printed in a text, so that a terminal obeys nothing in it; a line break as ↵."""
     return "".join(MARKS.get(c, c) if c.isprintable() or c in MARKS else _escaped(c) for c in text)
 
 
@@ -39,7 +39,7 @@ def short(text: str, most: int = 24) -> str:
 
 
 def spelled(text: str, most: int = 24) -> str:
-    """A token as every view shows it: blanks at its ends by a mark, since " bank" and "bank" are two tokens."""
+    """Write a token as every view shows it: blanks at its ends by a mark, since " bank" and "bank" are two tokens."""
     inner = text.strip(" ")
     before = len(text) - len(text.lstrip(" "))
     return short("␣" * before + inner + "␣" * (len(text) - before - len(inner)), most)
@@ -50,5 +50,5 @@ def _escaped(character: str) -> str:
 
 
 def pictured(text: str) -> str:
-    """A text in which no character is unseen or turns the others round, as long as it was; blanks stay."""
+    """Write a text in which no character is unseen or turns the others round, as long as it was; blanks stay."""
     return text if text.isascii() and text.isprintable() else text.translate(PICTURES)

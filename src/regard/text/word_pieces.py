@@ -17,7 +17,7 @@ LONGEST_RUN = 24  # characters of a run; what stands longer without a blank is a
 
 
 def wordlike(text: str) -> bool:
-    """Whether a text has a letter or a number in it."""
+    """Tell whether a text has a letter or a number in it."""
     return any(map(str.isalnum, text))
 
 
@@ -30,7 +30,7 @@ def _blank_before(before: Token, own: Token) -> bool:
 
 
 def words(tokens: Sequence[Token]) -> list[range]:
-    """The numbers of the tokens of each word, in order; every token is of one. A special token is one by itself, and so
+    """Group the numbers of tokens to words, in order; every token is of one. A special token is one by itself, and so
     is what is no letter or digit, as full stops are.
     """
     found = _cut(tokens, _of_one_word)
@@ -40,7 +40,7 @@ def words(tokens: Sequence[Token]) -> list[range]:
 
 
 def runs(tokens: Sequence[Token]) -> list[range]:
-    """The numbers of the tokens between two blanks, in order: a word with the marks and words that touch it.
+    """Return the numbers of the tokens between two blanks, in order: a word with the marks and words that touch it.
 
     Of a script without blanks, and of what is as long, its `words`.
     """
@@ -57,7 +57,7 @@ def runs(tokens: Sequence[Token]) -> list[range]:
 
 
 def spelling(tokens: Sequence[Token], word: Sequence[int]) -> str:
-    """A word's tokens together, without the mark of pieces that go on with a word."""
+    """Return a word's tokens together, without the mark of pieces that go on with a word."""
     return "".join(tokens[n].text.removeprefix("##") if n > word[0] else tokens[n].text for n in word).strip()
 
 

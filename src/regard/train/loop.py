@@ -147,7 +147,7 @@ def train(
 
 
 def due(step: int, every: int) -> bool:
-    """Whether a step is one of every so many; none is where that is 0."""
+    """Tell whether a step is one of every so many; none is where that is 0."""
     return every > 0 and step % every == 0
 
 

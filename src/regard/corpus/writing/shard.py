@@ -133,7 +133,7 @@ def documents_of(shard: Path) -> list[Document]:
 
 
 def has_others(folder: Path) -> bool:
-    """Whether there is anything in a folder that no shard has: then it is not ours to remove."""
+    """Tell whether there is anything in a folder that no shard has: then it is not ours to remove."""
     return any(each.name not in FILES or is_link(each) or not each.is_file() for each in folder.iterdir())
 
 

@@ -34,7 +34,7 @@ def effect(trace: Trace, ablated: Trace, place: Place) -> Effect:
 
 
 def effects(trace: Trace, place: Place) -> Callable[[Trace], Effect]:
-    """A function that compares a trace with another of the same text; what all comparisons share is computed once."""
+    """Make what compares a trace with another of the same text; what all comparisons share is computed once."""
     tokens = tokens_of(trace, place)
     before = trace.contextual[tokens].double().mean(0)
     logits = trace.logits if trace.logits is not None and is_causal(trace) else None
@@ -50,7 +50,7 @@ def effects(trace: Trace, place: Place) -> Callable[[Trace], Effect]:
 
 
 def divergence(kept: Float[Tensor, " V"], changed: Float[Tensor, " V"]) -> float:
-    """Kullback-Leibler divergence, in nats, of what some logits say from what others said before."""
+    """Compute the Kullback-Leibler divergence, in nats, of what some logits say from what others said before."""
     p, q = (logits.double().log_softmax(-1) for logits in (kept, changed))
     return _from_zero(float(torch.where(p > -torch.inf, p.exp() * (p - q), 0.0).sum()))
 

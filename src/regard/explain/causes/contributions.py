@@ -67,7 +67,7 @@ class Contributions(Table):
         ]
 
     def part(self, head: int, source: int) -> Float[Tensor, " M"]:
-        """What one source gave through one head."""
+        """Return what one source gave through one head."""
         group = head * self._values.shape[0] // self._weights.shape[0]
         return self._weights[head, source] * (self._projection[head] @ self._values[group, source])
 

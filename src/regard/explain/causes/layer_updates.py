@@ -77,7 +77,7 @@ class LayerUpdate(Table):
         return 0.0 if self.attention is None else self.attention.share
 
     def rows(self) -> list[Row]:
-        """One row, of a layer: its length, and share and length of each part; None for a block that it has not."""
+        """List one row, of a layer: its length, and share and length of each part; None for a block that it has not."""
         parts = {"attention": self.attention, "cross": self.cross}
         names = ("share", "length", "sources_share", "norm_share", "bias_share")
         blocks = {f"{part}_{n}": None if own is None else getattr(own, n) for part, own in parts.items() for n in names}
@@ -86,7 +86,7 @@ class LayerUpdate(Table):
 
 
 def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> list[LayerUpdate]:
-    """Every layer's update of a word or token; of an encoder-decoder's target, give the whole trace and a target word.
+    """Split every layer's update of a word or token; for an encoder-decoder's target, give the trace of both.
 
     top: how many source tokens to name.
 

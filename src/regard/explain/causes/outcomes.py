@@ -99,7 +99,7 @@ def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the refere
 
 
 def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
-    """The outcome as a tensor that can be differentiated."""
+    """Compute the outcome as a tensor that can be differentiated."""
     if not isinstance(outcome, Outcome):
         raise RegardError(
             f"outcome: given {type(outcome).__name__}, needs an Outcome, such as outcomes.probability(...)"

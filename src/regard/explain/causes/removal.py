@@ -16,7 +16,7 @@ from regard.trace.trace import PairTrace, Trace
 
 
 def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None) -> list[Ablate]:
-    """What to ablate so that nothing of a word or token reaches any other.
+    """Return what to ablate so that nothing of a word or token reaches any other.
 
     place: a word that occurs once, an occurrence, or a token's number. part: of an encoder-decoder, whose text it is
     of, the "encoder"'s or the "decoder"'s.

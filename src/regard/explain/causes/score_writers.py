@@ -20,7 +20,7 @@ KINDS = {
 
 
 def group_of(writer: Writer, by: By) -> Writer:
-    """The group that a writer belongs to, as a writer of which what is left open is None.
+    """Return the group that a writer belongs to, as a writer of which what is left open is None.
 
     By "layer" a layer's attention, feed-forward and biases are one, and embeddings are another with the biases before
     the first layer; by "source" heads and layers are joined, and what is no attention stays by its kind.
@@ -37,7 +37,7 @@ def group_of(writer: Writer, by: By) -> Writer:
 
 
 def grouped(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Float[Tensor, "P D"]]:
-    """The groups of the parts in their order, and the sum of the vectors of each."""
+    """Return the groups of the parts in their order, and the sum of the vectors of each."""
     groups: dict[Writer, int] = {}
     place = [groups.setdefault(group_of(each, by), len(groups)) for each in parts.writers]
     vectors = parts.vectors.new_zeros(len(groups), parts.vectors.shape[1])
@@ -48,7 +48,7 @@ def grouped(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Float[Tensor,
 def together(
     names: list[str], sums: Float[Tensor, "P Q"], most: int, others: int = 0
 ) -> tuple[list[str], Float[Tensor, "p Q"]]:
-    """The rows that matter most, in their order, and all others as one: nothing is left out.
+    """Return the rows that matter most, in their order, and all others as one: nothing is left out.
 
     others: how many parts the last row is already, 0 where it is one.
     """

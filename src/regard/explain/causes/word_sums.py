@@ -23,18 +23,18 @@ JOINS = ("sum", "mean", "absmax")
 
 
 def word_tokens(tokens: Sequence[Token]) -> list[tuple[int, ...]]:
-    """The numbers of the tokens of each word, in order, as `regard.text.word_pieces.words` has them."""
+    """Return the numbers of the tokens of each word, in order, as `regard.text.word_pieces.words` has them."""
     return [tuple(word) for word in words(tokens)]
 
 
 def word_text(text: str, tokens: Sequence[Token], numbers: Sequence[int]) -> str:
-    """A word as the text has it; a special token by its own name."""
+    """Return a word as the text has it; a special token by its own name."""
     first, last = tokens[numbers[0]], tokens[numbers[-1]]
     return text[first.start : last.end].strip() or "".join(tokens[n].text for n in numbers).strip()
 
 
 def joined(scores: Float[Tensor, " L"], groups: Sequence[Sequence[int]], join: Join = "sum") -> Float[Tensor, " words"]:
-    """One number for each word.
+    """Join numbers of tokens to one for each word.
 
     Raises:
         RegardError: there is no such way to join them.

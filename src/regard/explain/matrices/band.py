@@ -55,7 +55,7 @@ class BandSums:
         self.sums.index_add_(0, spots.flatten(), weights.flatten().double())
 
     def means(self, heads: int) -> list[list[float | None]]:
-        """The mean weight of each cell, over its pairs and the heads."""
+        """Compute the mean weight of each cell, over its pairs and the heads."""
         means = (self.sums / (heads * self.pairs.clamp(min=1)))[:-1].reshape(self.shape).tolist()
         there = (self.pairs[:-1] > 0).reshape(self.shape).tolist()
         return [
@@ -65,7 +65,7 @@ class BandSums:
 
 
 def reach(rows: Sequence[tuple[int, int, int, int]], causal: bool) -> tuple[int, int]:
-    """The lowest and the highest offset of windows. rows: of each its first and last query and key.
+    """Return the lowest and the highest offset of windows. rows: of each its first and last query and key.
 
     A causal model's queries have no weight on later keys: there the highest is 0.
     """

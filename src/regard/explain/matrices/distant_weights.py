@@ -32,7 +32,7 @@ class Distant:
         self._best = {spot: self._best[spot] for spot in order[: self.count]}
 
     def found(self) -> list[tuple[float, int, int, int]]:
-        """(weight, head, query, key), the largest first."""
+        """Return (weight, head, query, key), the largest first."""
         return [(weight, *spot) for spot, weight in self._best.items()]
 
 
@@ -44,7 +44,7 @@ def whole_map(
     far: int,
     count: int,
 ) -> Distant:
-    """The largest distant weights of a map (H, L, L), special tokens aside, from each query's T largest weights.
+    """Find the largest distant weights of a map (H, L, L), special tokens aside, from each query's T largest weights.
 
     values, keys: those weights and where they are. far: how many tokens apart is distant. count: how many to find.
 

@@ -38,7 +38,7 @@ class OffsetSums:
         self.pairs = torch.zeros(2 * self.reach + 2, dtype=torch.long)
 
     def spots(self, queries: Int[Tensor, " r"], keys: Int[Tensor, " w"]) -> Int[Tensor, "r w"]:
-        """The places of some queries and keys among the offsets; their pairs are counted here."""
+        """Return the places of some queries and keys among the offsets; their pairs are counted here."""
         offset = keys - queries[:, None]
         found = torch.where(offset.abs() <= self.reach, offset + self.reach, 2 * self.reach + 1)
         self.pairs += torch.bincount(found.flatten(), minlength=len(self.pairs))
@@ -49,7 +49,7 @@ class OffsetSums:
         self.sums[head].index_add_(0, spots.flatten(), weights.flatten().double())
 
     def means(self) -> OffsetMeans:
-        """The mean over the pairs of each offset."""
+        """Compute the mean over the pairs of each offset."""
         means, there = (self.sums / self.pairs.clamp(min=1))[:, :-1], (self.pairs[:-1] > 0).tolist()
         return OffsetMeans(
             -self.reach,
@@ -58,7 +58,7 @@ class OffsetSums:
 
 
 def offset_means(weights: AttentionMap) -> OffsetMeans:
-    """The means of a whole map (H, L, L), read around its diagonal alone."""
+    """Compute the means of a whole map (H, L, L), read around its diagonal alone."""
     heads, length, size = weights.shape
     found = OffsetSums(heads, length)
     for start in range(0, length, ROWS):

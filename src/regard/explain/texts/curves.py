@@ -24,7 +24,7 @@ class Curve:
 
 
 def curves(summary: Summary) -> list[Curve]:
-    """One for each reference word; where there are none, one of the word beside itself as it enters layer 0."""
+    """Make one for each reference word; where there are none, one of the word beside itself as it enters layer 0."""
     neutral = {each.word: each for each in summary.neutral}
     labels = [each.label for each in summary.occurrences]
     found = []

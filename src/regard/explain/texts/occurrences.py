@@ -42,7 +42,7 @@ class Occurrence(Table):
     link: WordLink | None
 
     def as_word(self) -> Word:
-        """The word itself, as a trace knows it."""
+        """Return the word itself, as a trace knows it."""
         return Word(self.word, self.start, self.end, tuple(self.tokens))
 
     def rows(self) -> list[Row]:
@@ -91,7 +91,7 @@ Found = Sequence[tuple[int, Sequence[Word]]]  # numbers of texts, and the words 
 
 
 def find(traces: Sequence[Trace], word: str) -> Found:
-    """Where the word occurs in each text. Raises RegardError where it is not in one of them; the text is named."""
+    """Find where the word occurs in each text. Raises RegardError where it is not in one of them; the text is named."""
     found = []
     for number, trace in enumerate(traces):
         try:
@@ -110,7 +110,7 @@ def occurrences(
     top: int,
     sinks: Sequence[Collection[int]] = (),
 ) -> list[Occurrence]:
-    """The words found, looked at. labels: of the texts. layer, head: single heads to show, as `see` has them.
+    """Look at the words found. labels: of the texts. layer, head: single heads to show, as `see` has them.
 
     sinks: of each text, the numbers of the tokens that are attention sinks. top: how many tokens a row names.
     """
@@ -149,7 +149,7 @@ def compare(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> Pair:
 
 
 def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) -> Reference:
-    """A reference word, all of its own tokens, beside an occurrence."""
+    """Compare a reference word, all of its own tokens, with an occurrence."""
     own = [n for n, token in enumerate(reference.tokens) if not token.special]
     learned = None
     if reference.learned is not None and trace.learned is not None:

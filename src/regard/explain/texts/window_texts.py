@@ -37,7 +37,7 @@ class Unfolded:
 
 
 def unfold(texts: Sequence[WindowedTrace], word: str | None) -> Unfolded:
-    """The windows to look at, of one long text or several.
+    """Return the windows to look at, of one long text or several.
 
     Raises:
         RegardError: the word is not in one of the texts, or is longer than the windows' overlap.

@@ -34,12 +34,12 @@ class Plane:
     share: tuple[float, float]
 
     def place(self, vectors: Float[Tensor, "n M"]) -> Float[Tensor, "n 2"]:
-        """Where vectors fall on the plane."""
+        """Compute where vectors fall on the plane."""
         return (vectors.double() - self.centre) @ self.axes
 
 
 def plane(vectors: Float[Tensor, "n M"]) -> Plane:
-    """The plane that keeps most of the variance of these vectors. Needs two of them or more.
+    """Compute the plane that keeps most of the variance of these vectors. Needs two of them or more.
 
     Signs are fixed (the largest component of each axis is positive), so that pictures do not flip from run to run.
     """
@@ -85,7 +85,7 @@ class Comparisons:
         return len(self.near)
 
     def kept(self, points: Float[Tensor, "p D"]) -> Bool[Tensor, " C"]:
-        """Which comparisons come out the same among points, which are those of another space."""
+        """Return which comparisons come out the same among points, which are those of another space."""
         distances = _distances(points, self.pairs)
         return distances[self.near] < distances[self.far]
 
@@ -93,7 +93,7 @@ class Comparisons:
 def comparisons(
     points: Float[Tensor, "p D"], groups: Sequence[Sequence[tuple[int, int]]], full: Float[Tensor, "p p"] | None = None
 ) -> Comparisons:
-    """Every two pairs of a group, the nearer one first; pairs that are equally far apart are not compared.
+    """List every two pairs of a group, the nearer one first; pairs that are equally far apart are not compared.
 
     full: how far every two points are apart in all dimensions, where that is not what the points themselves say.
     """

@@ -71,7 +71,7 @@ class Across:
 def align(
     pair: PairTrace, text: int = 0, *, layers: tuple[int, int] | None = None, head: int | None = None, top: int = 5
 ) -> Alignment:
-    """The alignment of a source and its target. text: the pair's number among several.
+    """Compute the alignment of a source and its target. text: the pair's number among several.
 
     layers: whose rows to show (as tokens are written, as they are read); without it, the two that `choose` finds for
     this pair. head: of this head's weights instead of the mean of heads. top: how many tokens a row names. Layers and
@@ -144,7 +144,7 @@ def agreements(weights: Float[Tensor, "N T S"], own: Sequence[int]) -> Float[Ten
 
 
 def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
-    """What a word of the target gives each source token, layer by layer; a word of several tokens gives the mean.
+    """Find what a word of the target gives each source token, layer by layer; of several tokens the mean.
 
     label: what the word is called. head: None for the mean of heads. top: how many tokens to name.
     """
@@ -159,7 +159,7 @@ def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = N
 
 
 def from_source(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
-    """What each target token gives a word of the source, layer by layer: the sum over its tokens; see `from_target`."""
+    """Find what each target token gives a source word, layer by layer: the sum over its tokens; see `from_target`."""
     read = rows_of(pair, head)[:, :, list(word.tokens)].sum(2)  # (N, T)
     written = torch.cat([read.new_zeros(len(read), 1), read[:, :-1]], 1)
     own = pair.decoder
@@ -188,6 +188,6 @@ def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
 
 
 def both_views(alignment: Alignment) -> str:
-    """The two views of an alignment, as a sentence names them."""
+    """Name the two views of an alignment, as a sentence names them."""
     written, read = alignment.written_layer, alignment.read_layer
     return f"layer {written}, as tokens are written, and layer {read}, as they are read,"

@@ -57,7 +57,7 @@ def attended(
     *,
     whole: bool = True,
 ) -> list[Attended]:
-    """Rows of weights as a person reads them: special tokens and sinks apart, then the largest others.
+    """Sort rows of weights as a person reads them: special tokens and sinks apart, then the largest others.
 
     sinks: the numbers of the tokens that are attention sinks. top: how many others. whole: with the weights of every
     token.
@@ -84,7 +84,7 @@ def attended(
 
 
 def check_heads(trace: Trace, layer: int | None, head: int | None) -> tuple[int | None, int | None]:
-    """A layer and a head counted from 0, where -1 was the last.
+    """Return a layer and a head counted from 0, where -1 was the last.
 
     Raises:
         RegardError: the model has no such layer or head (the range is named), or the trace does not hold it.

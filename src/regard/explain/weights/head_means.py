@@ -41,7 +41,7 @@ class HeadMeans(Table):
         return self.counts.get(OVER.get(name, "queries"), self.counts["queries"])
 
     def rows(self) -> list[Row]:
-        """One row a head: layer, head, and every score."""
+        """List one row a head: layer, head, and every score."""
         layers, heads = next(iter(self.scores.values())).shape
         return [
             {"layer": self.layer(row), "head": head}

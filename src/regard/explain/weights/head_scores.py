@@ -73,11 +73,11 @@ class HeadScores(Table):
         return tuple(layer for layer, _ in self.calls)
 
     def by_name(self) -> dict[str, Scores]:
-        """The scores by their names, in the order of the definitions."""
+        """Return the scores by their names, in the order of the definitions."""
         return {name: getattr(self, name) for name in NAMES}
 
     def rows(self) -> list[Row]:
-        """One row a head: layer, call (which of the layer's), head, and every score."""
+        """List one row a head: layer, call (which of the layer's), head, and every score."""
         scores, heads = self.by_name(), range(self.same.shape[1])
         return [
             {"layer": layer, "call": nth, "head": head}

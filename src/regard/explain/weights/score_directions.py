@@ -58,7 +58,7 @@ class ScoreDirections(Table):
         }  # fmt: skip
 
     def rows(self) -> list[Row]:
-        """One row a direction: its number, strength and share, and the tokens at its ends."""
+        """List one row a direction: its number, strength and share, and the tokens at its ends."""
         return [
             {"direction": n, "strength": float(self.strength[n]), "share": float(self.share[n])}
             | {end: ", ".join(names) for end, names in self.ends(n).items()}

@@ -57,7 +57,7 @@ class Attribution(Answer):
     unit: Literal["token", "word"] = field(default="token", kw_only=True)
 
     def by(self, by: By = "writer", *, words: bool = False) -> list[tuple[str, float]]:
-        """Each part's name and what it adds, the largest absolute numbers first; they sum to the value.
+        """Return each part's name and what it adds, the largest absolute numbers first; they sum to the value.
 
         by: what is one part: a "writer" (an embedding, a head, a feed-forward layer, a layer's biases), a writer's look
         at one "token", all that came from one "source" token, a "layer", or a "kind". words: whether the source tokens
@@ -95,15 +95,15 @@ class Attribution(Answer):
         return [{"part": name, "adds": added} for name, added in self.by("token", words=self.unit == "word")]
 
     def title(self) -> str:
-        """What the parts sum to."""
+        """Say what the parts sum to."""
         return f"What adds to the {self.outcome} ({signed(self.value)})"
 
     def exactness(self) -> list[str]:
-        """How exact the split is, what is held fixed in it, and what a part does not say."""
+        """Say how exact the split is, what is held fixed in it, and what a part does not say."""
         return [f"{capital(sentences.exactness_of_parts(self))}."]
 
     def data(self) -> dict[str, object]:
-        """The outcome, and its parts by every way of grouping them."""
+        """Give the outcome, and its parts by every way of grouping them."""
         ways: tuple[By, ...] = ("token", "writer", "source", "layer", "kind")
         parts = {each: self.by(each) for each in ways} | {"word": self.by("token", words=True)}
         own = {each: [{"part": name, "adds": n} for name, n in rows] for each, rows in parts.items()}

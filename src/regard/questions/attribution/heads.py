@@ -60,7 +60,7 @@ class HeadAttribution(Answer):
     tokens: tuple[Sequence[Token], ...]
 
     def score(self, layer: int, head: int, *, part: Part | None = None) -> float:
-        """The number of one head.
+        """Compute the number of one head.
 
         Raises:
             RegardError: there is no such head.
@@ -68,7 +68,7 @@ class HeadAttribution(Answer):
         return float(self.scores[self._call(layer, head, part)][head])
 
     def from_tokens(self, layer: int, head: int, *, part: Part | None = None) -> Float[Tensor, " S"]:
-        """What a head brought from each source token.
+        """Return what a head brought from each source token.
 
         Raises:
             RegardError: there is no such head, or the baseline is not zero.
@@ -80,7 +80,7 @@ class HeadAttribution(Answer):
         return self.sources[self._call(layer, head, part)][head]
 
     def best(self, count: int = 10) -> list[tuple[CallId, int, float]]:
-        """The heads of the largest absolute numbers: (call, head, number)."""
+        """Find the heads of the largest absolute numbers: (call, head, number)."""
         every = [
             (call, head, float(score))
             for call, scores in zip(self.calls, self.scores, strict=True)
@@ -89,13 +89,13 @@ class HeadAttribution(Answer):
         return sorted(every, key=lambda each: -abs(each[2]))[:count]
 
     def by(self) -> list[tuple[str, float]]:
-        """Each head's name and number, the largest absolute numbers first."""
+        """Return each head's name and number, the largest absolute numbers first."""
         return [
             (sentences.named_head(call, head), score) for call, head, score in self.best(sum(map(len, self.scores)))
         ]
 
     def rows(self) -> list[Row]:
-        """One row a head: part (of an encoder-decoder), layer, call (where a layer makes several), head, score."""
+        """List one row a head: part (of an encoder-decoder), layer, call (where a layer makes several), head, score."""
         several = any(call.nth for call in self.calls)
         found: list[Row] = []
         for call, scores in zip(self.calls, self.scores, strict=True):
@@ -106,15 +106,15 @@ class HeadAttribution(Answer):
         return found
 
     def title(self) -> str:
-        """What the heads bring something to."""
+        """Say what the heads bring something to."""
         return f"What each head brings to the {self.outcome_name} ({signed(self.outcome)}), to the first order"
 
     def exactness(self) -> list[str]:
-        """How exact the numbers are."""
+        """Say how exact the numbers are."""
         return ["All numbers come from one gradient: they are exact where the outcome is linear in a head's output."]
 
     def data(self) -> dict[str, object]:
-        """The outcome, every head's number, and what it took from every token."""
+        """Give the outcome, every head's number, and what it took from every token."""
         own: dict[str, Any] = {"method": "gradient-x-input", "outcome": self.outcome_name, "value": self.outcome}
         calls = zip(self.calls, self.sources or (), strict=False)
         sources = self.sources and [{**asdict(call), "heads": each} for call, each in calls]

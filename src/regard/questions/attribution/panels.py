@@ -21,7 +21,7 @@ COLOURS = "Red: adds to it; blue: takes away from it."
 
 
 def of_parts(found: "Attribution") -> list[Panel]:
-    """The heads, what they took from each token, the layers, and all parts as bars."""
+    """Show the heads, what they took from each token, the layers, and all parts as bars."""
     heads, words = _Heads.of(found), found.unit == "word"
     carried = [each for each in found.by("source", words=words) if "attention from " in each[0]]
     return [
@@ -44,7 +44,7 @@ def of_parts(found: "Attribution") -> list[Panel]:
 
 
 def of_tokens(found: "TokenAttribution") -> list[Panel]:
-    """The text, coloured by its tokens' scores, and each token or word by its score."""
+    """Show the text, coloured by its tokens' scores, and each token or word by its score."""
     against = "" if found.baseline is None else f", beside a baseline of {found.baseline:.4g}"
     bars = Bars(
         name=f"Every {found.unit}", title=f"What each {found.unit} brings, by {found.method}{against}", unit="score",
@@ -67,7 +67,7 @@ def of_tokens(found: "TokenAttribution") -> list[Panel]:
 
 
 def of_heads(found: "HeadAttribution") -> list[Panel]:
-    """The grid of heads, behind each what it took from every token, and the heads by their numbers."""
+    """Show the grid of heads, behind each what it took from every token, and the heads by their numbers."""
     count = max(map(len, found.scores))
     caption = f"What one head brings beside {beside(found)}, to the first order."
     note = f"{caption} {COLOURS}"

@@ -28,24 +28,24 @@ Parts = Sequence[tuple[str, float]]
 
 
 def exactness_of_parts(found: "Attribution") -> str:
-    """How exact a direct split is, what is held fixed in it, and what a part does not say."""
+    """Say how exact a direct split is, what is held fixed in it, and what a part does not say."""
     return f"{exactly_split('parts', 'outcome', found.error)}: without it other parts would change, ablate it to see"
 
 
 def exactness_of_tokens(found: "TokenAttribution") -> list[str]:
-    """Where one gradient at the embeddings is exact; how far integrated ones are from their sum is a finding."""
+    """Say where one gradient at the embeddings is exact; how far integrated ones are from their sum is a finding."""
     if found.baseline is not None:
         return []
     return ["Gradient x input is exact where the outcome is linear in the learned embeddings, and only there."]
 
 
 def beside(found: "HeadAttribution") -> str:
-    """What heads are compared with, in words."""
+    """Say what heads are compared with, in words."""
     return {"zero": "an ablated one", "mean": "its mean output"}.get(found.baseline, f"its output in {found.baseline}")
 
 
 def named_head(call: CallId, head: int) -> str:
-    """A head's name: "layer 23, head 4", of an encoder-decoder with its part."""
+    """Name a head: "layer 23, head 4", of an encoder-decoder with its part."""
     part = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross-attention "}[call.part]
     again = f", call {call.nth}" if call.nth else ""
     return f"{part}layer {call.layer}{again}, head {head}"

@@ -119,17 +119,17 @@ class TokenAttribution(Answer):
         return sorted(found, key=lambda each: -abs(each[1]))
 
     def rows(self) -> list[Row]:
-        """One row a token: side (of an encoder-decoder), token, text, score, norm; of words: word, score."""
+        """List one row a token: side (of an encoder-decoder), token, text, score, norm; of words: word, score."""
         if self.unit == "word":
             return [{"word": name, "score": score} for name, score in self.words()]
         return self._token_rows()
 
     def title(self) -> str:
-        """What the tokens bring something to."""
+        """Say what the tokens bring something to."""
         return f"What each {self.unit} brings to the {self.outcome_name} ({signed(self.outcome)})"
 
     def data(self) -> dict[str, object]:
-        """The outcome, and the scores of tokens and of words."""
+        """Give the outcome, and the scores of tokens and of words."""
         words = [{"word": name, "score": score} for name, score in self.words()]
         own: dict[str, Any] = {"method": self.method.replace(" ", "-"), "outcome": self.outcome_name}
         own |= {"value": self.outcome, "baseline": self.baseline, "gap": self.gap, "steps": self.steps}

@@ -47,7 +47,7 @@ class Concordance(Answer):
     everywhere: bool = False
 
     def title(self) -> str:
-        """Which word."""
+        """Say which word."""
         return f"{quoted(self.word)} in the corpus"
 
     def rows(self) -> list[Row]:
@@ -55,12 +55,12 @@ class Concordance(Answer):
         return flat_rows(self.lines)
 
     def data(self) -> dict[str, object]:
-        """All that is known of the lines, and what was asked."""
+        """Give all that is known of the lines, and what was asked."""
         own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("lines", "about")}
         return own | {"lines": [asdict(line) for line in self.lines]}
 
     def exactness(self) -> list[str]:
-        """What is to be known of the store, and of how the word was found."""
+        """Say what is to be known of the store, and of how the word was found."""
         return list(self.notes)
 
     def for_page(self) -> "Concordance":

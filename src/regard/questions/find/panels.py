@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def of_lines(found: "Concordance") -> list[Panel]:
-    """Every line with its word marked, and where it is from."""
+    """Show every line with its word marked, and where it is from."""
     alike = found.like is not None
     columns = [
         Column("in context"), Column("document"), Column("from", 0), *([Column("similarity", 3)] if alike else []),
@@ -21,5 +21,5 @@ def of_lines(found: "Concordance") -> list[Panel]:
 
 
 def in_context(line: Line) -> list[Cell]:
-    """An occurrence in its context, its document, and its first character there."""
+    """Return an occurrence in its context, its document, and its first character there."""
     return [InContext(line.left, line.form, line.right), line.document, line.start]

@@ -68,7 +68,7 @@ class Generation(TracesAnswer):
         return next((n for n, (a, b) in enumerate(zip_longest(both[0], both[-1])) if a != b), None)
 
     def rows(self) -> list[Row]:
-        """One row a written token, in the text's order: how likely it was, and what else was likely there."""
+        """List one row a written token, in the text's order: how likely it was, and what else was likely there."""
         rows: list[Row] = []
         for name, written in self.each:
             for each in written.how.tokens:
@@ -79,7 +79,7 @@ class Generation(TracesAnswer):
         return rows
 
     def data(self) -> dict[str, object]:
-        """How the states were steered, and what was written, token by token."""
+        """Say how the states were steered, and what was written, token by token."""
         return {
             "steering": self.push or None,
             "written": [

@@ -13,7 +13,7 @@ NAMED = 3  # other likely tokens of a row
 
 
 def of_generation(found: "Generation") -> list[Panel]:
-    """The text with bars, or both texts side by side; the tokens least likely first, or where the texts part."""
+    """Show the text with bars, or both texts side by side; the tokens least likely first, or where the texts part."""
     likely: list[Panel] = [_probabilities(name if found.push else "", own) for name, own in found.each]
     if found.steered is None:
         return [_with_bars(found.plain), _text_table(found), *likely, _least_likely(found.plain)]
@@ -21,7 +21,7 @@ def of_generation(found: "Generation") -> list[Panel]:
 
 
 def others(written: "Written", each: WrittenToken) -> list[tuple[str, float]]:
-    """What the model found likely in the place of a written token, the likeliest first."""
+    """Say what the model found likely in the place of a written token, the likeliest first."""
     own = written.tokens[each.token].id
     return [(other.text, other.probability) for other in each.likeliest if other.id != own]
 

@@ -22,7 +22,7 @@ class Heads(Answer):
     tables: Mapping[str, HeadMeans]
 
     def title(self) -> str:
-        """How many heads over how many tokens, or what the tables are of."""
+        """Say how many heads over how many tokens, or what the tables are of."""
         if len(self.tables) > 1:
             return f"What attention heads do: {'; '.join(self.tables)}"
         (found,) = self.tables.values()
@@ -30,11 +30,11 @@ class Heads(Answer):
         return f"What {layers * heads} attention heads do over {found.counts['queries']:,} tokens"
 
     def rows(self) -> list[Row]:
-        """One row a head and table: of, layer, head, and every score."""
+        """List one row a head and table: of, layer, head, and every score."""
         return [{"of": name, **row} for name, means in self.tables.items() for row in means.rows()]
 
     def data(self) -> dict[str, object]:
-        """Of each table what is said of every score, the counts, and the heads."""
+        """Give of each table what is said of every score, the counts, and the heads."""
         return {"tables": {name: _table(found) for name, found in self.tables.items()}}
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def of_heads(found: "Heads") -> list[Panel]:
-    """Of each table an overview, a grid for each score, and all numbers; all shares have one scale."""
+    """Show of each table an overview, a grid for each score, and all numbers; all shares have one scale."""
     several = len(found.tables) > 1
     shares = [
         value

@@ -62,7 +62,7 @@ def _titled_finding(found: HeadMeans, name: str) -> str:
 
 
 def how_to_read(found: HeadMeans) -> str:
-    """How heads are numbered, and what the numbers of the scores are that there are, in one sentence."""
+    """Say how heads are numbered, and what the numbers of the scores are that there are, in one sentence."""
     parts = [capital(NUMBERED)]
     if any(map(is_share, found.scores)):
         compared = any(name in AGAINST for name in found.scores)
@@ -82,12 +82,12 @@ def exactness_of_heads(found: "Heads") -> list[str]:
 
 
 def of_scores(found: HeadMeans) -> list[str]:
-    """One sentence a score, its name before it."""
+    """Write one sentence a score, its name before it."""
     return [f"{name}: {score_finding(found, name)}" for name in found.scores]
 
 
 def score_finding(found: HeadMeans, name: str) -> str:
-    """Which heads have most of a score, the mean of all, and over how many tokens: one sentence."""
+    """Say which heads have most of a score, the mean of all, and over how many tokens: one sentence."""
     values = found.scores[name]
     known = values[values == values]
     if not known.size:
@@ -105,7 +105,7 @@ def score_finding(found: HeadMeans, name: str) -> str:
 
 
 def most_of(found: HeadMeans, name: str) -> list[tuple[str, float]]:
-    """The heads with most of a score, as layer.head, and their numbers: three at most, none whose number is 0.00.
+    """Find the heads with most of a score, as layer.head, with their numbers: three at most, none of 0.00.
 
     For position and content they are the heads that follow the one most above the other, of those that look at the
     tokens that were exchanged: a head that looks everywhere evenly is alike in both.

@@ -113,7 +113,7 @@ class Matrix(TracesAnswer):
         return self.about.statuses[0]
 
     def title(self) -> str:
-        """Of how many tokens, how they were read, and which layer and heads."""
+        """Say of how many tokens, how they were read, and which layer and heads."""
         read, band = "", self.band
         if band is not None:
             read = f" read in {band.windows} windows of {band.window} tokens, stride {band.stride}"
@@ -125,7 +125,7 @@ class Matrix(TracesAnswer):
         return [self.why] if self.why else []
 
     def rows(self) -> list[Row]:
-        """One row a far pair: its head, weight and distance, the tokens and their numbers."""
+        """List one row a far pair: its head, weight and distance, the tokens and their numbers."""
         return [
             {
                 "head": pair.head, "weight": pair.weight, "distance": pair.distance, "query": pair.query.token,
@@ -135,12 +135,12 @@ class Matrix(TracesAnswer):
         ]  # fmt: skip
 
     def data(self) -> dict[str, object]:
-        """All of it but the traces."""
+        """Give all of it but the traces."""
         own = asdict(replace(self, traces=()))
         return {name: each for name, each in own.items() if name not in ("about", "traces", "names", "why")}
 
     def opening(self) -> dict[str, Any]:
-        """The map of this layer and head."""
+        """Return the map of this layer and head."""
         return {"view": "map", "layer": self.layer, "head": self.head}
 
     def layers(self) -> list[int]:

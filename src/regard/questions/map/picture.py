@@ -38,12 +38,12 @@ def draw(matrix: "Matrix", file: Path) -> list[str]:
 
 
 def paint(matrix: "Matrix") -> Figure:
-    """The picture as a figure."""
+    """Return the picture as a figure."""
     return stack(rows(matrix, why=matrix.why), WIDE)
 
 
 def rows(matrix: "Matrix", label: str = "", why: str = "") -> list[tuple[float, Any]]:
-    """(height, painter) of the rows that the picture is made of, for a picture of several texts.
+    """Return (height, painter) of the rows that the picture is made of, for a picture of several texts.
 
     label: what the text is called, before the title. why: the reason for this layer and head, below it.
     """

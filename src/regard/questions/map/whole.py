@@ -51,7 +51,7 @@ class Sums:
 def matrix(
     trace: Trace, layer: int, head: int | None = None, *, top: int = 10, far: int = 64, progress: Progress | None = None
 ) -> Matrix:
-    """The matrix of one layer of a text that was read as a whole.
+    """Compute the matrix of one layer of a text that was read as a whole.
 
     top: how many receivers and pairs to name. far: pairs are of tokens more than so many apart. progress: called with
     the share of the pass that was just done, from any thread. All heads of the layer decide which tokens are sinks.
@@ -91,7 +91,7 @@ def matrix(
 
 
 def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
-    """The map of the heads that are asked for.
+    """Return the map of the heads that are asked for.
 
     Raises:
         RegardError: there is no such head.

@@ -33,7 +33,7 @@ def windowed(
     far: int = 64,
     progress: Progress | None = None,
 ) -> Matrix:
-    """`matrix` of one layer from the traces of a plan's windows, which may come one after another and go again.
+    """Compute `matrix` of one layer from the traces of a plan's windows, which may come one after another and go again.
 
     A row has weights on its own window's tokens alone: there is no whole matrix, and in the place of its picture stands
     the band that there is; of a single window, its matrix. The special tokens that a window has and the whole text has

@@ -64,12 +64,12 @@ class PatchSweep(Answer):
         return [[(each - self.run) / way if way else math.nan for each in row] for row in self.outcomes]
 
     def best(self, count: int = 10) -> list[tuple[int, int]]:
-        """(row, column) of the patches that changed the outcome most, the largest change first."""
+        """Find (row, column) of the patches that changed the outcome most, the largest change first."""
         cells = [(row, column) for row in range(len(self.layers)) for column in range(len(self.columns))]
         return sorted(cells, key=lambda cell: -abs(self.outcomes[cell[0]][cell[1]] - self.run))[:count]
 
     def rows(self) -> list[Row]:
-        """One row a patch: layer, column (a token with its number, or a head), outcome, and share."""
+        """List one row a patch: layer, column (a token with its number, or a head), outcome, and share."""
         shares = self.shares
         return [
             {"layer": str(layer), self.by.removesuffix("s"): column, "outcome": outcome, "share": shares[n][k]}
@@ -78,13 +78,13 @@ class PatchSweep(Answer):
         ]
 
     def title(self) -> str:
-        """What of which text is put into which, and which outcome is measured."""
+        """Say what of which text is put into which, and which outcome is measured."""
         both = f"the clean {shortened(self.clean, LONG)}", f"the corrupted {shortened(self.corrupted, LONG)}"
         source, run = both if self.direction == "denoising" else reversed(both)
         return f"{self.direction.capitalize()}: {self.what} of {source} put into {run}; {self.outcome}"
 
     def data(self) -> dict[str, object]:
-        """All of it, with the shares."""
+        """Give all of it, with the shares."""
         own = {name: value for name, value in asdict(self).items() if name not in ("about", "method")}
         own = ({} if self.method is None else {"method": self.method}) | own
         return own | {"status": asdict(self.status), "shares": self.shares}

@@ -83,5 +83,5 @@ def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def own_side(trace: AnyTrace, part: Part | None) -> Trace:
-    """The trace of the stack that a part is in; of one stack the trace itself."""
+    """Return the trace of the stack that a part is in; of one stack the trace itself."""
     return trace if isinstance(trace, Trace) else trace.encoder if part == "encoder" else trace.decoder

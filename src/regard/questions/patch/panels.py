@@ -21,12 +21,12 @@ PUT_IN = {  # what of one run is put into the other
 
 
 def of_patches(sweep: "PatchSweep") -> list[Panel]:
-    """Every patch as a cell that says in words what it did, and as a row, those that changed most first."""
+    """Show every patch as a cell that says in words what it did, and as a row, those that changed most first."""
     return [_sweep_grid(sweep), _patches(sweep)]
 
 
 def said(sweep: "PatchSweep", row: int, place: int) -> str:
-    """What one patch did, in words."""
+    """Say what one patch did, in words."""
     outcome, share = sweep.outcomes[row][place], sweep.shares[row][place]
     did = f"{_patched(sweep, row, place)}: the outcome is {number(outcome, '.4g')}"
     if math.isnan(share):

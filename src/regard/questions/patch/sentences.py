@@ -22,7 +22,7 @@ REASONS: dict[Reason, str] = {
 
 
 def of_patches(sweep: "PatchSweep") -> list[str]:
-    """What the run's outcome is, what the source's, and which patches went furthest from one to the other.
+    """Say what the run's outcome is, what the source's, and which patches went furthest from one to the other.
 
     Patches that go all of the way by construction are told apart, last, with the reason.
     """
@@ -55,7 +55,7 @@ def _named(sweep: "PatchSweep", column: int) -> str:
 
 
 def reason_of(sweep: "PatchSweep", row: int, column: int) -> str:
-    """Why a patch goes all of the way by construction; empty where it does not."""
+    """Say why a patch goes all of the way by construction; empty where it does not."""
     reasons = {(r, c): reason for r, c, reason in sweep.given}
     return REASONS[reasons[row, column]] if (row, column) in reasons else ""
 

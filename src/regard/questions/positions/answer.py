@@ -37,13 +37,13 @@ class Positions(Answer):
         return named.get(self.kind, ["vectors"])
 
     def title(self) -> str:
-        """Which encoding it is, and of how many positions and components."""
+        """Say which encoding it is, and of how many positions and components."""
         rows, across = self.matrices.shape[1:]
         of = "" if self.model is None else f" of {self.model}"
         return capital(f"{self.kind} positions{of}, {rows} × {across}")
 
     def rows(self) -> list[Row]:
-        """One row a distance (how alike positions are), a pair (in how many positions it turns once) or a head."""
+        """List one row a distance (how alike positions are), a pair (in how many positions it turns once) or a head."""
         if self.kind in ("sinusoidal", "learned"):
             return [{"distance": far, "cosine": cosine} for far, cosine in alike(self.matrices[0])]
         if self.matrices.shape[1] < 2:
@@ -53,7 +53,7 @@ class Positions(Answer):
         return [{"head": n, "a_position": -each} for n, each in enumerate(slopes(self.matrices))]
 
     def data(self) -> dict[str, object]:
-        """The rows, and the matrices by their names."""
+        """Give the rows, and the matrices by their names."""
         named = dict(zip(self.names, self.matrices.tolist(), strict=True))
         return {"kind": self.kind, "model": self.model, "rows": self.rows(), "matrices": named}
 

@@ -25,7 +25,7 @@ DOES = {
 
 
 def of_positions(found: "Positions") -> list[Panel]:
-    """A table by distance, pair or head, and a grid of each matrix."""
+    """Show a table by distance, pair or head, and a grid of each matrix."""
     if found.kind in ("sinusoidal", "learned"):
         rows: list[list[Cell]] = [[far, cosine] for far, cosine in alike(found.matrices[0])]
         columns = [Column("positions apart", 0), Column("cosine", 3, bar=True)]

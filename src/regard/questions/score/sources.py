@@ -107,27 +107,27 @@ class ScoreSources(TracesAnswer):
         return names[0], names[1], self.scale * query @ key.T
 
     def top(self, count: int = 10, by: By = "writer") -> list[Pair]:
-        """The pairs with the largest absolute scores."""
+        """Return the pairs with the largest absolute scores."""
         queries, keys, scores = self.table(by)
         best = scores.flatten().abs().sort(descending=True, stable=True).indices[:count].tolist()
         return [Pair(queries[n // len(keys)], keys[n % len(keys)], float(scores.flatten()[n])) for n in best]
 
     def side(self, side: Literal["query", "key"], by: By = "writer") -> list[tuple[str, float]]:
-        """What each part of one side brings with all of the other, the largest absolute numbers first."""
+        """Return what each part of one side brings with all of the other, the largest absolute numbers first."""
         queries, keys, scores = self.table(by)
         names, sums = (queries, scores.sum(1)) if side == "query" else (keys, scores.sum(0))
         order = sums.abs().sort(descending=True, stable=True).indices.tolist()
         return [(names[n], float(sums[n])) for n in order]
 
     def beside_the_others(self) -> "ScoreSources":
-        """The same of the score's difference from the mean score of all keys that the query may look at.
+        """Compute the same of the score's difference from the mean score of all keys that the query may look at.
 
         That is what the softmax makes weights of: what each of the keys gets alike cancels.
         """
         return self if self.difference else replace(self, score=self.score - self.mean, difference=True)
 
     def rows(self) -> list[Row]:
-        """One row a pair of writers, the largest absolute scores first: query_part, key_part, score."""
+        """List one row a pair of writers, the largest absolute scores first: query_part, key_part, score."""
         queries, keys, _ = self.table()
         return [
             {"query_part": pair.query, "key_part": pair.key, "score": pair.score}
@@ -135,7 +135,7 @@ class ScoreSources(TracesAnswer):
         ]
 
     def title(self) -> str:
-        """Which head looks where, and how much."""
+        """Say which head looks where, and how much."""
         where = f"{'cross-attention of ' * (self.part == 'cross')}layer {self.layer}, head {self.head}"
         gives = f"{quoted(self.query)} gives {quoted(self.key)} {number(self.weight)} of its attention"
         return f"Why {gives} in {where}"
@@ -237,7 +237,7 @@ def _error(found: ScoreSources) -> float:
 
 
 def texts_of(trace: Trace | PairTrace, part: Part | None) -> tuple[Trace, Trace, Sequence[AttentionMap]]:
-    """The traces of the queries and of the keys, and the maps between them."""
+    """Return the traces of the queries and of the keys, and the maps between them."""
     if isinstance(trace, PairTrace):
         if part not in PARTS:
             ways = ", ".join(f"part={each!r}" for each in PARTS)

@@ -128,7 +128,7 @@ class Senses(Answer):
         ]
 
     def data(self) -> dict[str, object]:
-        """The senses with examples and the words that tell them, and of each occurrence its sense and place."""
+        """Give the senses with examples and the words that tell them, and of each occurrence its sense and place."""
         places = zip(
             self.points.tolist(), self.clusters.labels.tolist(), self.found.shard, self.found.row.tolist(), strict=True
         )

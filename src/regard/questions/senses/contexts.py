@@ -27,7 +27,7 @@ def contexts_of(found: Occurrences, reach: int) -> list[InContext]:
 
 
 def length_of(contexts: Sequence[InContext]) -> int:
-    """How long contexts are in a page, which has them twice: once for those without JavaScript."""
+    """Return how long contexts are in a page, which has them twice: once for those without JavaScript."""
     return 2 * sum(len(each.left) + len(each.right) for each in contexts)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def of_senses(found: "Senses") -> list[Panel]:
-    """Every occurrence as a point, sense by sense, the nearest to the centroid first; then the tables."""
+    """Show every occurrence as a point, sense by sense, the nearest to the centroid first; then the tables."""
     names = [sense_name(found, sense) for sense in found.senses]
     contexts: list[InContext | None] = list(found.contexts) or [None] * len(found.found)
     points = [
@@ -27,7 +27,7 @@ def of_senses(found: "Senses") -> list[Panel]:
 
 
 def cloud(found: "Senses", points: list[Point]) -> Scatter:
-    """The cloud of some points."""
+    """Make the cloud of some points."""
     first, second = (f"axis {n + 1} ({share:.0%} of the variance)" for n, share in enumerate(found.axes))
     note = (
         f"Each mark is one place where {quoted(found.word)} stands; its shape and colour say which sense it was given. "
@@ -42,7 +42,7 @@ def cloud(found: "Senses", points: list[Point]) -> Scatter:
 
 
 def tables(found: "Senses") -> list[Panel]:
-    """The senses, the words that tell them where there are any, and good examples."""
+    """Show the senses, the words that tell them where there are any, and good examples."""
     return [_senses(found), *([_words(found)] if any(sense.words for sense in found.senses) else []), _examples(found)]
 
 

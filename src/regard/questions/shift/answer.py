@@ -94,7 +94,7 @@ class Shift(Answer):
         return rows
 
     def data(self) -> dict[str, object]:
-        """The change, its test, and the senses of both groups."""
+        """Give the change, its test, and the senses of both groups."""
         return {
             "word": self.word, "layer": self.layer, "groups": list(self.groups), "change": asdict(self.change),
             "permuted": self.permuted, "senses": [asdict(each) for each in self.senses],

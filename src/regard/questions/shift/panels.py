@@ -14,7 +14,7 @@ FATES = {"kept": "", "gained": "gained", "lost": "lost", "unsure": "not shown"}
 
 
 def of_shift(found: "Shift") -> list[Panel]:
-    """The senses with their shares in both groups, these as bars, the distances and the examples."""
+    """Show the senses with their shares in both groups, these as bars, the distances and the examples."""
     examples: list[list[Cell]] = [
         [name, _called(sense), *in_context(line)]
         for sense in found.senses

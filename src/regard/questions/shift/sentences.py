@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def title(found: "Shift") -> str:
-    """Which word in which groups, and how often it occurs in each."""
+    """Say which word in which groups, and how often it occurs in each."""
     one, other = (f"{name} ({count:,})" for name, count in zip(found.groups, found.change.occurrences, strict=True))
     return f"{quoted(found.word)} in {one} and {other}"
 

@@ -82,7 +82,7 @@ class Unseen(Answer):
         return [k for k in self.order if not self._most(k).weight >= self.least]
 
     def title(self) -> str:
-        """Of which text."""
+        """Say of which text."""
         text = self.about.texts[0][0] if self.about.texts else " ".join(token.text for token in self.tokens)
         return f"Tokens that nobody looks at, of {shortened(text, LONG)}"
 
@@ -106,7 +106,7 @@ class Unseen(Answer):
         ]
 
     def rows(self) -> list[Row]:
-        """One row a token, in the text's order: what it gets, from which token, and in which head most."""
+        """List one row a token, in the text's order: what it gets, from which token, and in which head most."""
         unseen, looks = set(self.unseen), zip(self.tokens, self.most, self.head, strict=True)
         return [
             {
@@ -119,13 +119,13 @@ class Unseen(Answer):
         ]  # fmt: skip
 
     def data(self) -> dict[str, object]:
-        """The rows, what counts as a look, and what every token gets in each layer."""
+        """Give the rows, what counts as a look, and what every token gets in each layer."""
         calls = [{"layer": layer, "call": call} for layer, call in self.calls]
         by_layer = [{**call, "most": row} for call, row in zip(calls, self.layers, strict=True)]
         return {"least": self.least, "heads": self.heads, "rows": self.rows(), "layers": by_layer}
 
     def panels(self) -> list[Panel]:
-        """The tokens as the text has them, each layer's, and a table with the least seen first."""
+        """Show the tokens as the text has them, each layer's, and a table with the least seen first."""
         names = [f"{token.text.strip()} {k}" for k, token in enumerate(self.tokens)]
         short = [None if look is None else max(0.0, self.least - look.weight) for look in self.most]
         strip = Strip(

@@ -89,7 +89,7 @@ class Why(_Ranked):
         return [("1", self)]
 
     def rows(self) -> list[Row]:
-        """One row a cause, tokens first, in their order: kind ("token" or "head"), and the fields of `Cause`."""
+        """List one row a cause, tokens first, in their order: kind ("token" or "head"), and the fields of `Cause`."""
         return [
             {"word": self.word, "kind": kind} | asdict(cause)
             for kind, causes in (("token", self.tokens), ("head", self.heads))
@@ -108,11 +108,11 @@ class WhyOfTexts(_Ranked, TracesAnswer):
     generated: Sequence[bool] = ()
 
     def each(self) -> Sequence[tuple[str, Why]]:
-        """Every occurrence, by its label."""
+        """Return every occurrence, by its label."""
         return self.found
 
     def data(self) -> dict[str, object]:
-        """Which targets the model wrote, and every occurrence with its rankings."""
+        """Say which targets the model wrote, and every occurrence with its rankings."""
         return super().data() | {"generated": list(self.generated)}
 
     def opening(self) -> dict[str, str | int | None]:

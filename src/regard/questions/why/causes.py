@@ -51,7 +51,7 @@ class _Kind:
 
 
 def occurrences(trace: Trace | PairTrace, word: str) -> list[tuple[Part | None, Word]]:
-    """Every occurrence of a word, of an encoder-decoder with the part that reads it: those of the decoder first.
+    """Find every occurrence of a word, of an encoder-decoder with the part that reads it: those of the decoder first.
 
     Raises:
         RegardError: the word is not there; the nearest words are named.
@@ -72,7 +72,7 @@ def occurrences(trace: Trace | PairTrace, word: str) -> list[tuple[Part | None, 
 
 
 def only_occurrence(trace: Trace | PairTrace, word: str, part: Part | None = None) -> tuple[Part | None, Word]:
-    """The one occurrence of a word, and the part that reads it; of that part's text alone where one is given.
+    """Find the one occurrence of a word, and the part that reads it; of that part's text alone where one is given.
 
     Raises:
         RegardError: the word occurs nowhere, or more than once; or the part is neither encoder nor decoder.

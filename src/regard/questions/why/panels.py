@@ -15,7 +15,7 @@ FEW = 2  # occurrences whose rankings stand on a terminal's first screen, and in
 
 
 def of_causes(found: "_Ranked") -> list[Panel]:
-    """Of several occurrences the token and the head that change each most; then every ranking."""
+    """Show of several occurrences the token and the head that change each most; then every ranking."""
     each = found.each()
     few = len(each) <= FEW
     first = [_first_of_each(each, drawn=not few)] if len(each) > 1 else []
@@ -69,7 +69,7 @@ def _first_of_each(each: "Sequence[tuple[str, Why]]", *, drawn: bool) -> Table:
 
 
 def name(cause: "Cause") -> str:
-    """A head's name, or a token's with its number and whether it is a sink."""
+    """Name a head, or a token with its number and whether it is a sink."""
     if cause.token is None:
         return cause.name
     text = cause.name.strip() or quoted(cause.name)

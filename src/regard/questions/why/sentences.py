@@ -51,17 +51,17 @@ def exactness_of_why(found: "_Ranked") -> list[str]:
 
 
 def place(label: str, why: "Why") -> str:
-    """Where an occurrence is: "text 2a", or "target 1"."""
+    """Say where an occurrence is: "text 2a", or "target 1"."""
     return f"{'target' if why.part == 'decoder' else 'text'} {label}"
 
 
 def measured(cause: "Cause", why: "Why") -> float:
-    """What the rankings are by: the cause's divergence, or its effect."""
+    """Say what the rankings are by: the cause's divergence, or its effect."""
     return cause.effect if why.by == "effect" or cause.divergence is None else cause.divergence
 
 
 def has_meaning(cause: "Cause") -> bool:
-    """Whether a token is another one with a meaning: neither special, nor a sink, nor of the word itself."""
+    """Tell whether a token is another one with a meaning: neither special, nor a sink, nor of the word itself."""
     return not (cause.special or cause.sink or cause.own)
 
 
