@@ -112,7 +112,7 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("evolve", evolve, "Show how attention formed while a model was trained."),
     ("embed", embed, "Read many texts once, and keep every word's embedding in a store."),
     ("find", find, "Find a word in a store, by place, context or cosine."),
-    ("senses", senses, "Tell the senses of a word in a store, each with what tells it."),
+    ("senses", senses, "Tell the senses of a word in a store, and which words tell each."),
     ("shift", shift, "Compare a word in two stores, or in parts of one."),
 )
 for name, verb, short in VERBS:

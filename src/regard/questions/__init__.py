@@ -11,7 +11,7 @@ QUESTIONS = {
         "regard.questions.heads.asked:HeadsAsked",
     ),
     "patch": (
-        "Put what one text's run had into another's, and measure it.",
+        "Put what one text's run had into another's; measure the change.",
         "regard.questions.patch.asked:PatchAsked",
     ),
     "score": (  # `regard why --edge`

@@ -85,7 +85,7 @@ def generate(
     everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Let a causal model (one's own run, too) write on: the likeliest token each time, or drawn (--temperature).
+    """Let a causal model, or a run of your own, write on: the likeliest token each time, or drawn (--temperature).
 
     With --towards, --away and --layer it writes once more with its states steered, and both are shown.
     """

@@ -23,7 +23,7 @@ def translate(
     everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Translate texts with an encoder-decoder (one's own run, too) and show the alignment of its cross-attention."""
+    """Translate texts with an encoder-decoder, or a run of your own, and show what its cross-attention aligns."""
     if not texts:
         raise RegardError("no text given: regard translate TEXT [TEXT ...] --model M")
     check_texts("text", texts)
