@@ -32,7 +32,8 @@ def asked_of(name: str) -> Any:
 def test_a_verb_has_the_options_of_its_question_and_those_of_all(name: str) -> None:
     verb, asked = verb_of(name), asked_of(name)
     own = {each.name for each in fields(asked)}
-    assert set(inspect.signature(verb).parameters) == own | SHARED - (set() if asked.ranked else {"top"})
+    left_out = {name for name, has in (("top", asked.ranked), ("targets", asked.paired)) if not has}
+    assert set(inspect.signature(verb).parameters) == own | SHARED - left_out
     assert set(inspect.signature(ask).parameters) == {"name", "asked"} | SHARED
     assert verb.__doc__ == asked.__doc__
     app = typer.Typer()

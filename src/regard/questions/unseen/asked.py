@@ -18,6 +18,7 @@ class UnseenAsked(Asked):
     """Show which tokens of a text no other token looks at: what each gets from the others, all heads together."""
 
     texts: ClassVar[tuple[str, str]] = ("TEXT", "One text.")
+    paired: ClassVar[bool] = False
 
     least: float = option("Count a token as looked at from this weight on, the mean of all heads.", 0.05, metavar="W")
 
