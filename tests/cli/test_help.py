@@ -60,7 +60,8 @@ def call(monkeypatch, tmp_path: Path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("a text", encoding="utf-8")
     monkeypatch.setattr("regard.models.load.load", stop("loads"))
-    monkeypatch.setattr("regard.models.load.load_tokenizer", stop("loads"))
+    for place in ("regard.models.load", "regard.questions.tokens.answer"):
+        monkeypatch.setattr(f"{place}.load_tokenizer", stop("loads"))
     monkeypatch.setattr("regard.corpus.embed_texts.load", stop("loads"))
     for place in ("regard.corpus.store_tables", "regard.cli.store_options"):
         monkeypatch.setattr(f"{place}.read_manifest", stop("reads"))
