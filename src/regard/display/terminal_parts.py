@@ -32,7 +32,7 @@ def put(parts: Iterable[RenderableType], console: Console) -> None:
 
 
 def lines_of(parts: Iterable[RenderableType], width: int) -> list[str]:
-    """Parts as plain lines, as they are printed outside a terminal."""
+    """Write parts as plain lines, as they are printed outside a terminal."""
     console = Console(width=width, file=io.StringIO(), highlight=False, color_system=None, force_terminal=False)
     with console.capture() as captured:
         for part in parts:
@@ -41,12 +41,12 @@ def lines_of(parts: Iterable[RenderableType], width: int) -> list[str]:
 
 
 def section(title: str, *parts: RenderableType) -> Group:
-    """A title and its parts, set in."""
+    """Put parts under their title, set in."""
     return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, SET_IN), expand=False) for part in parts), Text())
 
 
 def columns(*columns: str | tuple[str, str]) -> Table:
-    """A table; a column is a heading, or a heading and its alignment."""
+    """Begin a table; a column is a heading, or a heading and its alignment."""
     table = Table(box=SIMPLE_HEAD, padding=(0, (APART - 1) // 2), pad_edge=False, show_edge=False, header_style="dim")
     for column in columns:
         heading, justify = column if isinstance(column, tuple) else (column, "left")
@@ -55,7 +55,7 @@ def columns(*columns: str | tuple[str, str]) -> Table:
 
 
 def shown(value: float | None, form: str = ".3f") -> str:
-    """A number, or a dash where there is none. form: of Python; what rounds to 0 has no sign, never "-0.00"."""
+    """Write a number, or a dash where there is none. form: of Python; what rounds to 0 has no sign, never "-0.00"."""
     return "–" if value is None or value != value else format(value, f"z{form}")
 
 
@@ -99,7 +99,7 @@ def _time(tracing: float, texts: int, took: float | None) -> str:
 
 
 def sentences(found: Sequence[str]) -> RenderableType:
-    """Sentences one below the other, each wrapped and set in under its mark."""
+    """Put sentences one below the other, each wrapped and set in under its mark."""
     table = Table.grid(padding=(0, 1))
     table.add_column()
     table.add_column(overflow="fold")
@@ -109,7 +109,7 @@ def sentences(found: Sequence[str]) -> RenderableType:
 
 
 def bar(value: float, full: float, room: int) -> Text:
-    """A bar of at most so many cells, as long as the value is of what fills it."""
+    """Draw a bar of at most so many cells, as long as the value is of what fills it."""
     if room < 1 or not full > 0 or not value > 0:
         return Text()
     eighths = round(min(1.0, value / full) * room * 8)
@@ -117,13 +117,13 @@ def bar(value: float, full: float, room: int) -> Text:
 
 
 def heights(values: Sequence[float], full: float) -> str:
-    """A character a value, as high as the value is of what fills it."""
+    """Draw a character a value, as high as the value is of what fills it."""
     top = len(HEIGHTS) - 1
     return "".join(HEIGHTS[round(min(1.0, max(0.0, value / full if full > 0 else 0.0)) * top)] for value in values)
 
 
 def resampled(values: Sequence[float], count: int) -> list[float]:
-    """The largest of each of count equal parts of a row of values; the row itself where it is no longer."""
+    """Take the largest of each of count equal parts of a row of values; the row itself where it is no longer."""
     size = len(values)
     if size <= count:
         return list(values)
@@ -132,14 +132,14 @@ def resampled(values: Sequence[float], count: int) -> list[float]:
 
 
 def model_line(statuses: Sequence[Status], took: float | None = None) -> str:
-    """In one line the model, its kernels, how far its weights are from its own attention's, and how long it took."""
+    """Name in a line the model, its kernels, how far its weights are from its own attention's, and the time it took."""
     seconds = "" if took is None else f"; {took:.1f} s in all"
     kernels = ", ".join(dict.fromkeys(kernel for each in statuses for kernel in each.kernels))
     return f"{statuses[0].model}{f' ({kernels})' if kernels else ''}: {exactness(statuses)}{seconds}"
 
 
 def ending(statuses: Sequence[Status], more: str, took: float | None = None, notes: Sequence[str] = ()) -> Group:
-    """The last lines: how exact it is, the notes of the traces and others, and which options show more."""
+    """Put together the last lines: how exact it is, the notes of the traces and others, and which options show more."""
     lines = [model_line(statuses, took)] if statuses else []
     lines += [f"note: {note}" for note in dict.fromkeys([*(n for s in statuses for n in s.notes), *notes])]
     return Group(*(Text(line, style="dim") for line in [*lines, f"more: {more}"]))

@@ -20,7 +20,7 @@ LEAST = 8  # and to keep other columns there
 
 
 def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
-    """The first rows, and as many columns as there is room for."""
+    """Draw the first rows, and as many columns as there is room for."""
     shown_rows = [*panel.rows[:top], *([panel.total] if panel.total else [])]
     if any(isinstance(cell, Shares) for row in shown_rows for cell in row):
         return panel_section(panel, _with_shares(panel, shown_rows, width), *_legend(panel, top, more))
@@ -124,7 +124,7 @@ def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Re
 
 
 def beside(panels: Sequence[Table], width: int, top: int, more: str) -> RenderableType:
-    """Draw tables side by side where all have room with short bars, else one below the other: see `draw_table`."""
+    """Draw tables side by side where all have room with short bars, else one below the other; see `draw_table`."""
     needs = [_needed(panel, top) for panel in panels]
     left = width - sum(needs) - len(needs) + 1
     if left < 0:
@@ -176,29 +176,29 @@ def _folded(widths: Sequence[int], text: Sequence[bool], most: int) -> list[int]
 
 
 def sizes_of(name: str, cells: Iterable[str]) -> tuple[int, int]:
-    """How wide a column is with its name in one line, and with the name's words one below the other."""
+    """Measure how wide a column is with its name in one line, and with the name's words one below the other."""
     numbers = max(map(cell_len, cells), default=1)
     return max(numbers, cell_len(name)), max([numbers, *map(cell_len, name.split())])
 
 
 def together(widths: Sequence[int]) -> int:
-    """How wide columns are together."""
+    """Measure how wide columns are together."""
     return sum(widths) + APART * (len(widths) - 1)
 
 
 def panel_section(panel: Panel, *parts: RenderableType) -> RenderableType:
-    """A panel's title and parts, set in."""
+    """Put a panel's parts under its title, set in."""
     return section(visible(panel.title), *parts) if panel.title else Group(*parts, Text())
 
 
 def signed_bar(number: float, largest: float, both: bool, room: int = BAR) -> Text:
-    """A bar; of numbers of both signs red above 0 and blue below, as pictures and pages have them."""
+    """Draw a bar; of numbers of both signs red above 0 and blue below, as pictures and pages have them."""
     own = bar(abs(number), largest, room)
     own.stylize("red" if both and number >= 0 else "cyan")
     return own
 
 
 def left_out(parts: Sequence[str], more: str) -> Iterable[Text]:
-    """In one line what is left out, and where it is; nothing where nothing is."""
+    """Say in one line what is left out, and where it is; nothing where nothing is."""
     named = [part for part in parts if part]
     return [Text(f"{' and '.join(named)}: left out here, {more}", style="dim")] if named else []

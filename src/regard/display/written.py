@@ -8,35 +8,34 @@ from regard.text.quoting import visible
 
 
 def axis_names(panel: Heat) -> tuple[list[str], list[str]]:
-    """(rows, columns): the names of a heat map's axes, without what the axis says already: "head 3" is 3."""
-    rows, across = panel.axes
-    return [name.removeprefix(f"{rows} ") for name in panel.rows], [
-        name.removeprefix(f"{across} ") for name in panel.columns
-    ]
+    """Name a heat map's rows and columns without what their axis says already: "head 3" is 3."""
+    down, across = ([name.removeprefix(f"{axis} ") for name in names]
+                    for axis, names in zip(panel.axes, (panel.rows, panel.columns), strict=True))  # fmt: skip
+    return down, across
 
 
 def number_text(value: int | Number, digits: int) -> str:
-    """A number with so many decimals, a dash where there is none; what rounds to 0 has no sign."""
+    """Write a number with so many decimals, a dash where there is none; what rounds to 0 has no sign."""
     return "–" if value is None or not math.isfinite(value) else number(float(value), f".{digits}f")
 
 
 def with_sign(value: int | float) -> str:
-    """A number with its sign, a dash where there is none."""
+    """Write a number with its sign, a dash where there is none."""
     return signed(float(value)) if math.isfinite(value) else "–"
 
 
 def first_sentence(note: str) -> str:
-    """The first sentence of a note, without its full stop: what stands under a panel in a terminal."""
+    """Cut a note to its first sentence, without its full stop: what stands under a panel in a terminal."""
     return note.split(". ")[0].removesuffix(".")
 
 
 def others(count: int) -> str:
-    """What so many parts are called that a view shows as one."""
+    """Name so many parts that a view shows as one."""
     return "1 other" if count == 1 else f"{count:,} others together"
 
 
 def cell_text(cell: Cell, column: Column) -> str:
-    """A cell as its column has it."""
+    """Write a cell as its column has it."""
     if isinstance(cell, InContext):
         return visible(f"{cell.left}[{cell.form}]{cell.right}")
     if isinstance(cell, Shares):
@@ -49,5 +48,5 @@ def cell_text(cell: Cell, column: Column) -> str:
 
 
 def finite(cell: Cell) -> float | None:
-    """A cell's number, None where there is none."""
+    """Return a cell's number, None where there is none."""
     return float(cell) if isinstance(cell, (int, float)) and math.isfinite(cell) else None
