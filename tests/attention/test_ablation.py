@@ -91,7 +91,7 @@ def test_nested_cuts_add_up_and_end_with_their_blocks() -> None:
     assert row() == [0.25] * 4
     with pytest.raises(ZeroDivisionError), ablating([outer]):
         raise ZeroDivisionError
-    assert open_blocks() == ()
+    assert open_blocks.get() == ()
 
 
 def test_other_threads_see_no_cuts() -> None:

@@ -8,7 +8,7 @@ import torch
 import regard
 from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import statistics
-from regard.attention.recording import current_hook, hooked_calls, layer_of, recorders, scope
+from regard.attention.recording import hooked_calls, layer_of, open_hook, open_records, scope
 from tests.attention.cases import random
 
 
@@ -70,7 +70,7 @@ def test_records_nest_and_close_after_an_error() -> None:
         call()
     assert list(inner) == [("a", 0)]
     assert list(outer) == [("a", 0), ("", 0)]
-    assert recorders() == ()
+    assert open_records.get() == ()
 
 
 def test_another_thread_is_not_seen() -> None:
@@ -138,7 +138,7 @@ def test_it_sees_the_tensors_themselves_and_replaces_the_output() -> None:
     key, value = torch.randn(7, 5), torch.randn(7, 2)
     hook = Watching()
     with hooked_calls(hook):
-        assert current_hook() is hook
+        assert open_hook.get() is hook
         output = regard.attend(query, key, value).output
     plain = regard.attend(query, key, value).output
     torch.testing.assert_close(output, 2 * plain.detach())
@@ -154,6 +154,6 @@ def test_the_innermost_counts() -> None:
     with hooked_calls(outer):
         with hooked_calls(inner):
             regard.attend(x, x, x)
-        assert current_hook() is outer
+        assert open_hook.get() is outer
     assert (len(outer.seen), len(inner.seen)) == (0, 5)
-    assert current_hook() is None
+    assert open_hook.get() is None

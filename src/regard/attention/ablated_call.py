@@ -89,7 +89,7 @@ class CallAblations(NamedTuple):
 def ablations_of_call(blocks: tuple[OpenAblations, ...], path: str, shape: Shape, key_heads: int) -> CallAblations:
     """Count a call, which is made now, in every block; return what is done to it.
 
-    blocks: those open now, as `open_blocks` gives them. path, shape (B, H, L, S), key_heads: of the call.
+    blocks: those that are open now. path, shape (B, H, L, S), key_heads: of the call.
 
     Raises:
         OutOfRangeError: an ablation that applies names a text, head or position that the call does not have.

@@ -87,7 +87,7 @@ class OpenAblations:
         return [self.ablations[n] for n in matches]
 
 
-_open: ContextVar[tuple[OpenAblations, ...]] = ContextVar("regard_ablations", default=())
+open_blocks: ContextVar[tuple[OpenAblations, ...]] = ContextVar("regard_ablations", default=())  # outermost first
 
 
 @contextmanager
@@ -108,16 +108,11 @@ def ablating(ablations: Sequence[Ablation], names: Names | None = None) -> Itera
             raise TypeError(
                 f"ablating: given {type(ablation).__name__}, needs HeadAblation, EdgeAblation and CallPatch objects"
             )
-    token = _open.set((*_open.get(), OpenAblations(ablations, names)))
+    token = open_blocks.set((*open_blocks.get(), OpenAblations(ablations, names)))
     try:
-        yield _open.get()[-1]
+        yield open_blocks.get()[-1]
     finally:
-        _open.reset(token)
-
-
-def open_blocks() -> tuple[OpenAblations, ...]:
-    """Return the open blocks, outermost first; none where nothing is ablated."""
-    return _open.get()
+        open_blocks.reset(token)
 
 
 def _applies(ablation: Ablation, path: str, layer: int | None, nth: int) -> bool:

@@ -27,7 +27,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import dispatch
 from regard.attention.map_statistics import Statistics
 from regard.attention.masks import Mask
-from regard.attention.recording import current_hook, current_path, recorders, wanted_statistics
+from regard.attention.recording import current_path, open_hook, open_records, wanted_statistics
 
 
 def attend(
@@ -85,14 +85,14 @@ def attend(
         return _outside_the_graph()(query, key, value, dropout=dropout, statistics=statistics, **options)
     ndim = query.ndim if isinstance(query, Tensor) else 0
     query, key, value = four_axes(query, key, value)
-    hook = current_hook()
+    hook = open_hook.get()
     if hook is not None:
         query, key, value = hook.before(query, key, value)
     rule, offset = score_rule(query, key.shape[2], **options)
     check_dropout(dropout)
     wanted = Statistics.of(statistics) or wanted_statistics()
     ablations: tuple[Ablation, ...] = ()
-    if blocks := open_blocks():
+    if blocks := open_blocks.get():
         ablated = ablations_of_call(blocks, current_path(), (*query.shape[:3], key.shape[2]), key.shape[1])
         ablations = ablated.ablations
         query, key, value, rule, result = ablated.run(query, key, value, rule, dropout, wanted, offset)
@@ -103,7 +103,7 @@ def attend(
     output, logsumexp, kernel = result.output, result.logsumexp, result.kernel
     known: dict[str, Any] = {"row_max_sum": result.row_max_sum, "known": result.statistics}
     weights = AttentionMap(query, key, rule, offset=offset, ndim=ndim, **known)
-    if records := recorders():
+    if records := open_records.get():
         detached = query.detach(), key.detach(), rule.detached()
         recorded = AttentionMap(*detached, offset=offset, ndim=ndim, **known)
         for calls in records:

@@ -18,6 +18,7 @@ class MapInputs:
 
     offset: the position of query 0 among the keys, None for cross-attention.
     ndim: how many of the axes (B, H, L, S) the map shows, counted from the right; the others have size 1.
+    shape: those axes. dtype: what scores and weights are computed in, float32 or float64. device: where.
     """
 
     def __init__(
@@ -32,21 +33,8 @@ class MapInputs:
         self.query, self.key, self.rule = query.detach(), key.detach(), rule.detached()
         self.offset, self.ndim = offset, ndim
         self._full_shape = (*query.shape[:3], key.shape[2])
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(B, H, L, S), or the last axes of it."""
-        return self._full_shape[4 - self.ndim :]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype that scores and weights are computed in: float32 or float64."""
-        return working_dtype(self.query)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the map is computed."""
-        return self.query.device
+        self.shape: tuple[int, ...] = self._full_shape[4 - ndim :]
+        self.dtype, self.device = working_dtype(query), query.device
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -26,7 +26,7 @@ from regard.attention.map_statistics import Statistics
 KEEPABLE = ("value", "output", "logsumexp")
 
 _path: ContextVar[tuple[str, ...]] = ContextVar("regard_path", default=())
-_open: ContextVar[tuple["Calls", ...]] = ContextVar("regard_records", default=())
+open_records: ContextVar[tuple["Calls", ...]] = ContextVar("regard_records", default=())  # outermost first
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +101,11 @@ def record(
     if unknown:
         raise ValueError(f"record: keep names {unknown[0]!r}, it may name {', '.join(KEEPABLE)}")
     calls = Calls(None if layers is None else frozenset(layers), keep, Statistics.of(statistics))
-    token = _open.set((*_open.get(), calls))
+    token = open_records.set((*open_records.get(), calls))
     try:
         yield calls
     finally:
-        _open.reset(token)
+        open_records.reset(token)
 
 
 @contextmanager
@@ -118,18 +118,13 @@ def scope(path: str) -> Iterator[None]:
         _path.reset(token)
 
 
-def recorders() -> tuple[Calls, ...]:
-    """Return the open records, outermost first."""
-    return _open.get()
-
-
 def wanted_statistics() -> Statistics | None:
     """Return the statistics that the innermost open record which keeps a call made now asks for; None for none."""
-    open_records = _open.get()
-    if not any(calls.statistics for calls in open_records):
+    records = open_records.get()
+    if not any(calls.statistics for calls in records):
         return None
     path = current_path()
-    return next((calls.statistics for calls in reversed(open_records) if calls.statistics and calls.wants(path)), None)
+    return next((calls.statistics for calls in reversed(records) if calls.statistics and calls.wants(path)), None)
 
 
 def current_path() -> str:
@@ -158,19 +153,14 @@ class CallHook(Protocol):
         """Give the output that the call is to return."""
 
 
-_hook: ContextVar[CallHook | None] = ContextVar("regard_call_hook", default=None)
+open_hook: ContextVar[CallHook | None] = ContextVar("regard_call_hook", default=None)  # the innermost
 
 
 @contextmanager
 def hooked_calls(hook: CallHook) -> Iterator[None]:
     """Put a hook around every attention call made inside the block, in this thread or task; the innermost counts."""
-    token = _hook.set(hook)
+    token = open_hook.set(hook)
     try:
         yield
     finally:
-        _hook.reset(token)
-
-
-def current_hook() -> CallHook | None:
-    """Return the innermost hook, None where there is none."""
-    return _hook.get()
+        open_hook.reset(token)

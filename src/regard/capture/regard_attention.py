@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.attention import masks, reference
-from regard.attention.recording import Call, recorders
+from regard.attention.recording import Call, open_records
 from regard.capture.output_path import follow_context
 from regard.capture.quiet import evaluating
 from regard.capture.session import Session
@@ -55,7 +55,7 @@ def _context_hook(module: MultiHeadAttention, path: str, capture: Capture) -> Ca
         if not capture.keep.call(path):
             return
         context = args[0].unflatten(-1, (module.heads, module.d_v))
-        for calls in recorders()[-1:]:
+        for calls in open_records.get()[-1:]:
             _compare(capture, next(reversed(calls.values())), context)
         if capture.keep.attention_outputs:
             follow_context(context, module)  # last, for what is done with it is followed from here on
