@@ -153,10 +153,7 @@ def caveat(groups: Groups, numbers: Numbers) -> None:
 
 
 N = r"[+−][\d.]+"
-MOST = (
-    r"(?:most (?:was brought by|came from) (?P<along>.+?)|nothing (?:was brought|came))"
-    r"(?:; most was taken away by (?P<away>.+))?\."
-)
+MOST = r"(?:(?P<along>.+?) brought most|none brought anything)(?:; (?P<away>.+) took most away)?\."
 OF = r"(?P<count>\d+|one) (?P<of>parts|heads|tokens|words|source (?:token|word)s?)"
 TEMPLATES = [
     Template(
@@ -168,10 +165,10 @@ TEMPLATES = [
     Template(
         "most",
         rf"(?:Of (?:all|the)|By .+, of (?:all|the)) {OF}(?: \((?P<kinds>[a-z, -]+)\))?"
-        rf"(?:, each beside .+, to the first order,)? {MOST}",
+        rf"(?:, each beside .+, to the first order|, by attention over all heads and layers)?, {MOST}",
         most,
     ),
-    Template("in all", r"(?P<kinds>.+), in all\.", in_all),
+    Template("in all", r"In all: (?P<kinds>.+)\.", in_all),
     Template(
         "sums",
         rf"The scores sum to (?P<sum>{N}), where (?P<due>{N}) is to be explained: (?:(?P<far>too far apart for single "
@@ -240,14 +237,12 @@ def test_what_is_said_of_random_splits_holds() -> None:
 
 
 def test_an_embedding_is_among_what_is_counted() -> None:
-    """ "Of all heads and layers most was brought by token embedding": it is neither."""
+    """ "Of all heads and layers, token embedding brought most": it is neither."""
     writers = (Writer("token"), Writer("attention", 0, 1, 0), Writer("attention", 1, 0, 0), Writer("feed-forward", 1))
     vectors = torch.tensor([[3.0], [2.0], [-1.0], [0.5]], dtype=torch.float64)
     parts = SideParts(writers, vectors, vectors.sum(0), (2,))
     found = Attribution("logit of “x” at “run”", 4.5, 1e-7, parts, {None: TOKENS}, {None: TEXT})
     said = found.findings()
-    assert said[1].startswith("Of all 4 parts (embeddings, heads and feed-forward layers) most was brought by token ")
-    assert said[2] == (
-        "Of the 2 heads most was brought by layer 0, head 1 (+2.00); most was taken away by layer 1, head 0 (−1.00)."
-    )
+    assert said[1].startswith("Of all 4 parts (embeddings, heads and feed-forward layers), token embedding (+3.00)")
+    assert said[2] == "Of the 2 heads, layer 0, head 1 (+2.00) brought most; layer 1, head 0 (−1.00) took most away."
     hold(said, (found, "token"), TEMPLATES)

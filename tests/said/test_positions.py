@@ -119,7 +119,7 @@ def multiplies(groups: Groups, numbers: Any) -> None:
     shows(groups["least"], math.exp(-every[flat] * far))
 
 
-N = r"-?[\d.,]+?"
+N = r"−?[\d.,]+?"
 TEMPLATES = [
     Template("nearness", rf"Neighbouring positions have vectors of cosine (?P<near>{N})(?: on average, those "
              rf"(?P<apart>\d+) apart (?P<far>{N}): (?:ever less alike at distances (?P<falls>[\d, ]+)|no steady "

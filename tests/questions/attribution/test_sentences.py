@@ -41,15 +41,17 @@ BY_HEADS = HeadAttribution(
 def test_what_was_written_directly() -> None:
     assert DIRECT.findings() == [
         "The logit of “x” at “run” is +2.01: the sum of what was written there directly.",
-        "Of all 4 parts (embeddings, heads and feed-forward layers) most was brought by layer 0, head 1 (+3.00) and "
-        "token embedding (+0.50); most was taken away by layer 1, head 0 (−1.50).",
-        "Of the 2 heads most was brought by layer 0, head 1 (+3.00); most was taken away by layer 1, head 0 (−1.50).",
-        "By attention, over all heads and layers, of all 3 source tokens most came from “river” (0) (+2.00) and “s” "
-        "(1) (+1.00); most was taken away by “run” (2) (−1.50).",
-        "Attention +1.50, token embedding +0.50 and feed-forward layers +0.010, in all.",
+        "Of all 4 parts (embeddings, heads and feed-forward layers), layer 0, head 1 (+3.00) and token embedding "
+        "(+0.50) brought most; layer 1, head 0 (−1.50) took most away.",
+        "Of the 2 heads, layer 0, head 1 (+3.00) brought most; layer 1, head 0 (−1.50) took most away.",
+        "Of all 3 source tokens, by attention over all heads and layers, “river” (0) (+2.00) and “s” (1) (+1.00) "
+        "brought most; “run” (2) (−1.50) took most away.",
+        "In all: attention +1.50, token embedding +0.50 and feed-forward layers +0.010.",
     ]
     by_word = replace(DIRECT, unit="word").findings()[3]
-    assert "of all 2 source words most came from “rivers” (0) (+3.00); most was" in by_word
+    assert by_word.startswith(
+        "Of all 2 source words, by attention over all heads and layers, “rivers” (0) (+3.00) brought"
+    )
 
 
 def test_what_tokens_took_away_is_named_too() -> None:
@@ -57,16 +59,16 @@ def test_what_tokens_took_away_is_named_too() -> None:
     vectors = torch.tensor([[-2.0], [-1.0], [0.5]], dtype=torch.float64)
     found = replace(DIRECT, parts=SideParts(writers, vectors, vectors.sum(0), (2,)), value=-2.5)
     assert (
-        "By attention, over all heads and layers, of all 3 source tokens most came from “run” (2) (+0.50); most was "
-        "taken away by “river” (0) (−2.00) and “s” (1) (−1.00)."
+        "Of all 3 source tokens, by attention over all heads and layers, “run” (2) (+0.50) brought most; “river” (0) "
+        "(−2.00) and “s” (1) (−1.00) took most away."
     ) in found.findings()
 
 
 def test_heads_are_not_said_twice() -> None:
     few = SideParts(WRITERS[1:4], VECTORS[1:4], VECTORS[1:4].sum(0), (2,))
     said = replace(DIRECT, parts=few, value=1.5).findings()
-    assert [each.startswith("Of ") for each in said].count(True) == 1
-    assert said[1].startswith("Of all 2 parts (heads) most was brought by layer 0, head 1 (+3.00); most was taken")
+    assert ["heads" in each.split(",")[0] for each in said].count(True) == 1
+    assert said[1].startswith("Of all 2 parts (heads), layer 0, head 1 (+3.00) brought most; ")
 
 
 def test_what_came_across_is_of_the_encoder() -> None:
@@ -75,7 +77,7 @@ def test_what_came_across_is_of_the_encoder() -> None:
     both = {"encoder": TOKENS, "decoder": TOKENS}
     found = Attribution("logit", 2.5, 0.0, parts, both, {"encoder": TEXT, "decoder": TEXT})  # type: ignore[arg-type]
     assert any(
-        each.endswith("most came from “river” (0) of the decoder (+2.00) and “run” (2) of the encoder (+0.50).")
+        each.endswith("“river” (0) of the decoder (+2.00) and “run” (2) of the encoder (+0.50) brought most.")
         for each in found.findings()
     )
 
@@ -84,8 +86,8 @@ def test_what_tokens_brought() -> None:
     first, most, sums = replace(BY_TOKENS, unit="word").findings()
     assert first == "The logit of “x” is +3.00, and +0.50 where the baseline stands at every token."
     assert most == (
-        "By integrated gradients, 32 steps, of all 2 words most was brought by “rivers” (0) (+3.00); most was taken "
-        "away by “run” (2) (−0.50)."
+        "By integrated gradients, 32 steps, of all 2 words, “rivers” (0) (+3.00) brought most; “run” (2) (−0.50) took "
+        "most away."
     )
     assert sums == "The scores sum to +2.50, where +2.50 is to be explained: a gap of 1.0e-03."
     wide = replace(BY_TOKENS, gap=1.0).findings()[2]
@@ -98,8 +100,8 @@ def test_what_tokens_brought() -> None:
 def test_what_heads_brought() -> None:
     assert BY_HEADS.findings() == [
         "The logit of “x” is +3.00.",
-        "Of all 4 heads, each beside an ablated one, to the first order, most was brought by layer 0, head 1 (+2.00) "
-        "and layer 0, head 0 (+0.10); most was taken away by layer 1, head 0 (−1.00).",
+        "Of all 4 heads, each beside an ablated one, to the first order, layer 0, head 1 (+2.00) and layer 0, head 0 "
+        "(+0.10) brought most; layer 1, head 0 (−1.00) took most away.",
         "Layer 0, head 1, the furthest from zero, took most of its +2.00 from “s” (1): +3.00.",
         "One gradient estimates all of these; ablating a head measures what it does.",
     ]
@@ -108,15 +110,13 @@ def test_what_heads_brought() -> None:
 @pytest.mark.parametrize("scores", [[0.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])
 def test_where_nothing_is_brought(scores: list[float]) -> None:
     said = replace(BY_TOKENS, scores=torch.tensor(scores, dtype=torch.float64)).findings()
-    assert any("nothing was brought; most was taken away by “river” (0) (−1.00)" in each for each in said) == any(
-        scores
-    )
+    assert any("none brought anything; “river” (0) (−1.00) took most away" in each for each in said) == any(scores)
 
 
 def test_little_that_was_brought_is_not_nothing() -> None:
-    """Beside a large part that takes away, "nothing was brought" was said of what brought 0.01."""
+    """Beside a large part that takes away, "none brought anything" was said of what brought 0.01."""
     said = replace(BY_TOKENS, scores=torch.tensor([-1.0, 0.0, 0.01], dtype=torch.float64)).findings()[1]
-    assert said.endswith("most was brought by “run” (2) (+0.010); most was taken away by “river” (0) (−1.00).")
+    assert said.endswith("“run” (2) (+0.010) brought most; “river” (0) (−1.00) took most away.")
 
 
 def test_how_exact_it_is() -> None:

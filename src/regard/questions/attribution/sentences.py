@@ -57,16 +57,16 @@ def of_parts(found: "Attribution") -> list[str]:
     said = [f"The {found.outcome} is {signed(found.value)}: the sum of what was written there directly."]
     parts = found.by()
     kinds = dict.fromkeys(KINDS[writer.kind] for writer in grouped(found.parts, "writer")[0])
-    said += _most(f"Of all {len(parts)} parts ({listed(list(kinds))})", parts)
+    said += _most(f"Of all {len(parts)} parts ({listed(list(kinds))}),", parts)
     heads = [part for part in parts if "head " in part[0]]
     only_heads = not parts or all(part in heads for part in _named(parts))  # so that this was said of heads already
     if len(heads) > 1 and not only_heads:
-        said += _most(f"Of the {len(heads)} heads", heads)
+        said += _most(f"Of the {len(heads)} heads,", heads)
     carried = [(_source(name), added) for name, added in found.by("source", words=words) if "attention from " in name]
     sources = _sources(carried, words=words)
-    said += _most(f"By attention, over all heads and layers, of {sources}", carried, "came", "from ", against=NAMED)
+    said += _most(f"Of {sources}, by attention over all heads and layers,", carried, against=NAMED)
     by_kind = [f"{name} {signed(added)}" for name, added in found.by("kind")]
-    return [*said, capital(f"{listed(by_kind)}, in all.")]
+    return [*said, f"In all: {listed(by_kind)}."]
 
 
 def _source(name: str) -> str:
@@ -89,7 +89,7 @@ def of_tokens(found: "TokenAttribution") -> list[str]:
     if found.baseline is not None:
         first += f", and {signed(found.baseline)} where the baseline stands at every token"
     parts = found.by(by)
-    said = [f"{first}.", *_most(f"By {method}, of all {len(parts)} {by}s", parts)]
+    said = [f"{first}.", *_most(f"By {method}, of all {len(parts)} {by}s,", parts)]
     if found.gap is None or found.baseline is None:
         return [*said, "Gradient x input follows the slope at this text alone: the scores need not sum to the outcome."]
     due = found.outcome - found.baseline
@@ -116,17 +116,15 @@ def of_heads(found: "HeadAttribution") -> list[str]:
     return [*said, "One gradient estimates all of these; ablating a head measures what it does."]
 
 
-def _most(start: str, parts: Parts, verb: str = "was brought", by: str = "by ", against: int = 1) -> list[str]:
-    """Which parts brought most, and which stand most against them: so many of these."""
+def _most(start: str, parts: Parts, against: int = 1) -> list[str]:
+    """Say which parts brought most, and which took most away: so many of these."""
     if not parts or parts[0][1] == 0:
         return []
     named = _named(parts, against)
     along = [f"{name} ({signed(added)})" for name, added in named if added > 0]
     away = [f"{name} ({signed(added)})" for name, added in named if added < 0]
-    if not along:
-        return [f"{start} nothing {verb}; most was taken away by {listed(away)}."]
-    but = f"; most was taken away by {listed(away)}" if away else ""
-    return [f"{start} most {verb} {by}{listed(along)}{but}."]
+    brought = f"{listed(along)} brought most" if along else "none brought anything"
+    return [f"{start} {brought}" + (f"; {listed(away)} took most away." if away else ".")]
 
 
 def _named(parts: Parts, against: int = 1) -> Parts:

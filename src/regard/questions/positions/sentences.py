@@ -28,15 +28,13 @@ def _nearness(table: Float[Tensor, "rows columns"]) -> str:
     found = alike(table)
     if not found:
         return ""
-    (_, near), (last, far) = found[0], found[-1]
+    near, far, last = number(found[0][1], ".2f"), number(found[-1][1], ".2f"), found[-1][0]
     if len(found) == 1:
-        return f"Neighbouring positions have vectors of cosine {near:z.2f}."
+        return f"Neighbouring positions have vectors of cosine {near}."
     falls = all(a >= b for (_, a), (_, b) in pairwise(found))
     asked = ", ".join(str(distance) for distance, _ in found)
     how = f"ever less alike at distances {asked}" if falls else "no steady fall with distance"
-    return (
-        f"Neighbouring positions have vectors of cosine {near:z.2f} on average, those {last} apart {far:z.2f}: {how}."
-    )
+    return f"Neighbouring positions have vectors of cosine {near} on average, those {last} apart {far}: {how}."
 
 
 def _sinusoidal(matrices: Float[Tensor, "1 rows columns"]) -> list[str]:
@@ -47,7 +45,7 @@ def _sinusoidal(matrices: Float[Tensor, "1 rows columns"]) -> list[str]:
     least, largest = float(table.min()), float(table.max())
     return [
         f"To each position's token a vector of {width} numbers is added, sines and cosines in turn; here they lie from "
-        f"{least:z.2f} to {largest:z.2f}, however long the text is.",
+        f"{number(least, '.2f')} to {number(largest, '.2f')}, however long the text is.",
         f"The first pair repeats every {lengths[0]:.1f} positions (2π), the last every {lengths[-1]:,.0f}."
         if width > 2
         else f"Its pair repeats every {lengths[0]:.1f} positions (2π).",
@@ -80,8 +78,8 @@ def _lone(table: Float[Tensor, "rows columns"]) -> str:
     others = ((unit @ unit.T).sum(1) - 1) / (rows - 1)
     least = int(others.argmin())
     return (
-        f"Least like the others is position {least}: its mean cosine to them is {float(others[least]):z.2f}, that of "
-        f"all positions {float(others.mean()):z.2f}."
+        f"Least like the others is position {least}: its mean cosine to them is "
+        f"{number(float(others[least]), '.2f')}, that of all positions {number(float(others.mean()), '.2f')}."
     )
 
 
