@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import current_path, hooked_calls
-from regard.capture.hidden_states import record_layers
+from regard.capture.hooks import record_layers
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.options import CaptureOptions
 from regard.capture.session import Session

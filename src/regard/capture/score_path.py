@@ -15,8 +15,7 @@ from torch import Tensor
 
 from regard.attention.recording import hooked_calls
 from regard.capture.hf_masks import TensorMaskError
-from regard.capture.hidden_states import record_layers
-from regard.capture.hooks import record_last_hidden_states
+from regard.capture.hooks import record_last_hidden_states, record_layers
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.linear_pass import Kind, Leaf, LinearPass, ReachedError
 from regard.capture.options import CaptureOptions, PassOptions

@@ -7,7 +7,7 @@ import regard
 from regard.attention.ablation import EdgeAblation, HeadAblation, ablating
 from regard.attention.recording import record
 from regard.capture.hf_attention import through_interface
-from regard.capture.hidden_states import record_layers
+from regard.capture.hooks import record_layers
 from regard.capture.interventions import call_ids
 from regard.capture.interventions.ablation import CallChange, applied
 from regard.capture.interventions.names import PARTS, Head

@@ -1,6 +1,6 @@
 """Change hidden states and feed-forward outputs while a model runs, by hooks on its layers.
 
-Layers are counted as they run, as `capture/hidden_states.py` counts them: a module that is every layer (ALBERT) is
+Layers are counted as they run, as `capture/hooks.py` counts them: a module that is every layer (ALBERT) is
 changed in the one that is meant.
 """
 
