@@ -108,7 +108,7 @@ def test_the_forward_s_row_sums_stand_at_any_score(strength: float, sinks: Tenso
 def test_wrong_row_sums_are_never_believed(wrong: str) -> None:
     query, key = (random(n, 1, 2, 300, 16, dtype=torch.float32) for n in range(2))
     found = forward.forward(query, key, key, ScoreRule(0.25))
-    top, total = found.row_max.clone(), found.row_sum.clone()
+    top, total = (each.clone() for each in found.row_max_sum)
     if wrong == "total":
         total[0, 1, 7] *= 1.001
     elif wrong == "top":
