@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ from regard.explain.logits.predictions import Candidate
 from regard.questions.lens.sentences import of_lens
 from regard.text.tokens import Token
 from tests.said.templates import Groups, Template, hold, shows
+from tests.support.summaries import bare_summary
 
 
 def answer(draw: random.Random) -> SimpleNamespace:
@@ -21,7 +23,9 @@ def answer(draw: random.Random) -> SimpleNamespace:
     token, final = draw.randrange(len(words)), Candidate(9, "of", draw.random())
     lens = LogitLens(0, token, words[token], draw.random() < 0.5, None, final, layers, 0.0)
     texts = [" ".join(words)] * draw.randint(1, 2)
-    summary = SimpleNamespace(logit_lenses=[lens], tokens=[tokens], texts=texts, labels=["1", "2"])
+    summary = replace(
+        bare_summary("bank", [], None, [], 0), logit_lenses=[lens], tokens=[tokens], texts=texts, labels=["1", "2"]
+    )
     return SimpleNamespace(summary=summary, side=draw.choice(["text", "target"]), lens=lens, ranks=ranks, words=words)
 
 

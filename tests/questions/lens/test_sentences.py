@@ -1,12 +1,13 @@
 """From which layer on a token is the likeliest: all ranks are looked at."""
 
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import replace
 
 from regard.explain.logits.logit_lens import Layer, LogitLens
 from regard.explain.logits.predictions import Candidate
+from regard.questions.lens.answer import Lens
 from regard.questions.lens.sentences import of_lens
 from regard.text.tokens import Token
+from tests.support.summaries import bare_summary
 
 TOKENS = [Token(0, "the", 0, 3, None, False), Token(1, "bank", 4, 8, None, False)]
 
@@ -14,8 +15,11 @@ TOKENS = [Token(0, "the", 0, 3, None, False), Token(1, "bank", 4, 8, None, False
 def said(*ranks: int, after: bool = True, texts: int = 1) -> str:
     layers = [Layer(n, [Candidate(7, "of", 0.5)], rank, 0.5) for n, rank in enumerate(ranks)]
     one = LogitLens(0, 1, "bank", after, None, Candidate(7, " of", 0.31), layers, 0.0)
-    summary: Any = SimpleNamespace(logit_lenses=[one], tokens=[TOKENS], texts=["the bank"] * texts, labels=["1", "2"])
-    (sentence,) = of_lens(SimpleNamespace(summary=summary, side="text"))  # type: ignore[arg-type]
+    summary = replace(
+        bare_summary("bank", [], None, [], 0), logit_lenses=[one], tokens=[TOKENS], texts=["the bank"] * texts,
+        labels=["1", "2"],
+    )  # fmt: skip
+    (sentence,) = of_lens(Lens(summary))
     return sentence
 
 
