@@ -9,6 +9,7 @@ from regard.cli.options import file, said
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.source import check_texts
 from regard.errors import RegardError
+from regard.files import check_readable
 from regard.model_files.sizes import read_sizes
 
 TokenizerName = Annotated[
@@ -37,6 +38,8 @@ def tokens(
         raise RegardError("no text given: regard tokens TEXT [TEXT ...]")
     if ranks is not None and tokenizer != "cl100k_base":
         raise RegardError("--ranks needs --tokenizer cl100k_base: the file holds its ranks")
+    if ranks is not None:
+        check_readable(ranks, "--ranks")
     if any(not text for text in texts):
         raise RegardError("a text is empty: needs at least one character")
 
