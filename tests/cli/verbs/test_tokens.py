@@ -1,5 +1,6 @@
 """`regard tokens`, `positions` and `steps` as a person runs them."""
 
+import html
 import json
 import os
 from pathlib import Path
@@ -103,7 +104,7 @@ def test_positions(regard_command, tmp_path: Path, kind: str) -> None:
     assert f"{kind.capitalize()} positions" in told.stdout
     assert (tmp_path / "a.png").stat().st_size > 5000
     data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
-    assert data["findings"][0] in (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert data["findings"][0] in html.unescape((tmp_path / "a.html").read_text(encoding="utf-8"))
     assert len((tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()) == 1 + len(data["rows"])
     if kind == "sinusoidal":
         assert "0.8415" in told.stdout
@@ -120,7 +121,7 @@ def test_steps_add_up_by_hand(regard_command, tmp_path: Path) -> None:
     assert told.stdout.startswith("• In layer 0, head 3 “bank” ")
     assert max(map(len, told.stdout.splitlines())) <= 80
     every = regard_command("steps", "--open", "a.safetensors", *shown, "--all")
-    assert "“bank” in layer 0, head 3, step by step" in every.stdout
+    assert "“bank” (token 11) in layer 0, head 3, step by step" in every.stdout
     assert max(map(len, every.stdout.splitlines())) <= 80
     data = json.loads((tmp_path / "a.json").read_text("utf-8"))
     (query,) = data["queries"]
