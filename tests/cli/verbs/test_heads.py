@@ -36,7 +36,7 @@ def test_texts_and_tests(minilm: Any, tmp_path: Path) -> None:
     assert files[0].stat().st_size > 10_000
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["previous", "the", "token", "before", "0.2"] in [line[:5] for line in lines]
-    assert "Position and content name heads" in done.stdout
+    assert "Under position and content stand the heads" in done.stdout
 
 
 @pytest.mark.browser
