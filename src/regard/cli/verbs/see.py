@@ -4,13 +4,12 @@ from dataclasses import replace
 from typing import Annotated
 
 from regard.cli import options
-from regard.cli.control_file import ControlFile, traced_control
 from regard.cli.early_checks import EarlyChecks, no_windows
 from regard.cli.file_options import writes
+from regard.cli.held_against import ControlFile, StaticVectors, traced_control
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
 from regard.cli.source import Source, trace_word, traced
-from regard.cli.static_vectors import StaticVectors
 
 
 @writes("figure", "csv", "json", "html of traces", "save parts")

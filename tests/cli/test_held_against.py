@@ -1,19 +1,21 @@
-"""Neutral sentences of one's own: refused early, and used in the place of the package's."""
+"""Neutral sentences of one's own and static vectors: refused early, and used beside what is seen."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from regard.cli.control_file import ControlFile, traced_control
+from regard.cli.held_against import ControlFile, StaticVectors, traced_control
 from regard.cli.selection import Selection
 from regard.errors import RegardError
+from regard.explain.texts.summary import summarise
 from regard.text.neutral_sentences import SENTENCES
 
 OWN = [f"{begin} {{}}{end}" for begin in ("They saw the", "We spoke of the", "It was the", "I know the")
        for end in (".", " today.", ", he said.")]  # fmt: skip
 
 
-def test_it_needs_words_to_compare_with(tmp_path) -> None:
+def test_control_needs_words_to_compare_with(tmp_path) -> None:
     with pytest.raises(RegardError, match="--control needs --word and --with"):
         ControlFile(tmp_path / "a.txt").check(Selection(word="bank"))
     ControlFile(None).check(Selection())
@@ -37,3 +39,30 @@ def test_they_are_what_is_held_against(regard_command, tmp_path) -> None:
     own = json.loads((tmp_path / "out.json").read_text())
     assert own["control"]["sentences"] == [each.replace("{}", "bank") for each in OWN]
     assert own["neutral"][0]["sentences"] == 12
+
+
+def test_static_needs_words_and_a_file(tmp_path: Path) -> None:
+    for chosen in (Selection(), Selection(word="bank")):
+        with pytest.raises(RegardError, match="--static needs --word and --with"):
+            StaticVectors("learned").check(chosen)
+        StaticVectors(None).check(chosen)
+    with pytest.raises(RegardError, match=r"none.txt' cannot be read: No"):
+        StaticVectors(str(tmp_path / "none.txt")).check_file()
+    StaticVectors("learned").check_file()
+
+
+def test_a_file_s_and_the_model_s(bank, minilm, tmp_path: Path) -> None:
+    references = [minilm.trace("river"), minilm.trace("money")]
+    seen = summarise(bank, "bank", references=references)
+    assert StaticVectors(None).beside(seen, bank, references) is seen
+    learned = StaticVectors("learned").beside(seen, bank, references).static
+    assert learned is not None
+    assert learned.source == "the learned embeddings of all-MiniLM-L6-v2"
+    assert [each.word for each in learned.words] == ["bank", "river", "money"]
+    assert learned.width == 384
+    file = tmp_path / "glove.txt"
+    file.write_text("bank 3 4 0\nriver 0 5 0\n")
+    found = StaticVectors(str(file)).beside(seen, bank, references).static
+    assert found is not None
+    assert found.source == str(file)
+    assert [each.cosine for each in found.words] == pytest.approx([1.0, 0.8, None])
