@@ -1,10 +1,10 @@
 """`regard why`: which tokens and heads moved a word, checked without each; or why a head looks there (--edge)."""
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from regard.cli import options
 from regard.cli.early_checks import EarlyChecks
-from regard.cli.edge_score import EdgeAsked, show_edge
 from regard.cli.estimate import Estimate
 from regard.cli.file_options import writes
 from regard.cli.options import said
@@ -14,6 +14,7 @@ from regard.cli.source import Source, traced, traced_again
 from regard.cli.telling import tell
 from regard.errors import RegardError
 from regard.explain.causes.token_rankings import TOKENS_BY
+from regard.questions.score.asked import ScoreAsked
 
 if TYPE_CHECKING:
     from regard.questions.why.answer import Why
@@ -89,3 +90,60 @@ def why(
     answer = WhyOfTexts(found, done.generated, about=read, traces=done.traces)
     rows = top or (10 if len(found) != 2 else 5)
     tell(answer, outputs, screens, rows, done.written_first(), everything=everything, traces=done.traces)
+
+
+@dataclass(frozen=True)
+class EdgeAsked:
+    """What --edge, --layer, --head and --part were given."""
+
+    edge: str | None = None
+    layer: int | None = None
+    head: int | None = None
+    part: str | None = None
+
+    def check_absent(self) -> None:
+        """Refuse what goes with --edge alone, where there is none."""
+        given = {"--layer": self.layer, "--head": self.head, "--part": self.part}
+        used = [option for option, value in given.items() if value is not None]
+        if used:
+            raise RegardError(f"{used[0]} goes with --edge WORD:WORD: it says of which score")
+
+    def question(self) -> ScoreAsked:
+        """The question, with the two words apart.
+
+        Raises:
+            RegardError: they are not two.
+        """
+        assert self.edge is not None
+        query, colon, key = self.edge.rpartition(":") if self.edge.count(":") == 1 else ("", "", "")
+        if not colon or not query.strip() or not key.strip():
+            raise RegardError(f"--edge: given {self.edge!r}, needs two words and a colon: --edge bank:river")
+        return ScoreAsked(query=query.strip(), key=key.strip(), layer=self.layer, head=self.head, part=self.part)
+
+
+def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, everything: bool, outputs: Outputs) -> None:
+    """Trace the text, split the score, and show it."""
+    if word is not None:
+        raise RegardError("--edge and --word: give one of them, a score to split or a word to explain")
+    question = asked.question()
+    if given.file is None:  # how many traces a file has is known once it is read
+        question.check(len(given.texts), called=_called)
+    chosen = Selection(asked.layer, asked.head, top)
+    chosen.check()
+    outputs.check()
+    EarlyChecks.of(given, again=given.file is not None).check(chosen, outputs.save, outputs.html)
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from regard.cli.console import consoles
+
+    screens = consoles(outputs.json)
+    with screens[1].status("loading the model and tracing …"):
+        done = traced(given, screens[1]) if given.file is None else traced_again(given)
+        question.check(len(done.traces), called=_called)
+        found = replace(question.answer(done.model, done.traces), traces=done.traces)
+    tell(found, outputs, screens, top, everything=everything, traces=done.traces)
+
+
+def _called(field: str) -> str:
+    """What the command calls a field: query and key stand in --edge."""
+    return "--edge" if field in ("query", "key") else f"--{field}"
