@@ -194,7 +194,7 @@ def plot_map(weights: "LabelledMap", head: int | None = None, axes: "Axes | None
     Raises:
         RegardError: there is no such head.
     """
-    from regard.display.attention_map import paint
+    from regard.display.elements.heatmap import paint
 
     return paint(weights, head, axes)
 
@@ -204,7 +204,7 @@ def map_html(weights: "LabelledMap") -> str:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from regard.display.attention_map import paint, size_in_inches
+    from regard.display.elements.heatmap import paint, size_in_inches
 
     heads, length, size = weights.shape
     figure = Figure(figsize=size_in_inches(weights, 0.26), layout="constrained")
