@@ -11,7 +11,7 @@ from regard.errors import RegardError
 from regard.files import check_target
 
 if TYPE_CHECKING:
-    from regard.corpus.export import Cell
+    from regard.display.table_file import Cell
     from regard.web.page import Page
 
 
@@ -105,11 +105,11 @@ class Outputs:
         notes = draw(self.figure) if draw is not None and self.figure is not None else []
         table = rows() if rows is not None and (self.csv is not None or self.parquet is not None) else []
         if self.csv is not None:
-            from regard.corpus.export import write_csv
+            from regard.display.table_file import write_csv
 
             write_csv(table, self.csv)
         if self.parquet is not None:
-            from regard.corpus.export import write_parquet
+            from regard.display.table_file import write_parquet
 
             write_parquet(table, self.parquet)
         if data is not None and self.json is not None:

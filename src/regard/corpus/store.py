@@ -1,11 +1,28 @@
 """A corpus that was embedded: what `regard embed` wrote, and every question that it answers."""
 
-from regard.corpus.asking.head_means import head_means
+import numpy as np
+
+from regard.corpus.schema import SUMS
 from regard.corpus.store_tables import StoreTables
+from regard.errors import RegardError
+from regard.explain.weights.head_means import COUNTS, HeadMeans
 from regard.questions.find.answer import find as find_occurrences
 from regard.questions.heads.answer import Heads
 from regard.questions.senses.answer import find_senses
 from regard.questions.shift.answer import find_shift
+
+# Each score, and over how many queries it is a mean.
+OVER = {
+    "previous": "queries",
+    "next": "nexts",
+    "same": "queries",
+    "special": "queries",
+    "first": "queries",
+    "duplicate": "duplicates",
+    "induction": "inductions",
+    "entropy": "queries",
+    "distance": "queries",
+}
 
 
 class Store(StoreTables):
@@ -25,3 +42,33 @@ class Store(StoreTables):
             RegardError: the store was made without statistics, or has no query.
         """
         return Heads({"corpus": head_means(self)})
+
+
+def head_means(store: StoreTables) -> HeadMeans:
+    """Add up the heads' sums of all shards of a store, and divide them by their queries: means over the whole corpus.
+
+    The scores are those of `regard.explain.weights.head_scores`, but for sinks, which are of one text; queries are
+    tokens that are not special and not the first of their window, each counted once however many windows read it. Under
+    --where only windows that have such a word were read, and count.
+
+    Raises:
+        RegardError: the store was made without statistics, or has no query.
+    """
+    if not store.manifest.settings.get("statistics"):
+        raise RegardError(f"store {str(store.path)!r} was made with --no-statistics: it does not say what heads did")
+    shape = store.manifest.model.layers, store.manifest.model.heads
+    sums = {name: np.zeros(shape) for name in SUMS}
+    for shard in store.shards.values():
+        for _, table in shard.tables("heads", ["layer", "head", *SUMS]):
+            layer, head = (table[name].to_numpy() for name in ("layer", "head"))
+            places = [(layer, shape[0]), (head, shape[1])]
+            if any(len(each) and not (each.min() >= 0 and each.max() < count) for each, count in places):
+                raise RegardError(f"shard {shard.summary.name}: heads.parquet names heads that the model does not have")
+            for name in SUMS:
+                np.add.at(sums[name], (layer, head), table[name].to_numpy())
+    if not sums["queries"].max(initial=0):
+        raise RegardError(f"store {str(store.path)!r} holds no token that looks at anything: there is no score")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scores = {name: sums[name] / np.where(sums[over] > 0, sums[over], np.nan) for name, over in OVER.items()}
+    counts = {name: int(sums[name].max()) for name in COUNTS}
+    return HeadMeans(scores, counts, model=store.manifest.model.name, notes=store.notes)

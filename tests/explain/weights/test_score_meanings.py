@@ -1,6 +1,6 @@
 """Every score of a head that there is has one meaning, which terminal, page and picture show."""
 
-from regard.corpus.asking.head_means import OVER
+from regard.corpus.store import OVER
 from regard.display.terminal_tables import TEXT
 from regard.explain.weights import content_or_position, cross_head_scores, head_means, head_scores, repeated_tokens
 from regard.explain.weights.score_meanings import MEANINGS, is_share

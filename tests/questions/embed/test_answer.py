@@ -3,9 +3,14 @@
 import json
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from regard.corpus.embed_texts import EmbedReport
 from regard.corpus.reading.document import Rejected
-from regard.questions.embed.answer import KINDS, Embedded
+from regard.corpus.settings import Where
+from regard.questions.embed.answer import KINDS, Embedded, missing_words
+from tests.support.stores import Document, write_store
 
 COUNTS = {"documents": 3, "parts": 5, "tokens": 1200, "rows": 900, "shards": 2, "quarantined": 7}
 REJECTED = [Rejected("a.jsonl", n, "column 'text' is null, needs a string") for n in range(7)]
@@ -55,3 +60,24 @@ def test_counts_and_rejected() -> None:
     }
     assert Embedded(report, "--where: no word 'bnak'").data()["notes"][-1] == "--where: no word 'bnak'"
     assert Embedded(EmbedReport(Path("s"), {}, [], 0, 0, 2.0)).data()["tokens_per_second"] is None
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (None, ""),
+        ("word=the,bank", ""),
+        ("word=bank,bnak", "--where: no word 'bnak' in the texts"),
+        ("word=a,b,c,d,e,f,g,h,i,the",
+         "--where: no word 'a', 'b', 'c', 'd', 'e', 'f', 'g' and 'h' and 1 more in the texts"),
+    ],
+)  # fmt: skip
+def test_words_without_a_row_are_named(tmp_path: Path, where: str | None, said: str) -> None:
+    store = write_store(tmp_path / "s", [([Document("a", "The bank")], np.ones((2, 1, 3), np.float16))])
+    assert missing_words(store, where and Where.parse(where)) == said
+
+
+def test_a_store_without_rows_says_that_it_has_none(tmp_path: Path) -> None:
+    store = write_store(tmp_path / "s", [([Document("a", "…")], np.ones((0, 1, 3), np.float16))])
+    said = missing_words(store, Where.parse("word=bnak"))
+    assert said == "--where: no word 'bnak' in the texts: the store has no rows"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.corpus.asking.head_means import OVER
+from regard.corpus.store import OVER
 from regard.display.picture import draw
 from regard.explain.weights.head_means import HeadMeans
 from regard.questions.heads.answer import Heads

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.corpus.asking.head_means import OVER
+from regard.corpus.store import OVER
 from regard.display.terminal_parts import lines_of
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import MEANINGS

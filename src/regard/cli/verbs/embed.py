@@ -96,9 +96,8 @@ def embed(
     from regard.cli.console import consoles
     from regard.cli.telling import tell
     from regard.corpus.embed_texts import embed as embed_texts
-    from regard.corpus.kept_words import missing_words
     from regard.corpus.reading.document import Columns
-    from regard.questions.embed.answer import Embedded
+    from regard.questions.embed.answer import Embedded, missing_words
 
     console, errors = consoles(outputs.json)
     runner: Runner | None = None

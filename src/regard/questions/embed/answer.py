@@ -1,14 +1,19 @@
 """Hold what `regard embed` read and wrote: counts, and nothing left out in silence."""
 
+import os
 from dataclasses import dataclass
 from typing import ClassVar
 
 from regard.corpus.embed_texts import EmbedReport
+from regard.corpus.settings import Where
+from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.display.panels import Cell, Column, Panel, Table
 from regard.explain.frames import Row
+from regard.explain.wording import listed
 
 MOST = 5  # rejected documents that are named
+MOST_WORDS = 8  # words without a row that are named
 # What the model did not read as it stands, by its kind in spans.parquet.
 KINDS = {
     "unknown": "places that the tokenizer does not know: read as its token for unknown text",
@@ -71,3 +76,22 @@ class Embedded(Answer):
             "tokens_per_second": report.new_tokens / report.seconds if report.new_tokens else None,
             "quarantined": self.rows(), "notes": [*report.notes, *([self.missing] if self.missing else [])],
         }  # fmt: skip
+
+
+def missing_words(store: str | os.PathLike[str], where: Where | None) -> str:
+    """Name the words that a store was to keep and of which it has no row; empty where each has one.
+
+    Raises:
+        RegardError: it is no store, or not a whole one.
+    """
+    if where is None:
+        return ""
+    with StoreTables(os.fspath(store)) as tables:
+        found = tables.distinct(where.field)
+    missing = [value for value in where.values if value not in found]
+    if not missing:
+        return ""
+    named = listed([repr(each) for each in missing[:MOST_WORDS]])
+    more = f" and {len(missing) - MOST_WORDS:,} more" if len(missing) > MOST_WORDS else ""
+    rest = ": the store has no rows" if not found else ""
+    return f"--where: no {where.field} {named}{more} in the texts{rest}"

@@ -4,7 +4,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from regard.corpus.export import neutral, write_csv, write_parquet
+from regard.display.table_file import neutral, write_csv, write_parquet
 from regard.errors import RegardError
 
 ROWS = [
