@@ -12,12 +12,10 @@ from regard.trace import display
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.add_traces import Added, add_pair, add_trace
-from regard.web.comparison import comparable, comparison_data, comparison_name
-from regard.web.generation import generation_data
 from regard.web.numbers import ENCODINGS, Encoding, NumberStore
 from regard.web.page import Page, status_lines
 from regard.web.sizes import LIMIT, check_size, estimated_size, sides, steps_size
-from regard.web.translation import alignment_data
+from regard.web.view_data import alignment_data, comparable, comparison_data, comparison_name, generation_data
 
 LINE = 80  # characters of a title
 Shown = Trace | PairTrace | WindowedTrace | Generated
