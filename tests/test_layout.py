@@ -6,8 +6,6 @@ from tests.support import ROOT
 THROUGH_OTHERS = {
     "cli/verbs/serve",
     "server/asked",
-    "server/asking",
-    "server/pages",
     "attention/kernels/cpu/online_softmax",
     "attention/kernels/cpu/statistics_passes",
     "attention/reference",

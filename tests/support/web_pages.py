@@ -180,3 +180,10 @@ def check_page(page: Read, sides: Any) -> None:
     assert len(maps) == len(page.data["calls"])
     for call, weights in zip(page.data["calls"], maps, strict=True):
         check_call(call, weights, page)
+
+
+def decoded(client: Any, name: str, numbers: dict[str, Any]) -> np.ndarray:
+    """Numbers of a page as a server gives them. client: a browser's stand-in. name: of the page."""
+    answer = client.get(f"/api/pages/{name}/numbers/{numbers['at']}")
+    assert answer.headers["content-type"] == "application/octet-stream"
+    return from_byte_planes(zlib.decompress(answer.content), numbers["dtype"], numbers["shape"])

@@ -1,0 +1,44 @@
+"""A server with a text model and a map, and one with a store; a page that shows nothing stands in for the real one."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from starlette.testclient import TestClient
+
+from regard import attend
+from regard.server.app import make_app
+from regard.server.long_texts import map_page
+from regard.server.work import Limits
+from tests.support import RIVER
+from tests.support.web_pages import build_nothing
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A program that shows nothing, so that no test waits for Node."""
+    with pytest.MonkeyPatch.context() as patch:
+        build_nothing(tmp_path_factory.mktemp("page") / "built", patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def weights() -> Any:
+    draws = torch.Generator().manual_seed(0)
+    query, key, value = (torch.randn(2, 301, 16, generator=draws) for _ in range(3))
+    return attend(query, key, value, causal=True).weights
+
+
+@pytest.fixture(scope="module")
+def client(minilm: Any, weights: Any, stand_in: None) -> Iterator[TestClient]:
+    app = make_app([minilm], [RIVER], [map_page(weights, "a map")], Limits(texts=3, characters=5000))
+    with TestClient(app, raise_server_exceptions=False) as found:
+        yield found
+
+
+@pytest.fixture
+def asking(minilm: Any, bank_store: Any, stand_in: None) -> Iterator[TestClient]:
+    """A server with a store and the model that made it."""
+    with TestClient(make_app([minilm], stores=[bank_store]), raise_server_exceptions=False) as found:
+        yield found

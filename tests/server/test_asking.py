@@ -1,0 +1,199 @@
+"""Questions to the real model: what a browser gets is what the library gives, and what is wrong is refused by name."""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from regard import ablate, head, patch
+from regard.server.app import make_app
+from regard.server.work import Job
+from tests.support import MONEY, RIVER
+from tests.support.own_models import opened
+from tests.support.web_pages import decoded
+
+pytestmark = pytest.mark.usefixtures("stand_in")
+
+
+def test_a_traced_text_is_the_librarys_page(client: TestClient, bank: Any) -> None:
+    answer = client.post("/api/traces", json={"texts": [RIVER, MONEY]})
+    page, name = answer.json(), answer.headers["x-page"]
+    assert [text["text"] for text in page["texts"]] == [RIVER, MONEY]
+    call = next(each for each in page["calls"] if each["queries"] == 1 and each["layer"] == 3)
+    values, scales = (decoded(client, name, call["query"][part]).astype(np.float64) for part in ("values", "scales"))
+    there = bank[1].attention[3].query[0].double().numpy()
+    assert np.abs(values * scales[..., None] - there).max() <= 1.6e-5 * np.abs(there).max() * 1.02
+    assert client.get(f"/api/pages/{name}").json() == page
+
+
+def test_an_ablation_gives_before_and_after(client: TestClient, minilm: Any) -> None:
+    cut = {"kind": "head", "layer": 2, "head": 5}
+    answer = client.post("/api/traces", json={"texts": [RIVER], "ablations": [cut]})
+    page, name = answer.json(), answer.headers["x-page"]
+    assert page["opening"]["view"] == "compare"
+    assert "head 5 of layer 2" in page["comparisons"][0]["name"]
+    after = minilm.trace(RIVER, interventions=[ablate(head(2, 5))])
+    call = page["calls"][page["comparisons"][0]["after"][4]]
+    values, scales = (decoded(client, name, call["query"][part]).astype(np.float64) for part in ("values", "scales"))
+    there = after.attention[4].query[0].double().numpy()
+    assert np.abs(values * scales[..., None] - there).max() <= 1.6e-5 * np.abs(there).max() * 1.02
+    edge = {"kind": "edge", "query": "bank", "key": "river", "layer": None, "head": None, "part": None}
+    assert client.post("/api/traces", json={"texts": [RIVER], "ablations": [edge]}).status_code == 200
+
+
+def test_a_state_of_another_text_is_patched_in(client: TestClient, minilm: Any) -> None:
+    other = "She took the money to the old bank."
+    asked = {"kind": "patch", "what": "hidden_states", "layer": 2, "source": other, "at": "bank", "source_at": None}
+    answer = client.post("/api/traces", json={"texts": [RIVER], "ablations": [asked]})
+    page, name = answer.json(), answer.headers["x-page"]
+    assert page["comparisons"][0]["name"].startswith("before and after: patched: what leaves layer 2")
+    assert page["findings"][0].startswith("patched: what leaves layer 2")
+    assert page["opening"]["call"] == 3  # the first layer that it can have changed
+    done = patch("hidden_states", layer=2, at="bank", source=minilm.trace(other))
+    call = page["calls"][page["comparisons"][0]["after"][3]]
+    values, scales = (decoded(client, name, call["query"][part]).astype(np.float64) for part in ("values", "scales"))
+    there = minilm.trace(RIVER, interventions=[done]).attention[3].query[0].double().numpy()
+    assert np.abs(values * scales[..., None] - there).max() <= 1.6e-5 * np.abs(there).max() * 1.02
+    itself = client.post("/api/traces", json={"texts": [RIVER], "ablations": [asked | {"source": RIVER}]}).json()
+    assert "no token leaves the last layer changed" in itself["findings"][0]
+
+
+def test_the_same_question_is_answered_once(client: TestClient) -> None:
+    asked = {"texts": ["The cat sat on the mat."]}
+    first, second = (client.post("/api/traces", json=asked, headers={"x-job": name}) for name in ("one", "two"))
+    assert first.headers["x-page"] == second.headers["x-page"]
+    assert first.content == second.content
+    nothing = {"done": 0, "said": ""}
+    assert client.get("/api/jobs/one").json() | {"done": 0} == {"known": True, "waits": False, **nothing}
+    assert client.get("/api/jobs/two").json() == {"known": False, "waits": True, **nothing}  # there was nothing to do
+    assert client.delete("/api/jobs/two").json() == {"stopped": False}
+
+
+def test_equal_questions_asked_at_once_are_answered_once(
+    client: TestClient, minilm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, traced = {"texts": ["Two pages ask for this at once."]}, []
+    trace = type(minilm).trace
+
+    def counted(self: Any, *given: Any, **options: Any) -> Any:
+        traced.append(given)
+        time.sleep(1)  # the others come meanwhile
+        return trace(self, *given, **options)
+
+    monkeypatch.setattr(type(minilm), "trace", counted)
+    with ThreadPoolExecutor(3) as threads:
+        answers = list(threads.map(lambda _: client.post("/api/traces", json=asked), range(3)))
+    assert [each.status_code for each in answers] == [200] * 3
+    assert len({each.content for each in answers}) == 1
+    assert len(traced) == 1
+
+
+def test_a_model_goes_on_with_a_text_and_says_what_it_writes() -> None:
+    model, said = opened("gpt"), []
+    with TestClient(make_app([model]), raise_server_exceptions=False) as client:
+        work = client.app.state.work  # type: ignore[attr-defined]
+        say = Job.say
+
+        def spied(job: Job, text: str, done: float) -> None:
+            say(job, text, done)
+            said.append((client.get("/api/jobs/a").json()["said"], text))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Job, "say", spied)
+            asked = {"prompt": "A man is fishing", "new_tokens": 5}
+            page = client.post("/api/generations", json=asked, headers={"x-job": "a"}).json()
+        written = model.generate("A man is fishing", new_tokens=5, do_sample=False)
+        assert said[-1] == (written.new, written.new)
+        assert len(said) == 5
+        assert work.asker("a").job.said == written.new
+        assert [step["chosen"] for step in page["generation"][0]["steps"]] == [
+            token.text for token in written.trace.tokens[written.start :]
+        ]
+        cut = [{"kind": "head", "layer": 0, "head": 0}]
+        page = client.post("/api/generations", json=asked | {"ablations": cut}).json()
+        assert [text["name"] for text in page["texts"]] == ["before", "after"]
+        for wrong, says in (
+            ({"prompt": ""}, "prompt"),
+            ({"new_tokens": 0}, "new_tokens"),
+            ({"new_tokens": 500}, "can be"),
+            ({"temperature": 0.0}, "temperature"),
+            ({"seed": -1}, "seed"),
+        ):
+            answer = client.post("/api/generations", json=asked | wrong)
+            assert (answer.status_code, says in answer.json()["error"]) == (422, True), answer.json()
+
+
+def test_a_model_that_cannot_write_says_so(client: TestClient) -> None:
+    answer = client.post("/api/generations", json={"prompt": "A man"})
+    assert (answer.status_code, "cannot generate" in answer.json()["error"]) == (422, True)
+
+
+def test_an_experiment_is_a_page(client: TestClient) -> None:
+    asked = {"experiment": {"kind": "attribute", "texts": [RIVER], "asked": {"word": "bank", "like": "river"}}}
+    page = client.post("/api/experiments", json=asked).json()
+    assert "Heads" in [panel["name"] for panel in page["panels"]]
+    for wrong in ({"kind": "nothing"}, {"kind": "score", "text": RIVER}, asked["experiment"] | {"path": "/etc"}):
+        assert client.post("/api/experiments", json={"experiment": wrong}).status_code == 422
+
+
+def test_a_server_without_a_store_says_so(client: TestClient) -> None:
+    assert client.get("/api/state").json()["stores"] == []
+    answer = client.post("/api/corpora", json={"about": "occurrences", "word": "bank"})
+    assert (answer.status_code, "--store" in answer.json()["error"]) == (422, True)
+
+
+PATCH = {"kind": "patch", "what": "hidden_states", "layer": 1, "source": "a", "at": "a"}
+WRONG: list[tuple[Any, int, str]] = [
+    ({}, 422, "texts: Field required"),
+    ({"texts": []}, 422, "texts"),
+    ({"texts": [3]}, 422, "texts.0"),
+    ({"texts": "a text"}, 422, "texts"),
+    ({"texts": ["  "]}, 422, "text"),
+    ({"texts": ["a"] * 4}, 413, "3 are the most"),
+    ({"texts": ["a" * 5001]}, 413, "5,000 are the most"),
+    ({"texts": ["word " * 700]}, 422, "512"),
+    ({"texts": ["a"], "model": 1}, 422, "numbered from 0"),
+    ({"texts": ["a"], "model": "/etc/passwd"}, 422, "model"),
+    ({"texts": ["a"], "folder": "/etc"}, 422, "folder: Extra inputs"),
+    ({"texts": ["a"], "targets": ["b"]}, 422, "reads one text, not pairs"),
+    ({"texts": ["a"], "ablations": [{"kind": "head", "layer": 6, "head": 0}]}, 422, "layer"),
+    ({"texts": ["a"], "ablations": [{"kind": "head", "layer": True, "head": 0}]}, 422, "layer"),
+    ({"texts": ["a"], "ablations": [{"kind": "nothing"}]}, 422, "ablations.0"),
+    ({"texts": ["a"], "ablations": [{"kind": "edge", "query": "b", "key": "a"}]}, 422, "'b'"),
+    ({"texts": ["a"], "ablations": [PATCH | {"at": "b"}]}, 422, "'b'"),
+    ({"texts": ["a"], "ablations": [PATCH | {"layer": 6}]}, 422, "layer"),
+    ({"texts": ["a"], "ablations": [PATCH | {"layer": "output"}]}, 422, "layer"),
+    ({"texts": ["a"], "ablations": [PATCH | {"source": ""}]}, 422, "source"),
+    ({"texts": ["a"], "ablations": [PATCH | {"head": 1}]}, 422, "have no heads"),
+    ({"texts": ["a"], "ablations": [PATCH | {"source": "a man", "at": None}]}, 422, "cannot be aligned"),
+    ({"texts": ["a"], "ablations": [PATCH | {"source": "a" * 2_000_000}]}, 413, "2,000,001 characters"),
+    ({"texts": ["a"], "window": 1}, 422, "window"),
+    ({"texts": ["a"], "word": "zebra"}, 422, "zebra"),
+    ({"texts": ["a", "b"], "word": "a"}, 422, "text 2: "),
+    ({"texts": ["a"], "references": ["b"]}, 422, "references: they are words that a word is compared with"),
+    ({"texts": ["a"], "word": "a", "references": ["  "]}, 422, "references: ''"),
+    ({"texts": ["a"], "word": "a", "references": ["b"] * 17}, 422, "references: List should have at most 16"),
+    ([], 422, ""),
+    (None, 422, ""),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "says"), WRONG, ids=[str(n) for n in range(len(WRONG))])
+def test_what_is_wrong_is_refused_in_one_line(client: TestClient, body: Any, status: int, says: str) -> None:
+    answer = client.post("/api/traces", json=body)
+    assert (answer.status_code, says in answer.json()["error"]) == (status, True), answer.json()
+    assert "\n" not in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff\xfe", b'{"texts": ["\\ud800"]}', b'{"texts": [NaN]}', b'{"texts": ["a"]', b"[" * 100_000],
+)
+def test_malformed_json_is_refused(client: TestClient, content: bytes) -> None:
+    answer = client.post("/api/traces", content=content, headers={"content-type": "application/json"})
+    assert 400 <= answer.status_code < 500, answer.text
+    json.loads(answer.content)["error"].encode("ascii", "strict")
