@@ -8,7 +8,7 @@ from typing import Any
 
 from regard.explain.logits.logit_lens import Layer, LogitLens
 from regard.explain.logits.predictions import Candidate
-from regard.questions.lens.sentences import of_lens
+from regard.questions.lens.answer import Lens
 from regard.text.tokens import Token
 from tests.said.templates import Groups, Template, hold, shows
 from tests.support.summaries import bare_summary
@@ -80,5 +80,5 @@ def test_every_sentence_about_random_lenses_is_true() -> None:
     draw = random.Random(3)
     for _ in range(150):
         each: Any = answer(draw)
-        spoke += hold(of_lens(each), each, TEMPLATES)
+        spoke += hold(Lens.findings(each), each, TEMPLATES)
     assert set(spoke) == {each.name for each in TEMPLATES}

@@ -10,8 +10,7 @@ from regard.corpus.asking.clusters import Clusters
 from regard.corpus.asking.context_words import telling_words
 from regard.corpus.asking.occurrences import Line, Occurrences
 from regard.corpus.store_tables import StoreTables
-from regard.questions.find.answer import Concordance
-from regard.questions.find.sentences import NEAR, of_lines
+from regard.questions.find.answer import NEAR, Concordance
 from regard.questions.senses.answer import ContextWord, Sense, Senses
 from regard.questions.senses.sentences import ablation_sentence, of_senses, senses_title
 from tests.said.templates import Groups, Template, hold, largest, shows
@@ -205,5 +204,5 @@ def test_lines_are_as_many_and_as_near_as_is_said() -> None:
         made = [Line("", "bank", "", "bank", "d", 0, 4, "a", None, {}, "s", n, each) for n, each in enumerate(values)]
         everywhere = like is not None and draw.random() < 0.3
         answered = Concordance("bank", tuple(made), total, sort, like, 5, (), everywhere)
-        spoke |= set(hold(of_lines(answered), answered, templates))
+        spoke |= set(hold(answered.findings(), answered, templates))
     assert spoke == {"lines", "near"}

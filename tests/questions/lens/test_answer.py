@@ -1,15 +1,21 @@
 """The lens as an answer: at the places and with the numbers that `regard see --next` has."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from regard.errors import RegardError
-from regard.questions.lens.answer import lens
+from regard.explain.logits.logit_lens import Layer, LogitLens
+from regard.explain.logits.predictions import Candidate
+from regard.questions.lens.answer import Lens, lens
 from regard.questions.see.answer import seen
+from regard.text.tokens import Token
 from tests.support.own_models import TARGETS, TEXTS, no_checks_of_annotations, opened, pair
+from tests.support.summaries import bare_summary
 
 __all__ = ["no_checks_of_annotations"]  # the fixture
+TOKENS = [Token(0, "the", 0, 3, None, False), Token(1, "bank", 4, 8, None, False)]
 
 
 def test_the_numbers_are_those_of_see(tmp_path) -> None:
@@ -48,3 +54,26 @@ def test_a_decoder_is_read_at_its_target() -> None:
 def test_a_model_without_a_language_head_is_refused(minilm, bank) -> None:
     with pytest.raises(RegardError, match="has no language head"):
         lens(minilm, bank, "bank")
+
+
+def said(*ranks: int, after: bool = True, texts: int = 1) -> str:
+    layers = [Layer(n, [Candidate(7, "of", 0.5)], rank, 0.5) for n, rank in enumerate(ranks)]
+    one = LogitLens(0, 1, "bank", after, None, Candidate(7, " of", 0.31), layers, 0.0)
+    summary = replace(
+        bare_summary("bank", [], None, [], 0), logit_lenses=[one], tokens=[TOKENS], texts=["the bank"] * texts,
+        labels=["1", "2"],
+    )  # fmt: skip
+    (sentence,) = Lens(summary).findings()
+    return sentence
+
+
+def test_from_where_on_it_is_the_likeliest() -> None:
+    says = "After “bank” the model would say “of” (0.31)"
+    assert said(1, 1, 1) == f"{says}, and so would every state."
+    assert said(1216, 1, 1) == f"{says}: the likeliest from layer 0 on, and of rank 1,216 as it enters layer 0."
+    assert said(1, 5, 1) == f"{says}: the likeliest from layer 1 on, and of rank 5 after layer 0."
+    assert said(9, 1, 2) == f"{says}, though it is of rank 2 after layer 1."
+
+
+def test_masked_models_and_several_texts() -> None:
+    assert said(1, after=False, texts=2).startswith("In the place of “bank” in text 1 the model would say")

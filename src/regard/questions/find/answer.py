@@ -20,12 +20,22 @@ from regard.display.answer import Answer
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.wording import listed
-from regard.questions.find import panels, sentences
+from regard.questions.find import panels
 from regard.text.quoting import quoted
 from regard.text.words import find_spans
 
 Sort = Literal["meaning", "source", "left", "right"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
+ORDERS = {
+    "source": "in the order of the texts",
+    "left": "by the words before it",
+    "right": "by the words behind it",
+    "meaning": "along the first principal axis of its embeddings, the direction in which they differ most",
+}
+NEAR = (
+    "The first lines have the largest cosines. Contextual embeddings carry what a word means, and also what its "
+    "sentence is about and how it is built: not all of the first lines need to have the meaning that was asked for."
+)
 NEAREST = 100  # lines of a search among all words, where no other number is given
 
 
@@ -34,7 +44,6 @@ class Concordance(Answer):
     """Lines of occurrences in their order. total: how many there were to choose from; everywhere: of all words."""
 
     format: ClassVar[str] = "regard find"
-    findings = sentences.of_lines
     panels = panels.of_lines
 
     word: str
@@ -49,6 +58,23 @@ class Concordance(Answer):
     def title(self) -> str:
         """Say which word."""
         return f"{quoted(self.word)} in the corpus"
+
+    def findings(self) -> list[str]:
+        """Say how often the word occurs and which of its lines were found, in what order."""
+        shown, order = len(self.lines), ORDERS[self.sort]
+        if self.like is not None and self.sort == "meaning":
+            order = (
+                f"from the largest to the smallest cosine with the embedding (layer {self.layer}) of "
+                f"{quoted(self.word)} in “{self.like}”"
+            )
+        which = "they stand here" if shown == self.total else f"here are the first {shown:,},"
+        if self.everywhere:
+            said = f"The store has {self.total:,} words; {which} {order}."
+        else:
+            times = "once" if self.total == 1 else f"{self.total:,} times"
+            here = "here it is" if self.total == 1 else f"{which} {order}"
+            said = f"{quoted(self.word)} occurs {times}; {here}."
+        return [said, NEAR] if self.like is not None else [said]
 
     def rows(self) -> list[Row]:
         """List the lines as rows of one table: metadata as columns of their own, metadata.NAME."""

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.display.answer import Read, TracesAnswer
 from regard.explain.frames import Row
+from regard.explain.logits.logit_lens import LogitLens
 from regard.explain.texts.summary import Summary, summarise
-from regard.questions.lens import panels, sentences
+from regard.explain.wording import numbered
+from regard.questions.lens import panels
+from regard.text.quoting import quoted
 from regard.text.tokens import shortened
 
 if TYPE_CHECKING:
@@ -21,7 +24,6 @@ class Lens(TracesAnswer):
     """What each state would say. summary: of the texts, or targets, that are read, with its `logit_lenses`; side."""
 
     format: ClassVar[str] = "regard lens"
-    findings = sentences.of_lens
     panels = panels.of_lens
 
     summary: Summary
@@ -32,6 +34,10 @@ class Lens(TracesAnswer):
         more = len(self.summary.texts) - 1
         text = shortened(self.summary.texts[0], LONG) + (f" (and {more} more)" if more else "")
         return f"What each layer would say (logit lens), {text}"
+
+    def findings(self) -> list[str]:
+        """Say of each place from which layer on the model's own token is the likeliest."""
+        return [_settled(each, self.summary, self.side) for each in self.summary.logit_lenses]
 
     def rows(self) -> list[Row]:
         """One row a place, state and candidate, the likeliest first."""
@@ -54,3 +60,18 @@ def lens(model: "Model", traces: Sequence[Any], word: str | None = None, *, top:
     summary = summarise(traces, word, top=top, lens_of=model)
     own, side = (summary, "text") if summary.target is None else (summary.target.summary, "target")
     return Lens(own, side, traces=traces, about=Read.of(*traces))
+
+
+def _settled(lens: LogitLens, summary: Summary, side: str) -> str:
+    lead, final = "After" if lens.after else "In the place of", lens.final
+    at = numbered(summary.tokens[lens.text], lens.token)
+    where = f" in {side} {summary.labels[lens.text]}" if len(summary.texts) > 1 else ""
+    says = f"{lead} {at}{where} the model would say {quoted(final.text)} ({final.probability:.2f})"
+    others = [n for n, layer in enumerate(lens.layers) if layer.rank > 1]
+    if not others:
+        return f"{says}, and so would every state."
+    last = others[-1]
+    before = f"of rank {lens.layers[last].rank:,} {'as it enters layer 0' if last == 0 else f'after layer {last - 1}'}"
+    if last == len(lens.layers) - 1:
+        return f"{says}, though it is {before}."
+    return f"{says}: the likeliest from layer {last} on, and {before}."
