@@ -179,10 +179,11 @@ def find(rows: int) -> None:
     import pyarrow as pa
 
     from regard.corpus import schema
-    from regard.corpus.environment import describe_environment, digest_model
+    from regard.corpus.environment import describe_environment
     from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
     from regard.corpus.store import Store
     from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
+    from regard.models.digest import digest_model
     from regard.models.load import load
 
     model, draws, size = load(), np.random.default_rng(0), 50_000

@@ -1,11 +1,10 @@
-"""Numbers of layers and heads, what is saved, and files to read it from."""
+"""Numbers of layers and heads, and kinds of fields."""
 
-from pathlib import Path
 from typing import Literal
 
 import pytest
 
-from regard.checks import check_integer, check_saving, check_trace_file, chosen_numbers, from_zero, kind_needed
+from regard.checks import check_integer, chosen_numbers, from_zero, kind_needed
 from regard.errors import RegardError
 
 
@@ -37,26 +36,6 @@ def test_numbers_of_layers_to_keep() -> None:
     ):
         with pytest.raises(RegardError, match=says):
             chosen_numbers("layer", given)
-
-
-@pytest.mark.parametrize("dtype", [None, "bfloat16", "float16", "float32"])
-@pytest.mark.parametrize("heads", [None, [0]])
-@pytest.mark.parametrize("outputs", [False, True])
-def test_attention_outputs_need_all_heads_and_the_dtype(dtype, heads, outputs) -> None:
-    if outputs and (heads or dtype in ("bfloat16", "float16")):
-        with pytest.raises(RegardError, match="attention outputs with"):
-            check_saving(dtype, outputs, heads)
-    else:
-        check_saving(dtype, outputs, heads)
-
-
-def test_a_file_of_traces_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(RegardError, match="no trace file '.*none.safetensors'"):
-        check_trace_file(tmp_path / "none.safetensors")
-    with pytest.raises(RegardError, match="is a folder, needs a file that regard.save wrote"):
-        check_trace_file(tmp_path)
-    (tmp_path / "a.safetensors").touch()
-    check_trace_file(tmp_path / "a.safetensors")
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,10 @@
 """Check arguments before any work is done, without torch: numbers of layers and heads, and what is saved of a trace."""
 
 import os
-from collections.abc import Collection, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from regard.errors import RegardError
-
-DTYPES = ("bfloat16", "float16", "float32")
-HALF_PRECISION = ("bfloat16", "float16")
 
 
 def from_zero(what: str, given: int, count: int, there: str) -> int:
@@ -89,25 +85,6 @@ def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | 
     return numbers
 
 
-def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[int] | None) -> None:
-    """Check which parts of a trace are to be saved, and in which dtype. heads: those to save, None for all.
-
-    Raises:
-        RegardError: another dtype, or choices that exclude each other.
-    """
-    if dtype is not None and dtype not in DTYPES:
-        raise RegardError(f"dtype: given {dtype!r}, needs {', '.join(DTYPES)}, or None for that of the trace")
-    if attention_outputs and heads is not None:
-        raise RegardError(
-            "attention outputs with chosen heads: contributions add up over all heads only; leave out one of them"
-        )
-    if attention_outputs and dtype in HALF_PRECISION:
-        raise RegardError(
-            f"attention outputs with dtype {dtype}: contributions add up to 1e-5 only in the dtype that was traced; "
-            "leave out one of them"
-        )
-
-
 def check_path(what: str, given: object) -> None:
     """Check that something names a file. what: who needs it, such as "save".
 
@@ -116,18 +93,6 @@ def check_path(what: str, given: object) -> None:
     """
     if not isinstance(given, (str, os.PathLike)):
         raise RegardError(f"{what}: given {type(given).__name__}, needs the name of a file")
-
-
-def check_trace_file(file: Path) -> None:
-    """Check that there is a file to read traces from.
-
-    Raises:
-        RegardError: there is none, or a folder in its place.
-    """
-    if file.is_dir():
-        raise RegardError(f"{str(file)!r} is a folder, needs a file that regard.save wrote")
-    if not file.exists():
-        raise RegardError(f"no trace file {str(file)!r}")
 
 
 def megabytes(size: int) -> str:

@@ -11,7 +11,7 @@ import regard
 from regard.capture.fast_linear import REORDERED
 from regard.explain.texts.summary import summarise
 from regard.explain.texts.window_texts import unfold
-from regard.models.windows import plan
+from regard.models.windows import plan, sides
 from regard.text.tokens import encode, encoded_ids
 from regard.trace.trace import Trace
 
@@ -210,3 +210,9 @@ def test_windows_meet_without_a_gap_at_any_length(minilm) -> None:
             assert all(start <= n < stop for n in covered for start, stop in [made.spans[made.sources(False)[n]]])
     bare = plan(encoded_ids(range(10)), None, 4, None, None, "it")  # no tokenizer, no special tokens
     assert bare.spans == ((0, 4), (2, 6), (4, 8), (6, 10))
+
+
+def test_the_sides_of_what_is_shown(minilm, bank) -> None:
+    windowed = minilm.trace(bank[0].text, window=8)
+    assert sides(windowed) == windowed.windows
+    assert list(sides(bank[0])) == [bank[0]]

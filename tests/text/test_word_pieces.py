@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.corpus.word_spans import word_spans
-from regard.explain.causes.word_sums import word_tokens
 from regard.explain.texts.highlights import words_of
 from regard.text.tokens import Token
-from regard.text.word_pieces import runs, spelling, wordlike, words
+from regard.text.word_pieces import runs, spelling, word_text, wordlike, words
+from regard.text.word_spans import word_spans
 from regard.web.texts import text_data
 
 
@@ -103,7 +102,6 @@ def test_all_that_speaks_of_words_means_the_same(drawn: Any, special: set[int]) 
     tokens = [replace(token, special=n in special) for n, token in enumerate(tokens)]
     found = [tuple(word) for word in words(tokens)]
     assert [n for word in found for n in word] == list(range(len(tokens)))
-    assert word_tokens(tokens) == found
     own = [word for word in found if not tokens[word[0]].special]
     assert words_of(tokens) == [list(word) for word in own]
     page = text_data("text 1", text, tokens)["tokens"]["word"]  # type: ignore[index, call-overload]
@@ -132,3 +130,28 @@ def test_the_bytes_of_one_character_are_together() -> None:
     parts = [Token(n, f"\\xe{n}", 2, 3, None, False) for n in range(3)]
     found = [Token(9, "ab", 0, 2, None, False), *parts, Token(9, "銀", 3, 4, None, False)]
     assert words(found) == [range(1), range(1, 4), range(4, 5)]
+
+
+RIVER = "The riverbankers, they fish."
+PIECES = (
+    Token(101, "[CLS]", 0, 0, None, True), Token(1, "the", 0, 3, 0, False), Token(2, "river", 4, 9, 1, False),
+    Token(3, "##bank", 9, 13, 1, False), Token(4, "##ers", 13, 16, 1, False), Token(5, ",", 16, 17, 2, False),
+    Token(6, "they", 18, 22, 3, False), Token(7, "fish", 23, 27, 4, False), Token(8, ".", 27, 28, 5, False),
+    Token(102, "[SEP]", 28, 28, None, True),
+)  # fmt: skip
+
+
+def test_tokens_of_one_word_belong_together() -> None:
+    groups = words(PIECES)
+    assert groups == [range(n, n + 1) for n in (0, 1)] + [range(2, 5)] + [range(n, n + 1) for n in range(5, 10)]
+    named = [word_text(RIVER, PIECES, group) for group in groups]
+    assert named == ["[CLS]", "The", "riverbankers", ",", "they", "fish", ".", "[SEP]"]
+    two = (*PIECES, Token(102, "[SEP]", 28, 28, None, True))
+    assert words(two)[-2:] == [range(9, 10), range(10, 11)]  # special tokens are no word together
+
+
+def test_the_models_tokens_are_each_in_one_word(minilm: Any) -> None:
+    trace = minilm.trace("Riverbankers don't fish, they say.")
+    groups = words(trace.tokens)
+    assert [n for group in groups for n in group] == list(range(len(trace.tokens)))
+    assert "Riverbankers" in [word_text(trace.text, trace.tokens, group) for group in groups]

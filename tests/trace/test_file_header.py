@@ -6,7 +6,7 @@ import pytest
 
 import regard
 from regard.errors import RegardError
-from regard.trace.file_header import as_traces, read_traces_header
+from regard.trace.file_header import as_traces, check_saving, check_trace_file, read_traces_header
 
 
 def test_the_description_of_a_saved_trace(minilm, tmp_path: Path) -> None:
@@ -41,3 +41,23 @@ def test_what_goes_wrong_is_one_line_with_the_file_s_name() -> None:
         raise OSError(2, "it is gone")
     with pytest.raises(RegardError, match="^'a' is no whole trace file: KeyError$"), as_traces(Path("a")):
         raise KeyError
+
+
+@pytest.mark.parametrize("dtype", [None, "bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("heads", [None, [0]])
+@pytest.mark.parametrize("outputs", [False, True])
+def test_attention_outputs_need_all_heads_and_the_dtype(dtype, heads, outputs) -> None:
+    if outputs and (heads or dtype in ("bfloat16", "float16")):
+        with pytest.raises(RegardError, match="attention outputs with"):
+            check_saving(dtype, outputs, heads)
+    else:
+        check_saving(dtype, outputs, heads)
+
+
+def test_a_file_of_traces_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="no trace file '.*none.safetensors'"):
+        check_trace_file(tmp_path / "none.safetensors")
+    with pytest.raises(RegardError, match="is a folder, needs a file that regard.save wrote"):
+        check_trace_file(tmp_path)
+    (tmp_path / "a.safetensors").touch()
+    check_trace_file(tmp_path / "a.safetensors")

@@ -2,9 +2,12 @@ import re
 
 import pytest
 import torch
+import transformers
 
+import regard
 from regard.errors import RegardError
-from tests.support import RIVER
+from regard.trace.trace import is_causal
+from tests.support import RIVER, make_tiny
 from tests.support.attention_outputs import make_model, traced
 
 
@@ -48,3 +51,9 @@ def test_what_adds_up_to_what(kind: str) -> None:
 def test_the_sides_of_a_pair(pair, trace) -> None:
     assert pair.sides == (pair.encoder, pair.decoder)
     assert trace.sides == (trace,)
+
+
+def test_a_causal_model_looks_at_nothing_later(minilm, bank, tmp_path) -> None:
+    model = transformers.LlamaForCausalLM(make_tiny(tmp_path, minilm, "llama").config).eval()
+    assert is_causal(regard.load(model, tokenizer=minilm.tokenizer).trace("a man on a river bank"))
+    assert not is_causal(bank[0])

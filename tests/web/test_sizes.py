@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 
 from regard.errors import RegardError
@@ -7,7 +5,7 @@ from regard.trace.trace import Trace
 from regard.web.add_traces import add_trace
 from regard.web.numbers import Encoding, NumberStore
 from regard.web.page import Page
-from regard.web.sizes import check_size, estimated_size, sides, steps_calls, steps_size
+from regard.web.sizes import check_size, estimated_size, steps_calls, steps_size
 
 
 @pytest.mark.parametrize("encoding", ["int16", "float32"])
@@ -30,12 +28,6 @@ def test_the_size_of_steps_is_near_too(bank: list[Trace]) -> None:
     assert 0.85 * estimate < page.numbers.size - plain.numbers.size <= estimate + 100
     assert list(steps_calls(page, bank[0])) == [(2, 0)]
     assert list(steps_calls(Page("", steps_of=None, layers=(1, 2)), bank[0])) == [(1, 0), (2, 0)]
-
-
-def test_the_sides_of_what_is_shown(minilm: Any, bank: list[Trace]) -> None:
-    windowed = minilm.trace(bank[0].text, window=8)
-    assert sides(windowed) == windowed.windows
-    assert list(sides(bank[0])) == [bank[0]]
 
 
 def test_the_limit() -> None:

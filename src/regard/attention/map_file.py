@@ -21,10 +21,10 @@ from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule, working_dtype
 from regard.errors import RegardError
 from regard.files import whole
+from regard.json_files import expect_fields, expect_finite, expect_integer, expect_type
 from regard.tensor_files.description import MAP, metadata_of
 from regard.tensor_files.digests import digest_of, why_invalid
 from regard.tensor_files.file import read
-from regard.tensor_files.values import expect_fields, expect_finite, expect_integer, expect_type
 
 FORMAT = MAP
 FUNCTION_LIMIT = 1 << 24  # scores up to which a function's answers are written out: 16 MiB, a map of 4096 × 4096

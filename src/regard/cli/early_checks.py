@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from regard.checks import check_trace_file, from_zero, missing, no_target
+from regard.checks import from_zero, missing, no_target
 from regard.cli.outputs import TraceFile
 from regard.cli.page_file import NO_PAGE, PageFile
 from regard.cli.selection import Selection
@@ -16,7 +16,7 @@ from regard.errors import RegardError
 from regard.model_files.sizes import ModelSizes, read_sizes
 from regard.tensor_files.description import MAP, format_of
 from regard.text.words import find_spans, on_neither_side, which
-from regard.trace.file_header import read_traces_header
+from regard.trace.file_header import check_trace_file, read_traces_header
 
 NOTHING_SAVED = TraceFile()
 Both = Sequence[tuple[str, str | None]]  # texts, each with its target where there is one

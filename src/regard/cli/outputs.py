@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.checks import check_saving
 from regard.cli.page_file import NO_PAGE, PageFile
 from regard.errors import RegardError
 from regard.files import check_target
+from regard.trace.file_header import check_saving
 
 if TYPE_CHECKING:
     from regard.display.table_file import Cell

@@ -198,16 +198,6 @@ def _write(model: "Model", text: str) -> "Generated":
     return written
 
 
-def trace_word(model: "Model", word: str, option: str) -> "Trace":
-    """A reference word as a text of its own; of an encoder-decoder, as its encoder reads it."""
-    try:
-        if not model.pairs:
-            return model.trace(word)
-        return model.trace(word, target=word).encoder  # which no target reaches
-    except RegardError as error:
-        raise RegardError(f"{option} {word[:40]!r}: {error}") from None
-
-
 def _opened(given: Source, needs_model: bool) -> Traced:
     from regard.trace.file import open as read
 

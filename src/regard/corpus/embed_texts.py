@@ -12,7 +12,7 @@ from regard.checks import is_whole
 from regard.corpus import schema
 from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.checksums import sha256_of
-from regard.corpus.environment import check_environment, check_products, describe_environment, digest_model
+from regard.corpus.environment import check_environment, check_products, describe_environment
 from regard.corpus.extra import needed
 from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
 from regard.corpus.reading.document import Columns, Rejected
@@ -29,6 +29,7 @@ from regard.corpus.writing.words import check_language
 from regard.corpus.writing.workers import Built, Job, build_here, build_in_processes
 from regard.errors import RegardError
 from regard.files import whole
+from regard.models.digest import digest_model
 from regard.models.load import load
 from regard.models.model import Model
 from regard.models.states import count_heads, count_layers, state_width

@@ -1,7 +1,6 @@
 """What a store's bytes depend on beside texts, model and settings: versions, kernels, threads. Set alike in workers."""
 
 import functools
-import hashlib
 import os
 import platform
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ import torch
 from regard.attention.kernels import matmul
 from regard.corpus.settings import BACKENDS
 from regard.errors import RegardError
-from regard.models.model import Model
 
 PACKAGES = ("regard", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
@@ -93,29 +91,6 @@ def pinned(made: dict[str, str]) -> Iterator[None]:
 
 def _products() -> dict[str, str]:
     return {"linear": matmul.linear().__name__, "tiles": matmul.product().__name__}
-
-
-def digest_model(model: Model) -> str:
-    """Compute a hash of a model's weights and its tokenizer."""
-    whole = hashlib.sha256()
-    for name, tensor in sorted(model.model.state_dict().items()):
-        whole.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
-        whole.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
-    backend = getattr(model.tokenizer, "backend_tokenizer", None)
-    spelled = backend.to_str() if backend is not None else repr(sorted(model.tokenizer.get_vocab().items()))
-    whole.update(_without_state(spelled).encode())
-    return whole.hexdigest()
-
-
-def _without_state(spelled: str) -> str:
-    """A tokenizer's JSON without what a call before may have left in it: truncation and padding."""
-    import json
-
-    try:
-        data = json.loads(spelled)
-    except ValueError:
-        return spelled
-    return json.dumps({name: each for name, each in data.items() if name not in ("truncation", "padding")})
 
 
 @functools.cache

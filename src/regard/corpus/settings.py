@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from regard.checks import is_whole
-from regard.corpus.word_spans import word_spans
 from regard.errors import RegardError
+from regard.text.word_spans import word_spans
 
 UNITS = ("words", "tokens")
 DTYPES = ("float16", "float32")

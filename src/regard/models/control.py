@@ -1,4 +1,4 @@
-"""Trace neutral sentences with a followed word: the control of what texts do to it."""
+"""Trace what a followed word is held against: reference words, and neutral sentences with it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -48,3 +48,19 @@ def spellings(traces: Sequence[Any], word: str) -> list[str]:
         except RegardError:  # `see` says it
             continue
     return list(found.values())
+
+
+def trace_word(model: Model, word: str, option: str) -> Trace:
+    """Trace a reference word as a text of its own; of an encoder-decoder, as its encoder reads it.
+
+    option: how it was given, for messages.
+
+    Raises:
+        RegardError: it is no text.
+    """
+    try:
+        if not model.pairs:
+            return model.trace(word)
+        return model.trace(word, target=word).encoder  # which no target reaches
+    except RegardError as error:
+        raise RegardError(f"{option} {word[:40]!r}: {error}") from None

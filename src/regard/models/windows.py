@@ -12,15 +12,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.attention_map import AttentionMap
 from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.text.tokens import Encoded, Token
 from regard.text.words import Word, find_word
 from regard.trace.display import ShownTrace
-from regard.trace.layer_subset import LayerSubset, call_numbers
+from regard.trace.layer_subset import LayerSubset
 from regard.trace.status import Status, largest
-from regard.trace.trace import Trace
+from regard.trace.trace import PairTrace, Trace, is_causal
 
 FAR = 1 << 40  # how far a token stands from an edge that is none: where the text itself begins or ends
 
@@ -136,16 +135,6 @@ def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limi
     return Plan(encoded, window, stride, spans, before, after)
 
 
-def looks_ahead(maps: Sequence[AttentionMap]) -> bool:
-    """Whether the first token of some attention maps attends to later ones: a causal model's never does."""
-    return any(bool((weights[:, 0, 1:] != 0).any()) for weights in maps)
-
-
-def maps_of(trace: Trace) -> list[AttentionMap]:
-    """The attention maps that a trace holds."""
-    return [trace.attention[call] for call in call_numbers(trace.attention)]
-
-
 @dataclass(eq=False)
 class WindowedTrace(ShownTrace):
     """A long text read in overlapping windows.
@@ -259,7 +248,7 @@ class WindowedTrace(ShownTrace):
 
 def joined(plan: Plan, windows: Sequence[Trace]) -> WindowedTrace:
     """The whole text's trace from its windows'."""
-    causal = not looks_ahead(maps_of(windows[0]))
+    causal = is_causal(windows[0])
     whole, status = plan.encoded, merged(plan, [trace.status for trace in windows])
     return WindowedTrace(
         whole.text, whole.tokens, tuple(windows), plan.spans, plan.sources(causal), status, plan, causal
@@ -280,3 +269,13 @@ def merged(plan: Plan, each: Sequence[Status]) -> Status:
         notes=(*notes, plan.note()),
         seconds=sum(one.seconds for one in each),
     )
+
+
+def sides(trace: Trace | PairTrace | WindowedTrace) -> Sequence[Trace]:
+    """The traces that a page shows of one: both sides of a pair, the windows of a long text."""
+    return trace.windows if isinstance(trace, WindowedTrace) else trace.sides
+
+
+def longest(trace: Trace | PairTrace | WindowedTrace) -> int:
+    """How many tokens the longest side or window of a trace has."""
+    return max(len(side.tokens) for side in sides(trace))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from regard.errors import RegardError
 from regard.explain.texts.window_texts import unfold
-from regard.models.control import trace_control
+from regard.models.control import trace_control, trace_word
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace
 from regard.questions.movement.panels import movement_panels, not_shown
@@ -26,13 +26,7 @@ def reference_traces(model: Model, asked: TraceAsked) -> list[Trace]:
     """
     if asked.references and asked.word is None:
         raise RegardError("references: they are words that a word is compared with: give word as well")
-    found = []
-    for word in dict.fromkeys(each.strip() for each in asked.references):
-        try:
-            found.append(model.trace(word, target=word).encoder if model.pairs else model.trace(word))
-        except RegardError as error:
-            raise RegardError(f"references: {word[:40]!r}: {error}") from None
-    return found
+    return [trace_word(model, each, "references:") for each in dict.fromkeys(map(str.strip, asked.references))]
 
 
 def control_traces(model: Model, traces: Sequence[AnyTrace], word: str | None, references: bool) -> list[Trace] | None:

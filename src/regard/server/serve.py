@@ -13,6 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.models.model import Model
+from regard.models.windows import longest
 from regard.server.app import make_app
 from regard.server.gate import Gate
 from regard.server.kept import Kept
@@ -22,7 +23,6 @@ from regard.tensor_files.description import MAP, format_of
 from regard.trace.file import open as open_trace
 from regard.train.progress import FollowedRun
 from regard.web.assemble import page_as_seen
-from regard.web.sizes import longest
 
 if TYPE_CHECKING:
     from regard.corpus.store import Store

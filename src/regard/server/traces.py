@@ -10,7 +10,7 @@ from regard.capture.progress import layers_run
 from regard.errors import RegardError
 from regard.generation.generator import Generated
 from regard.models.model import Model
-from regard.models.windows import WindowedTrace
+from regard.models.windows import WindowedTrace, longest
 from regard.server.asked import ExperimentAsked, GenerationAsked, HeadAblation, OfModel, StatePatch, TraceAsked
 from regard.server.followed import control_traces, follow, reference_traces, too_often
 from regard.server.kept import Kept
@@ -21,7 +21,6 @@ from regard.text.tokens import check_text, count_tokens
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import Choice, Opening, page_as_seen, page_of, title_of
 from regard.web.join_pages import page_beside
-from regard.web.sizes import longest
 
 MOST = 3  # changed tokens that are named
 SAME = 1e-5  # of a vector's length: what rounding makes

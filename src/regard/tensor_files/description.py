@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.json_files import parse_json
+from regard.json_files import expect_fields, expect_type, parse_json
 from regard.tensor_files.header import read_header
-from regard.tensor_files.values import expect_fields, expect_type
 
 DESCRIPTION, DESCRIPTION_DIGEST, DIGESTS = "regard", "regard.digest", "digests"
 MAP = "regard attention map"  # the form of a file of one map

@@ -84,3 +84,9 @@ def _of_one_word(before: Token, own: Token) -> bool:
 def _of_one_character(before: Token, own: Token) -> bool:
     """Whether two tokens are parts of one character, of its bytes for example: their places overlap."""
     return own.start < before.end
+
+
+def word_text(text: str, tokens: Sequence[Token], numbers: Sequence[int]) -> str:
+    """Return a word as the text has it; a special token by its own name."""
+    first, last = tokens[numbers[0]], tokens[numbers[-1]]
+    return text[first.start : last.end].strip() or "".join(tokens[n].text for n in numbers).strip()

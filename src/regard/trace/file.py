@@ -10,14 +10,14 @@ from pathlib import Path
 
 import torch
 
-from regard.checks import check_path, check_trace_file
+from regard.checks import check_path
 from regard.errors import RegardError
 from regard.files import whole
 from regard.tensor_files.file import read, write
 from regard.tensor_files.pieces import Pieces
 from regard.trace.file_checks import check_description
 from regard.trace.file_format import Choice
-from regard.trace.file_header import FORMAT, as_traces
+from regard.trace.file_header import FORMAT, as_traces, check_trace_file
 from regard.trace.file_reader import build
 from regard.trace.file_writer import describe
 from regard.trace.trace import PairTrace, Trace

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from regard.attention import map_file
 from regard.errors import RegardError
+from regard.json_files import expect_fields, expect_finite, expect_integer, expect_type, short
 from regard.model_files.pooling import MODES
-from regard.tensor_files.values import expect_fields, expect_finite, expect_integer, expect_type, short
 from regard.trace.attention_output import AttentionOutput
 from regard.trace.file_format import (
     ATTENTION,

@@ -16,9 +16,10 @@ from typing import get_args
 
 import torch
 
-from regard.checks import check_saving, chosen_numbers
+from regard.checks import chosen_numbers
 from regard.tensor_files.pieces import dtype_name
 from regard.trace.attention_output import AttentionOutput, Norm, Scaling
+from regard.trace.file_header import check_saving
 
 TRACE = ("text", "names", "tokens", "vectors", "hidden_states", "attention", "cross", "status")
 POOLING: dict[str, type] = {"modes": list, "normalise": bool, "lower_case": bool, "prompt": str}  # "pooling", maybe

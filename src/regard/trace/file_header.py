@@ -3,17 +3,18 @@
 `regard.trace.file.open` refuses such files in the same words.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from regard.checks import check_trace_file
 from regard.errors import RegardError
 from regard.tensor_files.description import read_description
 from regard.tensor_files.header import read_header
 
 FORMAT = "regard trace"
+DTYPES = ("bfloat16", "float16", "float32")
+HALF_PRECISION = ("bfloat16", "float16")
 
 
 @contextmanager
@@ -43,3 +44,34 @@ def read_traces_header(file: Path) -> dict[str, Any]:
         header = read_header(file)
         description, _ = read_description(header.metadata, FORMAT, header.tensors)
         return description
+
+
+def check_trace_file(file: Path) -> None:
+    """Check that there is a file to read traces from.
+
+    Raises:
+        RegardError: there is none, or a folder in its place.
+    """
+    if file.is_dir():
+        raise RegardError(f"{str(file)!r} is a folder, needs a file that regard.save wrote")
+    if not file.exists():
+        raise RegardError(f"no trace file {str(file)!r}")
+
+
+def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[int] | None) -> None:
+    """Check which parts of a trace are to be saved, and in which dtype. heads: those to save, None for all.
+
+    Raises:
+        RegardError: another dtype, or choices that exclude each other.
+    """
+    if dtype is not None and dtype not in DTYPES:
+        raise RegardError(f"dtype: given {dtype!r}, needs {', '.join(DTYPES)}, or None for that of the trace")
+    if attention_outputs and heads is not None:
+        raise RegardError(
+            "attention outputs with chosen heads: contributions add up over all heads only; leave out one of them"
+        )
+    if attention_outputs and dtype in HALF_PRECISION:
+        raise RegardError(
+            f"attention outputs with dtype {dtype}: contributions add up to 1e-5 only in the dtype that was traced; "
+            "leave out one of them"
+        )

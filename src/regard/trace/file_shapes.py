@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.tensor_files.values import expect_type
+from regard.json_files import expect_type
 
 
 def stored(tensors: Mapping[str, Tensor], described: Any) -> tuple[str, Tensor]:

@@ -37,7 +37,7 @@ from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.display import ShownTrace
 from regard.trace.labelled_map import LabelledMap, Labels, label_all
-from regard.trace.layer_subset import Layers, LayerSubset
+from regard.trace.layer_subset import Layers, LayerSubset, call_numbers
 from regard.trace.sentence_embedding import check_pooling, pool
 from regard.trace.status import Status, merge_statuses
 from regard.trace.word_rows import vector
@@ -249,3 +249,9 @@ class PairTrace(_Kept):
         from regard.trace.transformers_output import output_of_pair  # which needs this class, and transformers
 
         return output_of_pair(self, attentions)
+
+
+def is_causal(trace: Trace) -> bool:
+    """Whether no token of a text looks at a later one; a text of one token does not tell, and counts as causal."""
+    maps = (trace.attention[call] for call in call_numbers(trace.attention))
+    return not any(bool((weights[:, 0, 1:] != 0).any()) for weights in maps)

@@ -7,14 +7,14 @@ from regard.checks import chosen_numbers, megabytes
 from regard.errors import RegardError
 from regard.explain.weights.alignment import align
 from regard.generation.generator import Generated
-from regard.models.windows import WindowedTrace
+from regard.models.windows import WindowedTrace, sides
 from regard.trace import display
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.add_traces import Added, add_pair, add_trace
 from regard.web.numbers import ENCODINGS, Encoding, NumberStore
 from regard.web.page import Page, status_lines
-from regard.web.sizes import LIMIT, check_size, estimated_size, sides, steps_size
+from regard.web.sizes import LIMIT, check_size, estimated_size, steps_size
 from regard.web.view_data import alignment_data, comparable, comparison_data, comparison_name, generation_data
 
 LINE = 80  # characters of a title

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from regard.generation.generator import Generated
-from regard.models.windows import WindowedTrace
+from regard.models.windows import WindowedTrace, longest
 from regard.trace import display
 from regard.trace.trace import Trace
 from regard.web.assemble import Choice, Shown, check_given, listed, page_as_seen
 from regard.web.numbers import Encoding
 from regard.web.page import HasPage
 from regard.web.save_page import chosen_control, chosen_references, save_page
-from regard.web.sizes import LIMIT, longest
+from regard.web.sizes import LIMIT
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

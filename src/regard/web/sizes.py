@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from regard.checks import megabytes
 from regard.errors import RegardError
-from regard.models.windows import WindowedTrace
+from regard.models.windows import WindowedTrace, sides
 from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.numbers import vector_bytes
@@ -12,16 +12,6 @@ from regard.web.page import Page
 from regard.web.steps import entering_of, output_of, steps_bytes, value_of
 
 LIMIT = 200_000_000  # bytes of a file: browsers are slow to open more
-
-
-def sides(trace: Trace | PairTrace | WindowedTrace) -> Sequence[Trace]:
-    """The traces that a page shows of one: both sides of a pair, the windows of a long text."""
-    return trace.windows if isinstance(trace, WindowedTrace) else trace.sides
-
-
-def longest(trace: Trace | PairTrace | WindowedTrace) -> int:
-    """How many tokens the longest side or window of a trace has."""
-    return max(len(side.tokens) for side in sides(trace))
 
 
 def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) -> int:

@@ -5,7 +5,7 @@ import torch
 import transformers
 
 import regard
-from regard.explain.logits.predictions import candidates, is_causal, names_of, predict, spoken, written
+from regard.explain.logits.predictions import candidates, names_of, predict, spoken, written
 from tests.support import make_tiny
 
 
@@ -25,8 +25,6 @@ def test_the_likeliest_come_first_with_their_probability() -> None:
 def test_a_causal_model_speaks_after_words_and_at_the_end(causal, bank) -> None:
     trace = causal.trace("a man on a river bank")
     last = len(trace.tokens) - 1
-    assert is_causal(trace)
-    assert not is_causal(bank[0])
     assert spoken(trace, [("1", [4, 5])]) == [(5, "1"), (last, None)]
     assert spoken(trace, [("1", [last])]) == [(last, "1")]
     assert spoken(bank[0], [("1", [4, 5])]) == [(4, "1"), (5, "1")]  # at both, were there a language head

@@ -9,7 +9,8 @@ from regard.cli.file_options import writes
 from regard.cli.held_against import ControlFile, StaticVectors, traced_control
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
-from regard.cli.source import Source, trace_word, traced
+from regard.cli.source import Source, traced
+from regard.models.control import trace_word
 
 
 @writes("figure", "csv", "json", "html of traces", "save parts")

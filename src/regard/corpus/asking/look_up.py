@@ -12,8 +12,8 @@ import numpy as np
 from regard.corpus.asking.occurrences import BLANKS, COLUMNS, FIELDS, Occurrences, Part, in_store_order
 from regard.corpus.settings import normal
 from regard.corpus.store_tables import StoreTables
-from regard.corpus.word_spans import word_spans
 from regard.errors import RegardError
+from regard.text.word_spans import word_spans
 
 ALIKE = str.maketrans("’‐‑", "'--")  # what printed texts have for what a keyboard has
 

@@ -10,8 +10,9 @@ from regard.corpus.settings import OVERLAP, WINDOW, Settings
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.models.states import Window
-from regard.models.windows import FAR, looks_ahead, maps_of, plan
+from regard.models.windows import FAR, plan
 from regard.text.tokens import Encoded, encode_all
+from regard.trace.trace import is_causal
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def window_size(model: Model, settings: Settings) -> WindowSize:
     window, stride = window_tokens(model, settings)
     trace = model.trace("One two three four.", logits=False, attention_outputs=False)
     plan(encode_all(model.tokenizer, ["One two."])[0], model.tokenizer, window, stride, model.limit, model.name)
-    return WindowSize(window, stride, not looks_ahead(maps_of(trace)))
+    return WindowSize(window, stride, is_causal(trace))
 
 
 def window_tokens(model: Model, settings: Settings) -> tuple[int, int]:

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Int
 
 from regard.corpus.settings import Where, normal
-from regard.corpus.word_spans import word_spans
 from regard.errors import RegardError
+from regard.text.word_spans import word_spans
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from regard.corpus.environment import check_environment, digest_model, pin_products, pinned
+from regard.corpus.environment import check_environment, pin_products, pinned
 from regard.corpus.settings import Settings
 from regard.corpus.writing.build_shard import build_shard
 from regard.corpus.writing.cut_windows import WindowSize
@@ -25,6 +25,7 @@ from regard.corpus.writing.read_words import Reading
 from regard.corpus.writing.shard import read_counts, write_shard
 from regard.errors import RegardError
 from regard.memory import give_back
+from regard.models.digest import digest_model
 from regard.models.load import load
 from regard.models.model import Model
 

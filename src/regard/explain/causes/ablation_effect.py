@@ -8,9 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.explain.logits.predictions import is_causal
 from regard.explain.places import Place, tokens_of
-from regard.trace.trace import Trace
+from regard.trace.trace import Trace, is_causal
 
 
 @dataclass(frozen=True)

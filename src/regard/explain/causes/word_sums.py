@@ -15,22 +15,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.text.tokens import Token
-from regard.text.word_pieces import words
 
 Join = Literal["sum", "mean", "absmax"]
 JOINS = ("sum", "mean", "absmax")
-
-
-def word_tokens(tokens: Sequence[Token]) -> list[tuple[int, ...]]:
-    """Return the numbers of the tokens of each word, in order, as `regard.text.word_pieces.words` has them."""
-    return [tuple(word) for word in words(tokens)]
-
-
-def word_text(text: str, tokens: Sequence[Token], numbers: Sequence[int]) -> str:
-    """Return a word as the text has it; a special token by its own name."""
-    first, last = tokens[numbers[0]], tokens[numbers[-1]]
-    return text[first.start : last.end].strip() or "".join(tokens[n].text for n in numbers).strip()
 
 
 def joined(scores: Float[Tensor, " L"], groups: Sequence[Sequence[int]], join: Join = "sum") -> Float[Tensor, " words"]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import torch
 
 from regard.explain.frames import Row, Table
-from regard.explain.logits.predictions import Candidate, Names, candidates, is_causal, names_of
+from regard.explain.logits.predictions import Candidate, Names, candidates, names_of
 from regard.explain.places import Place, tokens_of
 from regard.models.readout import Readout
-from regard.trace.trace import Trace
+from regard.trace.trace import Trace, is_causal
 
 
 @dataclass(frozen=True)

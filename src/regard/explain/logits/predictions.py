@@ -10,8 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.text.tokens import Spelled
-from regard.trace.layer_subset import kept_numbers
-from regard.trace.trace import Trace
+from regard.trace.trace import Trace, is_causal
 
 Names = Callable[[int], str]  # how a token id is spelled
 
@@ -39,11 +38,6 @@ class Prediction:
     after: bool
     occurrence: str | None
     candidates: list[Candidate]
-
-
-def is_causal(trace: Trace) -> bool:
-    """Whether no token looks at a later one; a text of one token does not tell, and counts as causal."""
-    return all(float(trace.attention[n][:, 0, 1:].sum()) == 0 for n in kept_numbers(trace.attention))
 
 
 def spoken(trace: Trace, words: Sequence[tuple[str, Sequence[int]]]) -> list[tuple[int, str | None]]:

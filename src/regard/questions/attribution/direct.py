@@ -20,13 +20,13 @@ from regard.capture.score_path import Side, SideParts, Writer
 from regard.display.answer import Answer, Read
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import By, grouped, named
-from regard.explain.causes.word_sums import word_text, word_tokens
 from regard.explain.frames import Row
 from regard.explain.places import Place, tokens_of
 from regard.explain.wording import capital, signed
 from regard.questions.attribution import panels, sentences
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
+from regard.text.word_pieces import word_text, words
 from regard.trace.trace import PairTrace, Trace
 
 TOLERANCE = 1e-4  # of the sum of the parts' absolute values: how far their sum may be from the outcome
@@ -77,10 +77,10 @@ class Attribution(Answer):
         first: dict[Side | None, list[int]] = {}
         tokens: dict[Side | None, list[Token]] = {}
         for side, own in self.tokens.items():
-            words = word_tokens(own)
-            first[side] = [word[0] for word in words for _ in word]
+            parted = words(own)
+            first[side] = [word[0] for word in parted for _ in word]
             tokens[side] = [
-                replace(own[n], text=word_text(self.texts[side], own, word)) for word in words for n in word
+                replace(own[n], text=word_text(self.texts[side], own, word)) for word in parted for n in word
             ]
         places: dict[Writer, int] = {}
         order = []

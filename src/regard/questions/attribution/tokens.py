@@ -29,13 +29,14 @@ from regard.checks import is_whole
 from regard.display.answer import Answer, Read
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
-from regard.explain.causes.word_sums import Join, joined, word_text, word_tokens
+from regard.explain.causes.word_sums import Join, joined
 from regard.explain.frames import Row
 from regard.explain.wording import signed
 from regard.models.gradient_runs import gradient_run
 from regard.questions.attribution import panels, sentences
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
+from regard.text.word_pieces import word_text, words
 from regard.text.words import only_word
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class TokenAttribution(Answer):
         found: list[tuple[str, float]] = []
         for side, (first, count) in enumerate(self._spans()):
             tokens, own = self.tokens[first : first + count], getattr(self, of)[first : first + count]
-            groups = word_tokens(tokens)
+            groups = words(tokens)
             named = [word_text(self.texts[side], tokens, group) for group in groups]
             found += zip(named, joined(own, groups, join).tolist(), strict=True)
         return found
@@ -112,7 +113,7 @@ class TokenAttribution(Answer):
         for side, (first, count) in enumerate(self._spans()):
             of = f" of the {('source', 'target')[side]}" if len(self.sides) > 1 else ""
             tokens, own = self.tokens[first : first + count], self.scores[first : first + count]
-            groups = word_tokens(tokens) if by == "word" else [(n,) for n in range(count)]
+            groups = words(tokens) if by == "word" else [range(n, n + 1) for n in range(count)]
             for group, score in zip(groups, joined(own, groups).tolist(), strict=True):
                 name = word_text(self.texts[side], tokens, group) if by == "word" else tokens[group[0]].text.strip()
                 found.append((f"{quoted(name)} ({group[0]}){of}", score))

@@ -16,11 +16,11 @@ from regard.explain.matrices.distant_weights import BLOCK, Distant, offer_rows
 from regard.explain.matrices.offset_means import OffsetSums
 from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks_of
-from regard.models.windows import Plan, looks_ahead, maps_of, merged
+from regard.models.windows import Plan, merged
 from regard.questions.map.answer import Matrix
 from regard.questions.map.whole import CELLS, Sums, heads_shown, matrix, matrix_of
 from regard.trace.status import Status
-from regard.trace.trace import Trace
+from regard.trace.trace import Trace, is_causal
 
 
 def windowed(
@@ -53,7 +53,7 @@ def windowed(
     for number, trace in enumerate(traces):
         if whole is None:
             layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
-            causal = not looks_ahead(maps_of(trace))
+            causal = is_causal(trace)
             heads = heads_shown(trace.attention[layer], head).shape[0]
             whole = _Whole(plan, causal, heads, Distant(far, top))
         if trace.attention[layer].shape[2] != len(trace.tokens):

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.corpus.word_spans import word_spans
+from regard.text.word_spans import word_spans
 
 
 def words_of(text: str) -> list[str]:
