@@ -5,7 +5,6 @@ from tests.support import ROOT
 # Modules that are tested through others. The list may only become shorter: a module that gets its file leaves it.
 THROUGH_OTHERS = {
     "cli/verbs/serve",
-    "server/asked",
     "attention/kernels/cpu/online_softmax",
     "attention/kernels/cpu/statistics_passes",
     "attention/reference",

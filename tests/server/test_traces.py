@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from pydantic import ValidationError
 
 from regard import ablate, edge, head
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import cosine
-from regard.questions.patch.asked import PatchAsked
 from regard.server.asked import ExperimentAsked
 from regard.server.traces import change_sentences, experiment_page
 from regard.server.work import Job, Limits, RefusedError
@@ -89,20 +87,6 @@ def test_a_next_token_is_split_and_patched() -> None:
 def test_what_cannot_be_asked_is_said(model: Callable[[], Any], experiment: dict[str, Any], says: str) -> None:
     with pytest.raises(RegardError, match=says):
         page_of(model(), **experiment)
-
-
-@pytest.mark.parametrize(
-    "asked", [{"wrod": "bank"}, {"word": 3}, {"noising": "yes"}, {"layers": ["1"]}, {"at": "bank"}, {"at": None}]
-)
-def test_a_request_has_no_other_field_and_no_number_as_a_string(asked: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        ExperimentAsked.model_validate({"experiment": {"kind": "patch", "texts": ["a", "b"], "asked": asked}})
-
-
-def test_what_is_several_is_a_list() -> None:
-    given = {"kind": "patch", "texts": ["a", "b"], "asked": {"word": "bank", "at": ["bank"], "layers": [1, 2]}}
-    question = ExperimentAsked.model_validate({"experiment": given}).experiment.question()
-    assert question == PatchAsked(word="bank", at=("bank",), layers=(1, 2))
 
 
 def test_a_sweep_that_is_stopped_ends(minilm: Any) -> None:
