@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from drawings.numbers import show_numbers
 from regard.display.elements.heatmap import heatmap
-from regard.display.terminal_parts import bar, ending, heights, model_line, resampled, shown
+from regard.display.terminal_parts import bar, ending, heights, model_line, resampled
 from regard.trace.status import Status, exactness
 from tests.support.terminal import printed_parts
 
@@ -17,16 +17,6 @@ VALUES = st.floats(-0.1, 0.1) | st.floats(-1e-6, 1e-6) | st.floats(-100, 100)
 def signs_fit(text: str, value: float) -> None:
     """Assert that a number has a minus exactly where it is negative and a digit that is not 0 is shown."""
     assert text.startswith("-") == (value < 0 and any(digit in text for digit in "123456789")), (text, value)
-
-
-@given(VALUES, st.sampled_from([".2f", ".3f", ".4f", ".3g", ".0%", "6.1f"]))
-def test_a_number_that_rounds_to_zero_has_no_sign(value: float, form: str) -> None:
-    signs_fit(shown(value, form).strip(), value)
-    assert float(shown(value, ".2f")) == float(f"{value:.2f}")
-
-
-def test_where_there_is_no_number_there_is_a_dash() -> None:
-    assert [shown(None), shown(float("nan")), shown(-0.0)] == ["–", "–", "0.000"]
 
 
 @given(st.lists(VALUES, min_size=1, max_size=5))

@@ -1,5 +1,7 @@
 """Numbers as text: what rounds to nothing has no sign."""
 
+import math
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,7 +9,10 @@ from regard.display.written import number_text
 
 
 @given(st.one_of(st.none(), st.floats()), st.integers(0, 5))
-def test_a_number_that_rounds_to_nothing_has_no_sign(value: float | None, digits: int) -> None:
+def test_a_number_has_a_minus_where_what_is_written_is_negative(value: float | None, digits: int) -> None:
     text = number_text(value, digits)
-    if text != "–":
-        assert float(text.replace("−", "-")) != 0 or not text.startswith("−")
+    if value is None or not math.isfinite(value):
+        assert text == "–"
+    else:
+        assert float(text.replace("−", "-")) == float(f"{value:.{digits}f}")
+        assert text.startswith("−") == (value < 0 and any(digit in text for digit in "123456789"))

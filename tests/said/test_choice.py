@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from regard.explain.texts.highlights import highlights, strongest_link
-from regard.explain.weights.specific_weights import most_specific, specific_weights
-from regard.questions.see.choice import strongest_links, text_choice, word_choice
+from regard.explain.weights.specific_weights import most_specific, specific_weights, text_choice
+from regard.questions.see.choice import strongest_links, word_choice
 from tests.said.random_traces import trace_of
 from tests.said.templates import Groups, Template, hold, shows
 

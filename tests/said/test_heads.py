@@ -31,7 +31,7 @@ def table(groups: Groups, found: HeadMeans) -> dict[str, float]:
 def over(groups: Groups, found: HeadMeans) -> None:
     """The count is of the tokens that this score is a mean of."""
     count = found.counts[OVER.get(groups["name"] or "", "queries")]
-    assert groups["over"] == ("1 token alone" if count == 1 else f"{count:,} tokens")
+    assert groups["over"] == ("1 token" if count == 1 else f"{count:,} tokens")
 
 
 def told(said: str | None) -> list[tuple[str, str]]:

@@ -144,7 +144,7 @@ def test_a_page_that_would_be_too_large_is_refused_before_anything_is_computed(
 
 def test_sentences_of_long_texts_are_left_to_others(bank: list[Trace], monkeypatch: pytest.MonkeyPatch) -> None:
     assert page_as_seen([bank[0]], word="bank").findings
-    monkeypatch.setattr("regard.questions.see.answer.FOLLOWED", 5)
+    monkeypatch.setattr("regard.questions.see.answer.SCORED", 5)
     long = page_as_seen([bank[0]], word="bank")
     assert [line for line in long.findings if "is not shown" not in line] == []
 

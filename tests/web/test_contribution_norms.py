@@ -3,8 +3,9 @@ from typing import Any
 
 import torch
 
+from regard.explain.causes.contributions import adds_up
 from regard.trace.attention_output import AttentionOutput
-from regard.web.contribution_norms import adds_up, contribution_norms
+from regard.web.contribution_norms import contribution_norms
 from tests.support.own_models import opened
 
 

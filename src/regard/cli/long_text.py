@@ -72,7 +72,7 @@ class LongText:
             RegardError: a layer or head that the model does not have, or a file of several traces or of a pair.
         """
         from regard.capture.progress import layers_run
-        from regard.questions.map.whole import matrix
+        from regard.questions.map.whole import chosen_layer, matrix
         from regard.questions.map.windowed import windowed
 
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
@@ -80,7 +80,7 @@ class LongText:
             if self.opened is not None:
                 looking = bars.add_task("going through the matrix", total=1)
                 trace = saved_trace(self.opened)
-                layer, reason = _chosen(trace, layer, head)
+                layer, reason = chosen_layer(trace, layer, head)
                 found = matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking))
                 return replace(found, why=reason)
             loading = bars.add_task("loading the model", total=None)
@@ -99,7 +99,7 @@ class LongText:
                 with layers_run(model.model, traced):
                     trace = model.trace(text, layers=None if layer is None else [layer], logits=False)
                 bars.update(tracing, completed=1)
-                layer, reason = _chosen(trace, layer, head)
+                layer, reason = chosen_layer(trace, layer, head)
                 found = matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking))
                 return replace(found, why=reason)
 
@@ -155,28 +155,6 @@ def saved_trace(file: Path) -> "Trace":
     if isinstance(each[0], PairTrace):
         raise RegardError(f"--open: {str(file)!r} is of an encoder-decoder, map looks at one text: see shows both")
     return each[0]
-
-
-def _chosen(trace: "Trace", layer: int | None, head: int | None) -> tuple[int, str]:
-    """The layer that was given, or the one that says most and why; the first that is there where none says anything."""
-    from regard.explain.weights.attended import check_head
-    from regard.explain.weights.sinks import sinks
-    from regard.explain.weights.specific_weights import most_specific, specific_weights
-    from regard.questions.see.choice import text_choice
-    from regard.trace.layer_subset import kept_numbers
-
-    if layer is not None:
-        return layer, ""
-    head = None if head is None else check_head(trace, head)
-    apart = [sink.token for sink in sinks(trace)]
-    found = specific_weights(trace, None, apart, head=head)
-    best = most_specific(found)
-    if best is not None:
-        return best.layer, text_choice(found, trace.tokens, best.layer, apart=apart, head_asked=head is not None)
-    held = kept_numbers(trace.attention)
-    if not held:
-        raise RegardError(f"the trace of {trace.status.model} holds no attention")
-    return held[0], ""
 
 
 def _from_zero(model: "Model", layer: int | None, head: int | None) -> tuple[int | None, int | None]:

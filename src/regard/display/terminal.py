@@ -9,7 +9,7 @@ from rich.text import Text
 
 from regard.display.panels import Arcs, Bars, Cell, Column, Curves, Heat, Number, Panel, Scatter, Strip, Table
 from regard.display.terminal_lines import coloured, text_with_bars
-from regard.display.terminal_parts import SET_IN, columns, heights, resampled, shown
+from regard.display.terminal_parts import SET_IN, columns, heights, resampled
 from regard.display.terminal_tables import (
     TEXT,
     draw_table,
@@ -42,7 +42,7 @@ drawn.register(Table, draw_table)
 @drawn.register
 def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
     """The first parts, the others together, and the sum of all, where it means something."""
-    write = with_sign if panel.signed else shown
+    write = with_sign if panel.signed else lambda number: number_text(number, 3)
     grid = columns(panel.part, (panel.unit, "right"), "")
     largest = max((abs(each) for _, each in panel.parts if math.isfinite(each)), default=0.0)
     for name, value in panel.parts[:top]:

@@ -54,11 +54,6 @@ def columns(*columns: str | tuple[str, str]) -> Table:
     return table
 
 
-def shown(value: float | None, form: str = ".3f") -> str:
-    """Write a number, or a dash where there is none. form: of Python; what rounds to 0 has no sign, never "-0.00"."""
-    return "–" if value is None or value != value else format(value, f"z{form}")
-
-
 def status(
     statuses: Sequence[Status], references: Mapping[str, Status] | None = None, *, took: float | None = None
 ) -> Group:

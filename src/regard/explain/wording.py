@@ -84,3 +84,8 @@ def called(token: int, tokens: Sequence[Token]) -> str:
     """Name a token by its text, with its number where the text has another of the same."""
     text = tokens[token].text
     return f"{text} ({token})" if [each.text for each in tokens].count(text) > 1 else text
+
+
+def state_name(n: int) -> str:
+    """Name a hidden state by the layer that it enters or leaves."""
+    return "enters layer 0" if n == 0 else f"after layer {n - 1}"

@@ -15,10 +15,10 @@ import numpy as np
 from regard.corpus.asking.occurrences import Occurrences, at_rows
 from regard.corpus.asking.passage import read_passage
 from regard.corpus.store import Store
+from regard.display.contexts import contexts_of
 from regard.model_files.folder import DEFAULT_NAME
 from regard.models.digest import digest_model
 from regard.models.model import Model
-from regard.questions.senses.contexts import contexts_of
 from regard.server.work import RefusedError
 from regard.web.page import pictured_data
 from regard.web.score_rules import Data

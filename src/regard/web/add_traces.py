@@ -8,9 +8,10 @@ from regard.attention.head_map import groups_of, of_heads
 from regard.capture.interventions.names import STACKS, Part, check_part
 from regard.errors import RegardError
 from regard.explain.weights.head_means import OVER
-from regard.explain.weights.head_scores import HeadScores, head_scores
-from regard.explain.weights.score_meanings import MEANINGS, tokens_counted
+from regard.explain.weights.head_scores import SCORED, HeadScores, head_scores
+from regard.explain.weights.score_meanings import MEANINGS
 from regard.explain.weights.sinks import cross_sinks, sinks_of
+from regard.explain.wording import count_of_tokens
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import PairTrace, Trace
@@ -20,8 +21,6 @@ from regard.web.page import Page
 from regard.web.score_rules import Data
 from regard.web.steps import entering_of, output_of, steps_data, value_of
 from regard.web.texts import text_data
-
-SCORED = 2048  # tokens of a text up to which its heads are scored: every weight is read for it
 
 
 @dataclass
@@ -153,7 +152,7 @@ def _chosen_scores(page: Page, scores: HeadScores, added: Added) -> dict[str, ob
 def head_scores_data(scores: HeadScores, text: int, calls: list[int]) -> Data:
     """Write the scores of a text's heads. text: its number. calls: the numbers of the rows' calls."""
     tables = scores.by_name()
-    counts = {name: tokens_counted(getattr(scores, OVER.get(name, "queries"))) for name in tables}
+    counts = {name: count_of_tokens(getattr(scores, OVER.get(name, "queries"))) for name in tables}
     return {
         "text": text,
         "names": list(tables),

@@ -9,12 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.errors import RegardError
-from regard.explain.causes.contributions import split
+from regard.explain.causes.contributions import adds_up
 from regard.trace.attention_output import AttentionOutput
 from regard.web.numbers import in_few_bits
-
-COMPARED = 8  # tokens whose contributions are added up and held against the model's own output
 
 
 def contribution_norms(
@@ -36,16 +33,3 @@ def contribution_norms(
         value = own[head // each]
         norms[head] = ((value @ (part.T @ part)) * value).sum(-1).clamp_min(0).sqrt()
     return in_few_bits(norms, 10)
-
-
-def adds_up(weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput) -> bool:
-    """Whether the heads' parts add up to what the model computed, for a few tokens from the first to the last."""
-    _, length, size = weights.shape
-    if not length or not size:
-        return False
-    rows = torch.linspace(0, length - 1, min(COMPARED, length)).round().long().unique()
-    try:
-        split(weights[:, rows.to(weights.device)], values, output, rows.tolist())
-    except RegardError:
-        return False
-    return True

@@ -11,10 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.explain.causes.contributions import adds_up
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, call_numbers, kept_numbers
 from regard.trace.trace import Trace
-from regard.web.contribution_norms import adds_up
 from regard.web.numbers import Encoding, NumberStore, vector_bytes
 from regard.web.score_rules import Data
 

@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from regard.display.elements.weight_cells import (
-    bare,
-    frame,
-    largest_own,
-    own_tokens,
-    paint_weights,
-    weight_bar,
-    write_weights,
-)
+from regard.display.elements.weight_cells import bare, frame, largest_own, paint_weights, weight_bar, write_weights
+from regard.explain.weights.sinks import own_tokens
 from regard.text.tokens import Token
 from tests.support.pictures import drawn_weights
 

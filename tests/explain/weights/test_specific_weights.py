@@ -14,6 +14,7 @@ from regard.explain.weights.specific_weights import (
     expected,
     most_specific,
     specific_weights,
+    text_choice,
     word_numbers,
 )
 from regard.text.tokens import Token
@@ -174,3 +175,15 @@ def test_the_layer_with_the_largest_sum_is_chosen() -> None:
 
     assert choose_layer([[[one(0, 2.0)], [one(1, 1.5)]], [[], [one(1, 1.0)]]]) == 1
     assert choose_layer([[[one(0, 2.0)], [one(1, 1.0)]], [[], [one(1, 1.0)]]]) == 0  # the first of several alike
+
+
+def test_the_line_of_a_text_has_sums() -> None:
+    tokens = [Token(n, text, 0, 0, n, False) for n, text in enumerate([" dog", "gy", " the\n", "x"])]
+    best = SpecificWeight(2, 1, (0, 1), 2, 0.7512, 0.204, 0.0149, 1.3)
+    found = [[best], [SpecificWeight(3, 0, (n,), 2, 0.5, 0.1, 0.1, 0.8) for n in range(2)]]
+    assert text_choice(found, tokens, 3) == (
+        "chosen: layer 3 says most, 1.6 nats beyond the expected, and in it head 0, 1.6"
+    )
+    assert text_choice(found, tokens, 3, layer_asked=True, head_asked=True) == ""
+    assert text_choice([], tokens, 0) == ""
+    assert text_choice(found, tokens * 200, 3).startswith("chosen: layer 3 says most about 512 of 800 tokens, 1.6 nats")

@@ -27,11 +27,11 @@ def test_a_score_that_is_zero_everywhere_is_no_heads() -> None:
     found = made(induction=[[0.0, 0.0, 0.0]], duplicate=[[0.004, 0.0, np.nan]], special=[[0.0, 0.3, 0.004]])
     assert most_of(found, "induction") == most_of(found, "duplicate") == []
     assert of_scores(found) == [
-        "induction: No head has any of it: it is 0 everywhere, over 1 token alone.",
+        "induction: No head has any of it: it is 0 everywhere, over 1 token.",
         "duplicate: No head has as much as 0.005 of it, over 56 tokens.",
         "special: Head 0.1 (0.30) has most of it; the mean of all heads is 0.10, over 1,234 tokens.",
     ]
-    assert counted(found, "induction") == "1 token alone"
+    assert counted(found, "induction") == "1 token"
 
 
 def test_no_tokens_and_fewer_tokens() -> None:

@@ -6,8 +6,8 @@ import pytest
 import regard
 from regard.display.panels import Heat, Table
 from regard.explain.texts.summary import summarise
+from regard.explain.wording import state_name
 from regard.questions.lens.answer import lens
-from regard.questions.lens.panels import state_name
 from regard.questions.see.picture.whole import paint
 from regard.text.quoting import spelled
 from tests.support import make_tiny

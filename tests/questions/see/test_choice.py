@@ -4,7 +4,7 @@ import torch
 
 from regard.explain.texts.highlights import Link
 from regard.explain.weights.specific_weights import SpecificWeight
-from regard.questions.see.choice import strongest_links, text_choice, word_choice
+from regard.questions.see.choice import strongest_links, word_choice
 from regard.text.tokens import Token
 
 TOKENS = [Token(n, text, 0, 0, n, False) for n, text in enumerate([" dog", "gy", " the\n", "x"])]
@@ -22,16 +22,6 @@ def test_the_line_of_a_word() -> None:
     larger = rows([0.1, 0.02, 0.03, 0.85], [0.05, 0.1, 0.75, 0.1])
     assert word_choice(BEST, larger, TOKENS, asked=True) == f"{said}; the largest weight: “x” 0.85, head 0"
     assert word_choice(BEST, larger, TOKENS, head=1).endswith("in head 1 of layer 2, and the largest weight")
-
-
-def test_the_line_of_a_text_has_sums() -> None:
-    found = [[BEST], [SpecificWeight(3, 0, (n,), 2, 0.5, 0.1, 0.1, 0.8) for n in range(2)]]
-    assert text_choice(found, TOKENS, 3) == (
-        "chosen: layer 3 says most, 1.6 nats beyond the expected, and in it head 0, 1.6"
-    )
-    assert text_choice(found, TOKENS, 3, layer_asked=True, head_asked=True) == ""
-    assert text_choice([], TOKENS, 0) == ""
-    assert text_choice(found, TOKENS * 200, 3).startswith("chosen: layer 3 says most about 512 of 800 tokens, 1.6 nats")
 
 
 def test_the_strongest_link_of_all_stands_beside_that_of_the_head() -> None:

@@ -65,9 +65,7 @@ def _whole_runs(anchors: Occurrences, wanted: str, spans: list[tuple[int, int]],
     texts, places = anchors.texts(), {}
     kept, edges, forms = [], [], []
     for n, key in enumerate(zip(anchors.shard, anchors.part.tolist(), strict=True)):
-        part = texts.get(key)
-        if part is None:
-            raise RegardError(f"shard {key[0]}: a row names part {key[1]}, which texts.parquet does not have")
+        part = texts[key]
         if key not in places:
             places[key] = list(word_spans(part.text))
         there = places[key]

@@ -93,16 +93,24 @@ class Occurrences:
         return found
 
     def texts(self) -> "dict[tuple[str, int], Part]":
-        """Read the parts of documents that they stand in, by shard and part."""
+        """Read the parts of documents that they stand in, by shard and part.
+
+        Raises:
+            RegardError: one is missing in the store.
+        """
         wanted: dict[str, set[int]] = {}
         for shard, part in zip(self.shard, self.part.tolist(), strict=True):
             wanted.setdefault(shard, set()).add(part)
         there = self.tables.rows_at({shard: sorted(parts) for shard, parts in wanted.items()}, PARTS, "texts")
         cells = zip(*(there.list(name) for name in PARTS), strict=True)
-        return {
+        found = {
             (shard, int(row)): Part(start, text, source, line, dict(metadata))
             for shard, row, (start, text, source, line, metadata) in zip(there.shard, there.row, cells, strict=True)
         }
+        for shard, part in zip(self.shard, self.part.tolist(), strict=True):
+            if (shard, part) not in found:
+                raise RegardError(f"shard {shard}: a row names part {part}, which texts.parquet does not have")
+        return found
 
     def lines(self, context: int, similarity: Sequence[float] | None = None) -> list[Line]:
         """Put each into its context of so many characters on either side; runs of blanks and line breaks become one.
@@ -114,8 +122,6 @@ class Occurrences:
             raise RegardError(f"context: given {context}, needs 0 or more characters")
         texts, lines = self.texts(), []
         for n, (shard, part) in enumerate(zip(self.shard, self.part.tolist(), strict=True)):
-            if (shard, part) not in texts:
-                raise RegardError(f"shard {shard}: a row names part {part}, which texts.parquet does not have")
             there = texts[shard, part]
             start, end = int(self.start[n]), int(self.end[n])
             first, last = start - there.start, end - there.start

@@ -46,9 +46,7 @@ def read_passage(model: "Model", found: Occurrences) -> Passage:
     if len(found) != 1:
         raise RegardError(f"passage: given {len(found)} occurrences, needs one")
     shard, row, number = found.shard[0], int(found.row[0]), int(found.part[0])
-    part = found.texts().get((shard, number))
-    if part is None:
-        raise RegardError(f"shard {shard}: a row names part {number}, which texts.parquet does not have")
+    part = found.texts()[shard, number]
     start, end = int(found.start[0]) - part.start, int(found.end[0]) - part.start
     settings = found.tables.manifest.settings
     size = WindowSize(

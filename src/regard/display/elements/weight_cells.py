@@ -16,11 +16,6 @@ NUMBERED = 26  # rows and columns up to which cells carry their weight
 TOLD = 0.1  # the least weight that is written into its cell
 
 
-def own_tokens(tokens: Sequence[Token], sinks: Collection[int]) -> list[int]:
-    """The numbers of the tokens that are neither special nor sinks: what the colours are for."""
-    return [n for n, token in enumerate(tokens) if not token.special and n not in sinks]
-
-
 def largest_own(values: Any, own: Sequence[int]) -> float:
     """The largest weight on such a token: where the colours end."""
     return max(float(values[..., list(own)].max(initial=0)), 1e-6)

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from regard.attention.attention_map import AttentionMap
 from regard.capture.interventions.names import Part
 from regard.errors import RegardError
 from regard.explain.frames import Row, Table
@@ -27,6 +28,7 @@ from regard.explain.weights.attended import check_layer
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.trace import Trace, is_cross
 
+COMPARED = 8  # tokens whose contributions are added up and held against the model's own output
 TOLERANCE = 1e-5  # of the vector's norm: how far the parts' sum may be from what the model computed
 
 
@@ -201,3 +203,16 @@ def _context(weights: Float[Tensor, "H r S"], values: Float[Tensor, "G S E"]) ->
 def _far(found: Float[Tensor, "r M"], expected: Float[Tensor, "r M"], size: Float[Tensor, " r"]) -> float:
     """The largest distance of a row from what was expected, relative to its size."""
     return float(((found - expected).norm(dim=-1) / size.clamp_min(torch.finfo(torch.float64).tiny)).max())
+
+
+def adds_up(weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput) -> bool:
+    """Whether the heads' parts add up to what the model computed, for a few tokens from the first to the last."""
+    _, length, size = weights.shape
+    if not length or not size:
+        return False
+    rows = torch.linspace(0, length - 1, min(COMPARED, length)).round().long().unique()
+    try:
+        split(weights[:, rows.to(weights.device)], values, output, rows.tolist())
+    except RegardError:
+        return False
+    return True

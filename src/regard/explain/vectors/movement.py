@@ -31,6 +31,7 @@ from regard.explain.vectors.planes import (
     plane,
     turned,
 )
+from regard.explain.vectors.similarity import unit
 from regard.text.quoting import quoted
 from regard.text.words import Word
 from regard.trace.trace import Trace
@@ -180,12 +181,6 @@ def movement(
         tried=tried,
         left_out=left,
     )
-
-
-def unit(vectors: Float[Tensor, "*n M"]) -> Float[Tensor, "*n M"]:
-    """Vectors at length 1; those of length 0 stay."""
-    vectors = vectors.double().cpu()
-    return vectors / vectors.norm(dim=-1, keepdim=True).clamp_min(1e-30)
 
 
 def _beside_references(

@@ -87,3 +87,9 @@ def _distances(a: Tensor, b: Tensor) -> Tensor:
 
 
 _TABLES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cosine": _cosines, "dot": _dots, "euclidean": _distances}
+
+
+def unit(vectors: Float[Tensor, "*n M"]) -> Float[Tensor, "*n M"]:
+    """Vectors at length 1; those of length 0 stay."""
+    vectors = vectors.double().cpu()
+    return vectors / vectors.norm(dim=-1, keepdim=True).clamp_min(1e-30)

@@ -8,9 +8,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.explain.vectors.movement import FLAT, unit
+from regard.explain.vectors.movement import FLAT
 from regard.explain.vectors.planes import along, comparisons, plane, turned
-from regard.explain.vectors.similarity import cosine
+from regard.explain.vectors.similarity import cosine, unit
 from regard.trace.trace import Trace
 from regard.trace.word_rows import vector
 

@@ -38,6 +38,7 @@ from regard.explain.weights.sinks import sinks_of
 from regard.trace.layer_subset import CallNumber
 from regard.trace.trace import Trace
 
+SCORED = 2048  # tokens of a text up to which a page reads every weight: its heads are scored, a word is followed
 BLOCK = 1 << 22  # weights of all heads that are read at once
 
 Scores = Float[Tensor, "layers H"]

@@ -75,8 +75,3 @@ MEANINGS = {
 def is_share(name: str) -> bool:
     """Tell whether a score is a share of attention: all of these have one scale."""
     return MEANINGS[name].unit == SHARE
-
-
-def tokens_counted(count: int) -> str:
-    """Write a count of tokens that something is a mean over, in words."""
-    return "1 token alone" if count == 1 else f"{count:,} tokens"

@@ -28,6 +28,7 @@ from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
 NEAREST = (-4, -3, -2, -1, 1, 2, 3, 4)
+BEYOND = "nats beyond the expected"
 SAMPLED = 512  # queries that the means are over, of more as many, evenly apart
 
 
@@ -188,3 +189,33 @@ def choose_layer(found: Sequence[Sequence[Sequence[SpecificWeight]]]) -> int | N
             for each in layer:
                 totals[each.layer] = totals.get(each.layer, 0.0) + each.divergence
     return max(totals, key=lambda layer: totals[layer]) if totals else None
+
+
+def text_choice(
+    found: Sequence[Sequence[SpecificWeight]],
+    tokens: Sequence[Token],
+    layer: int,
+    *,
+    apart: Collection[int] = (),
+    layer_asked: bool = False,
+    head_asked: bool = False,
+) -> str:
+    """Say why a layer and head are drawn of a text in which no word is followed; "" where both were asked for.
+
+    found: of each layer, what `specific_weights` gives; apart: the tokens that are attention sinks. layer: the one that
+    is drawn. layer_asked, head_asked: it was asked for, and not chosen.
+    """
+    here = [each for weights in found for each in weights if each.layer == layer]
+    heads: dict[int, float] = {}
+    for each in here:
+        heads[each.head] = heads.get(each.head, 0.0) + each.divergence
+    if not heads or (layer_asked and head_asked):
+        return ""
+    count = sum(not token.special for token in tokens) - len(set(apart))
+    most = f"says most{'' if count <= SAMPLED else f' about {SAMPLED} of {count:,} tokens'}"
+    head, part = max(heads.items(), key=lambda each: each[1])
+    if head_asked:
+        return f"chosen: of the layers of head {head} layer {layer} {most}, {part:.1f} {BEYOND}"
+    if layer_asked:
+        return f"chosen: of layer {layer} head {head} {most}, {part:.1f} {BEYOND}"
+    return f"chosen: layer {layer} {most}, {sum(heads.values()):.1f} {BEYOND}, and in it head {head}, {part:.1f}"

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from regard.corpus.asking.occurrences import Line
-from regard.display.panels import Cell, Column, InContext, Panel, Table
+from regard.display.contexts import in_context
+from regard.display.panels import Column, Panel, Table
 
 if TYPE_CHECKING:
     from regard.questions.find.answer import Concordance
@@ -18,8 +18,3 @@ def of_lines(found: "Concordance") -> list[Panel]:
     rows = [[*in_context(line), *([line.similarity] if alike else [])] for line in found.lines]
     note = "from: its first character in the document"
     return [Table(name="Occurrences", title="Occurrences", note=note, columns=columns, rows=rows, screen=True)]
-
-
-def in_context(line: Line) -> list[Cell]:
-    """Return an occurrence in its context, its document, and its first character there."""
-    return [InContext(line.left, line.form, line.right), line.document, line.start]

@@ -6,8 +6,8 @@ import numpy as np
 
 from regard.display.panels import Cell, Column, Heat, Panel, Table
 from regard.explain.weights.head_means import HeadMeans
-from regard.explain.weights.score_meanings import MEANINGS, SHARE, is_share, tokens_counted
-from regard.explain.wording import capital
+from regard.explain.weights.score_meanings import MEANINGS, SHARE, is_share
+from regard.explain.wording import capital, count_of_tokens
 from regard.questions.heads.sentences import counted, how_to_read, most_of, score_finding
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _overview(means: HeadMeans, of: str) -> Table:
         Column("score"), Column("looks at …"), Column("most: layer.head, mean"), Column("its mean", 2, detail=True),
         Column("all", 2), Column("what it is", detail=True),
     ]  # fmt: skip
-    title = f"the heads with most of each score (over {tokens_counted(means.counts['queries'])})"
+    title = f"the heads with most of each score (over {count_of_tokens(means.counts['queries'])})"
     return Table(
         name=f"{of}Overview", title=capital(f"{of}{title}"), columns=columns, rows=rows, screen=True,
         note=how_to_read(means),

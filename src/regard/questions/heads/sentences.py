@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regard.explain.weights.head_means import HeadMeans
-from regard.explain.weights.score_meanings import MEANINGS, is_share, tokens_counted
-from regard.explain.wording import capital, listed
+from regard.explain.weights.score_meanings import MEANINGS, is_share
+from regard.explain.wording import capital, count_of_tokens, listed
 
 if TYPE_CHECKING:
     from regard.questions.heads.answer import Heads
@@ -119,7 +119,7 @@ def most_of(found: HeadMeans, name: str) -> list[tuple[str, float]]:
 
 def counted(found: HeadMeans, name: str) -> str:
     """Over how many tokens a score is a mean, in words."""
-    return tokens_counted(found.count(name))
+    return count_of_tokens(found.count(name))
 
 
 def counts_finding(found: HeadMeans) -> str:

@@ -6,7 +6,7 @@ from regard.display.panels import Cell, Column, Heat, Panel, Shares, Table
 from regard.explain.logits.logit_lens import LogitLens
 from regard.explain.logits.predictions import Prediction
 from regard.explain.texts.summary import Summary
-from regard.explain.wording import called
+from regard.explain.wording import called, state_name
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
@@ -55,11 +55,6 @@ def cells(lens: LogitLens, summary: Summary, side: str) -> Heat:
 def place(summary: Summary, each: Prediction | LogitLens) -> tuple[str, str]:
     """The label of a text or occurrence, and the token with its number where there are more of its kind."""
     return each.occurrence or summary.labels[each.text], called(each.token, summary.tokens[each.text])
-
-
-def state_name(n: int) -> str:
-    """Name a hidden state by the layer that it enters or leaves."""
-    return "enters layer 0" if n == 0 else f"after layer {n - 1}"
 
 
 def _where(each: LogitLens, at: str) -> str:

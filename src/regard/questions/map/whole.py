@@ -21,9 +21,11 @@ from regard.explain.matrices.band import Band
 from regard.explain.matrices.distant_weights import Distant, whole_map
 from regard.explain.matrices.offset_means import OffsetMeans, offset_means
 from regard.explain.weights.attended import check_head, check_layer
-from regard.explain.weights.sinks import sinks_of
+from regard.explain.weights.sinks import sinks, sinks_of
+from regard.explain.weights.specific_weights import most_specific, specific_weights, text_choice
 from regard.questions.map.answer import AROUND, HeadFigures, Matrix, Pair, Place, Receiver
 from regard.text.tokens import Token
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
 LISTED = 16  # largest weights of each query that the pass lists
@@ -139,3 +141,23 @@ def matrix_of(
         about=about,
         traces=traces,
     )
+
+
+def chosen_layer(trace: Trace, layer: int | None, head: int | None) -> tuple[int, str]:
+    """Choose the layer that was given, or the one that says most and why; the first there where none says anything.
+
+    Raises:
+        RegardError: there is no such head, or no attention.
+    """
+    if layer is not None:
+        return layer, ""
+    head = None if head is None else check_head(trace, head)
+    apart = [sink.token for sink in sinks(trace)]
+    found = specific_weights(trace, None, apart, head=head)
+    best = most_specific(found)
+    if best is not None:
+        return best.layer, text_choice(found, trace.tokens, best.layer, apart=apart, head_asked=head is not None)
+    held = kept_numbers(trace.attention)
+    if not held:
+        raise RegardError(f"the trace of {trace.status.model} holds no attention")
+    return held[0], ""

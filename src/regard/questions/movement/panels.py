@@ -16,8 +16,9 @@ from regard.display.panels import Data
 from regard.explain.causes.layer_updates import Attending, LayerUpdate
 from regard.explain.texts.curves import curves
 from regard.explain.texts.summary import Occurrence, Summary
-from regard.explain.vectors.movement import Movement, unit
+from regard.explain.vectors.movement import Movement
 from regard.explain.vectors.neutral import Neutral
+from regard.explain.vectors.similarity import unit
 from regard.explain.wording import signed
 from regard.questions.movement.sentences import curves_title, left_out, missing, plane_sentences, plane_title
 from regard.text.quoting import quoted, short, spelled, visible

@@ -10,6 +10,7 @@ from regard.display.panels import Panel
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.texts.summary import Summary, summarise
+from regard.explain.weights.head_scores import SCORED
 from regard.generation.generator import Generated
 from regard.questions.movement.panels import Data, movement_panels, not_shown
 from regard.questions.movement.sentences import missing
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 LONG = 60  # characters of a text in a title
 CLOSE = 1e-3  # parts of embeddings that sum up so near are all
 FEW = 6  # parts that are named
-FOLLOWED = 2048  # tokens of a text up to which a page follows a word in it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,7 +177,7 @@ def on_a_page(
         RegardError: the word is not there.
     """
     plain: list[Any] = [each.trace if isinstance(each, Generated) else each for each in traces]
-    most = LONG_TEXT if word is None else FOLLOWED
+    most = LONG_TEXT if word is None else SCORED
     windowed = [each.windowed for each in plain]
     sides = [side for each in plain for side in (each.windows if each.windowed else each.sides)]
     if max(len(side.tokens) for side in sides) > most:

@@ -4,19 +4,18 @@ Chosen is what says most (`regard.explain.weights.specific_weights`): what is be
 weight need not be. So the largest stands beside it.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.explain.texts.highlights import Link
-from regard.explain.weights.specific_weights import SAMPLED, SpecificWeight
+from regard.explain.weights.specific_weights import SpecificWeight
 from regard.explain.wording import quoted
 from regard.text.tokens import Token
 from regard.text.word_pieces import wordlike
 
 LONGEST = 16  # characters of a token's name
-BEYOND = "nats beyond the expected"
 
 
 def word_choice(
@@ -45,36 +44,6 @@ def word_choice(
         by = f", head {largest}" if head is None else ""
         also = f"most beyond these in {where}; the largest weight: {at} {float(shown[place, key]):.2f}{by}"
     return f"{'' if asked else 'chosen: '}{given} {expected}, {also}"
-
-
-def text_choice(
-    found: Sequence[Sequence[SpecificWeight]],
-    tokens: Sequence[Token],
-    layer: int,
-    *,
-    apart: Collection[int] = (),
-    layer_asked: bool = False,
-    head_asked: bool = False,
-) -> str:
-    """Say why a layer and head are drawn of a text in which no word is followed; "" where both were asked for.
-
-    found: of each layer, what `specific_weights` gives; apart: the tokens that are attention sinks. layer: the one that
-    is drawn. layer_asked, head_asked: it was asked for, and not chosen.
-    """
-    here = [each for weights in found for each in weights if each.layer == layer]
-    heads: dict[int, float] = {}
-    for each in here:
-        heads[each.head] = heads.get(each.head, 0.0) + each.divergence
-    if not heads or (layer_asked and head_asked):
-        return ""
-    count = sum(not token.special for token in tokens) - len(set(apart))
-    most = f"says most{'' if count <= SAMPLED else f' about {SAMPLED} of {count:,} tokens'}"
-    head, part = max(heads.items(), key=lambda each: each[1])
-    if head_asked:
-        return f"chosen: of the layers of head {head} layer {layer} {most}, {part:.1f} {BEYOND}"
-    if layer_asked:
-        return f"chosen: of layer {layer} head {head} {most}, {part:.1f} {BEYOND}"
-    return f"chosen: layer {layer} {most}, {sum(heads.values()):.1f} {BEYOND}, and in it head {head}, {part:.1f}"
 
 
 def strongest_links(own: Link | None, every: Sequence[Link], tokens: Sequence[Token], *, head: bool = False) -> str:

@@ -10,8 +10,7 @@ from regard.explain.texts.summary import Summary
 from regard.explain.vectors.neutral import Neutral
 from regard.explain.vectors.static_words import Static
 from regard.explain.weights.attended import Attended
-from regard.explain.wording import called, number, quoted
-from regard.questions.lens.panels import state_name
+from regard.explain.wording import called, number, quoted, state_name
 from regard.questions.movement.sentences import told
 from regard.text.tokens import Token
 

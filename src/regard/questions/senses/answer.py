@@ -23,11 +23,11 @@ from regard.corpus.asking.vectors import principal_axes, unit
 from regard.corpus.settings import normal
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
+from regard.display.contexts import LONGEST, contexts_of, length_of
 from regard.display.panels import InContext
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.questions.senses import panels, sentences
-from regard.questions.senses.contexts import LONGEST, contexts_of, length_of
 
 if TYPE_CHECKING:
     from regard.corpus.asking.check_causes import Checked

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from regard.corpus.asking.context_words import REACH
+from regard.display.contexts import contexts_of
 from regard.display.panels import Called, Cell, Column, InContext, Panel, Point, Scatter, Table
-from regard.questions.senses.contexts import contexts_of
 from regard.questions.senses.sentences import CUT, ablation_sentence, sense_name, senses_title
 from regard.text.quoting import quoted
 

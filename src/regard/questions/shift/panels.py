@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from regard.corpus.asking.clusters import NOT_TOLD_APART
+from regard.display.contexts import in_context
 from regard.display.panels import Bars, Cell, Column, Panel, Table
-from regard.questions.find.panels import in_context
 from regard.questions.shift.sentences import title
 
 if TYPE_CHECKING:

@@ -8,17 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
 from regard.display.elements.canvas import mark_names, names, whose
-from regard.display.elements.weight_cells import (
-    bare,
-    frame,
-    largest_own,
-    own_tokens,
-    paint_weights,
-    weight_bar,
-    write_weights,
-)
+from regard.display.elements.weight_cells import bare, frame, largest_own, paint_weights, weight_bar, write_weights
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Alignment
+from regard.explain.weights.sinks import own_tokens
 from regard.text.tokens import Token
 
 ACROSS = 12  # small pictures side by side

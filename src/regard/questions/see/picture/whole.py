@@ -12,24 +12,19 @@ from matplotlib.figure import Figure, FigureBase
 from regard.display.elements import canvas
 from regard.display.elements.arcs import Link, draw_arcs
 from regard.display.elements.canvas import LABELS, mark_names, names, whose, write
-from regard.display.elements.weight_cells import (
-    bare,
-    frame,
-    own_tokens,
-    paint_weights,
-    weight_bar,
-    write_weights,
-)
+from regard.display.elements.weight_cells import bare, frame, paint_weights, weight_bar, write_weights
 from regard.display.figure import drawn
 from regard.display.panels import Panel
 from regard.explain.texts.highlights import Link as StrongLink
 from regard.explain.texts.highlights import strongest_link
 from regard.explain.texts.summary import Summary
+from regard.explain.weights.sinks import own_tokens
+from regard.explain.weights.specific_weights import text_choice
 from regard.questions.lens.panels import cells
 from regard.questions.map import picture as long_text
 from regard.questions.map.whole import matrix
 from regard.questions.movement.picture import paths
-from regard.questions.see.choice import strongest_links, text_choice, word_choice
+from regard.questions.see.choice import strongest_links, word_choice
 from regard.questions.see.panels import likeliest
 from regard.questions.see.picture import pairs
 from regard.questions.see.picture.heads import WordRows, paint_grid, stacked, strip_rows

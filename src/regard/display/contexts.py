@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from regard.corpus.asking.context_words import excerpt
-from regard.corpus.asking.occurrences import BLANKS, Occurrences, Part
-from regard.display.panels import InContext
-from regard.errors import RegardError
+from regard.corpus.asking.occurrences import BLANKS, Line, Occurrences, Part
+from regard.display.panels import Cell, InContext
 
 LONGEST = 200_000_000  # bytes of a page's sentences: browsers are slow to open more
 
@@ -18,12 +17,8 @@ def contexts_of(found: Occurrences, reach: int) -> list[InContext]:
     """
     texts = found.texts()
     spans = zip(found.start.tolist(), found.end.tolist(), strict=True)
-    contexts = []
-    for key, (start, end) in zip(zip(found.shard, found.part.tolist(), strict=True), spans, strict=True):
-        if key not in texts:
-            raise RegardError(f"shard {key[0]}: a row names part {key[1]}, which texts.parquet does not have")
-        contexts.append(_context(texts[key], start, end, reach))
-    return contexts
+    keys = zip(found.shard, found.part.tolist(), strict=True)
+    return [_context(texts[key], start, end, reach) for key, (start, end) in zip(keys, spans, strict=True)]
 
 
 def length_of(contexts: Sequence[InContext]) -> int:
@@ -36,3 +31,8 @@ def _context(part: Part, start: int, end: int, reach: int) -> InContext:
     left, right = BLANKS.sub(" ", place.text[: place.start]), BLANKS.sub(" ", place.text[place.end :])
     before, behind = start - part.start > place.start, len(part.text) - (end - part.start) > len(place.text) - place.end
     return InContext("… " * before + left.lstrip(), place.form, right.rstrip() + " …" * behind)
+
+
+def in_context(line: Line) -> list[Cell]:
+    """Return an occurrence in its context, its document, and its first character there."""
+    return [InContext(line.left, line.form, line.right), line.document, line.start]

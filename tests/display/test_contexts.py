@@ -1,7 +1,7 @@
 from dataclasses import astuple
 from typing import Any
 
-from regard.questions.senses.contexts import contexts_of, length_of
+from regard.display.contexts import contexts_of, length_of
 
 
 def test_a_context_ends_where_a_word_does_and_says_that_the_text_goes_on(bank_store: Any) -> None:
