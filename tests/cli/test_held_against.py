@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.cli.held_against import ControlFile, StaticVectors, traced_control
+from regard.cli.held_against import ControlFile, StaticVectors, read_sentences, traced_control
 from regard.cli.selection import Selection
 from regard.errors import RegardError
 from regard.explain.texts.summary import summarise
@@ -66,3 +66,37 @@ def test_a_file_s_and_the_model_s(bank, minilm, tmp_path: Path) -> None:
     assert found is not None
     assert found.source == str(file)
     assert [each.cosine for each in found.words] == pytest.approx([1.0, 0.8, None])
+
+
+def written(folder, content: bytes | str):
+    file = folder / "neutral.txt"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return file
+
+
+def test_a_file_has_one_sentence_a_line(tmp_path) -> None:
+    lines = [f"Satz {n}: die {{}}." for n in range(12)]
+    file = written(tmp_path, "\ufeff" + "\r\n".join([*lines, "", lines[0], "  "]))
+    assert read_sentences(file, "Bank") == lines
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("A {}.\n" * 20, "1 different sentences, needs 12 or more, one a line"),
+        ("", "0 different sentences, needs 12 or more"),
+        ("A {}.\n\nA house.", r"line 3, 'A house.', has neither 'bank' nor \{\} in its place"),
+        (b"\xff\xfe\x00A", "is no text in UTF-8: needs one sentence a line"),
+    ],
+)
+def test_a_bad_file_gets_one_line(tmp_path, content, says) -> None:
+    with pytest.raises(RegardError, match=f"^--control '.*neutral.txt':? {says}") as caught:
+        read_sentences(written(tmp_path, content), "bank")
+    assert "\n" not in str(caught.value)
+
+
+def test_no_file_and_a_folder(tmp_path) -> None:
+    with pytest.raises(RegardError, match=r"--control '.*gone.txt' cannot be read: No such file"):
+        read_sentences(tmp_path / "gone.txt", "bank")
+    with pytest.raises(RegardError, match="--control '.*' cannot be read: it is a folder"):
+        read_sentences(tmp_path, "bank")

@@ -1,11 +1,11 @@
-"""The neutral sentences: those of the package, and a person's own from a file."""
+"""The neutral sentences: those of the package, with a word put in, or a person's own."""
 
 import re
 
 import pytest
 
 from regard import RegardError
-from regard.text.neutral_sentences import LEAST, SENTENCES, SLOT, neutral_sentences, read_sentences
+from regard.text.neutral_sentences import LEAST, SENTENCES, SLOT, neutral_sentences
 from regard.text.words import words_of
 
 
@@ -31,37 +31,3 @@ def test_the_word_goes_in_as_it_is_spelled() -> None:
         neutral_sentences(" ")
     with pytest.raises(RegardError, match="control: given str, needs a list of sentences"):
         neutral_sentences("bank", "A {}.")
-
-
-def written(folder, content: bytes | str):
-    file = folder / "neutral.txt"
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return file
-
-
-def test_a_file_has_one_sentence_a_line(tmp_path) -> None:
-    lines = [f"Satz {n}: die {{}}." for n in range(12)]
-    file = written(tmp_path, "\ufeff" + "\r\n".join([*lines, "", lines[0], "  "]))
-    assert read_sentences(file, "Bank", "--control") == lines
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("A {}.\n" * 20, "1 different sentences, needs 12 or more, one a line"),
-        ("", "0 different sentences, needs 12 or more"),
-        ("A {}.\n\nA house.", r"line 3, 'A house.', has neither 'bank' nor \{\} in its place"),
-        (b"\xff\xfe\x00A", "is no text in UTF-8: needs one sentence a line"),
-    ],
-)
-def test_a_bad_file_gets_one_line(tmp_path, content, says) -> None:
-    with pytest.raises(RegardError, match=f"^--control '.*neutral.txt':? {says}") as caught:
-        read_sentences(written(tmp_path, content), "bank", "--control")
-    assert "\n" not in str(caught.value)
-
-
-def test_no_file_and_a_folder(tmp_path) -> None:
-    with pytest.raises(RegardError, match=r"--control '.*gone.txt' cannot be read: No such file"):
-        read_sentences(tmp_path / "gone.txt", "bank", "--control")
-    with pytest.raises(RegardError, match="--control '.*' cannot be read: it is a folder"):
-        read_sentences(tmp_path, "bank", "--control")

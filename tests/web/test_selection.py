@@ -54,9 +54,9 @@ def test_the_tokens_of_a_side_are_those_of_the_queries_or_the_keys() -> None:
 def test_numbers_are_checked_and_counted_from_the_end() -> None:
     choices = selection.choices_of(page())
     assert [selection.check_layer(choices, "target", layer) for layer in (0, 2, -1, -2)] == [0, 2, 2, 0]
-    assert [selection.check_number("token", token, 5, "it") for token in (0, 4, -1, None)] == [0, 4, 4, None]
-    assert [selection.check_head(head, range(5), "it") for head in (0, 4, -1, None)] == [0, 4, 4, None]
-    assert [selection.check_head(head, (1, 7), "it") for head in (1, 7, -1, -2)] == [1, 7, 7, 1]
+    assert [selection.check_number("token", token, range(5), "it") for token in (0, 4, -1, None)] == [0, 4, 4, None]
+    assert [selection.check_number("head", head, range(5), "it") for head in (0, 4, -1, None)] == [0, 4, 4, None]
+    assert [selection.check_number("head", head, (1, 7), "it") for head in (1, 7, -1, -2)] == [1, 7, 7, 1]
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_numbers_are_checked_and_counted_from_the_end() -> None:
         (lambda c: selection.check_layer(c, "source", 2), "layer 2 is not on the page: 'source' has layers 0 to 1"),
         (lambda c: selection.check_layer(c, "source", True), "layer True is not on the page"),
         (
-            lambda c: selection.check_head(5, range(5), "layer 0"),
+            lambda c: selection.check_number("head", 5, range(5), "layer 0"),
             "head 5 is not on the page: layer 0 has heads 0 to 4",
         ),
-        (lambda c: selection.check_head(-2, (0,), "it"), "head -2 is not on the page: it has head 0 alone"),
-        (lambda c: selection.check_head(3, (1, 7), "it"), "head 3 is not on the page: it has heads 1, 7"),
-        (lambda c: selection.check_number("token", 0, 0, "it"), "token 0 is not on the page: it has no tokens"),
+        (lambda c: selection.check_number("head", -2, (0,), "it"), "head -2 is not on the page: it has head 0 alone"),
+        (lambda c: selection.check_number("head", 3, (1, 7), "it"), "head 3 is not on the page: it has heads 1, 7"),
+        (lambda c: selection.check_number("token", 0, range(0), "it"), "token 0 is not on the page: it has no tokens"),
         (lambda c: selection.check_side("takes"), "side: given 'takes', needs 'gives' or 'receives'"),
         (lambda c: selection.check_view("map", ["tokens", "panel 0"]), "it has 'tokens', 'panel 0'$"),
         (lambda c: selection.check_view("panel x", []), "view 'panel x' is not on the page: it has 'tokens', 'lines'"),

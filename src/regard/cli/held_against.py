@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from regard.cli.selection import Selection
 from regard.errors import RegardError
-from regard.files import check_readable
-from regard.text.neutral_sentences import SENTENCES, read_sentences
+from regard.files import check_readable, read_regular
+from regard.text.neutral_sentences import LEAST, SENTENCES, lacking
 
 if TYPE_CHECKING:
     from regard.explain.texts.summary import Summary
@@ -33,7 +33,7 @@ class ControlFile:
         """The sentences, read before anything is loaded. Raises RegardError for a file that is none of these."""
         if self.given is None:
             return SENTENCES
-        return read_sentences(self.given, chosen.word or "", "--control")
+        return read_sentences(self.given, chosen.word or "")
 
 
 def traced_control(
@@ -83,3 +83,24 @@ class StaticVectors:
         else:
             vectors, name = read_static(Path(self.given), [word, *words]), self.given
         return replace(seen, static=static_words(vectors, word, words, name))
+
+
+def read_sentences(file: Path, word: str) -> list[str]:
+    """Read neutral sentences from a file, one a line; blank lines and repeated ones are left out.
+
+    Raises:
+        RegardError: the file cannot be read, is no UTF-8, has fewer than 12 sentences, or one that has neither the word
+            nor its place.
+    """
+    what = f"--control {str(file)!r}"
+    try:
+        lines = read_regular(file, "--control").decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise RegardError(f"{what} is no text in UTF-8: needs one sentence a line") from None
+    for number, line in enumerate(lines, 1):
+        if line.strip() and (lacks := lacking(line.strip(), word)):
+            raise RegardError(f"{what}: line {number}, {lacks}")
+    found = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    if len(found) < LEAST:
+        raise RegardError(f"{what}: {len(found)} different sentences, needs {LEAST} or more, one a line")
+    return found

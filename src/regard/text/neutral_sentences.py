@@ -5,10 +5,8 @@ range is one that a sentence like them leaves by chance in one of twenty cases (
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from regard.errors import RegardError
-from regard.files import read_regular
 from regard.text.tokens import shortened
 from regard.text.words import find_spans
 
@@ -70,41 +68,16 @@ def neutral_sentences(word: str, sentences: Sequence[str] = SENTENCES) -> list[s
     if isinstance(sentences, str) or not all(isinstance(each, str) for each in sentences):
         raise RegardError(f"control: given {type(sentences).__name__}, needs a list of sentences")
     for number, sentence in enumerate(sentences, 1):
-        if not _has(sentence, word):
-            raise RegardError(f"control: sentence {number}, {_lacks(sentence, word)}")
+        if lacks := lacking(sentence, word):
+            raise RegardError(f"control: sentence {number}, {lacks}")
     return list(dict.fromkeys(each.replace(SLOT, word) for each in sentences))
 
 
-def read_sentences(file: Path, word: str, option: str) -> list[str]:
-    """Read neutral sentences from a file, one a line; blank lines and repeated ones are left out.
-
-    option: what the user typed, for messages.
-
-    Raises:
-        RegardError: the file cannot be read, is no UTF-8, has fewer than 12 sentences, or one that has neither the word
-            nor its place.
-    """
-    what = f"{option} {str(file)!r}"
+def lacking(sentence: str, word: str) -> str | None:
+    """Say that a sentence has neither the word nor its place; None where it has one of them."""
     try:
-        lines = read_regular(file, option).decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise RegardError(f"{what} is no text in UTF-8: needs one sentence a line") from None
-    for number, line in enumerate(lines, 1):
-        if line.strip() and not _has(line, word):
-            raise RegardError(f"{what}: line {number}, {_lacks(line.strip(), word)}")
-    found = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
-    if len(found) < LEAST:
-        raise RegardError(f"{what}: {len(found)} different sentences, needs {LEAST} or more, one a line")
-    return found
-
-
-def _has(sentence: str, word: str) -> bool:
-    """Whether a sentence has the word or its place."""
-    try:
-        return SLOT in sentence or bool(find_spans(sentence, word))
+        if SLOT in sentence or find_spans(sentence, word):
+            return None
     except RegardError:
-        return False
-
-
-def _lacks(sentence: str, word: str) -> str:
+        pass
     return f"{shortened(sentence)}, has neither {word!r} nor {SLOT} in its place"

@@ -74,7 +74,7 @@ def check_layer(choices: Choices, text: str, layer: int) -> int:
     return layers[layer] if layer < 0 else layer
 
 
-def check_number(what: str, given: int | None, count: int, whose: str) -> int | None:
+def check_number(what: str, given: int | None, numbers: Sequence[int], whose: str) -> int | None:
     """Check the number of a head, a token or a layer's call, counted from the end where it is negative; None stays.
 
     Raises:
@@ -82,22 +82,9 @@ def check_number(what: str, given: int | None, count: int, whose: str) -> int | 
     """
     if given is None:
         return None
-    if isinstance(given, bool) or not -count <= given < count:
-        raise RegardError(f"{what} {given} is not on the page: {whose} has {in_words(what, range(count))}")
-    return given % count
-
-
-def check_head(given: int | None, heads: Sequence[int], whose: str) -> int | None:
-    """Check the number of a head, counted from the end where it is negative; None, the mean of all, stays.
-
-    Raises:
-        RegardError: there is no such head.
-    """
-    if given is None:
-        return None
-    if isinstance(given, bool) or not (given in heads or -len(heads) <= given < 0):
-        raise RegardError(f"head {given} is not on the page: {whose} has {in_words('head', heads)}")
-    return heads[given] if given < 0 else given
+    if isinstance(given, bool) or not (given in numbers or -len(numbers) <= given < 0):
+        raise RegardError(f"{what} {given} is not on the page: {whose} has {in_words(what, numbers)}")
+    return numbers[given] if given < 0 else given
 
 
 def check_side(side: str) -> str:

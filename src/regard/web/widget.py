@@ -117,12 +117,12 @@ class AttentionWidget(anywidget.AnyWidget):
             return selection.check_layer(self._choices, self.text, value)
         if name == "nth":
             count = sum(call.layer == self.layer for call in self._choices[self.text])
-            return selection.check_number("call", value, count, f"layer {self.layer} of {self.text!r}")
+            return selection.check_number("call", value, range(count), f"layer {self.layer} of {self.text!r}")
         if name == "head":
-            return selection.check_head(value, self._call.heads, f"layer {self.layer} of {self.text!r}")
+            return selection.check_number("head", value, self._call.heads, f"layer {self.layer} of {self.text!r}")
         if name == "token":
             count = self._call.tokens(self.side)  # type: ignore[arg-type]
-            return selection.check_number("token", value, count, f"{self.text!r}")
+            return selection.check_number("token", value, range(count), f"{self.text!r}")
         return selection.check_side(value) if name == "side" else selection.check_view(value, self.views)
 
     @traitlets.observe("text", "layer", "side")
