@@ -10,7 +10,6 @@ from regard.cli.held_against import ControlFile, StaticVectors, traced_control
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced
-from regard.models.control import trace_word
 
 
 @writes("figure", "csv", "json", "html of traces", "save parts")
@@ -55,6 +54,7 @@ def see(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
     from regard.cli.telling import tell
+    from regard.models.control import trace_word
     from regard.questions.see.answer import seen
 
     screens = consoles(outputs.json)
