@@ -70,7 +70,7 @@ ANY_JSON = {("TransformerConfig.from_json", "content")}
 SHOWN = (
     "Answer", "Axes", "AttentionWidget", "Console", "ConsoleOptions", "DataFrame", "Figure", "HeadMeans",
     "RenderableType", "Senses", "Page", "Attribution", "TokenAttribution", "HeadAttribution", "PatchSweep",
-    "ScoreSources",
+    "ScoreSources", "Lens", "Evolution", "Steps",
 )  # fmt: skip
 LATE = {
     "PreTrainedTokenizerFast": object, "Encoding": object, "Model": Model, "regard": regard, "Seen": object,

@@ -143,7 +143,7 @@ TEMPLATES = [
         rf"(?P<other>\w+); {ENDS}",
         against,
     ),
-    Template("counts", r"The scores are means over (?P<queries>[\d,]+) tokens(?: \((?P<fewer>.+)\))?\.", counts),
+    Template("counts", r"The scores are means over (?P<queries>[\d,]+) tokens?(?: \((?P<fewer>.+)\))?\.", counts),
     Template("titled", r"(?P<title>[A-Z]\w+) \((?P<looks>[^)]+)\): (?P<rest>.+)", titled),
     Template(
         "one text",

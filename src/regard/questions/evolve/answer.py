@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -88,7 +88,7 @@ class Evolution(TracesAnswer):
                "share", "induction")  # fmt: skip
         return {"title": self.title(), **{name: getattr(self, name) for name in own}}
 
-    def opening(self) -> dict[str, Any]:
+    def opening(self) -> dict[str, str | int | None]:
         """Its first panel, of this layer and head."""
         return {"view": "panel 0", "layer": self.layer, "head": self.head, "title": self.title()}
 

@@ -126,7 +126,7 @@ def counts_finding(found: HeadMeans) -> str:
     """Over how many tokens the scores are means, those of fewer named."""
     fewer = [name for name in found.scores if found.count(name) != found.counts["queries"]]
     apart = f" ({listed([f'{name} over {found.count(name):,}' for name in fewer])})" if fewer else ""
-    return f"The scores are means over {found.counts['queries']:,} tokens{apart}."
+    return f"The scores are means over {count_of_tokens(found.counts['queries'])}{apart}."
 
 
 def _ranked(found: HeadMeans, name: str) -> np.ndarray | None:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from regard.display.answer import TracesAnswer
 from regard.display.panels import InContext
@@ -139,7 +139,7 @@ class Matrix(TracesAnswer):
         own = asdict(replace(self, traces=()))
         return {name: each for name, each in own.items() if name not in ("about", "traces", "names", "why")}
 
-    def opening(self) -> dict[str, Any]:
+    def opening(self) -> dict[str, str | int | None]:
         """Return the map of this layer and head."""
         return {"view": "map", "layer": self.layer, "head": self.head}
 

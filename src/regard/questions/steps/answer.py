@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from regard.display.answer import IN_PYTHON, Read, TracesAnswer
 from regard.display.panels import Panel
@@ -93,7 +93,7 @@ class Steps(TracesAnswer):
 
         return picture.draw(self, file)
 
-    def opening(self) -> dict[str, Any]:
+    def opening(self) -> dict[str, str | int | None]:
         """Open the page at these steps."""
         return {"view": "steps", "layer": self.layer, "head": self.head, "word": self.word}
 
