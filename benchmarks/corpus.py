@@ -179,7 +179,7 @@ def find(rows: int) -> None:
     import pyarrow as pa
 
     from regard.corpus import schema
-    from regard.corpus.environment import describe_environment
+    from regard.corpus.environment import describe_store_environment
     from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
     from regard.corpus.store import Store
     from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
@@ -212,7 +212,7 @@ def find(rows: int) -> None:
             shards.append(ShardSummary(f"{number:024d}", 1, size, size))
         summary = ModelSummary(model.name, "", digest_model(model), 6, 12, 384)
         settings = Settings(statistics=False).to_json()
-        Manifest(summary, settings, describe_environment(), ["made"], [5], shards, {}, True).write(store)
+        Manifest(summary, settings, describe_store_environment(), ["made"], [5], shards, {}, True).write(store)
         start = time.perf_counter()
         opened = Store(store)
         opened.sql("SELECT count(*) FROM shards")

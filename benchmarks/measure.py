@@ -54,7 +54,10 @@ def product_speed() -> float:
         multiply(x, y)
         return min(seconds(lambda: multiply(x, y)) for _ in range(REPEATS))
 
-    return sum(2e-9 * ROWS * COLS * WIDTH / took for took in threads.run([work] * threads.count()))
+    return sum(
+        2e-9 * ROWS * COLS * WIDTH / took
+        for took in threads.run_on_worker_threads([work] * threads.worker_thread_count())
+    )
 
 
 def share_of_peak(operations: float, took: float) -> str:

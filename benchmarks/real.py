@@ -86,7 +86,7 @@ def measured(name: str, source: Any) -> list[str]:
     apart = [_largest(own, exact, field) for field in ("attentions", "hidden_states")]
     rows = [f"| {name} | {tokens} | its own eager attention | | | | {_row(apart)} | |"]
     for maps, product in MAPS.items():
-        if not matmul.pin(product):
+        if not matmul.pin_matmul_product(product):
             continue
         trace = opened.trace(TEXT, target=target)
         last = _ends(trace)[1]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from regard.errors import RegardError
-from regard.files import check_regular, check_target, is_link, is_temporary, read_regular, whole
+from regard.files import check_output_file, check_regular, is_link, is_temporary, read_regular, whole
 from regard.locks import AVAILABLE
 
 
@@ -88,19 +88,19 @@ def test_links_are_known_whether_they_lead_anywhere_or_not(tmp_path: Path, monke
 def test_targets_that_cannot_be_written(tmp_path: Path, name: str, says: str) -> None:
     (tmp_path / "folder.png").mkdir()
     with pytest.raises(RegardError, match=f"--figure: .*{says}"):
-        check_target(tmp_path / name, (".png", ".svg"), "--figure")
+        check_output_file(tmp_path / name, (".png", ".svg"), "--figure")
     assert os.listdir(tmp_path) == ["folder.png"]
 
 
 def test_a_folder_that_takes_no_files() -> None:
     with pytest.raises(RegardError, match="cannot write '/proc/a.png'"):
-        check_target(Path("/proc/a.png"), (".png",), "--figure")
+        check_output_file(Path("/proc/a.png"), (".png",), "--figure")
     with pytest.raises(RegardError, match="cannot write '/proc/a.png'"), whole("/proc/a.png"):
         pass
 
 
 def test_a_good_target_leaves_no_trace(tmp_path: Path) -> None:
-    check_target(tmp_path / "A.PNG", (".png",), "--figure")
+    check_output_file(tmp_path / "A.PNG", (".png",), "--figure")
     assert os.listdir(tmp_path) == []
 
 

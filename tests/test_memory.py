@@ -176,7 +176,7 @@ def test_what_was_freed_goes_back_to_the_system() -> None:
     kept = blocks[::100]  # live ones in between
     full = held()
     del blocks
-    memory.give_back()
+    memory.give_memory_back()
     assert full - held() > 100_000_000
     assert len(kept) == 20
 
@@ -184,13 +184,13 @@ def test_what_was_freed_goes_back_to_the_system() -> None:
 def test_other_c_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str | None] = []
     monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: asked.append(name) or object())  # without malloc_trim
-    memory.give_back()
+    memory.give_memory_back()
     assert asked == [None]
 
 
 def test_what_a_block_may_take_is_the_most_whatever_is_free(machine) -> None:
     machine({"meminfo": "MemAvailable: 8388608 kB\n"})
-    with memory.at_most(2 * GIB):
+    with memory.limit_memory_to(2 * GIB):
         memory.require_memory(2 * GIB, CPU, "it", "take less")
         with pytest.raises(regard.RegardError, match=r"^it needs 3\.0 GiB of memory, 2\.0 GiB are the most here: take"):
             memory.require_memory(3 * GIB, CPU, "it", "take less")

@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from transformers import AutoModel, AutoTokenizer, logging, pipeline
 
 import regard
-from drawings import kept, transformer
-from drawings.numbers import show_numbers
+from drawings import kept, numbers, transformer
 from regard.explain.vectors.similarity import across_texts, cosine, dot, euclidean, table
 from regard.questions.movement.picture import curves
 from regard.questions.movement.sentences import movement_findings
@@ -61,7 +60,7 @@ by_pipeline = torch.tensor(pipeline("feature-extraction", model=plain, tokenizer
 bank = river.word("bank")[0]
 routes = {"AutoModel, row 11": by_model[11], "pipeline, row 11": by_pipeline[11],
           "trace, “bank”": vector(river.contextual, bank)}  # fmt: skip
-show_numbers(torch.stack([row[:5] for row in routes.values()]), [*routes], title="the first 5 of 384", digits=4)
+numbers.show_numbers(torch.stack([row[:5] for row in routes.values()]), [*routes], title="the first 5 of 384", digits=4)
 for row in routes.values():
     torch.testing.assert_close(row, by_model[11], atol=1e-5, rtol=0)
 
@@ -76,7 +75,7 @@ assert torch.equal(river.learned[at], money.learned[there])
 assert torch.equal(river.positional[at], money.positional[there])
 cosines = across_texts([(river, "bank"), (money, "bank")])[:, 0, 1]
 layers = ["enters", *(f"after {n}" for n in range(6))]
-show_numbers(cosines[None], ["cosine of the two banks"], layers)
+numbers.show_numbers(cosines[None], ["cosine of the two banks"], layers)
 steps = cosines.diff()
 assert sorted(steps.argsort()[:2].tolist()) == [0, 5]
 assert float(steps[1:5].sum()) > 0
@@ -94,7 +93,7 @@ for word in ("river", "water", "money", "loan", "poem"):
     measured.append([dot(a, b), cosine(a, b), euclidean(a, b)])
     assert abs(measured[-1][0] - measured[-1][1] * float(a.norm() * b.norm())) < 1e-4
     assert abs(measured[-1][2] ** 2 - float(a.norm() ** 2 + b.norm() ** 2) + 2 * measured[-1][0]) < 1e-3
-show_numbers(
+numbers.show_numbers(
     torch.tensor(measured), [*words][1:], ["dot", "cosine", "distance"], title="learned “bank” and other words"
 )
 by_dot, by_cosine, by_distance = torch.tensor(measured).T
@@ -127,7 +126,7 @@ row = river.attention[0][:, at].mean(0)
 print(f"layer 0: bank → itself {row[at]:.3f}, river {row[at - 1]:.3f}, fishing {row[at - 4]:.3f}")
 assert float(row[at]) < float(row[at - 1])
 shares = torch.stack([special_share(gives(weights, bank).mean(0), river.tokens) for weights in river.attention])
-show_numbers(shares[None], ["share of special tokens"], [f"layer {n}" for n in range(6)], digits=2)
+numbers.show_numbers(shares[None], ["share of special tokens"], [f"layer {n}" for n in range(6)], digits=2)
 one = river.attention[0]
 looped = torch.stack([torch.stack([query @ key for key in one.key[0, 3]]) for query in one.query[0, 3]])  # head 3
 torch.testing.assert_close((looped * one.rule.scale).softmax(-1), one[3], atol=1e-5, rtol=0)
@@ -201,7 +200,7 @@ ends = {(each.word, each.occurrence): each.contextual for each in seen.reference
 rows = [
     [each.low[-1], each.mean[-1], each.high[-1], ends[each.word, "1"], ends[each.word, "2"]] for each in seen.neutral
 ]
-show_numbers(
+numbers.show_numbers(
     torch.tensor(rows), [each.word for each in seen.neutral], ["least", "mean", "most", "river text", "money text"],
     title="cosine of “bank” to other words, in 39 neutral sentences and in the two texts", digits=2,
 )  # fmt: skip
@@ -253,9 +252,9 @@ for n, (word, senses) in enumerate(uses.items()):
         right = (sense[nearest] == sense).sum()
         found[n, state] = torch.stack([alike[same].mean(), alike[other].mean(), right])
 across = ["same sense", "other sense", "right of 8"]
-show_numbers(found[:, -1], [*uses], across, title="the contextual embeddings: mean cosine, nearest other use")
+numbers.show_numbers(found[:, -1], [*uses], across, title="the contextual embeddings: mean cosine, nearest other use")
 summed = torch.cat([found[..., :2].mean(0), found[..., 2:].sum(0)], 1)
-show_numbers(summed, layers, [*across[:2], "right of 24"], title="all three words, layer by layer")
+numbers.show_numbers(summed, layers, [*across[:2], "right of 24"], title="all three words, layer by layer")
 assert bool((found[:, -1, 0] > found[:, -1, 1]).all())
 assert summed[-1, 2] >= 18  # by chance 24 · 3 / 7, about 10
 assert int(summed[1, 2]) == summed[:, 2].max() == 23
@@ -298,7 +297,7 @@ if where:
     original = regard.load(where)
     a, b = original.trace(sentences)
     for name, rows, expected in (("learned", a.learned, learned), ("contextual", a.contextual, contextual)):
-        show_numbers(corners(rows), title=f"{name}, first and last three rows and columns", digits=4)
+        numbers.show_numbers(corners(rows), title=f"{name}, first and last three rows and columns", digits=4)
         torch.testing.assert_close(corners(rows), torch.tensor(expected), atol=6e-5, rtol=0)
     seen = torch.stack([original.trace("bank").learned[1, :5], a.contextual[11, :5], b.contextual[11, :5]])
     torch.testing.assert_close(seen, torch.tensor(rounded), atol=5.1e-3, rtol=0)

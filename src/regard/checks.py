@@ -55,12 +55,12 @@ def check_integer(name: str, given: object, least: int = 1) -> None:
         raise ValueError(f"{name}: given {given}, needs to be {least} or more")
 
 
-def missing(what: str, given: int, count: int, there: str) -> RegardError:
+def missing_number_error(what: str, given: int, count: int, there: str) -> RegardError:
     """Make the error for a layer or head to keep, counted from 0, that does not exist."""
     return RegardError(f"{what} {given} does not exist: {there} {what}s 0 to {count - 1}")
 
 
-def no_target(name: str) -> RegardError:
+def target_without_pairs_error(name: str) -> RegardError:
     """Make the error for a target that is given to a model that reads no pairs."""
     return RegardError(f"target: {name} is no encoder-decoder, it reads a text alone")
 

@@ -49,7 +49,7 @@ def unreadable(option: str, path: Path, error: OSError) -> RegardError:
     return RegardError(f"{option} {str(path)!r} cannot be read: {error.strerror or error}".lstrip())
 
 
-def check_target(path: Path, kinds: Collection[str], option: str) -> None:
+def check_output_file(path: Path, kinds: Collection[str], option: str) -> None:
     """Check that an output file can be written later: its ending, its folder, its place.
 
     kinds: the endings that are known, with their dot. option: what the user typed, for the message.

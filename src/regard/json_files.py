@@ -31,7 +31,7 @@ def parse_json(content: bytes | str, *, deepest: int = DEEPEST, infinite: bool =
     try:
         text = content if isinstance(content, str) else content.decode("utf-8")
         parsed = json.loads(text, object_pairs_hook=_without_repeats)
-        _check_values(parsed, deepest, infinite)
+        _check_json_values(parsed, deepest, infinite)
     except RegardError:
         raise
     except RecursionError:  # deeper than Python itself goes
@@ -79,14 +79,14 @@ def write_json(data: Any, file: Path, indent: int | None = None) -> None:
     sys.stdout.flush()
 
 
-def plain(value: Any) -> Any:
+def plain_json_values(value: Any) -> Any:
     """Make JSON's own types of dicts, sequences, tensors and arrays; what is not finite is null, as JSON has no NaN."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
+        return {key: plain_json_values(each) for key, each in value.items()}
     if isinstance(value, (list, tuple, range)):
-        return [plain(each) for each in value]
+        return [plain_json_values(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -171,7 +171,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return entries
 
 
-def _check_values(parsed: Any, deepest: int, infinite: bool) -> None:
+def _check_json_values(parsed: Any, deepest: int, infinite: bool) -> None:
     """Raise RegardError where values are nested too deep, or a number is infinite or NaN, level by level."""
     level, depth = [parsed], 0
     while level:

@@ -27,7 +27,7 @@ _most: ContextVar[int | None] = ContextVar("_most", default=None)
 
 
 @contextmanager
-def at_most(bytes: int) -> Iterator[None]:
+def limit_memory_to(bytes: int) -> Iterator[None]:
     """Let nothing in the block take more bytes than so many for one answer, whatever the machine has."""
     before = _most.set(bytes)
     try:
@@ -66,11 +66,13 @@ def available(device: torch.device) -> int | None:
         return free + cached
     if device.type != "cpu":
         return None
-    machine = _machine()
-    return min([*_groups(), *_limits(), *([] if machine is None else [machine])], default=None)
+    machine = _memory_left_of_machine()
+    return min(
+        [*_memory_left_of_groups(), *_memory_limits_of_process(), *([] if machine is None else [machine])], default=None
+    )
 
 
-def give_back() -> None:
+def give_memory_back() -> None:
     """Give the system the memory back that this process has freed. Under Linux's C library, which keeps much of it.
 
     It keeps blocks of up to 32 MB for later ones, which seldom fit where small ones have moved in between: a process
@@ -93,9 +95,9 @@ def spelled(bytes: int) -> str:
     return f"{size:.0f} {unit}" if unit == "bytes" or size >= 100 else f"{size:.1f} {unit}"
 
 
-def _machine() -> int | None:
+def _memory_left_of_machine() -> int | None:
     """Measure what the machine has left; all it has where it does not say what is left."""
-    for line in _lines(MEMINFO):
+    for line in _lines_of_memory_file(MEMINFO):
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
     try:
@@ -104,9 +106,9 @@ def _machine() -> int | None:
         return None
 
 
-def _limits() -> list[int]:
+def _memory_limits_of_process() -> list[int]:
     """Measure what the limits that are set for this process leave to it."""
-    used = next(iter(_lines(USED)), "").split()
+    used = next(iter(_lines_of_memory_file(USED)), "").split()
     if resource is None or len(used) <= max(LIMITS.values()):
         return []
     page = os.sysconf("SC_PAGE_SIZE")
@@ -118,17 +120,17 @@ def _limits() -> list[int]:
     ]
 
 
-def _groups() -> list[int]:
+def _memory_left_of_groups() -> list[int]:
     """Yield what each control group with a limit leaves to this process, those around its own included."""
     left = []
-    for line in _lines(GROUP):
+    for line in _lines_of_memory_file(GROUP):
         _, controllers, path = line.split(":", 2)
         if controllers not in ("", "memory"):
             continue
         root, names = (GROUPS, VERSION_2) if controllers == "" else (GROUPS / "memory", VERSION_1)
         place = Path(path.lstrip("/"))
         for folder in [root / place, *(root / parent for parent in place.parents)]:
-            limit, used = _number_in(folder / names[0]), _number_in(folder / names[1])
+            limit, used = _number_in_memory_file(folder / names[0]), _number_in_memory_file(folder / names[1])
             if limit is not None and used is not None and limit < UNLIMITED:
                 left.append(max(0, limit - used + _reclaimable(folder / "memory.stat", names[2])))
     return left
@@ -140,15 +142,15 @@ VERSION_1 = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_fi
 
 def _reclaimable(file: Path, name: str) -> int:
     """Measure what a group holds of files and would give back: used, but free for who asks."""
-    return next((int(line.split()[1]) for line in _lines(file) if line.split()[0] == name), 0)
+    return next((int(line.split()[1]) for line in _lines_of_memory_file(file) if line.split()[0] == name), 0)
 
 
-def _number_in(file: Path) -> int | None:
-    found = next(iter(_lines(file)), "")
+def _number_in_memory_file(file: Path) -> int | None:
+    found = next(iter(_lines_of_memory_file(file)), "")
     return int(found) if found.isdigit() else None
 
 
-def _lines(file: Path) -> list[str]:
+def _lines_of_memory_file(file: Path) -> list[str]:
     """Read a small file's lines; none where there is no such file."""
     try:
         return file.read_text(encoding="utf-8").splitlines()

@@ -18,14 +18,14 @@ from regard.capture.interventions.names import Part
 from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.text.tokens import Token
-from regard.trace.trace import Trace, is_cross
+from regard.trace.trace import Trace, asks_for_cross_attention
 
 TOLERANCE = 1e-5  # how far a record's weights may be from the map's, whose kernel rounds otherwise
 
 
 def dictionary(text: str) -> dict[str, int]:
     """Number the words of a text: commas dropped, split on blanks, sorted (capitals first), from 0."""
-    return {word: number for number, word in enumerate(sorted(set(_words(text))))}
+    return {word: number for number, word in enumerate(sorted(set(_split_for_dictionary(text))))}
 
 
 def look_up(text: str, numbers: Mapping[str, int]) -> Int[Tensor, " L"]:
@@ -34,10 +34,10 @@ def look_up(text: str, numbers: Mapping[str, int]) -> Int[Tensor, " L"]:
     Raises:
         RegardError: a word is not in the dictionary: a textbook's dictionary knows nothing else.
     """
-    unknown = [word for word in _words(text) if word not in numbers]
+    unknown = [word for word in _split_for_dictionary(text) if word not in numbers]
     if unknown:
         raise RegardError(f"the dictionary of {len(numbers)} words has no {unknown[0]!r}")
-    return torch.tensor([numbers[word] for word in _words(text)])
+    return torch.tensor([numbers[word] for word in _split_for_dictionary(text)])
 
 
 def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
@@ -149,7 +149,7 @@ def head_steps(trace: Trace, token: int, layer: int, head: int, *, part: Part | 
         RegardError: there is no such token, layer or head, or another part is named, or the trace does not hold the
             layer's values.
     """
-    cross = is_cross("head_steps", part)
+    cross = asks_for_cross_attention("head_steps", part)
     maps, values = (trace.cross, trace.cross_values) if cross else (trace.attention, trace.values)
     if not 0 <= token < len(trace.tokens):
         raise RegardError(f"token {token} is out of range: there are tokens 0 to {len(trace.tokens) - 1}")
@@ -160,5 +160,5 @@ def head_steps(trace: Trace, token: int, layer: int, head: int, *, part: Part | 
     return steps(maps[layer], value, token, head=head)
 
 
-def _words(text: str) -> list[str]:
+def _split_for_dictionary(text: str) -> list[str]:
     return text.replace(",", "").split()

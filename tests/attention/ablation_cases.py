@@ -67,7 +67,7 @@ def compare(case: Case, told: Told) -> None:
     check("sink share", seen.sink_share, plain.sink_share, right.sink_share, case, dtype)
     _compare_statistics(seen, plain, right, case, dtype)
     tensors, description = map_file.pack(seen)
-    again = regard.AttentionMap.of(map_file.unpack(tensors, json.loads(json.dumps(description))))
+    again = regard.AttentionMap.of(map_file.unpack_attention_map(tensors, json.loads(json.dumps(description))))
     check("packed", again.dense(), plain.weights, right.weights, case, dtype)
 
 

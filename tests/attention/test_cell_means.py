@@ -5,7 +5,7 @@ import torch
 
 from regard import attend
 from regard.attention.attention_map import AttentionMap
-from regard.attention.cell_means import CELL, ROWS, cell_means, means_of
+from regard.attention.cell_means import CELL, ROWS, cell_means, region_cell_means
 from regard.attention.head_map import one_head
 from regard.attention.masks import causal, function, window
 
@@ -89,5 +89,5 @@ def test_what_is_no_head_or_no_start_is_refused() -> None:
 
 def test_means_of_what_is_left_at_the_ends() -> None:
     torch.testing.assert_close(
-        means_of(torch.arange(15.0).reshape(3, 5), 2), torch.tensor([[3.0, 5.0, 6.5], [10.5, 12.5, 14.0]])
+        region_cell_means(torch.arange(15.0).reshape(3, 5), 2), torch.tensor([[3.0, 5.0, 6.5], [10.5, 12.5, 14.0]])
     )

@@ -79,7 +79,7 @@ def test_edges_of_another_shape_are_refused() -> None:
     with pytest.raises(
         ValueError, match=r"edges are described of a map of shape \(1, 1, 5, 5\), it has \(1, 1, 4, 4\)"
     ):
-        map_file.unpack(short, description)
+        map_file.unpack_attention_map(short, description)
 
 
 def test_a_map_of_another_shape_refuses_edges() -> None:

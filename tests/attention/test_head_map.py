@@ -4,7 +4,7 @@ import torch
 from regard.attention import masks
 from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import Edges
-from regard.attention.head_map import groups_of, of_heads
+from regard.attention.head_map import key_heads_of_queries, of_heads
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 from regard.errors import RegardError
@@ -32,10 +32,10 @@ def test_chosen_heads_have_their_weights(rule: ScoreRule, heads: list[int], grou
 
 
 def test_key_heads_are_as_few_as_equal_runs_can_share() -> None:
-    assert groups_of([0, 1, 2, 3], 6, 3) == [0, 1]
-    assert groups_of([0, 2], 6, 3) == [0, 1]
-    assert groups_of([0, 1, 2], 6, 3) == [0, 0, 1]
-    assert groups_of([4], 6, 3) == [2]
+    assert key_heads_of_queries([0, 1, 2, 3], 6, 3) == [0, 1]
+    assert key_heads_of_queries([0, 2], 6, 3) == [0, 1]
+    assert key_heads_of_queries([0, 1, 2], 6, 3) == [0, 0, 1]
+    assert key_heads_of_queries([4], 6, 3) == [2]
 
 
 def test_all_heads_are_the_map_itself_and_one_that_is_not_there_is_named() -> None:

@@ -1,4 +1,4 @@
-"""The promise of `parse`: x[np.ix_(needed)][finish] is x[index]."""
+"""The promise of `parse_map_index`: x[np.ix_(needed)][finish] is x[index]."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.attention.indexing import parse
+from regard.attention.indexing import parse_map_index
 
 CPU = torch.device("cpu")
 
@@ -29,7 +29,7 @@ CPU = torch.device("cpu")
 )
 def test_needed_then_finish(index: Any) -> None:
     x = torch.arange(12).reshape(3, 4)
-    needed, finish = parse(index, (3, 4), CPU)
+    needed, finish = parse_map_index(index, (3, 4), CPU)
     places = [np.arange(n)[p] if isinstance(p, slice) else p.numpy() for p, n in zip(needed, x.shape, strict=True)]
     given = tuple(list(p) if isinstance(p, range) else p for p in index) if isinstance(index, tuple) else index
     right = x.numpy()[given]
@@ -38,6 +38,6 @@ def test_needed_then_finish(index: Any) -> None:
 
 
 def test_only_what_is_named_is_needed() -> None:
-    needed, _ = parse((5, slice(10, 20), [7, 3, 7]), (9, 100, 50), CPU)
+    needed, _ = parse_map_index((5, slice(10, 20), [7, 3, 7]), (9, 100, 50), CPU)
     assert needed[:2] == [slice(5, 6), slice(10, 20)]
     assert needed[2].tolist() == [3, 7]

@@ -25,7 +25,7 @@ from tests.attention.cases import Case, cases, random, worst
 def test_what_was_packed_is_the_same_map(case: Case) -> None:
     seen = regard.attend(case.query, case.key, case.value, **case.options).weights
     tensors, description = map_file.pack(seen)
-    again = regard.AttentionMap.of(map_file.unpack(tensors, json.loads(json.dumps(description))))
+    again = regard.AttentionMap.of(map_file.unpack_attention_map(tensors, json.loads(json.dumps(description))))
     assert (again.shape, again.dtype, again.offset) == (seen.shape, seen.dtype, seen.offset)
     rounding = 1e-6 + 8 * torch.finfo(seen.dtype).eps * case.largest  # another layout may be summed in another order
     assert worst(again.scores[...], seen.scores[...]) <= rounding

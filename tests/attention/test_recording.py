@@ -8,7 +8,7 @@ import torch
 import regard
 from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import statistics
-from regard.attention.recording import hooked_calls, layer_of, open_hook, open_records, scope
+from regard.attention.recording import hooked_calls, layer_of_call_path, open_hook, open_records, scope
 from tests.attention.cases import random
 
 
@@ -97,7 +97,7 @@ def test_keep_names_what_it_can() -> None:
     [("encoder.layer.3.attention", 3), ("h.11", 11), ("", None), ("layer3", None), ("a.0.b.1", 0), ("7", 7)],
 )
 def test_the_first_number_of_a_path_is_its_layer(path: str, layer: int | None) -> None:
-    assert layer_of(path) == layer
+    assert layer_of_call_path(path) == layer
 
 
 def test_a_record_asks_for_statistics_of_the_calls_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,7 +129,10 @@ def test_large_maps_go_by_the_fixed_product_small_ones_without_it() -> None:
     ):
         query, key = torch.zeros(1, 1, length, 1, dtype=dtype), torch.zeros(1, 1, size, 1, dtype=dtype)
         assert region_scores.dtype_of(query, key) == expected
-    assert region_scores.product_of(torch.zeros(1, 1, 2, 1), torch.zeros(1, 1, 2, 1)) is region_scores.grouped_product
+    assert (
+        region_scores.map_score_product(torch.zeros(1, 1, 2, 1), torch.zeros(1, 1, 2, 1))
+        is region_scores.grouped_product
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

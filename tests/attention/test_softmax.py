@@ -6,7 +6,14 @@ import torch
 from regard.attention import scores as score_tiles
 from regard.attention.masks import dense
 from regard.attention.scores import ScoreRule
-from regard.attention.softmax import add_sink, finite_max, rescaling, row_max_sum, sink_share, softmax_weights
+from regard.attention.softmax import (
+    add_sink_to_rows,
+    finite_max,
+    row_max_sum,
+    sink_share,
+    softmax_rescaling,
+    softmax_weights,
+)
 from tests.attention.cases import random
 
 WHOLE = (slice(0, 2), slice(0, 4), slice(0, 7))
@@ -38,12 +45,12 @@ def test_in_blocks_of_any_size(cols: int, sinks: torch.Tensor | None, monkeypatc
 
 def test_rescaling_of_a_sum_when_its_maximum_rises() -> None:
     old, new = torch.tensor([-torch.inf, -torch.inf, 1.0, 2.0]), torch.tensor([-torch.inf, 5.0, 3.0, 2.0])
-    torch.testing.assert_close(rescaling(old, new), torch.tensor([0.0, 0.0, torch.e**-2, 1.0]))
+    torch.testing.assert_close(softmax_rescaling(old, new), torch.tensor([0.0, 0.0, torch.e**-2, 1.0]))
     assert finite_max(old).tolist() == [0.0, 0.0, 1.0, 2.0]
 
 
 def test_a_sink_joins_maximum_and_sum() -> None:
     row_max, row_sum = torch.tensor([2.0, -torch.inf, -torch.inf]), torch.tensor([3.0, 0.0, 0.0])
-    new_max, new_sum = add_sink(row_max, row_sum, torch.tensor([4.0, 4.0, -torch.inf]))
+    new_max, new_sum = add_sink_to_rows(row_max, row_sum, torch.tensor([4.0, 4.0, -torch.inf]))
     assert new_max.tolist() == [4.0, 4.0, -torch.inf]
     torch.testing.assert_close(new_sum, torch.tensor([3 * torch.e**-2 + 1, 1.0, 0.0]))

@@ -5,7 +5,7 @@ from itertools import combinations, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.capture.ablation_batches import PASS_TOKENS, Start, by_layer, by_position
+from regard.capture.ablation_batches import PASS_TOKENS, Start, ablation_batches_by_layer, by_position
 
 STARTS = st.lists(st.tuples(st.just(0), st.integers(0, 3), st.integers(0, 40)), min_size=1, max_size=7)
 
@@ -48,6 +48,6 @@ def test_positions_of_a_layer_are_several_passes() -> None:
 
 def test_by_layer_small_batches_are_joined() -> None:
     starts = [(0, 2, 5), (0, 1, 3), (0, 1, 9), (1, 0, 4)]
-    assert list(by_layer(starts, 16)) == [([1, 2, 0, 3], (0, 1, 0))]
-    assert list(by_layer(starts, 2)) == [([1, 2], (0, 1, 0)), ([0], (0, 2, 0)), ([3], (1, 0, 0))]
-    assert list(by_layer([], 4)) == list(by_position([], 8, 2, 4)) == []
+    assert list(ablation_batches_by_layer(starts, 16)) == [([1, 2, 0, 3], (0, 1, 0))]
+    assert list(ablation_batches_by_layer(starts, 2)) == [([1, 2], (0, 1, 0)), ([0], (0, 2, 0)), ([3], (1, 0, 0))]
+    assert list(ablation_batches_by_layer([], 4)) == list(by_position([], 8, 2, 4)) == []

@@ -4,7 +4,7 @@ import pytest
 import torch
 import transformers
 
-from regard.capture.embeddings import EmbeddingParts, position_limit, record_embeddings
+from regard.capture.embeddings import EmbeddingParts, most_positions_of_model, record_embeddings
 from tests.support.attention_outputs import make_model
 
 IDS = torch.tensor([[5, 17, 31, 8, 44], [9, 2, 60, 41, 3]])
@@ -47,8 +47,8 @@ def test_parts_that_do_not_fit_are_not_scaled() -> None:
 
 
 def test_position_limit() -> None:
-    assert position_limit(make_model("gpt2")) == 31
+    assert most_positions_of_model(make_model("gpt2")) == 31
     config = transformers.RobertaConfig(
         vocab_size=97, hidden_size=24, num_hidden_layers=1, num_attention_heads=3, max_position_embeddings=33
     )
-    assert position_limit(transformers.RobertaModel(config)) == 31  # two rows are for padding and before it
+    assert most_positions_of_model(transformers.RobertaModel(config)) == 31  # two rows are for padding and before it

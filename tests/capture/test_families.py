@@ -10,7 +10,7 @@ import transformers
 
 import regard
 from benchmarks import families
-from regard.model_files.sizes import is_encoder_decoder, layers_and_heads
+from regard.model_files.sizes import config_layers_and_heads, is_encoder_decoder
 from regard.models.model import Model
 from tests.support import ROOT
 
@@ -97,7 +97,7 @@ def test_encoder_decoders(kind: str) -> None:
             pair.decoder.hidden_states[n], expected.decoder_hidden_states[n][0], atol=2e-5, rtol=0
         )
     assert pair.status.difference < 5e-6
-    assert layers_and_heads(model.config.to_diff_dict()) == (
+    assert config_layers_and_heads(model.config.to_diff_dict()) == (
         None,
         4,
     )  # 2 layers on one side, 3 on the other: which is meant?
@@ -119,7 +119,7 @@ def test_decoders(kind: str) -> None:
     assert one.status.embedding_difference <= 2e-6
     assert one.status.difference < 5e-6
     assert (one.positional is None) == (kind not in ("gpt2", "opt"))
-    assert layers_and_heads(model.config.to_diff_dict()) == (
+    assert config_layers_and_heads(model.config.to_diff_dict()) == (
         len(one.attention),
         len(one.attention[0]),
     )  # known before loading

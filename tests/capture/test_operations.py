@@ -12,16 +12,16 @@ from regard.capture.operations import (
     Factors,
     Operation,
     OperationMode,
-    arguments,
-    is_dropped,
-    is_statistic,
-    linear_map,
+    dropout_operation_drops,
+    is_norm_statistic,
+    linear_operation_arguments,
     norm,
-    normed,
+    norm_with_fixed_statistics,
+    operation_arguments,
+    operation_writes_in_place,
     still,
     storage_of,
     tensors_within,
-    writes,
 )
 
 NORMS = {
@@ -35,7 +35,7 @@ NORMS = {
 def test_a_norm_is_its_linear_part_and_its_bias(name: str) -> None:
     function, given = NORMS[name]
     x = torch.randn(2, 3, 7, requires_grad=True)
-    linear, bias = normed(name, norm(name, (x,), given))
+    linear, bias = norm_with_fixed_statistics(name, norm(name, (x,), given))
     torch.testing.assert_close(linear if bias is None else linear + bias, function(x, **given))
     (grad,) = torch.autograd.grad(linear[1, 2, 4], x)
     torch.testing.assert_close((grad * x).sum(), linear[1, 2, 4])  # linear: the gradient times x is all of it
@@ -59,12 +59,12 @@ def test_a_norm_is_read_with_its_eps() -> None:
 
 def test_a_linear_map_is_read_however_it_is_written() -> None:
     x, weight, stored, bias = torch.randn(3, 7), torch.randn(5, 7), torch.randn(7, 5), torch.randn(5)
-    assert linear_map("linear", (x,), {"weight": weight}) == (x, weight, None, False)
+    assert linear_operation_arguments("linear", (x,), {"weight": weight}) == (x, weight, None, False)
     for args, named in (((bias, x, stored), {}), ((bias,), {"mat1": x, "mat2": stored})):
-        assert linear_map("addmm", args, named) == (x, stored, bias, True)
-        assert linear_map("addmm", args, named | {"alpha": 2}) is None
-    assert linear_map("addmm", (2, bias, x, stored), {}) is None  # the old form: beta comes first
-    assert linear_map("matmul", (x, stored), {}) is None
+        assert linear_operation_arguments("addmm", args, named) == (x, stored, bias, True)
+        assert linear_operation_arguments("addmm", args, named | {"alpha": 2}) is None
+    assert linear_operation_arguments("addmm", (2, bias, x, stored), {}) is None  # the old form: beta comes first
+    assert linear_operation_arguments("matmul", (x, stored), {}) is None
 
 
 def test_names_of_sums_and_casts_are_those_of_the_table() -> None:
@@ -92,22 +92,22 @@ def test_every_operation_comes_with_its_name() -> None:
     [("add_", True), ("__iadd__", True), ("__setitem__", True), ("add", False), ("__add__", False)],
 )
 def test_writes(name: str, expected: bool) -> None:
-    assert writes(name) is expected
+    assert operation_writes_in_place(name) is expected
 
 
 def test_statistics_are_one_number_a_vector() -> None:
     x = torch.randn(2, 3, 7)
-    assert is_statistic(torch.randn(2, 3, 1), x)
-    assert is_statistic(torch.tensor(2.0), x)
-    assert not is_statistic(torch.randn(2, 3, 7), x)
-    assert not is_statistic(torch.randn(2, 3, 1), torch.randn(2, 3, 1))  # of width 1 it could be anything
+    assert is_norm_statistic(torch.randn(2, 3, 1), x)
+    assert is_norm_statistic(torch.tensor(2.0), x)
+    assert not is_norm_statistic(torch.randn(2, 3, 7), x)
+    assert not is_norm_statistic(torch.randn(2, 3, 1), torch.randn(2, 3, 1))  # of width 1 it could be anything
 
 
 def test_a_dropout_that_drops_nothing() -> None:
     x = torch.randn(3)
-    assert not is_dropped((x,), {"p": 0.5, "training": False})
-    assert not is_dropped((x, 0.0, True), {})
-    assert is_dropped((x, 0.1, True), {})
+    assert not dropout_operation_drops((x,), {"p": 0.5, "training": False})
+    assert not dropout_operation_drops((x, 0.0, True), {})
+    assert dropout_operation_drops((x, 0.1, True), {})
 
 
 def test_tensors_are_found_and_detached_in_lists() -> None:
@@ -116,7 +116,7 @@ def test_tensors_are_found_and_detached_in_lists() -> None:
     kept = still((a, [b]), lambda each: each is a)
     assert kept[0].requires_grad
     assert not kept[1][0].requires_grad
-    assert arguments(("x", "y"), (1,), {"y": 2}) == {"x": 1, "y": 2}
+    assert operation_arguments(("x", "y"), (1,), {"y": 2}) == {"x": 1, "y": 2}
 
 
 def seen(name: str, *args, result: torch.Tensor | None = None, followed: int = 0, **kwargs) -> Operation:
@@ -158,23 +158,25 @@ def test_an_rms_norm_is_a_factor_of_each_token_and_a_gain() -> None:
 
 def test_linear_maps() -> None:
     weight, bias = torch.randn(7, 5), torch.randn(7)
-    assert operations.linear(seen("linear", X, weight, bias)) == (X, weight, bias)
+    assert operations.followed_linear_map(seen("linear", X, weight, bias)) == (X, weight, bias)
     rows = X.reshape(6, 5)
-    _, found, _ = operations.linear(seen("addmm", bias, rows, weight.T, followed=1))
+    _, found, _ = operations.followed_linear_map(seen("addmm", bias, rows, weight.T, followed=1))
     assert torch.equal(found, weight)
-    assert operations.linear(seen("linear", X, weight, bias, followed=1)) is None  # the weight is followed
-    assert operations.linear(seen("matmul", X, weight.T)) is None
-    assert operations.linear(seen("addmm", torch.randn(6, 7), rows, weight.T, followed=1)) is None  # no bias
+    assert operations.followed_linear_map(seen("linear", X, weight, bias, followed=1)) is None  # the weight is followed
+    assert operations.followed_linear_map(seen("matmul", X, weight.T)) is None
+    assert (
+        operations.followed_linear_map(seen("addmm", torch.randn(6, 7), rows, weight.T, followed=1)) is None
+    )  # no bias
 
 
 def test_layer_norm_over_the_last_axis_alone() -> None:
     weight = torch.rand(5)
-    assert operations.layer_norm(seen("layer_norm", X, (5,), weight)).eps == 1e-5
-    assert operations.layer_norm(seen("layer_norm", X, (3, 5))) is None
+    assert operations.followed_layer_norm(seen("layer_norm", X, (5,), weight)).eps == 1e-5
+    assert operations.followed_layer_norm(seen("layer_norm", X, (3, 5))) is None
 
 
 def test_versions_count_writes() -> None:
     tensor = torch.zeros(3)
-    before = operations.versions(tensor, None)
+    before = operations.write_counts_of_tensors(tensor, None)
     tensor.add_(1)
-    assert operations.versions(tensor, None) == (before[0] + 1, 0)
+    assert operations.write_counts_of_tensors(tensor, None) == (before[0] + 1, 0)

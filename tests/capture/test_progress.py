@@ -2,13 +2,13 @@
 
 import torch
 
-from regard.capture.progress import layers_run
+from regard.capture.progress import report_layers_of_pass
 from tests.support.attention_outputs import make_model
 
 
 def test_each_layer_reports_its_share() -> None:
     model, shares = make_model("bert", num_hidden_layers=4), []
-    with torch.no_grad(), layers_run(model, shares.append):
+    with torch.no_grad(), report_layers_of_pass(model, shares.append):
         model(torch.tensor([[5, 17, 31]]))
     assert shares == [0.25] * 4
     with torch.no_grad():
@@ -18,6 +18,6 @@ def test_each_layer_reports_its_share() -> None:
 
 def test_nothing_where_layers_are_not_found() -> None:
     model, shares = make_model("albert", num_hidden_layers=3), []
-    with torch.no_grad(), layers_run(model, shares.append):
+    with torch.no_grad(), report_layers_of_pass(model, shares.append):
         model(torch.tensor([[5, 17, 31]]))
     assert shares == []

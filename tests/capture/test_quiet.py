@@ -13,7 +13,7 @@ import transformers
 from torch import nn
 
 import regard
-from regard.capture.quiet import evaluating, quiet
+from regard.capture.quiet import model_in_evaluation_mode, quiet
 from tests.support import make_tiny
 
 LOGGERS = ("transformers", "huggingface_hub", None)
@@ -116,7 +116,7 @@ def test_each_part_has_its_own_mode_again(fails: bool) -> None:
     model[1].eval()  # as somebody trains a part of a model alone
     before = [module.training for module in model.modules()]
     assert len(set(before)) == 2
-    with pytest.raises(KeyError) if fails else evaluating(model), evaluating(model):
+    with pytest.raises(KeyError) if fails else model_in_evaluation_mode(model), model_in_evaluation_mode(model):
         assert not any(module.training for module in model.modules())
         if fails:
             raise KeyError

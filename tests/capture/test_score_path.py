@@ -6,7 +6,7 @@ import torch
 from regard.capture.interventions.call_ids import CallId
 from regard.capture.score_path import SideParts, Writer, score_path
 from regard.errors import RegardError
-from regard.models.inputs import source_of
+from regard.models.inputs import model_source_of_trace
 from regard.models.model import Model
 from regard.text.tokens import encoded_ids
 from tests.support.attention_outputs import make_model
@@ -44,7 +44,7 @@ def test_the_parts_of_ours_sum_to_query_and_key(kind: str) -> None:
             if parameter.ndim == 1:
                 parameter += 0.3 * torch.randn_like(parameter)
     trace = model.trace(TEXTS[0])
-    source = source_of(model._reader, trace)
+    source = model_source_of_trace(model._reader, trace)
     query, (key, mean) = score_path(model._session, source, None, CallId(None, 1), 2, [5], [[3], [1, 3, 4]])
     own = trace.attention[1]
     group = 2 * own.key.shape[1] // 3

@@ -7,7 +7,7 @@ import torch
 
 from regard.capture import hf_attention
 from regard.capture.options import CaptureOptions
-from regard.capture.state import SAME_INPUTS, Capture, Comparison, sampled_rows, sampled_texts
+from regard.capture.state import SAME_INPUTS, Capture, Comparison, compared_batch_texts, sampled_rows
 from tests.support.generation import IDS, opened
 
 
@@ -72,7 +72,7 @@ def test_sampled_rows_are_spread_and_distinct() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 13, 64, 257])
 def test_four_calls_meet_every_text(count: int) -> None:
-    met = [sampled_texts(call, count) for call in range(1, 5)]
+    met = [compared_batch_texts(call, count) for call in range(1, 5)]
     assert {n for texts in met for n in range(count)[texts]} == set(range(count))
     for texts in met:
         assert 0 <= texts.start < texts.stop <= count

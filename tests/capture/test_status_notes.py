@@ -4,24 +4,24 @@ import torch
 
 from regard.attention.recording import Call
 from regard.capture import status_notes
-from regard.capture.eager_attention import KERNEL, NOTE, ROUNDED, as_map
+from regard.capture.eager_attention import KERNEL, NOTE, ROUNDED, map_of_reported_weights
 from regard.capture.fast_linear import REORDERED
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.state import Capture
 
 
 def call(path: str, keys: int = 7, kernel: str = "k") -> Call:
-    return Call(path, 0, kernel, as_map(torch.full((1, 3, 7, keys), 1 / keys), True), None, None, None)
+    return Call(path, 0, kernel, map_of_reported_weights(torch.full((1, 3, 7, keys), 1 / keys), True), None, None, None)
 
 
 def test_of_options() -> None:
-    assert status_notes.of_options(CaptureOptions(), 5, True) == ()
-    (kept,) = status_notes.of_options(CaptureOptions(frozenset([4, 1])), 5, True)
+    assert status_notes.notes_on_capture_options(CaptureOptions(), 5, True) == ()
+    (kept,) = status_notes.notes_on_capture_options(CaptureOptions(frozenset([4, 1])), 5, True)
     assert kept == "kept of its 5 layers: 1, 4"
-    none, logits, outputs = status_notes.of_options(CaptureOptions(NO_LAYERS, False, False), 5, True)
+    none, logits, outputs = status_notes.notes_on_capture_options(CaptureOptions(NO_LAYERS, False, False), 5, True)
     assert none.startswith("no layer was kept")
     assert (logits, "no contributions" in outputs) == ("logits were left out", True)
-    assert len(status_notes.of_options(CaptureOptions(NO_LAYERS, False, False), 5, False)) == 2
+    assert len(status_notes.notes_on_capture_options(CaptureOptions(NO_LAYERS, False, False), 5, False)) == 2
 
 
 def test_of_calls() -> None:

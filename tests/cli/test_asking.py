@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from regard.cli.asking import ask, option_name, verb_of
+from regard.cli.asking import ask, command_option_name, verb_of_question
 from regard.explain.weights.content_or_position import content_or_position
 from regard.explain.weights.repeated_tokens import repeated_tokens
 from regard.models.model import Model
@@ -30,7 +30,7 @@ def asked_of(name: str) -> Any:
 
 @pytest.mark.parametrize("name", [name for name in QUESTIONS if name != "score"])  # which `why --edge` asks
 def test_a_verb_has_the_options_of_its_question_and_those_of_all(name: str) -> None:
-    verb, asked = verb_of(name), asked_of(name)
+    verb, asked = verb_of_question(name), asked_of(name)
     own = {each.name for each in fields(asked)}
     left_out = {name for name, has in (("top", asked.ranked), ("targets", asked.paired)) if not has}
     assert set(inspect.signature(verb).parameters) == own | SHARED - left_out
@@ -43,7 +43,7 @@ def test_a_verb_has_the_options_of_its_question_and_those_of_all(name: str) -> N
     assert ("--top" in text) == asked.ranked
     assert all(each in told for each in asked.texts)
     for each in fields(asked):
-        assert option_name(each.name) in text
+        assert command_option_name(each.name) in text
         assert " ".join(each.metadata["help"].split()[:3]) in told
 
 

@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from regard.cli.estimate import Estimate, spelled
+from regard.cli.estimate import Estimate, progress_time_in_words
 from tests.support.own_models import opened
 
 
@@ -39,7 +39,7 @@ def test_one_pass_is_counted_by_layers_and_said_on_a_console() -> None:
 
 
 def test_durations_as_one_says_them() -> None:
-    assert [spelled(each) for each in (12.4, 89.0, 91.0, 5000.0, 6000.0)] == [
+    assert [progress_time_in_words(each) for each in (12.4, 89.0, 91.0, 5000.0, 6000.0)] == [
         "12 s",
         "89 s",
         "2 min",

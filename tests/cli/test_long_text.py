@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 import regard
-from regard.cli.long_text import LongText, read_text, saved_trace
+from regard.cli.long_text import LongText, read_file_argument, trace_of_open_option
 from regard.errors import RegardError
 from tests.support import RIVER
 
@@ -38,7 +38,7 @@ def test_windows_need_a_layer() -> None:
 
 def test_a_mark_of_the_encoding_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_bytes(b"\xef\xbb\xbfa bank")
-    assert read_text(tmp_path / "text.txt") == LongText(tmp_path / "text.txt").read() == "a bank"
+    assert read_file_argument(tmp_path / "text.txt") == LongText(tmp_path / "text.txt").read() == "a bank"
     assert LongText(opened=SAVED).read() == ""
 
 
@@ -70,7 +70,7 @@ def test_one_matrix_of_a_file_of_windows_and_of_a_saved_trace(minilm, tmp_path: 
 def test_a_saved_trace_is_one(bank, tmp_path: Path) -> None:
     file = tmp_path / "a.safetensors"
     regard.save([bank[0]], file)
-    assert saved_trace(file).text == RIVER
+    assert trace_of_open_option(file).text == RIVER
     regard.save(list(bank), file)
     with pytest.raises(RegardError, match="holds 2 traces, map looks at one: save that alone"):
-        saved_trace(file)
+        trace_of_open_option(file)

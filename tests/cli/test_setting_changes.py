@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from regard.cli.setting_changes import setting_changes, value_of
+from regard.cli.setting_changes import set_option_value, setting_changes
 from regard.errors import RegardError
 
 
@@ -14,7 +14,7 @@ from regard.errors import RegardError
     [("7", 7), ("-2", -2), ("1e-3", 1e-3), ("True", True), ("false", False), ("NONE", None), ("words", "words")],
 )
 def test_a_value_as_it_was_meant(text: str, value: Any) -> None:
-    found = value_of(text)
+    found = set_option_value(text)
     assert (type(found), found) == (type(value), value)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.corpus.checksums import HEX, LARGEST, NAME, CheckedFile, read_index, write_index
+from regard.corpus.checksums import HEX, LARGEST, NAME, CheckedFile, read_shard_index, write_shard_index
 from regard.errors import RegardError
 
 CONTENT = bytes(range(251))
@@ -18,12 +18,12 @@ CONTENT = bytes(range(251))
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "a.bin").write_bytes(CONTENT)
     (tmp_path / "b.json").write_text("{}")
-    write_index(tmp_path, {"a.bin": [100, 200]}, [("a", "bank"), ("river", "é")], {"bank"})
+    write_shard_index(tmp_path, {"a.bin": [100, 200]}, [("a", "bank"), ("river", "é")], {"bank"})
     return tmp_path
 
 
 def test_what_it_says(folder: Path) -> None:
-    index = read_index(folder)
+    index = read_shard_index(folder)
     ends = [0, 100, 200, 251]
     assert index.pieces("a.bin") == [
         (end, hashlib.sha256(CONTENT[start:end]).hexdigest()) for start, end in pairwise(ends)
@@ -32,13 +32,13 @@ def test_what_it_says(folder: Path) -> None:
     assert index.pieces("c") == []
     assert index.words == [("a", "bank"), ("river", "é")]
     sha256 = hashlib.sha256((folder / NAME).read_bytes()).hexdigest()
-    assert read_index(folder, sha256).filter == index.filter
+    assert read_shard_index(folder, sha256).filter == index.filter
     with pytest.raises(RegardError, match="it is not the one that the manifest knows"):
-        read_index(folder, "0" * HEX)
+        read_shard_index(folder, "0" * HEX)
 
 
 def test_a_piece_is_checked_once_where_it_is_read_and_no_other(folder: Path) -> None:
-    index = read_index(folder)
+    index = read_shard_index(folder)
     changed = bytearray(CONTENT)
     changed[150] ^= 4
     (folder / "a.bin").write_bytes(changed)
@@ -77,7 +77,7 @@ def test_a_piece_is_checked_once_where_it_is_read_and_no_other(folder: Path) -> 
 def test_an_index_that_is_none(folder: Path, data: object) -> None:
     (folder / NAME).write_text(json.dumps(data))
     with pytest.raises(RegardError, match=r"index.json' is damaged") as said:  # which of them reads it
-        index = read_index(folder)
+        index = read_shard_index(folder)
         index.pieces("a.bin")
         _ = index.words
         _ = index.filter
@@ -88,7 +88,7 @@ def test_content_that_is_no_index(folder: Path) -> None:
     for content in (b"", b"{", b"\xff", b"[" * 10**5):
         (folder / NAME).write_bytes(content)
         with pytest.raises(RegardError, match=r"index.json' is damaged"):
-            read_index(folder)
+            read_shard_index(folder)
     (folder / NAME).write_bytes(b" " * (LARGEST + 1))
     with pytest.raises(RegardError, match="8,388,609 bytes, 8,388,608 are the most"):
-        read_index(folder)
+        read_shard_index(folder)

@@ -4,38 +4,44 @@ import pytest
 import torch
 
 from regard.attention.kernels import matmul
-from regard.corpus.environment import check_environment, check_products, describe_environment, pin_products, pinned
+from regard.corpus.environment import (
+    check_store_environment,
+    check_store_products,
+    describe_store_environment,
+    pin_store_products,
+    pinned_store_products,
+)
 from regard.errors import RegardError
 
 
 def test_a_store_of_other_versions_is_refused() -> None:
-    here = describe_environment()
+    here = describe_store_environment()
     assert here["torch"] == torch.__version__
     with pytest.raises(RegardError, match="made with torch 1.0, here is"):
-        check_environment(here | {"torch": "1.0"})
+        check_store_environment(here | {"torch": "1.0"})
     with pytest.raises(RegardError, match="made with the product none, which this build of torch lacks"):
-        pin_products(here | {"linear": "none"})
+        pin_store_products(here | {"linear": "none"})
 
 
 def test_a_store_of_other_products_is_refused_and_the_way_on_is_said() -> None:
-    here = describe_environment()
-    check_products(here)
+    here = describe_store_environment()
+    check_store_products(here)
     said = f"products none and {here['tiles']} .*, here are {here['linear']} and {here['tiles']}"
     with pytest.raises(RegardError, match=f"{said}: .*REGARD_PRODUCT=none,{here['tiles']} goes on with it"):
-        check_products(here | {"linear": "none"})
+        check_store_products(here | {"linear": "none"})
 
 
 def test_a_store_of_another_openvino_or_where_there_is_none_is_refused() -> None:
-    here = describe_environment("openvino")
-    assert here == describe_environment() | {"openvino": here["openvino"]}
-    check_environment(here)
+    here = describe_store_environment("openvino")
+    assert here == describe_store_environment() | {"openvino": here["openvino"]}
+    check_store_environment(here)
     with pytest.raises(RegardError, match=f"made with openvino 2000.1, here is {here['openvino']}"):
-        check_environment(here | {"openvino": "2000.1"})
+        check_store_environment(here | {"openvino": "2000.1"})
 
 
 def test_products_and_threads_are_pinned_inside_alone() -> None:
-    before, held = torch.get_num_threads(), matmul.pinned()
-    with pinned(describe_environment() | {"linear": "blas", "tiles": "blas"}):
+    before, held = torch.get_num_threads(), matmul.pinned_matmul_products()
+    with pinned_store_products(describe_store_environment() | {"linear": "blas", "tiles": "blas"}):
         assert torch.get_num_threads() == 1
         assert matmul.linear() is matmul.product() is matmul.blas
-    assert (torch.get_num_threads(), matmul.pinned()) == (before, held)
+    assert (torch.get_num_threads(), matmul.pinned_matmul_products()) == (before, held)

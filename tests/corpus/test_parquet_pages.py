@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.corpus.parquet_pages import column_chunks, page_sizes
+from regard.corpus.parquet_pages import column_chunks, parquet_page_sizes
 
 TABLE = pa.table(
     {
@@ -29,7 +29,7 @@ def test_pages_sum_to_what_the_footer_says(tmp_path: Path, version: str, compres
     for n in range(group.num_columns):
         chunk = group.column(n)
         start = chunk.dictionary_page_offset or chunk.data_page_offset
-        pages = list(page_sizes(content[start : start + chunk.total_compressed_size]))
+        pages = list(parquet_page_sizes(content[start : start + chunk.total_compressed_size]))
         assert len(pages) > 1
         assert sum(page.values for page in pages) == chunk.num_values
         headers = chunk.total_uncompressed_size - sum(page.unpacked for page in pages)
@@ -58,7 +58,10 @@ def test_columns_without_rows(tmp_path: Path) -> None:
     content = file.read_bytes()
     (group,) = column_chunks(content[-8 - int.from_bytes(content[-8:-4], "little") : -8])
     for chunk in group:
-        assert [page.values for page in page_sizes(content[chunk.start : chunk.start + chunk.size])] in ([], [0])
+        assert [page.values for page in parquet_page_sizes(content[chunk.start : chunk.start + chunk.size])] in (
+            [],
+            [0],
+        )
 
 
 @given(st.binary(max_size=99))
@@ -73,18 +76,18 @@ def test_what_are_no_pages_is_a_value_error(tmp_path: Path) -> None:
     chunk = pq.read_metadata(file).row_group(0).column(0)
     whole = file.read_bytes()[chunk.dictionary_page_offset :][: chunk.total_compressed_size]
     with pytest.raises(ValueError, match="cut short|ends behind its column"):
-        list(page_sizes(whole[:-1]))
+        list(parquet_page_sizes(whole[:-1]))
     with pytest.raises(ValueError, match="cut short"):
-        list(page_sizes(whole[:3]))
+        list(parquet_page_sizes(whole[:3]))
     with pytest.raises(ValueError, match="a field of kind 11"):
-        list(page_sizes(b"\x1b\x00"))
+        list(parquet_page_sizes(b"\x1b\x00"))
     with pytest.raises(ValueError, match="has None where a size is needed"):
-        list(page_sizes(b"\x00"))
+        list(parquet_page_sizes(b"\x00"))
     with pytest.raises(ValueError, match="without an end"):
-        list(page_sizes(b"\x15" + b"\xff" * 30))
+        list(parquet_page_sizes(b"\x15" + b"\xff" * 30))
     draws = np.random.default_rng(0)
     for _ in range(500):  # whatever the bytes are, it ends, in a page or in a ValueError
         try:
-            list(page_sizes(draws.bytes(40)))
+            list(parquet_page_sizes(draws.bytes(40)))
         except ValueError:
             continue

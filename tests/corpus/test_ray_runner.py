@@ -49,15 +49,15 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_node_that_does_not_see_the_store(tmp_path: Path) -> None:
     (tmp_path / "shards" / ".seen-1.part").mkdir(parents=True)
-    ray_runner._look(str(tmp_path / "shards" / ".seen-1.part"))
+    ray_runner._check_store_on_node(str(tmp_path / "shards" / ".seen-1.part"))
     with pytest.raises(RegardError, match=f"does not see the store's folder '{tmp_path}': it needs to be on a file"):
-        ray_runner._look(str(tmp_path / "shards" / ".seen-2.part"))
+        ray_runner._check_store_on_node(str(tmp_path / "shards" / ".seen-2.part"))
 
 
 def test_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ONE", "1")
     monkeypatch.delenv("RAY_TWO", raising=False)
-    with ray_runner._environment({"RAY_ONE": "2", "RAY_TWO": "2"}):
+    with ray_runner._environment_for_ray({"RAY_ONE": "2", "RAY_TWO": "2"}):
         assert (os.environ["RAY_ONE"], os.environ["RAY_TWO"]) == ("2", "2")
     assert os.environ["RAY_ONE"] == "1"
     assert "RAY_TWO" not in os.environ
@@ -73,7 +73,7 @@ def test_a_node_that_does_not_start_in_time(monkeypatch: pytest.MonkeyPatch, ray
     monkeypatch.setattr(ray, "init", slow)
     with (
         pytest.raises(RegardError, match="--ray: the cluster 'local' cannot be reached: The current node timed out"),
-        ray_runner._connected("local", 1),
+        ray_runner._connected_ray_cluster("local", 1),
     ):
         pass
 

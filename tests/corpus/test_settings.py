@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from regard.corpus.settings import Settings, Where, chosen_layers, kept_place, normal
+from regard.corpus.settings import Settings, Where, chosen_layers_to_store, normal, place_among_stored_layers
 from regard.errors import RegardError
 
 
@@ -68,14 +68,14 @@ def test_settings_stand_in_a_manifest_as_json_has_them() -> None:
 
 
 def test_layers_are_chosen() -> None:
-    assert chosen_layers(None, 6, "m") == [5]
-    assert chosen_layers((), 6, "m") == [0, 1, 2, 3, 4, 5]
-    assert chosen_layers((3, -1, 0, 5), 6, "m") == [0, 3, 5]
-    assert [kept_place([2, 5], layer) for layer in (None, -1, 2, 5)] == [1, 1, 0, 1]
+    assert chosen_layers_to_store(None, 6, "m") == [5]
+    assert chosen_layers_to_store((), 6, "m") == [0, 1, 2, 3, 4, 5]
+    assert chosen_layers_to_store((3, -1, 0, 5), 6, "m") == [0, 3, 5]
+    assert [place_among_stored_layers([2, 5], layer) for layer in (None, -1, 2, 5)] == [1, 1, 0, 1]
     with pytest.raises(RegardError, match="layer -2: the store keeps 2, 5"):
-        kept_place([2, 5], -2)
+        place_among_stored_layers([2, 5], -2)
     with pytest.raises(RegardError, match="layers: 6 is out of range, m has layers 0 to 5"):
-        chosen_layers((6,), 6, "m")
+        chosen_layers_to_store((6,), 6, "m")
 
 
 def test_words_are_looked_up_composed_and_folded() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.corpus.thrift import DEEPEST, read_struct
+from regard.corpus.thrift import DEEPEST, read_thrift_struct
 
 
 def varint(number: int) -> bytes:
@@ -32,7 +32,7 @@ def test_fields_of_every_kind() -> None:
         b"\x19\xf2" + varint(17) + b"\x01" * 17,  # 303: 17 truth values
         b"\0", b"what follows",
     ])  # fmt: skip
-    fields, end = read_struct(data)
+    fields, end = read_thrift_struct(data)
     assert data[end:] == b"what follows"
     assert fields == {
         1: True, 2: False, 3: None, 4: None, 6: -1_000_000_007, 300: b"xyz", 301: [b"ab", b""], 302: {1: 5},
@@ -40,12 +40,12 @@ def test_fields_of_every_kind() -> None:
     }  # fmt: skip
     for cut in range(end):
         with pytest.raises(ValueError, match="cut short"):
-            read_struct(data[:cut])
+            read_thrift_struct(data[:cut])
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_whole_numbers(number: int) -> None:
-    assert read_struct(b"\x16" + zigzag(number) + b"\0")[0] == {1: number}
+    assert read_thrift_struct(b"\x16" + zigzag(number) + b"\0")[0] == {1: number}
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_whole_numbers(number: int) -> None:
 )
 def test_what_is_no_struct(data: bytes, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        read_struct(data)
+        read_thrift_struct(data)
 
 
 @given(st.binary())
 def test_whatever_the_bytes_are_it_ends(data: bytes) -> None:
     with contextlib.suppress(ValueError):
-        assert read_struct(data)[1] <= len(data)
+        assert read_thrift_struct(data)[1] <= len(data)

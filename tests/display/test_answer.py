@@ -14,7 +14,7 @@ import regard.questions
 from regard.display.answer import Answer, Read, TracesAnswer
 from regard.display.elements.canvas import all_axes
 from regard.display.panels import Bars, Column, Panel, Strip, Table
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.trace.status import Status
@@ -92,7 +92,7 @@ def test_a_screen_goes_without_the_details_of_a_table() -> None:
             return [table]
 
     answer = Detailed({"bank": 2.5})
-    lines = [" ".join(line.split()) for line in lines_of(answer.shown(200), 200)]
+    lines = [" ".join(line.split()) for line in plain_lines_of_parts(answer.shown(200), 200)]
     assert {"word number", "bank 2.5", "all 3.5"} <= set(lines)
     assert not any("left out" in line or "river" in line for line in lines)
     page = answer.page().panels[0]

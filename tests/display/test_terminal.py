@@ -9,12 +9,12 @@ from rich.cells import cell_len
 
 from regard.display.panels import Bars, Heat, Panel
 from regard.display.terminal import drawn
-from regard.display.terminal_parts import APART, SET_IN, columns, lines_of
+from regard.display.terminal_parts import APART, SET_IN, columns, plain_lines_of_parts
 from tests.display.samples import hard, plain
 
 
 def lines(panel: Panel, width: int = 100, top: int = 10) -> list[str]:
-    return lines_of([drawn(panel, width, top, "in --json")], width)
+    return plain_lines_of_parts([drawn(panel, width, top, "in --json")], width)
 
 
 @pytest.mark.parametrize("width", [40, 100])
@@ -70,7 +70,7 @@ def test_of_a_large_matrix_the_first_rows_and_columns_are_shown() -> None:
 def test_columns_are_as_far_apart_as_their_room_is_reckoned_with() -> None:
     grid = columns("abc", "defgh")
     grid.add_row("xyz", "uvwxy")
-    assert lines_of([grid], 80)[0] == f"abc{' ' * APART}defgh"
+    assert plain_lines_of_parts([grid], 80)[0] == f"abc{' ' * APART}defgh"
     (line,) = [each for each in lines(plain()[0]) if "what" in each]
     assert len(line) - len(line.lstrip()) == SET_IN
 

@@ -8,8 +8,8 @@ import typer
 from regard.cli.main import app
 from regard.display.answer import Read
 from regard.display.panels import Shares, Strip
-from regard.display.terminal_lines import MOST_LINES, in_lines, text_with_bars, unknown_first
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_lines import MOST_LINES, in_lines, text_with_bars, unknown_tokens_line
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.questions.map.whole import matrix
 from regard.questions.see.answer import seen
 from tests.support import RIVER
@@ -37,7 +37,7 @@ def strip(count: int, marked: int) -> Strip:
 @pytest.mark.parametrize("width", [60, 200])
 def test_bars_are_the_numbers(width: int) -> None:
     panel = strip(16, 3)
-    lines = lines_of(text_with_bars(panel, width), width)
+    lines = plain_lines_of_parts(text_with_bars(panel, width), width)
     read = []
     for names, bars in zip(lines[::2], lines[1::2], strict=True):
         at = 0
@@ -49,7 +49,7 @@ def test_bars_are_the_numbers(width: int) -> None:
 
 
 def test_of_a_long_text_the_lines_around_what_is_marked() -> None:
-    lines = lines_of(text_with_bars(strip(400, 211), 80), 80)
+    lines = plain_lines_of_parts(text_with_bars(strip(400, 211), 80), 80)
     assert any("token211" in line for line in lines)
     assert len(lines) == 2 * MOST_LINES + 1
     assert "lines of its 400 tokens are not shown" in lines[-1]
@@ -57,7 +57,7 @@ def test_of_a_long_text_the_lines_around_what_is_marked() -> None:
 
 def test_a_text_without_numbers_has_no_bars() -> None:
     panel = Strip(name="a", title="b", tokens=["a", " b"], values=[None, None], unit="u", full=1.0)
-    assert lines_of(text_with_bars(panel, 80), 80) == ["a ␣b"]
+    assert plain_lines_of_parts(text_with_bars(panel, 80), 80) == ["a ␣b"]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def count(minilm, trace) -> str:
 
 
 def told(texts) -> str:
-    return " ".join(" ".join(text.plain for text in unknown_first(texts)).split())
+    return " ".join(" ".join(text.plain for text in unknown_tokens_line(texts)).split())
 
 
 def test_it_is_said_first_and_in_one_line(minilm, chinese) -> None:
@@ -93,7 +93,7 @@ def test_several_texts_are_named(minilm, chinese, bank) -> None:
 
 
 def test_nothing_is_said_of_known_texts(bank) -> None:
-    assert unknown_first(Read.of(*bank).sides) == []
+    assert unknown_tokens_line(Read.of(*bank).sides) == []
     assert str(seen(bank)).startswith("• ")
 
 

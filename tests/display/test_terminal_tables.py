@@ -4,12 +4,12 @@ import pytest
 from rich.cells import cell_len
 
 from regard.display.panels import Column, Table
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.display.terminal_tables import LEAST, draw_table
 
 
 def lines(panel: Table, width: int = 100) -> list[str]:
-    return lines_of([draw_table(panel, width, 10, "in --json")], width)
+    return plain_lines_of_parts([draw_table(panel, width, 10, "in --json")], width)
 
 
 def test_numbers_of_a_table_are_never_folded_and_columns_left_out_are_named() -> None:

@@ -17,7 +17,7 @@ from regard.explain.logits.logit_lens import logit_lens
 from regard.explain.texts.summary import summarise
 from regard.explain.weights.head_scores import NAMES, head_scores
 from regard.models.readout import Readout
-from regard.trace.display import plain
+from regard.trace.display import plain_text_of_display
 from tests.support.own_models import opened
 from tests.support.pairs import make_pair
 
@@ -102,7 +102,9 @@ def test_where_an_occurrence_looks(trace: Any) -> None:
 
 def test_one_table_and_several(trace: Any, as_lists: None) -> None:
     scores, updates = head_scores(trace), layer_updates(trace, "bank")
-    assert str(scores) == repr(scores) == plain(scores.shown(80))  # print and Python's own prompt show the table
+    assert (
+        str(scores) == repr(scores) == plain_text_of_display(scores.shown(80))
+    )  # print and Python's own prompt show the table
     assert repr(to_frame(scores)) == repr(scores.to_frame()) == repr(scores.rows())  # NaN is no equal of itself
     assert to_frame(updates) == [row for update in updates for row in update.rows()]
     assert to_frame(iter(updates)) == to_frame(updates)

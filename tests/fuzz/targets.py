@@ -18,11 +18,11 @@ import safetensors.numpy
 
 import regard
 from regard.corpus.asking.look_up import look_up
-from regard.corpus.parquet_pages import page_sizes
+from regard.corpus.parquet_pages import parquet_page_sizes
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
-from regard.model_files.gguf_header import read_header
-from regard.model_files.weight_headers import held, shards
+from regard.model_files.gguf_header import read_gguf_header
+from regard.model_files.weight_headers import files_in_weight_index, held
 from regard.server.app import make_app
 from regard.server.asked import ExperimentAsked
 from regard.server.work import Limits
@@ -53,7 +53,7 @@ class Safetensors:
         kind, rest = data[0] % 3, data[1:]
         if kind == 2:
             self.index.write_bytes(rest)
-            refused_in_a_line(lambda: shards(self.index))
+            refused_in_a_line(lambda: files_in_weight_index(self.index))
             return
         if kind == 1:
             rest = len(rest[2:]).to_bytes(8, "little") + rest[2:] + bytes(int.from_bytes(rest[:2], "little"))
@@ -88,7 +88,7 @@ class Gguf:
     def __call__(self, data: bytes) -> None:
         """A file."""
         self.file.write_bytes(data[1:])
-        refused_in_a_line(lambda: read_header(self.file, self.sizes))
+        refused_in_a_line(lambda: read_gguf_header(self.file, self.sizes))
 
 
 class Traces:
@@ -161,7 +161,7 @@ class Stores:
         kind, rest = data[0] % 5, data[1:]
         if kind == 4:
             try:
-                for _ in page_sizes(rest):
+                for _ in parquet_page_sizes(rest):
                     pass
             except ValueError:
                 pass

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from regard.errors import RegardError
-from regard.model_files.config_limits import FEW, LONGEST, MOST, check_asked
+from regard.model_files.config_limits import FEW, LONGEST, MOST, check_sizes_in_config
 from regard.model_files.weight_headers import Held
 
 GOOD = {
@@ -16,8 +16,8 @@ GOOD = {
 
 
 def test_a_config_that_can_be() -> None:
-    check_asked(GOOD, None, "here")
-    check_asked(GOOD, Held(103, 10**6), "here")
+    check_sizes_in_config(GOOD, None, "here")
+    check_sizes_in_config(GOOD, Held(103, 10**6), "here")
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_a_config_that_can_be() -> None:
 )
 def test_numbers_that_cannot_be(changed: dict[str, Any], says: str) -> None:
     with pytest.raises(RegardError, match=says):
-        check_asked(GOOD | changed, None, "here")
+        check_sizes_in_config(GOOD | changed, None, "here")
 
 
 @pytest.mark.parametrize("tensors", [FEW - 1, FEW, FEW + 1, 1000])
 def test_as_many_layers_as_tensors(tensors: int) -> None:
     most = max(tensors, FEW)
-    check_asked({"num_hidden_layers": most}, Held(tensors, 1), "here")
+    check_sizes_in_config({"num_hidden_layers": most}, Held(tensors, 1), "here")
     with pytest.raises(RegardError, match="num_hidden_layers is .*, its checkpoint holds .* tensors, less than one"):
-        check_asked({"num_hidden_layers": most + 1}, Held(tensors, 1), "here")
-    check_asked({"num_hidden_layers": most + 1}, None, "here")  # the checkpoint is not known yet
+        check_sizes_in_config({"num_hidden_layers": most + 1}, Held(tensors, 1), "here")
+    check_sizes_in_config({"num_hidden_layers": most + 1}, None, "here")  # the checkpoint is not known yet

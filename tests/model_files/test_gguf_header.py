@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import regard
-from regard.model_files.gguf_header import Header, read_header
+from regard.model_files.gguf_header import Header, read_gguf_header
 
 SIZES = {0: (1, 4), 8: (32, 34)}  # F32 and Q8_0
 U32, I32, F32, STRING, ARRAY, U64 = 4, 5, 6, 8, 9, 10
@@ -44,7 +44,7 @@ def test_what_a_header_says(tmp_path: Path) -> None:
     count = entry("llama.block_count", U32, struct.pack("<I", 1))
     tensors = [tensor("a", [4, 3]), tensor("b", [64, 2], 8)]
     file.write_bytes(header([LLAMA, tokens, scores, count], tensors, bytes(48 + 4 * 34)))
-    found = read_header(file, SIZES)
+    found = read_gguf_header(file, SIZES)
     assert (found.held.tensors, found.held.numbers) == (2, 12 + 128)
     assert found.values == {
         "general.architecture": "llama", "tokenizer.ggml.tokens": 2, "scores": 2, "llama.block_count": 1
@@ -95,7 +95,7 @@ def test_headers_that_lie(tmp_path: Path, content: bytes, says: str) -> None:
     file = tmp_path / "a.gguf"
     file.write_bytes(content)
     with pytest.raises(regard.RegardError, match="is truncated or no GGUF file") as caught:
-        read_header(file, SIZES)
+        read_gguf_header(file, SIZES)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -134,7 +134,7 @@ def test_a_real_one() -> None:
         pytest.skip("REGARD_SMOLLM2 names no folder of SmolLM2's GGUF file")
     package: Any = pytest.importorskip("gguf", reason="the package gguf is not installed (extra gguf)")
     (file,) = Path(folder).glob("*.gguf")
-    found: Header = read_header(file, {int(kind): size for kind, size in package.GGML_QUANT_SIZES.items()})
+    found: Header = read_gguf_header(file, {int(kind): size for kind, size in package.GGML_QUANT_SIZES.items()})
     assert found.held.tensors == 272
     assert found.held.numbers == 134_515_008
     assert found.values["llama.block_count"] == 30

@@ -119,12 +119,12 @@ def test_what_is_in_the_cache_is_not_asked_for(monkeypatch, tmp_path) -> None:
 @pytest.mark.parametrize("name", ["a b", "-a", "a--b", "ü", "a/b "])
 def test_names_that_cannot_be(name: str) -> None:
     with pytest.raises(RegardError, match="it is no name on the hub"):
-        hub.check_name(name)
+        hub.check_hub_name(name)
 
 
 def test_a_file_is_not_asked_for() -> None:
     with pytest.raises(RegardError, match="there is no such file"):
-        hub.check_name("some/model.safetensors")
+        hub.check_hub_name("some/model.safetensors")
 
 
 def test_the_client_names_its_errors_as_we_know_them() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from regard.errors import RegardError
 from regard.model_files import hub
-from regard.model_files.locate import locate
+from regard.model_files.locate import locate_model_files
 
 
 @pytest.fixture
@@ -23,23 +23,23 @@ def test_folders_files_and_names(tmp_path: Path, asked: list[str], monkeypatch: 
     folder.mkdir()
     (tmp_path / "owner").mkdir()
     (tmp_path / "B.GGUF").write_bytes(b"")
-    assert locate(folder) == folder
-    assert locate("owner") == Path("owner")
-    assert locate("B.GGUF") == Path("B.GGUF")
+    assert locate_model_files(folder) == folder
+    assert locate_model_files("owner") == Path("owner")
+    assert locate_model_files("B.GGUF") == Path("B.GGUF")
     assert asked == []
-    assert locate("owner/name") == "owner/name"
+    assert locate_model_files("owner/name") == "owner/name"
     assert asked == ["owner/name"]
 
 
 def test_the_one_gguf_file_of_a_folder(tmp_path: Path) -> None:
     first, second, weights = tmp_path / "a.gguf", tmp_path / "b.gguf", tmp_path / "model.safetensors"
     first.write_bytes(b"")
-    assert locate(tmp_path) == first
+    assert locate_model_files(tmp_path) == first
     second.write_bytes(b"")
     with pytest.raises(RegardError, match="holds 2 GGUF files .a.gguf, b.gguf.: name the one that is meant"):
-        locate(tmp_path)
+        locate_model_files(tmp_path)
     weights.write_bytes(b"")
-    assert locate(tmp_path) == tmp_path
+    assert locate_model_files(tmp_path) == tmp_path
 
 
 @pytest.mark.parametrize(
@@ -61,5 +61,5 @@ def test_what_stands_for_nothing(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text("a text")
     with pytest.raises(RegardError, match=says):
-        locate(source)
+        locate_model_files(source)
     assert asked == []

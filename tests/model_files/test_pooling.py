@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from regard.model_files.pooling import OLDER, Pooling, read_pooling
-from regard.models.load import _file_of
+from regard.models.load import _file_of_model
 
 TRANSFORMER = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
 POOLING = {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
@@ -114,4 +114,4 @@ def test_a_file_that_cannot_be_had(tmp_path: Path) -> None:
     assert "modules.json" in read_pooling(lambda name: tmp_path / name).unknown
     (tmp_path / "modules.json").rmdir()
     (tmp_path / "modules.json").symlink_to("modules.json")  # to itself: it is there, and cannot be read
-    assert "symbolic links" in read_pooling(partial(_file_of, tmp_path)).unknown
+    assert "symbolic links" in read_pooling(partial(_file_of_model, tmp_path)).unknown

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from regard.errors import RegardError
-from regard.model_files.sizes import ModelSizes, is_encoder_decoder, layers_and_heads, read_sizes
+from regard.model_files.sizes import ModelSizes, config_layers_and_heads, is_encoder_decoder, read_sizes
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from regard.model_files.sizes import ModelSizes, is_encoder_decoder, layers_and_
     ],
 )  # fmt: skip
 def test_layers_and_heads_where_they_are_beyond_doubt(config: dict, layers: int | None, heads: int | None) -> None:
-    assert layers_and_heads(config) == (layers, heads)
+    assert config_layers_and_heads(config) == (layers, heads)
 
 
 def test_encoder_decoders_where_they_are_beyond_doubt() -> None:

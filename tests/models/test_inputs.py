@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from regard.errors import RegardError
-from regard.models.inputs import read_inputs, source_of, token_id
+from regard.models.inputs import model_source_of_trace, read_inputs, token_id
 from regard.text import tokenizers
 from tests.support.own_models import opened, pair
 
@@ -57,12 +57,12 @@ def test_what_is_refused(kind: str, given: tuple[Any, ...], says: str) -> None:
 def test_a_trace_says_what_was_read() -> None:
     model = opened("bert")
     trace = model.trace(TEXT)
-    again = source_of(model._reader, trace)
+    again = model_source_of_trace(model._reader, trace)
     assert (again.text, again.ids) == (TEXT, [token.id for token in trace.tokens])
     assert again.segments is not None  # of the tokenizer, not of ids
     by_ids = model.trace(ids=[token.id for token in trace.tokens[:5]])
-    assert source_of(model._reader, by_ids).ids == [token.id for token in trace.tokens[:5]]
-    assert source_of(replace(model._reader, tokenizer=None), trace).segments is None
+    assert model_source_of_trace(model._reader, by_ids).ids == [token.id for token in trace.tokens[:5]]
+    assert model_source_of_trace(replace(model._reader, tokenizer=None), trace).segments is None
 
 
 def test_a_token_by_its_text_or_its_id() -> None:

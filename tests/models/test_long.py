@@ -8,7 +8,7 @@ import transformers
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 import regard
-from regard.capture.progress import layers_run
+from regard.capture.progress import report_layers_of_pass
 
 LENGTH = 4096
 
@@ -27,7 +27,7 @@ def test_rows_of_a_long_text_are_exact(model) -> None:
     ids = torch.randint(97, (LENGTH,), generator=torch.Generator().manual_seed(1))
     done: list[float] = []
     opened = regard.load(model)
-    with layers_run(model, done.append):
+    with report_layers_of_pass(model, done.append):
         trace = opened.trace(ids=ids, layers=[1], logits=False)
     assert done == [0.5, 0.5]
 

@@ -10,7 +10,7 @@ import transformers
 import regard
 from regard.capture.fast_linear import REORDERED
 from regard.explain.texts.summary import summarise
-from regard.explain.texts.window_texts import unfold
+from regard.explain.texts.window_texts import unfold_texts_to_windows
 from regard.models.windows import plan, sides
 from regard.text.tokens import encode, encoded_ids
 from regard.trace.trace import Trace
@@ -95,7 +95,7 @@ def test_words_are_found_in_the_whole_text_and_in_their_window(read) -> None:
 
 def test_it_shows_and_draws_itself_as_the_windows_that_have_the_word(minilm, read) -> None:
     seen = read.see("sea")
-    unfolded = unfold([read], "sea")
+    unfolded = unfold_texts_to_windows([read], "sea")
     assert seen.summary == summarise(unfolded.traces, "sea", unfolded=unfolded)
     assert seen.traces == unfolded.traces
     assert [o.label for o in seen.summary.occurrences] == [f"1.{each.window}" for each in unfolded.windows]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import regard
-from regard.nn.decoding import Choice, translate, write
+from regard.nn.decoding import Choice, translate, write_with_transformer
 from regard.text import tokenizers
 from tests.support.own_models import TEXTS, no_checks_of_annotations, opened, pair
 
@@ -49,11 +49,11 @@ def test_a_batch_is_translated_as_each_alone() -> None:
 def test_a_sliding_context_goes_on_for_ever() -> None:
     model = opened("gpt").model
     ids = torch.tensor([[1, 2, 3]])
-    got = write(model, ids, new_tokens=40, slide=True)[0]
+    got = write_with_transformer(model, ids, new_tokens=40, slide=True)[0]
     expected = [1, 2, 3]
     for _ in range(40):
         with torch.no_grad():
             expected.append(int(model(torch.tensor([expected[-31:]])).logits[0, -1].argmax()))
     assert got == expected[3:]
     with pytest.raises(regard.RegardError, match="3 tokens and 40 new ones are more than the 31 the model takes"):
-        write(model, ids, new_tokens=40)
+        write_with_transformer(model, ids, new_tokens=40)

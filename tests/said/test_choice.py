@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from regard.explain.texts.highlights import highlights, strongest_link
-from regard.explain.weights.specific_weights import most_specific, specific_weights, text_choice
+from regard.explain.weights.specific_weights import most_specific_weight, specific_weights, text_choice
 from regard.questions.see.choice import strongest_links, word_choice
 from tests.said.random_traces import trace_of
 from tests.said.templates import Groups, Template, hold, shows
@@ -178,7 +178,7 @@ def test_every_title_of_random_pictures_is_true() -> None:
             spoke += hold([said], numbers, TEMPLATES)
 
         found = specific_weights(trace, None, apart, layers=None if layer is None else [layer], head=head)
-        most = most_specific(found)
+        most = most_specific_weight(found)
         assert most is not None
         asked = {"layer_asked": layer is not None, "head_asked": head is not None}
         said = text_choice(found, trace.tokens, most.layer, apart=apart, **asked)

@@ -9,9 +9,9 @@ import numpy as np
 from regard.corpus.asking.change import Change
 from regard.corpus.asking.clusters import Clusters
 from regard.corpus.asking.occurrences import Occurrences
-from regard.corpus.asking.sense_shares import share_test
+from regard.corpus.asking.sense_shares import sense_share_test
 from regard.corpus.store_tables import StoreTables
-from regard.questions.shift.answer import Fate, SharedSense, Shift, _fate
+from regard.questions.shift.answer import Fate, SharedSense, Shift, _fate_of_sense
 from regard.questions.shift.sentences import of_shift
 from tests.said.templates import Groups, Template, hold, shows
 
@@ -133,12 +133,12 @@ def answer(draw: random.Random) -> Shift:
     weights[1] = weights[draw.choice([0, 1])]
     own = np.array([draw.choices(range(k), weights[n])[0] for n in range(2) for _ in range(sizes[n])])
     first = np.arange(len(own)) < sizes[0]
-    tests = share_test(own, first, np.arange(len(own)), k, rounds=199, seed=draw.randrange(100))
+    tests = sense_share_test(own, first, np.arange(len(own)), k, rounds=199, seed=draw.randrange(100))
     senses = []
     for number, p in enumerate(tests):
         counts = tuple(int((own[part] == number).sum()) for part in (first, ~first))
         shares = counts[0] / sizes[0], counts[1] / sizes[1]
-        fate = _fate(*shares, p)
+        fate = _fate_of_sense(*shares, p)
         assert fate in get_args(Fate)
         senses.append(SharedSense(str(number + 1), (counts[0], counts[1]), shares, fate, ((), ()), p))
     change = Change(0.1, (0.1, 0.1), 0.0, draw.choice([0.001, 0.05, 0.05004, 0.4]), 199, 0, sizes, sizes)

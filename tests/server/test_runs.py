@@ -14,7 +14,7 @@ from regard.errors import RegardError
 from regard.questions.evolve.answer import Evolution, evolution
 from regard.server import runs
 from regard.server.app import make_app
-from regard.server.runs import time_words
+from regard.server.runs import run_time_in_words
 from regard.train.folder_lock import FolderLock
 from regard.train.log import LOG, read_log
 from regard.train.progress import FollowedRun
@@ -242,6 +242,6 @@ def test_what_is_no_run_is_not_served(tmp_path: Path) -> None:
 
 
 def test_times_are_said_in_two_units() -> None:
-    assert [time_words(each) for each in (0.2, 59.4, 59.6, 125.0, 3599.6, 10_925.0)] == [
+    assert [run_time_in_words(each) for each in (0.2, 59.4, 59.6, 125.0, 3599.6, 10_925.0)] == [
         "1 s", "59 s", "1 min 0 s", "2 min 5 s", "1 h 0 min", "3 h 2 min",
     ]  # fmt: skip

@@ -20,7 +20,7 @@ import pytest
 import uvicorn
 
 from regard.server.gate import Gate
-from regard.server.serve import bind, connections
+from regard.server.serve import bind_server_port, connections
 from regard.server.work import Limits
 from regard.web import built_page
 from tests.support import RIVER
@@ -94,7 +94,7 @@ async def hello(scope: Any, _receive: Any, send: Any) -> None:
 @pytest.fixture
 def port() -> Iterator[int]:
     """A server that waits for a head for half a second, and has room for five strangers."""
-    with bind(0) as bound:
+    with bind_server_port(0) as bound:
         number = bound.getsockname()[1]
         gate = Gate(hello, "secret", number, Limits())
         protocol = connections(gate, head=0.5, strangers=5)

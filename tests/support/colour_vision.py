@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.display.elements.colours import lab
+from regard.display.elements.colours import srgb_to_cielab
 
 SIGHT = {
     "normal": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
@@ -24,7 +24,7 @@ def seen(rgb: Any, sight: str) -> Any:
     rgb = np.asarray(rgb, dtype=float)
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     linear = np.clip(linear @ np.array(SIGHT[sight]).T, 0, 1)
-    return lab(np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055))
+    return srgb_to_cielab(np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055))
 
 
 def difference(one: Any, other: Any) -> Any:

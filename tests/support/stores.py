@@ -12,7 +12,7 @@ import pyarrow as pa
 from regard.corpus import schema
 from regard.corpus.asking.places import Place, embed_places
 from regard.corpus.checksums import NAME as INDEX
-from regard.corpus.checksums import sha256_of
+from regard.corpus.checksums import sha256_of_shard_file
 from regard.corpus.manifest import NAME, SHA256, Manifest, ModelSummary, ShardSummary
 from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
 from regard.models.digest import digest_model
@@ -38,7 +38,7 @@ def change_manifest(store: Path, **changes: Any) -> dict[str, Any]:
 
 def summary_of(shard: Path, parts: int, rows: int) -> ShardSummary:
     """What a manifest says of a shard."""
-    return ShardSummary(shard.name, parts, rows, rows, sha256_of(shard / INDEX))
+    return ShardSummary(shard.name, parts, rows, rows, sha256_of_shard_file(shard / INDEX))
 
 
 def sign(store: Path) -> None:
@@ -48,9 +48,9 @@ def sign(store: Path) -> None:
         folder = store / "shards" / each["name"]
         data = json.loads((folder / INDEX).read_text("utf-8"))
         for name in data["files"]:
-            data["files"][name] = [[(folder / name).stat().st_size], sha256_of(folder / name)]
+            data["files"][name] = [[(folder / name).stat().st_size], sha256_of_shard_file(folder / name)]
         (folder / INDEX).write_text(json.dumps(data), "utf-8")
-        each["sha256"] = sha256_of(folder / INDEX)
+        each["sha256"] = sha256_of_shard_file(folder / INDEX)
     change_manifest(store, shards=shards)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from regard.display.terminal_parts import put
+from regard.display.terminal_parts import print_terminal_parts
 
 
 def printed(show: Callable[..., None], *given: Any, width: int = 80, **options: Any) -> str:
@@ -19,5 +19,5 @@ def printed(show: Callable[..., None], *given: Any, width: int = 80, **options: 
 def printed_parts(parts: Iterable[RenderableType], width: int = 80) -> str:
     """What parts print."""
     console = Console(file=io.StringIO(), width=width, highlight=False)
-    put(parts, console)
+    print_terminal_parts(parts, console)
     return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]

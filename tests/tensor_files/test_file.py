@@ -8,7 +8,7 @@ import safetensors.torch
 import torch
 
 from regard.errors import RegardError
-from regard.tensor_files.file import read, write
+from regard.tensor_files.file import read_tensor_file, write
 
 
 def tensors(**named: torch.Tensor) -> Iterator[tuple[str, torch.dtype, tuple[int, ...], bool, Iterator[torch.Tensor]]]:
@@ -19,7 +19,7 @@ def tensors(**named: torch.Tensor) -> Iterator[tuple[str, torch.dtype, tuple[int
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     made = {"a": torch.arange(35.0).view(5, 7), "b": torch.zeros(0, 3), "c": torch.tensor([True, False, True])}
     write(tmp_path / "x", "a form", {"what": ["ever"]}, tensors(**made))
-    opened = read(tmp_path / "x", "a form")
+    opened = read_tensor_file(tmp_path / "x", "a form")
     assert opened.description == {"what": ["ever"]}
     library = safetensors.torch.load_file(tmp_path / "x")
     for name, tensor in made.items():
@@ -28,7 +28,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert int.from_bytes((tmp_path / "x").read_bytes()[:8], "little") % 64 == 56  # the first tensor is aligned
     opened.verify()
     with pytest.raises(RegardError, match="it holds a 'a form', needs a 'another'"):
-        read(tmp_path / "x", "another")
+        read_tensor_file(tmp_path / "x", "another")
 
 
 def test_only_what_was_passed_on_is_verified(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_only_what_was_passed_on_is_verified(tmp_path: Path) -> None:
     content = bytearray((tmp_path / "x").read_bytes())
     content[-1] ^= 1  # of b
     (tmp_path / "x").write_bytes(content)
-    opened = read(tmp_path / "x", "a form")
+    opened = read_tensor_file(tmp_path / "x", "a form")
     opened.guarded("a", opened.tensors["a"])
     opened.verify()
     opened.guarded("b", opened.tensors["b"])
@@ -50,7 +50,7 @@ def test_dtypes_that_are_none_of_a_trace(tmp_path: Path) -> None:
     metadata = metadata_of("a form", {}, {"ids": "1" * 64})
     safetensors.torch.save_file({"ids": torch.arange(3)}, tmp_path / "x", metadata)
     with pytest.raises(RegardError, match="tensor 'ids' is of 'I64', needs F64, F32, BF16, F16, BOOL"):
-        read(tmp_path / "x", "a form")
+        read_tensor_file(tmp_path / "x", "a form")
 
 
 def test_numbers_that_are_none_are_not_written(tmp_path: Path) -> None:

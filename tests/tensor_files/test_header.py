@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.errors import RegardError
-from regard.tensor_files.header import BITS, MOST, parse_header, read_header
+from regard.tensor_files.header import BITS, MOST, parse_header, read_safetensors_header
 
 DTYPES = {
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
@@ -24,7 +24,7 @@ DTYPES = {
 def test_what_the_library_writes_is_read(tmp_path: Path) -> None:
     tensors = {str(n): torch.zeros(2, n, 3, dtype=dtype) for n, dtype in enumerate(DTYPES)}
     safetensors.torch.save_file(tensors, tmp_path / "a", {"made": "here"})
-    header = read_header(tmp_path / "a")
+    header = read_safetensors_header(tmp_path / "a")
     content = (tmp_path / "a").read_bytes()
     assert header.metadata == {"made": "here"}
     assert set(header.tensors) == set(tensors)
@@ -78,7 +78,7 @@ def test_more_tensors_than_anything_has_are_refused_before_they_are_parsed() -> 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(RegardError, match="it is a pipe, needs a regular file"):
-        read_header(tmp_path / "pipe")
+        read_safetensors_header(tmp_path / "pipe")
 
 
 def test_a_header_is_read_without_torch() -> None:

@@ -11,7 +11,7 @@ from tokenizers import models, normalizers, pre_tokenizers, processors
 
 from regard.errors import RegardError
 from regard.text import tokenizers as ours
-from regard.text.tokenizer_limits import ADDED, AROUND, check_steps, check_tokenizer
+from regard.text.tokenizer_limits import ADDED, AROUND, check_tokenizer, check_tokenizer_steps
 from regard.text.tokens import encode
 
 TEXTS = "The bank of the river, and the bank that lent us money."
@@ -119,4 +119,4 @@ def test_usual_tokenizers_pass(minilm: Any) -> None:
     backend.post_processor = processors.TemplateProcessing(
         single=" ".join(name for name, _ in around) + " $A", special_tokens=around
     )
-    check_steps(backend)
+    check_tokenizer_steps(backend)

@@ -10,7 +10,7 @@ from regard.errors import RegardError
 from regard.models.load import load_tokenizer
 from regard.text import tokenizers
 from regard.text.quoting import spelled as spelled_token
-from regard.text.tokens import Token, check_text, encode, encoded_ids, readable
+from regard.text.tokens import Token, check_text, encode, encoded_ids, readable_token
 from regard.text.words import find_word, words_of
 from tests.support import SHARED
 
@@ -143,7 +143,7 @@ def test_a_byte_level_tokenizer_is_read_as_text_and_bytes() -> None:
         *"Hi", "␣", "␣", *"you", "↵", "↵", "\\t", *"caf", "\\xc3", "\\xa9", "\\xc2", "\\xa0", "\\xe2", "\\x9c", "\\x93",
         "␣", "\\xf0", "\\x9f", "\\x99", "\\x82", "␣", "\\xe4", "\\xbb", "\\x96", "↵", "␣end",
     ]  # fmt: skip
-    pieces = {readable(tokenizer, n) for n in range(len(tokenizer))}
+    pieces = {readable_token(tokenizer, n) for n in range(len(tokenizer))}
     assert not {"Ġ", "Ċ", "Â", "ð"} & pieces
     assert {" ", "\n", "\t", "\\xf0", "\\xc2", "a"} <= pieces
     long = tokenizers.byte_pairs(["a\xa0b\xa0c ", "é 他\n\n他\n\n"], size=300)
@@ -177,7 +177,7 @@ def test_gpt2s_tokens() -> None:
     ]  # fmt: skip
     # Of the whole vocabulary: what spells characters is decoded, what spells parts of such is bytes.
     for number in range(len(gpt2)):
-        text = readable(gpt2, number)
+        text = readable_token(gpt2, number)
         piece = gpt2.convert_ids_to_tokens(number)
         if piece == "<|endoftext|>":
             continue

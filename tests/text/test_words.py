@@ -4,7 +4,7 @@ import pytest
 
 from regard.errors import RegardError
 from regard.text.tokens import Token
-from regard.text.words import find_spans, find_word, on_neither_side, which, words_of
+from regard.text.words import find_spans, find_word, which_text, word_in_neither_text, words_of
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,6 @@ def test_tokens_of_a_word_are_those_that_share_a_character() -> None:
 
 
 def test_names_in_messages() -> None:
-    assert (which(2, 3), which(1, 1)) == (" 2", "")
-    assert str(on_neither_side("a", "b", " 2")) == "text 2: a; target 2: b"
+    assert (which_text(2, 3), which_text(1, 1)) == (" 2", "")
+    assert str(word_in_neither_text("a", "b", " 2")) == "text 2: a; target 2: b"
     assert words_of("It's a well-known bank, a bank") == ["It's", "a", "well-known", "bank"]

@@ -6,7 +6,7 @@ import pytest
 
 import regard
 from regard.errors import RegardError
-from regard.trace.file_header import as_traces, check_saving, check_trace_file, read_traces_header
+from regard.trace.file_header import check_saving, check_trace_file, errors_name_trace_file, read_traces_header
 
 
 def test_the_description_of_a_saved_trace(minilm, tmp_path: Path) -> None:
@@ -37,9 +37,9 @@ def test_a_folder_and_nothing(tmp_path: Path) -> None:
 
 
 def test_what_goes_wrong_is_one_line_with_the_file_s_name() -> None:
-    with pytest.raises(RegardError, match="^cannot read 'a': it is gone$"), as_traces(Path("a")):
+    with pytest.raises(RegardError, match="^cannot read 'a': it is gone$"), errors_name_trace_file(Path("a")):
         raise OSError(2, "it is gone")
-    with pytest.raises(RegardError, match="^'a' is no whole trace file: KeyError$"), as_traces(Path("a")):
+    with pytest.raises(RegardError, match="^'a' is no whole trace file: KeyError$"), errors_name_trace_file(Path("a")):
         raise KeyError
 
 

@@ -23,7 +23,7 @@ from regard.tensor_files.pieces import Pieces
 from regard.text import tokenizers
 from regard.trace.file_checks import check_description
 from regard.trace.file_format import Choice
-from regard.trace.file_writer import describe
+from regard.trace.file_writer import describe_trace_to_save
 from tests.support import ROOT
 from tests.support.attention_outputs import make_model, traced
 from tests.support.trace_files import Maker, refused, same
@@ -36,7 +36,9 @@ IDS = torch.tensor([[7, 11, 13, 17, 19]])
 def test_a_description_is_what_json_holds_of_it(data: Any) -> None:
     """So what `save` checks is what `open` will check."""
     pieces = Pieces()
-    described = describe(Maker(data.draw).any(), Choice(attention_outputs=data.draw(st.booleans())), "0.", pieces)
+    described = describe_trace_to_save(
+        Maker(data.draw).any(), Choice(attention_outputs=data.draw(st.booleans())), "0.", pieces
+    )
     description = {"many": False, "traces": [described]}
     assert json.loads(json.dumps(description)) == description
     check_description(description, pieces.shapes())

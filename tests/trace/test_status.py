@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from regard.trace.status import UNKNOWN, Status, exactness, largest, merge_statuses
+from regard.trace.status import UNKNOWN, Status, exactness, largest_status_difference, merge_statuses
 
 
 def test_merged_statuses_say_what_either_says() -> None:
@@ -11,7 +11,7 @@ def test_merged_statuses_say_what_either_says() -> None:
         "m", ("a", "b"), "cpu", "float32", 1e-7, 5, 2e-7, ("x",), ("y",), ("both", "one", "two"), 0.5, "its own"
     )
     assert merge_statuses(second, first).difference == 1e-7
-    assert largest([None, None]) is None
+    assert largest_status_difference([None, None]) is None
 
 
 def test_one_sentence_says_how_exact_runs_are() -> None:

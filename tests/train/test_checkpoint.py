@@ -12,10 +12,16 @@ import torch
 import regard
 from regard.errors import RegardError
 from regard.nn.config import TransformerConfig
-from regard.nn.folder import newest
+from regard.nn.folder import newest_transformer_folder
 from regard.nn.transformer import Transformer
 from regard.text import tokenizers
-from regard.train.checkpoint import TrainingState, files_by_step, load_checkpoint, remove_leftovers, save_checkpoint
+from regard.train.checkpoint import (
+    TrainingState,
+    load_checkpoint,
+    remove_run_leftovers,
+    run_files_by_step,
+    save_checkpoint,
+)
 from regard.train.loop import optimiser_of
 from regard.train.samples import open_watched
 from regard.train.settings import Settings
@@ -29,8 +35,8 @@ def test_names_sort_as_numbers_beyond_a_million_steps(tmp_path: Path) -> None:
     tokenizer = tokenizers.characters(["abc"])
     for step in (999_998, 999_999, 1_000_000, 1_000_001):
         save_checkpoint(tmp_path, model, tokenizer, optimiser, TrainingState(step), keep=2)
-    assert [step for step, _ in files_by_step(tmp_path / "checkpoints")] == [1_000_000, 1_000_001]
-    assert newest(tmp_path).name == "step-1000001"
+    assert [step for step, _ in run_files_by_step(tmp_path / "checkpoints")] == [1_000_000, 1_000_001]
+    assert newest_transformer_folder(tmp_path).name == "step-1000001"
     assert load_checkpoint(tmp_path, model, optimiser, batches=1)[0].step == 1_000_001
 
 
@@ -132,6 +138,6 @@ def test_what_killed_processes_left_is_removed(run: Any) -> None:
     for file in left:
         file.write_text("half")
     (folder / "checkpoints" / ".step-000008.part").mkdir()
-    remove_leftovers(folder)
+    remove_run_leftovers(folder)
     assert not any(file.exists() for file in left)
     assert [each.name for each in (folder / "checkpoints").iterdir()] == ["step-000007"]

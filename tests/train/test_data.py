@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard import RegardError
-from regard.train.data import Pair, hold_out, read_pairs, read_texts
+from regard.train.data import Pair, hold_out, read_training_pairs, read_training_texts
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=5, max_size=120), st.integers(1, 9))
@@ -32,11 +32,11 @@ def test_too_few_to_hold_out() -> None:
 def test_pairs_are_read_line_by_line(tmp_path: Path) -> None:
     file = tmp_path / "pairs.tsv"
     file.write_bytes("\ufeffGo.\tVa !\tsome licence\r\n\nHi.\tSalut.\nGo.\tVa !\n".encode())
-    assert read_pairs(file) == [Pair("Go.", "Va !"), Pair("Hi.", "Salut.")]
+    assert read_training_pairs(file) == [Pair("Go.", "Va !"), Pair("Hi.", "Salut.")]
 
 
 def test_an_undecodable_byte_is_named(tmp_path: Path) -> None:
     file = tmp_path / "text"
     file.write_bytes("é".encode() + b"\xff")
     with pytest.raises(RegardError, match=r"is no UTF-8: byte 0xff at place 2"):
-        read_texts([file])
+        read_training_texts([file])

@@ -8,7 +8,7 @@ import pytest
 import regard
 from regard.explain.weights.head_scores import head_scores
 from regard.explain.weights.repeated_tokens import repeated_tokens
-from regard.train.repeated import LETTERS, LINE, PERIODS, repeated_line, repeated_text
+from regard.train.repeated import LETTERS, LINE, PERIODS, repeated_training_line, repeated_training_text
 from tests.support import in_one_process
 
 
@@ -17,8 +17,8 @@ def period(line: str) -> int:
 
 
 def test_lines_are_different_letters_over_and_over() -> None:
-    text = repeated_text(7, lines=300)
-    assert text == repeated_text(7, lines=300) != repeated_text(8, lines=300)
+    text = repeated_training_text(7, lines=300)
+    assert text == repeated_training_text(7, lines=300) != repeated_training_text(8, lines=300)
     lines = text.splitlines()
     assert (len(lines), {len(line) for line in lines}) == (300, {LINE})
     periods = [period(line) for line in lines]
@@ -29,10 +29,10 @@ def test_lines_are_different_letters_over_and_over() -> None:
 
 def test_the_watched_line_repeats_and_is_in_no_text() -> None:
     for length in (4, 17, 24, 48):
-        line = repeated_line(3, length)
+        line = repeated_training_line(3, length)
         assert len(line) == length
         assert 2 * period(line) <= length
-    assert repeated_line(3, 24) not in repeated_text(3)
+    assert repeated_training_line(3, 24) not in repeated_training_text(3)
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ import regard
 from regard.cli.progress_lines import ProgressLines
 from regard.cli.train_progress import TrainArguments, train_and_follow
 from regard.train.log import read_log
-from regard.train.run import RunOptions, prepare_text_run, run_training, stop_on_interrupt
+from regard.train.run import RunOptions, prepare_text_run, run_training, stop_training_on_interrupt
 from regard.train.settings import Settings
 from tests.support import in_one_process
 
@@ -390,7 +390,7 @@ def test_what_ends_jobs_asks_to_stop(kind: str) -> None:
     number = getattr(signal, kind)
     before = signal.signal(number, signal.SIG_DFL)  # whatever started the tests may have had it ignored
     try:
-        with stop_on_interrupt() as stop:
+        with stop_training_on_interrupt() as stop:
             assert not stop()
             signal.raise_signal(number)
             assert stop()
@@ -404,7 +404,7 @@ def test_what_ends_jobs_asks_to_stop(kind: str) -> None:
 def test_what_nohup_has_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with stop_on_interrupt() as stop:
+        with stop_training_on_interrupt() as stop:
             signal.raise_signal(signal.SIGHUP)
             assert not stop()
     finally:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from regard.errors import RegardError
-from regard.train.settings import Settings, read_settings, with_changes
+from regard.train.settings import Settings, read_training_settings, with_changes
 from tests.support.own_models import no_checks_of_annotations
 
 __all__ = ["no_checks_of_annotations"]  # the fixture
@@ -59,7 +59,7 @@ def test_files(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text('layers = 3\ntokenizer = "words"\n')
     (tmp_path / "a.json").write_text('{"layers": 3, "tokenizer": "words"}')
     for name in ("a.toml", "a.json"):
-        assert read_settings(tmp_path / name) == {"layers": 3, "tokenizer": "words"}
+        assert read_training_settings(tmp_path / name) == {"layers": 3, "tokenizer": "words"}
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "cut.toml").write_text("layers = ")
     for name, says in (
@@ -68,4 +68,4 @@ def test_files(tmp_path: Path) -> None:
         ("cut.toml", "is no whole TOML or JSON"),
     ):
         with pytest.raises(RegardError, match=says):
-            read_settings(tmp_path / name)
+            read_training_settings(tmp_path / name)

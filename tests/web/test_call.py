@@ -10,7 +10,7 @@ from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 from regard.errors import RegardError
 from regard.web import call as calls
-from regard.web.call import CallName, call_data, largest_difference
+from regard.web.call import CallName, call_data, largest_difference_on_page
 from regard.web.numbers import Encoding, NumberStore
 from tests.support.web_pages import check_call, stored
 
@@ -65,8 +65,8 @@ def test_the_difference_is_that_of_the_worst_weight_wherever_it_is(monkeypatch: 
     whole = float((one.dense() - other.dense()).abs().max())
     for block in (1, 100, 1 << 22):
         monkeypatch.setattr(calls, "BLOCK", block)
-        assert largest_difference(one, other) == pytest.approx(whole, abs=1e-7)
-    assert largest_difference(one, one) == 0
+        assert largest_difference_on_page(one, other) == pytest.approx(whole, abs=1e-7)
+    assert largest_difference_on_page(one, one) == 0
 
 
 def test_numbers_that_are_none_are_refused() -> None:

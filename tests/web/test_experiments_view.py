@@ -9,7 +9,7 @@ import pytest
 import regard
 from regard.explain.causes.outcomes import cosine
 from regard.questions.patch.panels import said
-from regard.questions.score.panels import short_name
+from regard.questions.score.panels import short_score_part_name
 from tests.questions.patch.test_panels import made
 from tests.web.tables import open_twin, rows_of, total_of
 
@@ -168,7 +168,7 @@ def test_pairs_and_the_sums_of_both_sides_are_told(opened: Any, found: Any, name
     page, beside = opened(), found[2].beside_the_others()
     page.open_view(name)
     queries, keys, scores = beside.table(by)
-    queries, keys = ([short_name(each) for each in names] for names in (queries, keys))
+    queries, keys = ([short_score_part_name(each) for each in names] for names in (queries, keys))
 
     def said() -> str:
         return str(page.tab.inner_text("[data-says]")).replace("-0.0000", "0.0000")

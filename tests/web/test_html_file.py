@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from regard.display.page import panel_data
 from regard.display.panels import Column, Table
 from regard.errors import RegardError
-from regard.text.quoting import pictured
+from regard.text.quoting import text_with_control_pictures
 from regard.text.tokens import Token
 from regard.trace.trace import Trace
 from regard.web.add_traces import add_trace
 from regard.web.built_page import Shell
-from regard.web.html_file import html_parts, policy, readable, script_json, script_text, write_html
+from regard.web.html_file import html_parts, html_security_policy, readable, script_json, script_text, write_html
 from regard.web.page import Page
 from regard.web.texts import text_data
 from tests.support.web_pages import SHELL, Read
@@ -37,8 +37,8 @@ def test_nothing_in_a_text_is_an_element_or_ends_one(tmp_path: Path) -> None:
     assert tags.count("script") == 2  # the data and the program
     assert "b" not in tags
     assert all(not name.startswith("on") for _, attributes, _ in read.parsed.elements for name in attributes)
-    assert read.data["texts"][0]["text"] == pictured(NASTY)
-    assert read.data["findings"] == [pictured(NASTY)]
+    assert read.data["texts"][0]["text"] == text_with_control_pictures(NASTY)
+    assert read.data["findings"] == [text_with_control_pictures(NASTY)]
     shown = "".join(read.parsed.text)
     assert shown.count("</script><script>alert(1)</script><!-- <b onclick='x'>&amp; ␛[31mred␛[0m") == 6
     assert "\x1b" not in read.html
@@ -60,8 +60,8 @@ def test_the_program_is_the_one_that_the_policy_lets_run(tmp_path: Path) -> None
     digest = base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()
     (meta,) = [a for tag, a, _ in read.parsed.elements if tag == "meta" and a.get("http-equiv")]
     assert meta["http-equiv"] == "Content-Security-Policy"
-    assert meta["content"] == policy(SHELL)
-    parts = dict(part.strip().split(" ", 1) for part in policy(SHELL).split(";"))
+    assert meta["content"] == html_security_policy(SHELL)
+    parts = dict(part.strip().split(" ", 1) for part in html_security_policy(SHELL).split(";"))
     assert parts["default-src"] == "'none'"
     assert parts["script-src"] == f"'sha256-{digest}'"
     assert parts["worker-src"] == "blob:"

@@ -1,6 +1,6 @@
 """Several pages become one."""
 
-from regard.web.join_pages import joined
+from regard.web.join_pages import join_pages_into_one
 from tests.questions.heads.test_panels import answer_of, made
 from tests.questions.patch.test_panels import made as sweep
 
@@ -13,7 +13,7 @@ def test_several_are_one_with_a_tab_for_each_panel() -> None:
         if page
         for n, sentence in enumerate(page.findings)
     ]
-    page = joined([page for page in pages if page])
+    page = join_pages_into_one([page for page in pages if page])
     assert page.title == f"{sweep().title()} (and 2 more)"
     assert list(page.findings) == said
     assert [panel["name"] for panel in page.panels][:5] == [

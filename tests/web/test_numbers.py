@@ -7,24 +7,24 @@ import torch
 from regard.web.numbers import (
     LARGEST,
     NumberStore,
-    byte_planes,
-    in_few_bits,
-    rounded,
-    vector_bytes,
+    page_number_byte_planes,
+    page_numbers_in_bits,
+    vector_bytes_in_page,
+    vectors_rounded_for_page,
 )
 from tests.support.web_pages import from_byte_planes
 
 
 def test_byte_planes_have_the_lowest_bytes_of_all_numbers_first() -> None:
-    assert byte_planes(np.array([0x0102, 0x0304], np.int16)) == bytes([0x02, 0x04, 0x01, 0x03])
-    assert byte_planes(np.array([0x01020304], np.int32)) == bytes([4, 3, 2, 1])
+    assert page_number_byte_planes(np.array([0x0102, 0x0304], np.int16)) == bytes([0x02, 0x04, 0x01, 0x03])
+    assert page_number_byte_planes(np.array([0x01020304], np.int32)) == bytes([4, 3, 2, 1])
 
 
 @pytest.mark.parametrize("dtype", ["int16", "uint16", "int32", "float32"])
 @pytest.mark.parametrize("shape", [[2, 3], [0, 3], [1]])
 def test_byte_planes_are_read_back(dtype: str, shape: list[int]) -> None:
     numbers = np.random.default_rng(0).integers(0, 30000, shape).astype(dtype)
-    again = from_byte_planes(byte_planes(numbers), dtype, shape)
+    again = from_byte_planes(page_number_byte_planes(numbers), dtype, shape)
     assert again.dtype == numbers.dtype
     np.testing.assert_array_equal(again, numbers)
 
@@ -32,7 +32,7 @@ def test_byte_planes_are_read_back(dtype: str, shape: list[int]) -> None:
 def test_rounding_is_off_by_half_a_step_at_most() -> None:
     torch.manual_seed(0)
     vectors = torch.randn(50, 7) * torch.logspace(-30, 30, 50)[:, None]
-    values, scales = rounded(vectors)
+    values, scales = vectors_rounded_for_page(vectors)
     assert values.dtype == torch.int16
     assert int(values.abs().max()) <= LARGEST
     apart = (values.double() * scales[:, None].double() - vectors.double()).abs()
@@ -43,18 +43,18 @@ def test_rounding_is_off_by_half_a_step_at_most() -> None:
 
 
 def test_vectors_of_zeros_and_of_numbers_too_small_for_a_scale_are_zeros() -> None:
-    values, scales = rounded(torch.tensor([[0.0, 0.0], [1e-45, 0.0]]))
+    values, scales = vectors_rounded_for_page(torch.tensor([[0.0, 0.0], [1e-45, 0.0]]))
     assert scales[0] == 0
     assert values[0].tolist() == [0, 0]
     assert float((values[1].double() * scales[1].double()).abs().max()) <= 1e-40
-    assert rounded(torch.zeros(3, 0))[1].tolist() == [0, 0, 0]
+    assert vectors_rounded_for_page(torch.zeros(3, 0))[1].tolist() == [0, 0, 0]
 
 
 def test_numbers_of_few_bits() -> None:
-    assert in_few_bits(torch.tensor([1.0, 1.5, 3.0]), 2).tolist() == [1.0, 1.5, 3.0]
-    assert in_few_bits(torch.tensor([1.1, 1.3]), 2).tolist() == [1.0, 1.5]
-    assert in_few_bits(torch.tensor([1.1, 1.6]), 2, up=True).tolist() == [1.5, 2.0]
-    assert in_few_bits(torch.tensor([0.0]), 8, up=True).tolist() == [0.0]
+    assert page_numbers_in_bits(torch.tensor([1.0, 1.5, 3.0]), 2).tolist() == [1.0, 1.5, 3.0]
+    assert page_numbers_in_bits(torch.tensor([1.1, 1.3]), 2).tolist() == [1.0, 1.5]
+    assert page_numbers_in_bits(torch.tensor([1.1, 1.6]), 2, up=True).tolist() == [1.5, 2.0]
+    assert page_numbers_in_bits(torch.tensor([0.0]), 8, up=True).tolist() == [0.0]
 
 
 def test_a_store_says_where_its_numbers_are_and_what_the_page_will_have() -> None:
@@ -76,8 +76,8 @@ def test_a_store_says_where_its_numbers_are_and_what_the_page_will_have() -> Non
 
 
 def test_the_bytes_of_vectors() -> None:
-    assert vector_bytes((2, 5, 3), "float32") == 120
-    assert vector_bytes((2, 5, 3), "int16") == 100
+    assert vector_bytes_in_page((2, 5, 3), "float32") == 120
+    assert vector_bytes_in_page((2, 5, 3), "int16") == 100
 
 
 def test_rounded_vectors_are_as_near_as_the_page_says() -> None:

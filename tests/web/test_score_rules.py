@@ -13,7 +13,7 @@ from regard.attention.scores import ScoreRule
 from regard.errors import RegardError
 from regard.web import score_rules
 from regard.web.numbers import NumberStore
-from regard.web.score_rules import bias_data, by_offset, float32_rule, mask_data
+from regard.web.score_rules import bias_data, mask_data, page_bias_by_offset, score_rule_for_page
 from tests.support.web_pages import from_byte_planes, stored
 
 H, L, S = 3, 7, 9
@@ -99,7 +99,7 @@ def test_a_bias_has_all_its_numbers(kind: str, bias: torch.Tensor, rows: int, mo
 def test_one_other_number_makes_a_bias_dense() -> None:
     bias = distances(1)
     bias[0, 0, 3, 4] += 1e-6
-    assert by_offset(bias[0]) is None
+    assert page_bias_by_offset(bias[0]) is None
     numbers = NumberStore()
     says = bias_data(bias, L, S, numbers)
     assert says is not None
@@ -119,7 +119,7 @@ def test_where_a_bias_is_minus_infinity_the_mask_forbids() -> None:
     later = torch.ones(length, length, dtype=torch.bool).triu(1)
     bias = torch.randn(1, heads, length, length).masked_fill(later, -math.inf)
     own = ScoreRule(0.5, None, bias, Mask(low=-2), None)
-    page = float32_rule(own)
+    page = score_rule_for_page(own)
     assert page.bias is not None
     assert page.mask is not None
     assert bool(page.bias.isfinite().all())

@@ -36,24 +36,24 @@ def page() -> dict[str, Any]:
 
 
 def test_choices_are_the_calls_of_each_text_or_pair() -> None:
-    choices = selection.choices_of(page())
+    choices = selection.calls_on_page(page())
     assert list(choices) == ["source", "target", "target → source"]
     assert choices["target"] == [Call(0, 0, tuple(range(5)), 2, 2, True), Call(2, 0, (1, 7), 2, 2, True)]
     assert choices["target → source"][1] == Call(0, 1, tuple(range(7)), 2, 3, False)
-    assert [selection.name_of(page(), n) for n in (1, 3, 5)] == ["source", "target", "target → source"]
+    assert [selection.text_name_on_page(page(), n) for n in (1, 3, 5)] == ["source", "target", "target → source"]
     assert selection.chosen_call(choices, "target", 2) == choices["target"][1]
     assert selection.chosen_call(choices, "target", 1) is None
     assert selection.chosen_call(choices, "target → source", 0, 1) == choices["target → source"][1]
 
 
 def test_the_tokens_of_a_side_are_those_of_the_queries_or_the_keys() -> None:
-    cross = selection.choices_of(page())["target → source"][0]
+    cross = selection.calls_on_page(page())["target → source"][0]
     assert (cross.tokens("gives"), cross.tokens("receives")) == (2, 3)
 
 
 def test_numbers_are_checked_and_counted_from_the_end() -> None:
-    choices = selection.choices_of(page())
-    assert [selection.check_layer(choices, "target", layer) for layer in (0, 2, -1, -2)] == [0, 2, 2, 0]
+    choices = selection.calls_on_page(page())
+    assert [selection.check_layer_on_page(choices, "target", layer) for layer in (0, 2, -1, -2)] == [0, 2, 2, 0]
     assert [selection.check_number("token", token, range(5), "it") for token in (0, 4, -1, None)] == [0, 4, 4, None]
     assert [selection.check_number("head", head, range(5), "it") for head in (0, 4, -1, None)] == [0, 4, 4, None]
     assert [selection.check_number("head", head, (1, 7), "it") for head in (1, 7, -1, -2)] == [1, 7, 7, 1]
@@ -62,10 +62,19 @@ def test_numbers_are_checked_and_counted_from_the_end() -> None:
 @pytest.mark.parametrize(
     ("check", "says"),
     [
-        (lambda c: selection.check_text(c, "text"), "text 'text' is not on the page: it has 'source', 'target', 'targ"),
-        (lambda c: selection.check_layer(c, "target", 1), "layer 1 is not on the page: 'target' has layers 0, 2"),
-        (lambda c: selection.check_layer(c, "source", 2), "layer 2 is not on the page: 'source' has layers 0 to 1"),
-        (lambda c: selection.check_layer(c, "source", True), "layer True is not on the page"),
+        (
+            lambda c: selection.check_text_on_page(c, "text"),
+            "text 'text' is not on the page: it has 'source', 'target', 'targ",
+        ),
+        (
+            lambda c: selection.check_layer_on_page(c, "target", 1),
+            "layer 1 is not on the page: 'target' has layers 0, 2",
+        ),
+        (
+            lambda c: selection.check_layer_on_page(c, "source", 2),
+            "layer 2 is not on the page: 'source' has layers 0 to 1",
+        ),
+        (lambda c: selection.check_layer_on_page(c, "source", True), "layer True is not on the page"),
         (
             lambda c: selection.check_number("head", 5, range(5), "layer 0"),
             "head 5 is not on the page: layer 0 has heads 0 to 4",
@@ -80,7 +89,7 @@ def test_numbers_are_checked_and_counted_from_the_end() -> None:
 )
 def test_what_is_not_there_is_refused_in_one_line(check: Any, says: str) -> None:
     with pytest.raises(RegardError, match=says) as raised:
-        check(selection.choices_of(page()))
+        check(selection.calls_on_page(page()))
     assert "\n" not in str(raised.value)
 
 

@@ -162,9 +162,9 @@ def test_a_notebook_is_ipythons_kernel_or_marimo(monkeypatch: pytest.MonkeyPatch
 def test_of_several_kinds_each_shows_itself(minilm: Any, bank: Any) -> None:
     windowed = minilm.trace("a man on a river bank", window=5)
     parts = show.shown_traces([windowed, bank[0]], None, 80)
-    text = display.plain(parts)
+    text = display.plain_text_of_display(parts)
     assert repr(windowed)[:30] in " ".join(text.split())
-    assert display.plain(bank[0].shown(80))[:40] in text
+    assert display.plain_text_of_display(bank[0].shown(80))[:40] in text
 
 
 def test_what_was_found_is_a_file_and_in_a_notebook_what_it_shows_itself(

@@ -5,7 +5,7 @@ from regard.trace.trace import Trace
 from regard.web.add_traces import add_trace
 from regard.web.numbers import Encoding, NumberStore
 from regard.web.page import Page
-from regard.web.sizes import check_size, estimated_size, steps_calls, steps_size
+from regard.web.sizes import check_page_size, estimated_size, steps_calls, steps_size
 
 
 @pytest.mark.parametrize("encoding", ["int16", "float32"])
@@ -31,9 +31,9 @@ def test_the_size_of_steps_is_near_too(bank: list[Trace]) -> None:
 
 
 def test_the_limit() -> None:
-    check_size(10, None)
-    check_size(10, 10)
+    check_page_size(10, None)
+    check_page_size(10, 10)
     with pytest.raises(
         RegardError, match=r"about 310\.0 MB, 200\.0 MB are the most: leave out layers \(layers=, --html-"
     ):
-        check_size(310_000_000, 200_000_000)
+        check_page_size(310_000_000, 200_000_000)

@@ -16,7 +16,7 @@ from regard.attention.kernels import dispatch, row_update
 from regard.attention.kernels.result import KernelResult
 from regard.attention.map_statistics import Statistics
 from regard.attention.patches import CallPatch, GivenWeights
-from regard.attention.recording import layer_of
+from regard.attention.recording import layer_of_call_path
 from regard.attention.scores import ScoreRule
 from regard.errors import OutOfRangeError
 
@@ -95,10 +95,10 @@ def ablations_of_call(blocks: tuple[OpenAblations, ...], path: str, shape: Shape
         OutOfRangeError: an ablation that applies names a text, head or position that the call does not have.
         PatchError: a patch has other sizes than the call.
     """
-    ablations = tuple(ablation for block in blocks for ablation in block.match(path, layer_of(path)))
+    ablations = tuple(ablation for block in blocks for ablation in block.match(path, layer_of_call_path(path)))
     for ablation in ablations:
         of_values = isinstance(ablation, CallPatch) and ablation.what == "values"
-        _check_range(ablation, path, (shape[0], key_heads, *shape[2:]) if of_values else shape)
+        _check_ablation_range(ablation, path, (shape[0], key_heads, *shape[2:]) if of_values else shape)
     edges = [ablation for ablation in ablations if isinstance(ablation, EdgeAblation)]
     removed = tuple(Edges(shape, *(getattr(ablation, axis) for axis in AXES)) for ablation in edges)
     patches = [each for each in ablations if isinstance(each, CallPatch)]
@@ -108,7 +108,7 @@ def ablations_of_call(blocks: tuple[OpenAblations, ...], path: str, shape: Shape
         for each in ablations
         if isinstance(each, HeadAblation) or (isinstance(each, CallPatch) and each.what == "head_outputs")
     )
-    return CallAblations(ablations, values, removed, _given_weights(ablations, shape), outputs)
+    return CallAblations(ablations, values, removed, _weights_given_by_patches(ablations, shape), outputs)
 
 
 def change_outputs(
@@ -148,7 +148,7 @@ def _zero_heads(output: Float[Tensor, "B H L E"], ablation: HeadAblation) -> Flo
     return output
 
 
-def _given_weights(ablations: tuple[Ablation, ...], shape: Shape) -> GivenWeights | None:
+def _weights_given_by_patches(ablations: tuple[Ablation, ...], shape: Shape) -> GivenWeights | None:
     """The rows of weights that patches give, without the edges that are ablated after them."""
     if not any(isinstance(each, CallPatch) and each.what == "weights" for each in ablations):
         return None
@@ -162,7 +162,7 @@ def _given_weights(ablations: tuple[Ablation, ...], shape: Shape) -> GivenWeight
     return given
 
 
-def _check_range(ablation: Ablation, path: str, shape: Shape) -> None:
+def _check_ablation_range(ablation: Ablation, path: str, shape: Shape) -> None:
     for axis, size in zip(AXES, shape, strict=True):
         numbers = getattr(ablation, axis, None)
         if numbers and numbers[-1] >= size:

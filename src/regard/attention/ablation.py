@@ -37,7 +37,7 @@ class HeadAblation:
     batch: Collection[int] | None = None
 
     def __post_init__(self) -> None:
-        _check_fields(self)
+        _check_ablation_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class EdgeAblation:
     batch: Collection[int] | None = None
 
     def __post_init__(self) -> None:
-        _check_fields(self)
+        _check_ablation_fields(self)
 
 
 Ablation = HeadAblation | EdgeAblation | CallPatch
@@ -130,7 +130,7 @@ def _applies(ablation: Ablation, path: str, layer: int | None, nth: int) -> bool
     return False
 
 
-def _check_fields(ablation: Ablation) -> None:
+def _check_ablation_fields(ablation: Ablation) -> None:
     """Sort an ablation's numbers; raise TypeError or ValueError for what no call could have."""
     for field in fields(ablation):
         name, given = field.name, getattr(ablation, field.name)

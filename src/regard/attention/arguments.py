@@ -85,12 +85,12 @@ def score_rule(
     origin = offset if offset is not None else size - length if banded or size == length else None
     allowed: Mask | None = None
     if mask is not None:
-        allowed = mask if isinstance(mask, Mask) else masks.dense(_broadcastable("mask", mask, shape, query))
-        _check_mask(allowed, shape, query)
+        allowed = mask if isinstance(mask, Mask) else masks.dense(_broadcastable_to_scores("mask", mask, shape, query))
+        _check_mask_fits_call(allowed, shape, query)
     if banded:
         band = masks.window(None, 0, origin or 0) if causal else Mask()
         if window is not None:
-            band = band & masks.window(*_window(window), origin or 0)
+            band = band & masks.window(*_attention_window_sides(window), origin or 0)
         allowed = band if allowed is None else allowed & band
     if allowed is not None:
         allowed = allowed.simplified(length, size)
@@ -101,31 +101,31 @@ def score_rule(
             raise ValueError(f"softcap: given {softcap}, needs to be above 0 (at least {least:.1e})")
         softcap = number
     if bias is not None:
-        bias = _broadcastable("bias", bias, shape, query)
+        bias = _broadcastable_to_scores("bias", bias, shape, query)
         if not bias.is_floating_point():
             raise TypeError(f"bias: given {bias.dtype}, needs floating-point scores; a boolean tensor goes into mask")
         bias = bias[(None,) * (4 - bias.ndim)]
     if sinks is not None:
-        sinks = _broadcastable("sinks", sinks, (heads,), query)
+        sinks = _broadcastable_to_scores("sinks", sinks, (heads,), query)
         if not sinks.is_floating_point():
             raise TypeError(f"sinks: given {sinks.dtype}, needs floating-point scores")
         sinks = sinks.expand(heads)
     return ScoreRule(scale, softcap, bias, allowed, sinks), origin
 
 
-def check_dropout(dropout: Any) -> None:
+def check_attention_dropout(dropout: Any) -> None:
     """Raise TypeError or ValueError where dropout is no probability."""
-    if not 0.0 <= _finite("dropout", dropout) <= 1.0:
+    if not 0.0 <= _finite_score_argument("dropout", dropout) <= 1.0:
         raise ValueError(f"dropout: given {dropout}, needs to be a probability from 0 to 1")
 
 
-def _window(window: Any) -> tuple[int | None, int | None]:
+def _attention_window_sides(window: Any) -> tuple[int | None, int | None]:
     if isinstance(window, (tuple, list)) and len(window) == 2 and all(x is None or isinstance(x, int) for x in window):
         return window[0], window[1]
     raise TypeError(f"window: given {window!r}, needs (left, right), each an integer or None")
 
 
-def _finite(name: str, number: Any) -> float:
+def _finite_score_argument(name: str, number: Any) -> float:
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise TypeError(f"{name}: given {type(number).__name__}, needs a number")
     try:
@@ -139,13 +139,13 @@ def _finite(name: str, number: Any) -> float:
 
 def _representable(name: str, number: Any, query: Tensor) -> float:
     """Check that the dtype of the scores can hold a number: an infinite factor would make NaN of a 0."""
-    real, dtype = _finite(name, number), working_dtype(query)
+    real, dtype = _finite_score_argument(name, number), working_dtype(query)
     if abs(real) > torch.finfo(dtype).max:
         raise ValueError(f"{name}: given {real:g}, needs to be a number that {dtype} holds")
     return real
 
 
-def _broadcastable(name: str, tensor: Any, shape: tuple[int, ...], query: Tensor) -> Tensor:
+def _broadcastable_to_scores(name: str, tensor: Any, shape: tuple[int, ...], query: Tensor) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name}: given {type(tensor).__name__}, needs to be a torch tensor")
     if tensor.device != query.device:
@@ -156,15 +156,15 @@ def _broadcastable(name: str, tensor: Any, shape: tuple[int, ...], query: Tensor
     return tensor
 
 
-def _check_mask(mask: Mask, shape: tuple[int, ...], query: Tensor) -> None:
+def _check_mask_fits_call(mask: Mask, shape: tuple[int, ...], query: Tensor) -> None:
     """Raise ValueError where a mask specification's tensors or edges do not fit this call's (B, H, L, S)."""
     batch, _, _, size = shape
     if mask.keys is not None:
-        _broadcastable("mask", mask.keys, (batch, size), query)
+        _broadcastable_to_scores("mask", mask.keys, (batch, size), query)
         if mask.keys.shape[1] != size:
             raise ValueError(f"mask: its padding speaks of {mask.keys.shape[1]} keys, there are {size}")
     for tensor in mask.dense:
-        _broadcastable("mask", tensor, shape, query)
+        _broadcastable_to_scores("mask", tensor, shape, query)
     for edges in mask.removed:
         if edges.shape != shape:
             raise ValueError(f"mask: its edges are of a call of shape {edges.shape}, needs {shape}")

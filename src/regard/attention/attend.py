@@ -22,12 +22,12 @@ from torch import Tensor
 
 from regard.attention.ablated_call import ablations_of_call
 from regard.attention.ablation import Ablation, open_blocks
-from regard.attention.arguments import check_dropout, four_axes, score_rule
+from regard.attention.arguments import check_attention_dropout, four_axes, score_rule
 from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import dispatch
 from regard.attention.map_statistics import Statistics
 from regard.attention.masks import Mask
-from regard.attention.recording import current_path, open_hook, open_records, wanted_statistics
+from regard.attention.recording import current_call_path, open_hook, open_records, wanted_statistics
 
 
 def attend(
@@ -89,11 +89,11 @@ def attend(
     if hook is not None:
         query, key, value = hook.before(query, key, value)
     rule, offset = score_rule(query, key.shape[2], **options)
-    check_dropout(dropout)
+    check_attention_dropout(dropout)
     wanted = Statistics.of(statistics) or wanted_statistics()
     ablations: tuple[Ablation, ...] = ()
     if blocks := open_blocks.get():
-        ablated = ablations_of_call(blocks, current_path(), (*query.shape[:3], key.shape[2]), key.shape[1])
+        ablated = ablations_of_call(blocks, current_call_path(), (*query.shape[:3], key.shape[2]), key.shape[1])
         ablations = ablated.ablations
         query, key, value, rule, result = ablated.run(query, key, value, rule, dropout, wanted, offset)
     elif wanted is not None:
@@ -107,7 +107,7 @@ def attend(
         detached = query.detach(), key.detach(), rule.detached()
         recorded = AttentionMap(*detached, offset=offset, ndim=ndim, **known)
         for calls in records:
-            calls.add(current_path(), kernel, recorded, ablations, value=value, output=output, logsumexp=logsumexp)
+            calls.add(current_call_path(), kernel, recorded, ablations, value=value, output=output, logsumexp=logsumexp)
     if hook is not None:
         output = hook.after(weights, value, output)
     if ndim < 4:

@@ -19,13 +19,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention import map_file, region_scores
-from regard.attention.indexing import parse
+from regard.attention.indexing import parse_map_index
 from regard.attention.kernels import statistics
 from regard.attention.map_inputs import MapInputs
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics
 from regard.attention.masks import Index
 from regard.attention.region_scores import RowSums, of_scores
-from regard.attention.scores import ScoreRule, score_tile, tile_budget, valid_rows
+from regard.attention.scores import ScoreRule, score_tile, score_tile_budget, valid_rows
 from regard.attention.softmax import finite_max, sink_column, sink_share
 from regard.memory import require_memory
 
@@ -240,7 +240,7 @@ class AttentionMap(MapInputs):
 
     def _region(self, index: Any, tile: Any) -> Tensor:
         """What a tile of the matrix gives, of an index as numpy takes it."""
-        needed, finish = parse(index, self.shape, self.device)
+        needed, finish = parse_map_index(index, self.shape, self.device)
         hidden = 4 - self.ndim
         batch, heads, rows, cols = [slice(0, 1)] * hidden + needed
         return self._blocks(batch, heads, rows, cols, tile)[(0,) * hidden + finish]
@@ -262,12 +262,12 @@ class AttentionMap(MapInputs):
             len(range(*x.indices(n))) if isinstance(x, slice) else len(x)
             for x, n in zip((batch, heads, rows, cols), self._full_shape, strict=True)
         ]
-        if math.prod(sizes) <= tile_budget(self.query):
+        if math.prod(sizes) <= score_tile_budget(self.query):
             return tile(batch, heads, rows, cols)
         what = f"a region of {' × '.join(map(str, sizes))} weights"
         require_memory(math.prod(sizes) * self.dtype.itemsize, self.device, what, HELPS)
         answer = torch.empty(sizes, dtype=self.dtype, device=self.device)
-        step = max(1, tile_budget(self.query) // max(1, sizes[0] * sizes[1] * sizes[3]))
+        step = max(1, score_tile_budget(self.query) // max(1, sizes[0] * sizes[1] * sizes[3]))
         for start in range(0, sizes[2], step):
             stop = min(start + step, sizes[2])
             band = slice(rows.start + start, rows.start + stop) if isinstance(rows, slice) else rows[start:stop]

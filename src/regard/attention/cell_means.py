@@ -36,24 +36,28 @@ def cell_means(weights: AttentionMap, start: int = 0) -> Iterator[tuple[int, Flo
         raise ValueError(f"cell_means: given a map of {batch} × {heads} heads, needs one head's (`one_head`)")
     if start % CELL:
         raise ValueError(f"cell_means: start is {start}, it needs to be a multiple of {CELL}")
-    return _fast(weights, start, length) if _fits(weights) else _by_rows(weights, start, length)
+    return (
+        _cell_means_by_kernel(weights, start, length)
+        if _map_fits_cpu_kernel(weights)
+        else _by_rows(weights, start, length)
+    )
 
 
-def _fits(weights: AttentionMap) -> bool:
+def _map_fits_cpu_kernel(weights: AttentionMap) -> bool:
     query, key = weights.query, weights.key
-    return region_scores.in_fixed_order(query, key) and cpu.fits(query, key, key, weights.rule)
+    return region_scores.scores_in_fixed_order(query, key) and cpu.fits(query, key, key, weights.rule)
 
 
-def _fast(weights: AttentionMap, start: int, length: int) -> Iterator[tuple[int, Tensor]]:
+def _cell_means_by_kernel(weights: AttentionMap, start: int, length: int) -> Iterator[tuple[int, Tensor]]:
     from regard.attention.kernels.cpu import cell_means as fast  # numba is loaded when it is first needed
 
     query, key, rule = weights.query[0, 0].detach(), weights.key[0, 0].detach(), weights.rule.detached()
-    step = ROWS * BLOCKS * threads.count()
+    step = ROWS * BLOCKS * threads.worker_thread_count()
     for first in range(start, length, step):
         last = min(first + step, length)
         blocks = range(first, last, ROWS)
-        tasks = [partial(fast.cell_means, query, key, rule, block, min(block + ROWS, last)) for block in blocks]
-        found = threads.run(tasks)
+        tasks = [partial(fast.tiled_cell_means, query, key, rule, block, min(block + ROWS, last)) for block in blocks]
+        found = threads.run_on_worker_threads(tasks)
         row_max, row_sum = (torch.cat([each[n] for each in found]) for n in (1, 2))
         weights.keep_row_sums(slice(first, last), row_max, row_sum)
         yield first, torch.cat([means for means, _, _ in found])
@@ -65,17 +69,17 @@ def _by_rows(weights: AttentionMap, start: int, length: int) -> Iterator[tuple[i
     alone = (slice(0, 1),) * (weights.ndim - 2)
     for first in range(start, length, step):
         region = weights[(*alone, slice(first, min(first + step, length)), slice(None))]
-        yield first, means_of(region.reshape(region.shape[-2:]), CELL).cpu()
+        yield first, region_cell_means(region.reshape(region.shape[-2:]), CELL).cpu()
 
 
-def means_of(region: Float[Tensor, "r c"], cell: int) -> Float[Tensor, "rows cols"]:
+def region_cell_means(region: Float[Tensor, "r c"], cell: int) -> Float[Tensor, "rows cols"]:
     """Compute the means of cell × cell numbers, those at the ends of as many as there are."""
     if cell == 1:
         return region
-    return _shrunk(_shrunk(region, cell).mT, cell).mT.contiguous()
+    return _mean_of_cell_rows(_mean_of_cell_rows(region, cell).mT, cell).mT.contiguous()
 
 
-def _shrunk(numbers: Float[Tensor, "r c"], cell: int) -> Float[Tensor, "rows c"]:
+def _mean_of_cell_rows(numbers: Float[Tensor, "r c"], cell: int) -> Float[Tensor, "rows c"]:
     whole = numbers.shape[0] // cell * cell
     parts = [numbers[:whole].reshape(-1, cell, numbers.shape[1]).mean(1)]
     return torch.cat(parts + ([numbers[whole:].mean(0, keepdim=True)] if whole < len(numbers) else []))

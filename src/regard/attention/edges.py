@@ -42,7 +42,7 @@ class Edges:
             numbers: tuple[int, ...] | None = getattr(self, name)
             if numbers is None:
                 continue
-            hit = _among(numbers, index, self.shape[axis], device)
+            hit = _edge_positions_in_index(numbers, index, self.shape[axis], device)
             if hit is None:
                 return None
             hits.append(hit.reshape(*(-1 if other == axis else 1 for other in range(4))))
@@ -53,7 +53,7 @@ class Edges:
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "Edges | None":
         """Return the edges of one text, its queries and keys numbered anew from 0; None where none is left."""
-        queries, keys = _renumbered(self.queries, rows), _renumbered(self.keys, cols)
+        queries, keys = _edge_numbers_in_run(self.queries, rows), _edge_numbers_in_run(self.keys, cols)
         if queries == () or keys == () or (self.batch is not None and batch not in self.batch):
             return None
         shape = (1, self.shape[1], rows.stop - rows.start, cols.stop - cols.start)
@@ -83,7 +83,7 @@ class Edges:
         return Edges((batch, heads, length, size), **axes)
 
 
-def _among(numbers: tuple[int, ...], index: Index, size: int, device: torch.device) -> Tensor | None:
+def _edge_positions_in_index(numbers: tuple[int, ...], index: Index, size: int, device: torch.device) -> Tensor | None:
     """Return which positions of an index are among the numbers; None where no position of a run is."""
     if isinstance(index, Tensor):
         return torch.isin(index, torch.tensor(numbers, device=device))
@@ -96,7 +96,7 @@ def _among(numbers: tuple[int, ...], index: Index, size: int, device: torch.devi
     return hit.to(device)
 
 
-def _renumbered(numbers: tuple[int, ...] | None, run: slice) -> tuple[int, ...] | None:
+def _edge_numbers_in_run(numbers: tuple[int, ...] | None, run: slice) -> tuple[int, ...] | None:
     if numbers is None:
         return None
     return tuple(n - run.start for n in numbers[bisect_left(numbers, run.start) : bisect_left(numbers, run.stop)])

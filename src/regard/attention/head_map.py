@@ -7,7 +7,7 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.masks import Mask
-from regard.checks import missing
+from regard.checks import missing_number_error
 
 
 def one_head(weights: AttentionMap, head: int) -> AttentionMap:
@@ -19,7 +19,7 @@ def one_head(weights: AttentionMap, head: int) -> AttentionMap:
     count = weights.query.shape[1]
     if not 0 <= head < count:
         raise IndexError(f"head {head} is out of range: the map has heads 0 to {count - 1}")
-    return _taken(weights, [head], max(3, weights.ndim))
+    return _map_of_heads(weights, [head], max(3, weights.ndim))
 
 
 def of_heads(weights: AttentionMap, heads: Sequence[int] | None, layer: int) -> AttentionMap:
@@ -33,11 +33,11 @@ def of_heads(weights: AttentionMap, heads: Sequence[int] | None, layer: int) -> 
         return weights
     for head in heads:
         if not 0 <= head < count:
-            raise missing("head", head, count, f"layer {layer} has")
-    return _taken(weights, heads, weights.ndim)
+            raise missing_number_error("head", head, count, f"layer {layer} has")
+    return _map_of_heads(weights, heads, weights.ndim)
 
 
-def groups_of(heads: Sequence[int], count: int, groups: int) -> list[int]:
+def key_heads_of_queries(heads: Sequence[int], count: int, groups: int) -> list[int]:
     """Return the key heads of some of a map's `count` query heads, as few as equal runs of query heads can share."""
     behind = [head * groups // count for head in heads]
     needed = sorted(set(behind))
@@ -45,30 +45,30 @@ def groups_of(heads: Sequence[int], count: int, groups: int) -> list[int]:
     return needed if behind == [group for group in needed for _ in range(each)] else behind
 
 
-def _taken(weights: AttentionMap, heads: Sequence[int], ndim: int) -> AttentionMap:
+def _map_of_heads(weights: AttentionMap, heads: Sequence[int], ndim: int) -> AttentionMap:
     count, groups = weights.query.shape[1], weights.key.shape[1]
-    run, rule = _run(heads), weights.rule
+    run, rule = _heads_as_index(heads), weights.rule
     rule = replace(
         rule,
-        bias=None if rule.bias is None else _of_axis(rule.bias, run),
-        mask=None if rule.mask is None else _of_mask(rule.mask, heads),
+        bias=None if rule.bias is None else _score_tensor_of_heads(rule.bias, run),
+        mask=None if rule.mask is None else _mask_of_heads(rule.mask, heads),
         sinks=None if rule.sinks is None else rule.sinks[run],
     )
-    key = weights.key[:, _run(groups_of(heads, count, groups))]
+    key = weights.key[:, _heads_as_index(key_heads_of_queries(heads, count, groups))]
     return AttentionMap(weights.query[:, run], key, rule, offset=weights.offset, ndim=ndim)
 
 
-def _run(numbers: Sequence[int]) -> slice | list[int]:
+def _heads_as_index(numbers: Sequence[int]) -> slice | list[int]:
     """Numbers as an index: a slice where they are consecutive, which copies nothing."""
     run = range(numbers[0], numbers[0] + len(numbers))
     return slice(run.start, run.stop) if list(numbers) == list(run) else list(numbers)
 
 
-def _of_mask(mask: Mask, heads: Sequence[int]) -> Mask:
-    dense = tuple(_of_axis(tensor, _run(heads)) for tensor in mask.dense)
+def _mask_of_heads(mask: Mask, heads: Sequence[int]) -> Mask:
+    dense = tuple(_score_tensor_of_heads(tensor, _heads_as_index(heads)) for tensor in mask.dense)
     removed = tuple(edges for each in mask.removed if (edges := each.of_heads(heads)) is not None)
     return replace(mask, dense=dense, removed=removed)
 
 
-def _of_axis(tensor: Tensor, index: slice | list[int]) -> Tensor:
+def _score_tensor_of_heads(tensor: Tensor, index: slice | list[int]) -> Tensor:
     return tensor[:, index] if tensor.shape[1] > 1 else tensor

@@ -9,7 +9,7 @@ from torch import Tensor
 from regard.attention.masks import Index
 
 
-def parse(index: Any, shape: tuple[int, ...], device: torch.device) -> tuple[list[Index], tuple[Any, ...]]:
+def parse_map_index(index: Any, shape: tuple[int, ...], device: torch.device) -> tuple[list[Index], tuple[Any, ...]]:
     """Split an index into the needed part of every axis and the index that turns that part into the answer.
 
     For any tensor x of this shape, `x[np.ix_(needed)][finish]` equals `x[index]`. Takes integers, slices (any step),
@@ -44,17 +44,17 @@ def parse(index: Any, shape: tuple[int, ...], device: torch.device) -> tuple[lis
             needed.append(slice(start, start + len(run)) if positions is None else positions)
             finish.append(slice(None))
         elif isinstance(part, (int, np.integer)) and not isinstance(part, (bool, np.bool_)):
-            position = _in_range(int(part), axis, size)
+            position = _map_position_in_range(int(part), axis, size)
             needed.append(slice(position, position + 1))
             finish.append(0)
         else:
-            unique, inverse = _vector(part, axis, size, device).unique(return_inverse=True)
+            unique, inverse = _map_index_vector(part, axis, size, device).unique(return_inverse=True)
             needed.append(unique)
             finish.append(inverse)
     return needed, tuple(finish)
 
 
-def _vector(part: Any, axis: int, size: int, device: torch.device) -> Tensor:
+def _map_index_vector(part: Any, axis: int, size: int, device: torch.device) -> Tensor:
     if not isinstance(part, (list, tuple, range, np.ndarray, Tensor)):
         raise TypeError(
             f"axis {axis} was given {part!r}: an index is made of integers, slices, '...', None and integer or boolean "
@@ -75,11 +75,11 @@ def _vector(part: Any, axis: int, size: int, device: torch.device) -> Tensor:
     if vector.is_floating_point() or vector.is_complex():
         raise TypeError(f"axis {axis} was given an index of {vector.dtype}: it needs integers or booleans")
     for position in (int(vector.min()), int(vector.max())):
-        _in_range(position, axis, size)
+        _map_position_in_range(position, axis, size)
     return torch.where(vector < 0, vector + size, vector).long()
 
 
-def _in_range(position: int, axis: int, size: int) -> int:
+def _map_position_in_range(position: int, axis: int, size: int) -> int:
     if not -size <= position < size:
         span = f"{-size} to {size - 1}" if size else "empty"
         raise IndexError(f"index {position} is out of range for axis {axis} of size {size} (range: {span})")

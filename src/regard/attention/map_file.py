@@ -24,7 +24,7 @@ from regard.files import whole
 from regard.json_files import expect_fields, expect_finite, expect_integer, expect_type
 from regard.tensor_files.description import MAP, metadata_of
 from regard.tensor_files.digests import digest_of, why_invalid
-from regard.tensor_files.file import read
+from regard.tensor_files.file import read_tensor_file
 
 FORMAT = MAP
 FUNCTION_LIMIT = 1 << 24  # scores up to which a function's answers are written out: 16 MiB, a map of 4096 × 4096
@@ -40,11 +40,11 @@ def pack(map: MapInputs) -> tuple[dict[str, Tensor], dict[str, Any]]:
     Raises:
         ValueError: the mask is a function of positions and too large to be written out.
     """
-    tensors, description = describe(map)
+    tensors, description = describe_attention_map(map)
     return _unshared(tensors), description
 
 
-def describe(map: MapInputs) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def describe_attention_map(map: MapInputs) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return what `pack` gives, with the map's own tensors by reference: nothing is copied yet.
 
     Raises:
@@ -53,7 +53,7 @@ def describe(map: MapInputs) -> tuple[dict[str, Tensor], dict[str, Any]]:
     rule = map.rule
     tensors = {"query": map.query, "key": map.key}
     if rule.bias is not None:
-        tensors["bias"] = _unexpanded(rule.bias)
+        tensors["bias"] = _without_expanded_axes(rule.bias)
     if rule.sinks is not None:
         tensors["sinks"] = rule.sinks
     description: dict[str, Any] = {
@@ -67,23 +67,23 @@ def describe(map: MapInputs) -> tuple[dict[str, Tensor], dict[str, Any]]:
         dense = rule.mask.dense + _written_out(map, rule.mask)
         removed = [edges.described() for edges in rule.mask.removed]
         description["mask"] = {"low": rule.mask.low, "high": rule.mask.high, "dense": len(dense), "removed": removed}
-        tensors |= {f"mask.dense.{n}": _unexpanded(tensor) for n, tensor in enumerate(dense)}
+        tensors |= {f"mask.dense.{n}": _without_expanded_axes(tensor) for n, tensor in enumerate(dense)}
         if rule.mask.keys is not None:
             tensors["mask.keys"] = rule.mask.keys
     return tensors, description
 
 
-def unpack(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> MapInputs:
+def unpack_attention_map(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> MapInputs:
     """Check and build what the map that `pack` took apart is computed from; `AttentionMap.of` makes a map of it.
 
     Raises:
-        RegardError: as `check`.
+        RegardError: as `check_map_description`.
     """
-    check(tensors, description)
-    return build(tensors, description)
+    check_map_description(tensors, description)
+    return build_map_inputs(tensors, description)
 
 
-def check(tensors: Mapping[str, Tensor], description: Any) -> None:
+def check_map_description(tensors: Mapping[str, Tensor], description: Any) -> None:
     """Check a map's description against its tensors, of which no number is read: they may be on "meta".
 
     Raises:
@@ -93,19 +93,19 @@ def check(tensors: Mapping[str, Tensor], description: Any) -> None:
     if "query" not in tensors or "key" not in tensors:
         raise RegardError(f"attention map: needs tensors named 'query' and 'key', given {', '.join(tensors) or 'none'}")
     query, key = tensors["query"], tensors["key"]
-    shape = _shape(query, key)
+    shape = _map_shape(query, key)
     expect_integer("offset", description["offset"], -FURTHEST, FURTHEST, None)
     ndim = expect_integer("ndim", description["ndim"], 2, 4)
     if any(size != 1 for size in shape[: 4 - ndim]):
         raise RegardError(f"ndim is {ndim}, needs more to show a map of shape {shape}")
     dtype, softcap = working_dtype(query), description["softcap"]
-    _check_factor("scale", description["scale"], dtype)
+    _check_map_score_factor("scale", description["scale"], dtype)
     if softcap is not None:
-        _check_factor("softcap", softcap, dtype)
+        _check_map_score_factor("softcap", softcap, dtype)
         if not torch.tensor(float(softcap), dtype=dtype) > 0:
             raise RegardError(f"softcap is {float(softcap)}, needs a number above 0")
     for name, tensor in tensors.items():
-        _check_shape(name, tensor, shape)
+        _check_map_tensor_shape(name, tensor, shape)
     known = {"query", "key", "bias", "sinks"}
     if description["mask"] is not None:
         known |= _check_mask(description["mask"], tensors, shape)
@@ -114,8 +114,8 @@ def check(tensors: Mapping[str, Tensor], description: Any) -> None:
         raise RegardError(f"attention map: its tensor {min(unknown)!r} is unknown")
 
 
-def build(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> MapInputs:
-    """Build what a map is computed from, of a description that `check` accepted."""
+def build_map_inputs(tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> MapInputs:
+    """Build what a map is computed from, of a description that `check_map_description` accepted."""
     softcap, described, mask = description["softcap"], description["mask"], None
     if described is not None:
         dense = tuple(tensors[f"mask.dense.{n}"] for n in range(described["dense"]))
@@ -138,7 +138,7 @@ def save(map: MapInputs, file: str | Path) -> None:
         RegardError: it holds NaN or infinity, or what could not be opened again.
     """
     tensors, description = pack(map)
-    check(tensors, description)  # as `load` will
+    check_map_description(tensors, description)  # as `load` will
     for name, tensor in tensors.items():
         tensors[name] = tensor = tensor.cpu()
         why = why_invalid(tensor, name in MINUS_INFINITY)
@@ -161,13 +161,13 @@ def load(file: str | Path, *, verify: bool = False) -> MapInputs:
     if not path.exists():
         raise RegardError(f"{file}: there is no such file")
     try:
-        opened = read(path, FORMAT)
+        opened = read_tensor_file(path, FORMAT)
         described = expect_fields("its description", opened.description, ("map",))["map"]
         tensors = {
             name: opened.guarded(name, tensor, minus_inf=name in MINUS_INFINITY)
             for name, tensor in opened.tensors.items()
         }
-        loaded = unpack(tensors, described)
+        loaded = unpack_attention_map(tensors, described)
     except OSError as error:
         raise RegardError(f"{file}: cannot be read: {error.strerror or error}") from error
     except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -177,7 +177,7 @@ def load(file: str | Path, *, verify: bool = False) -> MapInputs:
     return loaded
 
 
-def _shape(query: Tensor, key: Tensor) -> tuple[int, int, int, int]:
+def _map_shape(query: Tensor, key: Tensor) -> tuple[int, int, int, int]:
     """(B, H, L, S) of a map, where its queries and keys fit each other."""
     for name, tensor in (("query", query), ("key", key)):
         if tensor.ndim != 4 or not tensor.is_floating_point():
@@ -196,7 +196,7 @@ def _shape(query: Tensor, key: Tensor) -> tuple[int, int, int, int]:
     return batch, heads, length, size
 
 
-def _check_shape(name: str, tensor: Tensor, shape: tuple[int, int, int, int]) -> None:
+def _check_map_tensor_shape(name: str, tensor: Tensor, shape: tuple[int, int, int, int]) -> None:
     """Refuse a tensor beside query and key that does not fit them."""
     if name in ("query", "key"):
         return
@@ -212,7 +212,7 @@ def _check_shape(name: str, tensor: Tensor, shape: tuple[int, int, int, int]) ->
         raise RegardError(f"attention map: {name} is {tensor.dtype}, needs {kind} values")
 
 
-def _check_factor(name: str, value: Any, dtype: torch.dtype) -> None:
+def _check_map_score_factor(name: str, value: Any, dtype: torch.dtype) -> None:
     """Check a number that scores of a dtype are multiplied by."""
     number: float = expect_finite(name, value)
     if not math.isfinite(torch.tensor(number, dtype=dtype)):
@@ -231,11 +231,11 @@ def _check_mask(described: Any, tensors: Mapping[str, Tensor], shape: tuple[int,
         if name not in tensors:
             raise RegardError(f"mask: its tensor {name!r} is missing")
     for each in expect_type("mask: removed", described["removed"], list):
-        _check_edges(each, shape)
+        _check_removed_map_edges(each, shape)
     return {"mask.keys", *names}
 
 
-def _check_edges(described: Any, shape: tuple[int, int, int, int]) -> None:
+def _check_removed_map_edges(described: Any, shape: tuple[int, int, int, int]) -> None:
     """Check removed edges of a map of a shape: their numbers rise and are within it."""
     expect_fields("edges", described, ("shape", *AXES))
     sizes = [expect_type("edges: shape", n, int) for n in expect_type("edges: shape", described["shape"], list)[:5]]
@@ -260,7 +260,7 @@ def _written_out(map: MapInputs, mask: Mask) -> tuple[Bool[Tensor, "1 1 L S"], .
     return (Mask(functions=mask.functions).materialise(1, 1, length, size, map.device),)
 
 
-def _unexpanded(tensor: Tensor) -> Tensor:
+def _without_expanded_axes(tensor: Tensor) -> Tensor:
     """A broadcastable tensor with the axes that were only expanded taken back to size 1."""
     for axis in range(tensor.ndim):
         if tensor.stride(axis) == 0 and tensor.shape[axis] > 1:

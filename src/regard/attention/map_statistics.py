@@ -32,7 +32,7 @@ def merge_top_k(kept: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice,
     return values[..., :count], index.gather(-1, best[..., :count])
 
 
-def cells(run: slice, size: int, parts: int, device: torch.device) -> Int[Tensor, " n"]:
+def picture_cells_of_run(run: slice, size: int, parts: int, device: torch.device) -> Int[Tensor, " n"]:
     """Return the cell of each position of a run; cell p covers [p·size // parts, (p + 1)·size // parts)."""
     return ((positions(run, device) + 1) * parts - 1) // size
 

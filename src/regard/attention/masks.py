@@ -102,7 +102,7 @@ class Mask:
         for tensor in self.dense:
             require(select(tensor, batch, heads, rows, cols))
         for function in self.functions:
-            require(_evaluate(function, i, j)[None, None])
+            require(_evaluate_mask_function(function, i, j)[None, None])
         for edges in self.removed:
             ablated = edges.tile(batch, heads, rows, cols, device)
             if ablated is not None:
@@ -126,7 +126,7 @@ class Mask:
             keys = self.keys[batch if self.keys.shape[0] > 1 else 0][None, cols]
             keys = None if bool(keys.all()) else keys
         dense = tuple(crop_axes(t, batch, rows, cols) for t in self.dense)
-        functions = tuple(_shifted(f, rows.start, cols.start) for f in self.functions)
+        functions = tuple(_shifted_mask_function(f, rows.start, cols.start) for f in self.functions)
         low = None if self.low is None else self.low + shift
         high = None if self.high is None else self.high + shift
         removed = tuple(e for e in (edges.crop(batch, rows, cols) for edges in self.removed) if e is not None)
@@ -154,7 +154,7 @@ def window(left: int | None, right: int | None, offset: int = 0) -> Mask:
 def padding(keys: Bool[Tensor, "B S"]) -> Mask:
     """Allow the keys that exist: True for a real token, False for padding."""
     if not isinstance(keys, Tensor) or keys.dtype != torch.bool or keys.ndim != 2:
-        raise TypeError(f"padding: given {_described(keys)}, needs a boolean (B, S) tensor, True for keys that exist")
+        raise TypeError(f"padding: given {_mask_given(keys)}, needs a boolean (B, S) tensor, True for keys that exist")
     return Mask(keys=keys)
 
 
@@ -162,7 +162,7 @@ def dense(tensor: Bool[Tensor, "..."]) -> Mask:
     """Allow what a boolean tensor broadcastable to (B, H, L, S) allows; True means "may attend"."""
     if not isinstance(tensor, Tensor) or tensor.dtype != torch.bool or tensor.ndim > 4:
         raise TypeError(
-            f"mask: given {_described(tensor)}, needs a boolean tensor of at most 4 axes (True means may attend); an "
+            f"mask: given {_mask_given(tensor)}, needs a boolean tensor of at most 4 axes (True means may attend); an "
             "additive mask goes into bias"
         )
     return Mask(dense=(tensor[(None,) * (4 - tensor.ndim)],))
@@ -171,7 +171,7 @@ def dense(tensor: Bool[Tensor, "..."]) -> Mask:
 def function(predicate: Predicate) -> Mask:
     """Allow what a function of positions allows: predicate(i, j) -> booleans, i of shape (r, 1), j of shape (1, c)."""
     if not callable(predicate):
-        raise TypeError(f"mask function: given {_described(predicate)}, needs a function of query and key positions")
+        raise TypeError(f"mask function: given {_mask_given(predicate)}, needs a function of query and key positions")
     return Mask(functions=(predicate,))
 
 
@@ -198,7 +198,7 @@ def crop_axes(tensor: Tensor, batch: int, rows: slice, cols: slice) -> Tensor:
     return tensor[..., cols] if tensor.shape[3] > 1 else tensor
 
 
-def _evaluate(function: Predicate, i: Positions, j: Positions) -> Bool[Tensor, "r c"]:
+def _evaluate_mask_function(function: Predicate, i: Positions, j: Positions) -> Bool[Tensor, "r c"]:
     """Evaluate a function on a tile: one True or False counts for all of it."""
     answer: Any = function(i, j)
     if isinstance(answer, bool):
@@ -215,10 +215,10 @@ def _evaluate(function: Predicate, i: Positions, j: Positions) -> Bool[Tensor, "
     return answer.expand(shape)
 
 
-def _described(thing: Any) -> str:
+def _mask_given(thing: Any) -> str:
     """Describe an argument in a message."""
     return f"{thing.dtype} of shape {tuple(thing.shape)}" if isinstance(thing, Tensor) else type(thing).__name__
 
 
-def _shifted(predicate: Predicate, row: int, col: int) -> Predicate:
+def _shifted_mask_function(predicate: Predicate, row: int, col: int) -> Predicate:
     return lambda i, j: predicate(i + row, j + col)

@@ -120,7 +120,7 @@ class GivenWeights:
             total = float(row.sum())
             if not abs(total - 1) <= 1e-3 or float(row.min()) < 0:
                 raise PatchError(f"the row of token {place} sums to {total:.3g}, needs weights that sum to 1")
-            allowed = _allowed(rule.mask, text, head, place, len(row), device)
+            allowed = _keys_allowed_to_query(rule.mask, text, head, place, len(row), device)
             if allowed is not None and bool((row.to(device) * ~allowed).any()):
                 raise PatchError(
                     f"token {place} may not attend to all that the given row attends to: later keys, or ablated edges"
@@ -173,7 +173,9 @@ class GivenWeights:
         return wide_query, wide_key
 
 
-def _allowed(mask: Mask | None, text: int, head: int, place: int, size: int, device: torch.device) -> Tensor | None:
+def _keys_allowed_to_query(
+    mask: Mask | None, text: int, head: int, place: int, size: int, device: torch.device
+) -> Tensor | None:
     """What one query may attend to, (S,); None for everything."""
     if mask is None:
         return None

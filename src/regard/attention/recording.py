@@ -50,7 +50,7 @@ class Call:
     @property
     def layer(self) -> int | None:
         """The layer number in the path: its first number, None where it has none."""
-        return layer_of(self.path)
+        return layer_of_call_path(self.path)
 
 
 class Calls(dict[tuple[str, int], Call]):
@@ -66,7 +66,7 @@ class Calls(dict[tuple[str, int], Call]):
 
     def wants(self, path: str) -> bool:
         """Return whether calls under this path are kept."""
-        return self._layers is None or layer_of(path) in self._layers
+        return self._layers is None or layer_of_call_path(path) in self._layers
 
     def add(
         self, path: str, kernel: str, weights: AttentionMap, ablations: tuple[Ablation, ...] = (), **tensors: Tensor
@@ -123,16 +123,16 @@ def wanted_statistics() -> Statistics | None:
     records = open_records.get()
     if not any(calls.statistics for calls in records):
         return None
-    path = current_path()
+    path = current_call_path()
     return next((calls.statistics for calls in reversed(records) if calls.statistics and calls.wants(path)), None)
 
 
-def current_path() -> str:
+def current_call_path() -> str:
     """Return the path that a call has now."""
     return ".".join(_path.get())
 
 
-def layer_of(path: str) -> int | None:
+def layer_of_call_path(path: str) -> int | None:
     """Return the first number that is a part of its own in a dotted path; None where there is none."""
     match = re.search(r"(?:^|\.)(\d+)(?:\.|$)", path)
     return int(match[1]) if match else None

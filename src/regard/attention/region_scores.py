@@ -18,7 +18,7 @@ from torch import Tensor
 from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.masks import Index
 from regard.attention.scores import Product, ScoreRule, grouped_product, score_tile, working_dtype
-from regard.attention.softmax import add_sink, finite_max, row_max_sum, sink_column
+from regard.attention.softmax import add_sink_to_rows, finite_max, row_max_sum, sink_column
 
 # Scores of a head, of at least so many queries, from which numba's half second of loading, once, is worth it: keys are
 # not copied to float64 then.
@@ -28,7 +28,7 @@ BAND = 512  # queries whose row maxima and row sums are computed at a time
 
 def dtype_of(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"]) -> torch.dtype:
     """Return the dtype that a map's scores, row maxima and row sums are computed in."""
-    if in_fixed_order(query, key) or query.device.type == "mps":  # which has no float64
+    if scores_in_fixed_order(query, key) or query.device.type == "mps":  # which has no float64
         return working_dtype(query)
     return torch.float64
 
@@ -44,7 +44,7 @@ def scores(
 ) -> Float[Tensor, "b h r c"]:
     """Compute the scores of a region in `dtype_of`, -inf where the mask forbids. Arguments as in `score_tile`."""
     dtype = dtype_of(query, key)
-    return score_tile(query, key, rule, batch, heads, rows, cols, dtype, product_of(query, key))
+    return score_tile(query, key, rule, batch, heads, rows, cols, dtype, map_score_product(query, key))
 
 
 def weights(
@@ -61,7 +61,7 @@ def weights(
     return exponentials.div_(torch.where(row_sum == 0, 1.0, row_sum).to(dtype)[..., None])
 
 
-def in_fixed_order(query: Tensor, key: Tensor) -> bool:
+def scores_in_fixed_order(query: Tensor, key: Tensor) -> bool:
     """Return whether this map's scores come from the product that rounds in one way."""
     length, size = query.shape[2], key.shape[2]
     if query.device.type != "cpu" or torch.compiler.is_compiling():
@@ -69,9 +69,9 @@ def in_fixed_order(query: Tensor, key: Tensor) -> bool:
     return query.dtype == torch.float64 or max(length, CPU_QUERIES) * size >= CPU_SCORES
 
 
-def product_of(query: Tensor, key: Tensor) -> Product:
+def map_score_product(query: Tensor, key: Tensor) -> Product:
     """Return the product that this map's scores come from."""
-    if not in_fixed_order(query, key):
+    if not scores_in_fixed_order(query, key):
         return grouped_product
     from regard.attention.kernels.cpu import fixed_order
 
@@ -83,12 +83,12 @@ def of_queries(
 ) -> tuple[Float[Tensor, " r"], Float[Tensor, " r"]]:
     """Compute (row maximum, row sum) for queries of one head, from the very scores that `scores` computes."""
     large = isinstance(rows, slice) and (rows.stop - rows.start) * key.shape[2] >= CPU_SCORES
-    if isinstance(rows, slice) and large and in_fixed_order(query, key) and cpu.fits(query, key, key, rule):
+    if isinstance(rows, slice) and large and scores_in_fixed_order(query, key) and cpu.fits(query, key, key, rule):
         from regard.attention.kernels.cpu import row_sums as fast  # numba is loaded when it is first needed
 
-        return fast.row_max_sum(query, key, rule, batch, head, rows.start, rows.stop)
+        return fast.threaded_row_max_sum(query, key, rule, batch, head, rows.start, rows.stop)
     one = slice(batch, batch + 1), slice(head, head + 1)
-    dtype, product = dtype_of(query, key), product_of(query, key)
+    dtype, product = dtype_of(query, key), map_score_product(query, key)
     row_max, row_sum = row_max_sum(query, key, rule, *one, rows, dtype, product)
     return row_max[0, 0], row_sum[0, 0]
 
@@ -101,7 +101,7 @@ def of_scores(
     exponentials = (scores - finite_max(row_max)[..., None]).to(dtype).exp_()
     row_sum = exponentials.sum(-1, dtype=scores.dtype)
     sink = sink_column(rule, heads, scores.dtype)
-    return (row_max, row_sum) if sink is None else add_sink(row_max, row_sum, sink)
+    return (row_max, row_sum) if sink is None else add_sink_to_rows(row_max, row_sum, sink)
 
 
 @dataclass(eq=False, repr=False)

@@ -77,7 +77,7 @@ def score_tile(
     """
     dtype = dtype or working_dtype(query)
     q = query[batch][:, heads][:, :, rows].to(dtype)  # (b, h, r, D)
-    k = heads_of(key, query.shape[1], heads)[batch][:, :, cols].to(dtype)  # (b, g, c, D), h % g == 0
+    k = key_heads_of_index(key, query.shape[1], heads)[batch][:, :, cols].to(dtype)  # (b, g, c, D), h % g == 0
     scores = (product or grouped_product)(q * rule.scale, k.mT)
     if rule.softcap is not None:
         scores = rule.softcap * torch.tanh(scores / rule.softcap)
@@ -111,7 +111,7 @@ def valid_rows(
     return valid.expand(shape)
 
 
-def heads_of(grouped: Tensor, heads: int, index: Index) -> Tensor:
+def key_heads_of_index(grouped: Tensor, heads: int, index: Index) -> Tensor:
     """Return the key or value heads (B, g, S, ·) of the query heads of an index: a view where groups are whole."""
     groups = grouped.shape[1]
     share = heads // groups
@@ -148,8 +148,12 @@ def key_blocks(query: Tensor, key: Tensor, rule: ScoreRule, batch: Index, heads:
     first, last = 0, key.shape[2]
     if rule.mask is not None and isinstance(rows, slice):
         first, last = rule.mask.key_range(rows.start, rows.stop, last)
-    lines = _count(batch, query.shape[0]) * _count(heads, query.shape[1]) * _count(rows, query.shape[2])
-    step = max(TILE_COLS, tile_budget(query) // max(1, lines))
+    lines = (
+        _positions_in_tile_index(batch, query.shape[0])
+        * _positions_in_tile_index(heads, query.shape[1])
+        * _positions_in_tile_index(rows, query.shape[2])
+    )
+    step = max(TILE_COLS, score_tile_budget(query) // max(1, lines))
     for start in range(first, last, step):
         yield slice(start, min(start + step, last))
 
@@ -159,7 +163,7 @@ def query_blocks(query: Tensor, key: Tensor) -> Iterator[tuple[slice, slice, sli
     batch, heads, length = query.shape[:3]
     if 0 in (batch, heads, length):
         return
-    lines = max(1, tile_budget(query) // max(1, min(TILE_COLS, key.shape[2])))
+    lines = max(1, score_tile_budget(query) // max(1, min(TILE_COLS, key.shape[2])))
     rows = max(1, min(length, TILE_ROWS, lines))
     share = max(1, heads // max(1, key.shape[1]))  # a block takes whole groups of heads, or one head
     head_step = min(heads, max(1, lines // rows // share * share))
@@ -174,10 +178,10 @@ def query_blocks(query: Tensor, key: Tensor) -> Iterator[tuple[slice, slice, sli
                 )
 
 
-def tile_budget(tensor: Tensor) -> int:
+def score_tile_budget(tensor: Tensor) -> int:
     """Return how many scores a tile may hold on this tensor's device."""
     return TILE_SCORES["cpu" if tensor.device.type == "cpu" else "other"]
 
 
-def _count(index: Index, size: int) -> int:
+def _positions_in_tile_index(index: Index, size: int) -> int:
     return len(range(*index.indices(size))) if isinstance(index, slice) else len(index)

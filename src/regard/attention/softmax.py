@@ -37,10 +37,12 @@ def row_max_sum(
     for cols in key_blocks(query, key, rule, batch, heads, rows):
         scores = score_tile(query, key, rule, batch, heads, rows, cols, dtype, product)
         new_max = torch.maximum(row_max, scores.amax(-1))
-        row_sum = row_sum * rescaling(row_max, new_max) + torch.exp(scores - finite_max(new_max)[..., None]).sum(-1)
+        row_sum = row_sum * softmax_rescaling(row_max, new_max) + torch.exp(
+            scores - finite_max(new_max)[..., None]
+        ).sum(-1)
         row_max = new_max
     sink = sink_column(rule, heads, row_max.dtype)
-    return (row_max, row_sum) if sink is None else add_sink(row_max, row_sum, sink)
+    return (row_max, row_sum) if sink is None else add_sink_to_rows(row_max, row_sum, sink)
 
 
 def softmax_weights(scores: Float[Tensor, "b h r c"], row_max: Tensor, row_sum: Tensor) -> Float[Tensor, "b h r c"]:
@@ -48,7 +50,7 @@ def softmax_weights(scores: Float[Tensor, "b h r c"], row_max: Tensor, row_sum: 
     return torch.exp(scores - finite_max(row_max)[..., None]) / torch.where(row_sum == 0, 1.0, row_sum)[..., None]
 
 
-def rescaling(old_max: Tensor, new_max: Tensor) -> Tensor:
+def softmax_rescaling(old_max: Tensor, new_max: Tensor) -> Tensor:
     """Compute what a sum of exp(score - old_max) is multiplied by for new_max; 0 where nothing was summed."""
     return torch.where(old_max == -torch.inf, 0.0, torch.exp(old_max - finite_max(new_max)))
 
@@ -63,10 +65,10 @@ def sink_column(rule: ScoreRule, heads: Index, dtype: torch.dtype) -> Float[Tens
     return None if rule.sinks is None else rule.sinks[heads].to(dtype)[None, :, None]
 
 
-def add_sink(row_max: Tensor, row_sum: Tensor, sink: Tensor) -> tuple[Tensor, Tensor]:
+def add_sink_to_rows(row_max: Tensor, row_sum: Tensor, sink: Tensor) -> tuple[Tensor, Tensor]:
     """Join a sink's score to row maxima and row sums: it is all there is where a query may attend to nothing."""
     new_max = torch.maximum(row_max, sink)
-    with_sink = row_sum * rescaling(row_max, new_max) + torch.exp(sink - finite_max(new_max))
+    with_sink = row_sum * softmax_rescaling(row_max, new_max) + torch.exp(sink - finite_max(new_max))
     return new_max, torch.where(new_max == -torch.inf, 0.0, with_sink)
 
 

@@ -13,7 +13,7 @@ PASS_TOKENS = 64  # what a pass costs beside its tokens, in tokens
 Start = tuple[int, int, int]  # the stack (1: a decoder's) and the layer in it that a set begins in, and its first token
 
 
-def by_layer(starts: Sequence[Start], most: int) -> Iterator[tuple[list[int], Start]]:
+def ablation_batches_by_layer(starts: Sequence[Start], most: int) -> Iterator[tuple[list[int], Start]]:
     """Yield the numbers of sets that run together from token 0, at most so many, and the first start among them.
 
     They are of one layer, but where that makes a small batch, those of the next layers join it: what is then computed

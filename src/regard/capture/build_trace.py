@@ -196,7 +196,7 @@ class _Side:
                 dropped=self.text.dropped,
                 notes=self.text.notes
                 + captured.notes
-                + status_notes.of_options(keep, depth, model.get_output_embeddings() is not None)
+                + status_notes.notes_on_capture_options(keep, depth, model.get_output_embeddings() is not None)
                 + status_notes.of_calls(calls.calls, calls.made, depth, self.longest)
                 + status_notes.of_model(captured.capture, kept, states, model.dtype.itemsize),
             ),

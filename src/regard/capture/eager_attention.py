@@ -18,7 +18,7 @@ from regard.attention.recording import Call
 from regard.attention.scores import ScoreRule
 from regard.capture.hf_attention import attention_settings
 from regard.capture.operations import MATRIX_PRODUCTS, SOFTMAXES, OperationMode, tensors_within
-from regard.capture.quiet import evaluating, quiet
+from regard.capture.quiet import model_in_evaluation_mode, quiet
 from regard.capture.state import Capture, LayerStack
 from regard.errors import RegardError
 
@@ -67,14 +67,14 @@ def reporting(model: Any, capture: Capture) -> Iterator[Products]:
     try:
         for config, _ in before:  # not through set_attn_implementation, which passes such families over
             config._attn_implementation_internal = "eager"
-        with evaluating(model), products:
+        with model_in_evaluation_mode(model), products:
             yield products
     finally:
         for config, name in before:
             config._attn_implementation_internal = name
 
 
-def with_weights(inputs: dict[str, Any]) -> dict[str, Any]:
+def inputs_reporting_weights(inputs: dict[str, Any]) -> dict[str, Any]:
     """The inputs of a pass that reports its weights and its states."""
     return inputs | {"output_attentions": True, "output_hidden_states": True}
 
@@ -109,15 +109,15 @@ def reported_calls(
         given = [each for each in getattr(output, field, None) or () if each is not None]
         if not given:
             raise RegardError(f"model {name!r}: {REASON}, and it reports no weights ({field}): it cannot be traced")
-        stack = _stack(stacks, len(given), getattr(output, states, None), field, name)
+        stack = _stack_of_reported_states(stacks, len(given), getattr(output, states, None), field, name)
         found[stack.path] = stack
         for n, weights in enumerate(given):
             what = f"model {name!r}: {REASON}, and its {field}[{n}]"
-            _check(weights, (sizes[rows], sizes[cols]), products, what)
+            _check_reported_weights(weights, (sizes[rows], sizes[cols]), products, what)
             path = f"{stack.path}.{n}" + (".cross" if field == "cross_attentions" else "")
             if field == "cross_attentions":
                 capture.cross_paths.add(path)
-            shown = as_map(weights.detach(), rows == cols)
+            shown = map_of_reported_weights(weights.detach(), rows == cols)
             capture.comparison.add(
                 float((shown.dense() - weights).abs().max()), 0.0, weights.shape[0] * weights.shape[2]
             )
@@ -126,7 +126,7 @@ def reported_calls(
     return calls, found
 
 
-def as_map(weights: Float[Tensor, "B H L S"], itself: bool) -> AttentionMap:
+def map_of_reported_weights(weights: Float[Tensor, "B H L S"], itself: bool) -> AttentionMap:
     """A map that gives weights that are there: their logarithms are a bias, queries and keys are zero.
 
     itself: whether queries and keys are of one sequence.
@@ -143,7 +143,7 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
     Raises:
         RegardError: it changes; where running the model eagerly would help, the message says so.
     """
-    with quiet(), torch.no_grad(), evaluating(model):
+    with quiet(), torch.no_grad(), model_in_evaluation_mode(model):
         plain = model(**inputs)[0]
     apart = _apart(output[0], plain)
     if apart is None:
@@ -163,16 +163,19 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
 def _apart(result: Tensor, plain: Tensor) -> float | None:
     """How far a result is from that of a plain pass; None where that is rounding."""
     apart = float((result - plain).abs().max())
-    return None if apart <= _limit(SAME, plain.dtype) * max(float(plain.abs().max()), 1.0) else apart
+    return None if apart <= _limit_for_dtype(SAME, plain.dtype) * max(float(plain.abs().max()), 1.0) else apart
 
 
-def _stack(stacks: dict[str, LayerStack], count: int, states: Any, field: str, name: str) -> LayerStack:
+def _stack_of_reported_states(
+    stacks: dict[str, LayerStack], count: int, states: Any, field: str, name: str
+) -> LayerStack:
     """The stack of count layers whose states are those that the family reports."""
     given = isinstance(states, (tuple, list)) and all(isinstance(state, Tensor) for state in states)
     states = [state.detach() for state in states] if given and len(states) == count + 1 else None
     for stack in stacks.values():
         if len(stack.hidden_states) == count + 1 and (
-            states is None or all(_same(a, b) for a, b in zip(stack.hidden_states[:-1], states, strict=False))
+            states is None
+            or all(_same_reported_states(a, b) for a, b in zip(stack.hidden_states[:-1], states, strict=False))
         ):
             return stack
     if states is None:
@@ -183,19 +186,21 @@ def _stack(stacks: dict[str, LayerStack], count: int, states: Any, field: str, n
     return LayerStack(field.replace("cross", "decoder"), states, True)  # layers spread over several lists, as XLM's are
 
 
-def _same(a: Tensor, b: Tensor) -> bool:
+def _same_reported_states(a: Tensor, b: Tensor) -> bool:
     """Whether states are the same but for rounding; those that are all but 0 are compared with 1e-3, not themselves."""
     if a.shape != b.shape:
         return False
-    return float((a - b).abs().max()) <= _limit(SAME, b.dtype) * max(float(b.abs().max()), 1e-3)
+    return float((a - b).abs().max()) <= _limit_for_dtype(SAME, b.dtype) * max(float(b.abs().max()), 1e-3)
 
 
-def _limit(limit: float, dtype: torch.dtype) -> float:
+def _limit_for_dtype(limit: float, dtype: torch.dtype) -> float:
     """A limit meant for float32, as wide as a narrower dtype needs it."""
     return max(limit, 8 * torch.finfo(dtype).eps)
 
 
-def _check(weights: Tensor, sizes: tuple[Sequence[int], Sequence[int]], products: Products, what: str) -> None:
+def _check_reported_weights(
+    weights: Tensor, sizes: tuple[Sequence[int], Sequence[int]], products: Products, what: str
+) -> None:
     """Refuse what is no (B, H, L, S) tensor of distributions over the tokens that a product was made with."""
     rows, cols = sizes
     if not isinstance(weights, Tensor) or weights.ndim != 4 or weights.shape[0] != len(rows):
@@ -208,7 +213,7 @@ def _check(weights: Tensor, sizes: tuple[Sequence[int], Sequence[int]], products
     for n, (length, size) in enumerate(zip(rows, cols, strict=True)):
         own = weights[n, :, :length]
         apart = float((own[..., :size].sum(-1) - 1).abs().max())
-        if bool((own < 0).any()) or not apart <= _limit(SUMS, own.dtype):
+        if bool((own < 0).any()) or not apart <= _limit_for_dtype(SUMS, own.dtype):
             raise RegardError(f"{what} are no distributions over the tokens (sums are off by {apart:.0e})")
     if not products.has(weights):
         raise RegardError(f"{what} are in no product of its forward pass: what its output is made of is not known")

@@ -109,15 +109,15 @@ class _EmbeddingWatch:
             self.group = EmbeddingParts(learned=output.detach())
             self.groups.append(self.group)
             for kind, early in self.early:
-                _add(self.group, kind, early)
+                _add_embedding_part(self.group, kind, early)
             self.early.clear()
             return
-        positional = any(word in name for word in POSITIONAL) or _counts_up(index)
+        positional = any(word in name for word in POSITIONAL) or _are_position_indices(index)
         kind = "positional" if positional else "segment"
         if self.group is None:
             self.early.append((kind, output.detach()))
         else:
-            _add(self.group, kind, output.detach())
+            _add_embedding_part(self.group, kind, output.detach())
 
     def close(self, _module: nn.Module, args: Any, kwargs: Any) -> None:
         if self.group is None or self.group.learned is None:
@@ -128,7 +128,7 @@ class _EmbeddingWatch:
                 return
 
 
-def position_limit(model: Any) -> int | None:
+def most_positions_of_model(model: Any) -> int | None:
     """The most tokens a model has positions for, None where it has no such limit.
 
     Tables that keep a padding position (RoBERTa's kind) number real tokens after it, so they hold fewer.
@@ -150,7 +150,7 @@ def position_limit(model: Any) -> int | None:
     return min(limits, default=None)
 
 
-def _add(group: EmbeddingParts, kind: str, output: Tensor) -> None:
+def _add_embedding_part(group: EmbeddingParts, kind: str, output: Tensor) -> None:
     """Make an output a part of a group where it fits beside the learned embedding."""
     learned = group.learned
     if learned is None or output.shape[-2:] != learned.shape[-2:] or getattr(group, kind) is not None:
@@ -158,7 +158,7 @@ def _add(group: EmbeddingParts, kind: str, output: Tensor) -> None:
     setattr(group, kind, output.expand(learned.shape))
 
 
-def _counts_up(index: Tensor | None) -> bool:
+def _are_position_indices(index: Tensor | None) -> bool:
     """Whether indices are positions: one more from token to token."""
     if index is None or index.is_floating_point() or index.ndim == 0 or index.shape[-1] < 2:
         return False

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.attention.kernels import matmul
-from regard.capture.operations import OperationMode, linear_map
+from regard.capture.operations import OperationMode, linear_operation_arguments
 
 LEAST = 1 << 24  # multiplications in a product below which choosing and calling cost more than is gained,
 ROWS = 16  # and rows: one row is read as fast as memory gives its weight, whoever multiplies
@@ -24,7 +24,7 @@ REORDERED = (
 )
 
 
-def fast_products(tokens: int, largest: int) -> "AbstractContextManager[FastProducts | None]":
+def fast_products_in_pass(tokens: int, largest: int) -> "AbstractContextManager[FastProducts | None]":
     """Inside the block, large float32 linear maps on the CPU go through oneDNN where that is the faster one here.
 
     tokens: how many the model reads. largest: its `largest_matrix`. Short texts have no large map: nothing is done.
@@ -51,7 +51,7 @@ class FastProducts(OperationMode):
         self.used = False
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        found = linear_map(name, args, kwargs)
+        found = linear_operation_arguments(name, args, kwargs)
         done = None if found is None else _linear(*found)
         self.used |= done is not None
         return func(*args, **kwargs) if done is None else done

@@ -13,12 +13,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.capture.head_calls import HeadCall, kept_heads
+from regard.capture.head_calls import HeadCall, kept_head_outputs
 from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import record_last_hidden_states
-from regard.capture.interventions.states import Stacks, is_states
+from regard.capture.interventions.states import Stacks, is_hidden_states
 from regard.capture.options import CaptureOptions, PassOptions
-from regard.capture.quiet import evaluating, quiet
+from regard.capture.quiet import model_in_evaluation_mode, quiet
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
@@ -84,8 +84,8 @@ def _pass(
         session.lock,
         quiet(),
         torch.enable_grad(),
-        evaluating(model),
-        kept_heads(session, written_masks=written_masks) if heads else nullcontext() as kept,
+        model_in_evaluation_mode(model),
+        kept_head_outputs(session, written_masks=written_masks) if heads else nullcontext() as kept,
         _exchanged(model, found, exchange),
         _kept_states(model, stacks, found),
         record_last_hidden_states(model, head_input=True) as last,
@@ -136,7 +136,7 @@ def _kept_states(model: nn.Module, stacks: Stacks, found: GradientPass) -> Itera
         def hook(_module: nn.Module, args: Any, kwargs: Any) -> None:
             depth[stack] += 1
             if depth[stack] == 1:
-                states = next(each for each in (*args, *kwargs.values()) if is_states(each))
+                states = next(each for each in (*args, *kwargs.values()) if is_hidden_states(each))
                 if found.states[stack]:
                     found.states[stack].pop()  # what left the layer before: the same, or what was made of it between
                 found.states[stack].append(states)
@@ -148,7 +148,7 @@ def _kept_states(model: nn.Module, stacks: Stacks, found: GradientPass) -> Itera
             depth[stack] -= 1
             if not depth[stack]:
                 given = output if isinstance(output, (tuple, list)) else (output,)
-                found.states[stack].append(next(each for each in given if is_states(each)))
+                found.states[stack].append(next(each for each in given if is_hidden_states(each)))
 
         return hook
 

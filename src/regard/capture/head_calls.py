@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.attention.recording import current_path, hooked_calls
+from regard.attention.recording import current_call_path, hooked_calls
 from regard.capture.hooks import record_layers
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.options import CaptureOptions
@@ -48,7 +48,7 @@ class HeadCalls:
 
     def after(self, weights: AttentionMap, value: Tensor, output: Tensor) -> Tensor:
         """Keep the call."""
-        path = current_path()
+        path = current_call_path()
         call = self.numbering(path, self._counts[path])
         self._counts[path] += 1
         if call is not None:
@@ -57,7 +57,7 @@ class HeadCalls:
 
 
 @contextmanager
-def kept_heads(session: Session, *, written_masks: bool = False) -> Iterator[HeadCalls]:
+def kept_head_outputs(session: Session, *, written_masks: bool = False) -> Iterator[HeadCalls]:
     """Run attention through regard inside the block, and keep what its heads gave.
 
     Raises:

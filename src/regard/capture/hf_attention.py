@@ -22,8 +22,8 @@ from regard.attention.masks import Mask
 from regard.attention.recording import scope
 from regard.capture.hf_masks import ModelMask, TensorMaskError, as_function, specification
 from regard.capture.output_path import follow_context
-from regard.capture.quiet import evaluating
-from regard.capture.state import Capture, sampled_rows, sampled_texts
+from regard.capture.quiet import model_in_evaluation_mode
+from regard.capture.state import Capture, compared_batch_texts, sampled_rows
 from regard.errors import RegardError
 
 NAME = "regard"
@@ -32,7 +32,7 @@ NAME = "regard"
 _capture: ContextVar[Capture | None] = ContextVar("regard_capture", default=None)
 
 
-def uses_interface(model: Any) -> bool:
+def uses_attention_interface(model: Any) -> bool:
     """Whether the attention of a model, or of a model inside it, may go through the interface of transformers."""
     parts = (module for module in model.modules() if isinstance(module, PreTrainedModel))
     return any(part._can_set_attn_implementation() for part in parts)
@@ -45,7 +45,7 @@ def through_interface(model: Any, capture: Capture) -> Iterator[None]:
     before = attention_settings(model)
     try:
         model.set_attn_implementation(NAME)
-        with evaluating(model):
+        with model_in_evaluation_mode(model):
             yield
     finally:
         _capture.reset(token)
@@ -175,7 +175,7 @@ def _compare(
     eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
     if eager is None:
         return
-    texts = sampled_texts(capture.calls, tensors[0].shape[0])
+    texts = compared_batch_texts(capture.calls, tensors[0].shape[0])
     query, key, value = (tensor[texts] for tensor in tensors)
     if query.dtype.itemsize < 4:  # weights are float32 here, and the family's own rounding would hide their errors
         query, key, value = query.float(), key.float(), value.float()

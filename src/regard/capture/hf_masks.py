@@ -21,7 +21,7 @@ class TensorMaskError(TypeError, AttributeError):
     """A model computed with its mask, which needs to be written out as a tensor for that."""
 
 
-def _refuse(*_: Any, **__: Any) -> NoReturn:
+def _refuse_mask_as_tensor(*_: Any, **__: Any) -> NoReturn:
     raise TensorMaskError("a Mask is a specification of positions, no tensor to compute with")
 
 
@@ -48,19 +48,19 @@ class ModelMask(Mask):
         return True  # where a family asks whether there is a mask
 
     def __and__(self, other: Any) -> Mask:
-        return super().__and__(other) if isinstance(other, Mask) else _refuse()
+        return super().__and__(other) if isinstance(other, Mask) else _refuse_mask_as_tensor()
 
     @classmethod
     def __torch_function__(cls, *_: Any, **__: Any) -> NoReturn:
-        _refuse()
+        _refuse_mask_as_tensor()
 
     # attributes that it does not have, indexing, arithmetic and comparison
-    __getattr__ = __getitem__ = __setitem__ = __len__ = __float__ = __int__ = _refuse
-    __neg__ = __invert__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _refuse
+    __getattr__ = __getitem__ = __setitem__ = __len__ = __float__ = __int__ = _refuse_mask_as_tensor
+    __neg__ = __invert__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse_mask_as_tensor
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _refuse_mask_as_tensor
     __or__ = __xor__ = __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rpow__ = __rmatmul__ = __rand__ = __ror__ = (
         __rxor__
-    ) = _refuse
+    ) = _refuse_mask_as_tensor
 
 
 def specification(function: MaskFunction, query_start: int, key_start: int) -> Mask | None:
@@ -73,7 +73,7 @@ def specification(function: MaskFunction, query_start: int, key_start: int) -> M
         return Mask()
     if function is patterns.causal_mask_function:
         return masks.causal(shift)
-    held = _closure(function)
+    held = _mask_function_closure(function)
     made = getattr(function, "__qualname__", "").split(".")[0]
     if made == "and_masks":
         whole = Mask()
@@ -100,7 +100,7 @@ def as_function(function: MaskFunction, query_start: int, key_start: int) -> Mas
     return masks.function(predicate)
 
 
-def _closure(function: MaskFunction) -> dict[str, Any]:
+def _mask_function_closure(function: MaskFunction) -> dict[str, Any]:
     """What a function made by another one remembers, by name."""
     cells = getattr(function, "__closure__", None) or ()
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())

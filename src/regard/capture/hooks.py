@@ -127,7 +127,7 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
                 del stacks[path]
 
 
-def _states_among(values: Any) -> Tensor | None:
+def _hooked_states_among(values: Any) -> Tensor | None:
     """The first tensor that can be a layer's hidden states among some values: floating-point, of three axes or more."""
     for value in values:
         if isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 3:
@@ -136,7 +136,7 @@ def _states_among(values: Any) -> Tensor | None:
 
 
 @lru_cache
-def _parameters(forward: Any) -> tuple[str, ...]:
+def _layer_forward_parameters(forward: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(forward).parameters)[1:]
 
 
@@ -155,12 +155,12 @@ class _LayerWatch:
         if not self.running:
             found = capture.stacks.setdefault(stack, LayerStack(stack))
             capture.layer = stack, max(found.count - 1, 0)  # the number of the state that enters it
-        self.running.append((capture.calls, _states_among((*args, *kwargs.values()))))
+        self.running.append((capture.calls, _hooked_states_among((*args, *kwargs.values()))))
 
     def leave(self, path: str, _module: nn.Module, _args: Any, output: Any) -> None:
         capture = self.capture
         calls, entered = self.running.pop()
-        left = _states_among(output if isinstance(output, (tuple, list)) else (output,))
+        left = _hooked_states_among(output if isinstance(output, (tuple, list)) else (output,))
         if self.running:
             return
         capture.layer = None
@@ -173,6 +173,6 @@ class _LayerWatch:
         found.add(left, capture.keep)
 
     def crosses(self, path: str, module: nn.Module, args: Any, kwargs: Any) -> None:
-        arguments = dict(zip(_parameters(type(module).forward), args, strict=False)) | kwargs
+        arguments = dict(zip(_layer_forward_parameters(type(module).forward), args, strict=False)) | kwargs
         if any(arguments.get(name) is not None for name in OTHER_SEQUENCE):
             self.capture.cross_paths.add(path)

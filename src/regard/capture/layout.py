@@ -15,7 +15,7 @@ from regard.capture.build_trace import CapturedPass
 from regard.capture.interventions import feed_forward
 from regard.capture.interventions.names import Part
 from regard.capture.interventions.resolve import Changes, Pass, needs_stacks, resolve
-from regard.capture.interventions.sources import check_alike
+from regard.capture.interventions.sources import check_patch_source_states
 from regard.capture.interventions.states import Stacks, StateHooks
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
@@ -38,7 +38,7 @@ class Layout:
     def stacks(self, source: Encoded, target: Encoded | None) -> Stacks:
         """The paths of the model's stacks of layers and how many layers run, learned from these texts."""
         if self._stacks is None:
-            done = self._pass(source, target, _nothing)
+            done = self._pass(source, target, _nothing_around_pass)
             found = list(done.stacks.values())
             if not self._pairs:
                 found = [max(found, key=lambda each: each.count)] if found else []
@@ -75,7 +75,7 @@ class Layout:
             self._outputs[last] = self._run_again(source)
         outputs = self._outputs[last]
         if (stack, layer) not in outputs:
-            raise RegardError(feed_forward.missing(layer, self._name))
+            raise RegardError(feed_forward.feed_forward_not_found(layer, self._name))
         return outputs[stack, layer]
 
     def changes(
@@ -99,7 +99,7 @@ class Layout:
         found = self.feed_forwards(source, target) if fed else {}
         for each in changes.states:
             if each.feed_forward and (each.stack, each.number) not in found:
-                raise RegardError(feed_forward.missing(each.number, self._name))
+                raise RegardError(feed_forward.feed_forward_not_found(each.number, self._name))
         return StateHooks(self._model, changes.states, self.stacks(source, target), found, self._name)
 
     def _run_again(self, trace: Trace | PairTrace) -> dict[tuple[int, int], Tensor]:
@@ -119,11 +119,11 @@ class Layout:
 
         done = self._pass(source, target, recorded)
         for side, (path, _) in zip(sides, self.stacks(source, target), strict=True):
-            check_alike([each[0] for each in done.stacks[path].hidden_states], side, self._name)
+            check_patch_source_states([each[0] for each in done.stacks[path].hidden_states], side, self._name)
         return {key: each[0] for key, each in kept.items()}
 
 
 @contextmanager
-def _nothing(*_: Any) -> Iterator[None]:
+def _nothing_around_pass(*_: Any) -> Iterator[None]:
     """Open nothing around a pass."""
     yield

@@ -32,7 +32,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from regard.attention.attention_map import AttentionMap
-from regard.attention.recording import current_path
+from regard.attention.recording import current_call_path
 from regard.capture import operations
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.operations import storage_of
@@ -101,7 +101,7 @@ class LinearPass(operations.OperationMode):
     def before(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Stop at the wanted call; any other computes without gradients."""
         with torch._C.DisableTorchFunction():
-            path = current_path()
+            path = current_call_path()
             self._call = self._numbering(path, self._calls[path])
             self._calls[path] += 1
             if self.wanted is not None and self._call == self.wanted:
@@ -146,7 +146,7 @@ class LinearPass(operations.OperationMode):
         with torch.set_grad_enabled(reason is None and not any(each.requires_grad for each in read)):
             result = func(*args, **kwargs)
         if reason is not None:
-            changed = args[0] if operations.writes(name) and args else None
+            changed = args[0] if operations.operation_writes_in_place(name) and args else None
             if isinstance(changed, Tensor) and self.is_linear(changed):
                 self.spoiled = self.spoiled or name
             elif isinstance(changed, Tensor):
@@ -181,12 +181,16 @@ class LinearPass(operations.OperationMode):
                 if len(operands) == 2 and self._is_times_constant(*operands):
                     return func(*operations.still(args, self.is_linear), **kwargs)
                 return None
-            if (found := operations.linear_map(name, args, kwargs)) is not None:
+            if (found := operations.linear_operation_arguments(name, args, kwargs)) is not None:
                 return self._map(*found)
             if (given := operations.norm(name, args, kwargs)) is not None:
-                return self._plus(*operations.normed(name, given)) if self.is_linear(given["input"]) else None
+                return (
+                    self._plus(*operations.norm_with_fixed_statistics(name, given))
+                    if self.is_linear(given["input"])
+                    else None
+                )
             if name in operations.DROPOUTS:
-                return None if operations.is_dropped(args, kwargs) else args[0]
+                return None if operations.dropout_operation_drops(args, kwargs) else args[0]
             if name == "masked_fill" and len(args) == 3 and isinstance(args[2], (int, float)) and args[2] == 0:
                 return func(*args)
         return None
@@ -257,7 +261,7 @@ class LinearPass(operations.OperationMode):
 
     def _is_fixed(self, factor: Tensor, x: Tensor) -> bool:
         """Whether a factor made of linear tensors is held fixed: a statistic, or a gate of attention's output."""
-        return operations.is_statistic(factor, x) or x in self._attended
+        return operations.is_norm_statistic(factor, x) or x in self._attended
 
     def _map(self, x: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> Any:
         """A linear map with its bias."""
@@ -281,7 +285,7 @@ class LinearPass(operations.OperationMode):
 
     def _kind(self, args: Any, kwargs: Any) -> Kind:
         """Which embedding a look-up is of: of the ids themselves, of positions (they count up), or of segments."""
-        index = operations.arguments(("input", "weight"), args, kwargs)["input"]
+        index = operations.operation_arguments(("input", "weight"), args, kwargs)["input"]
         same = [n for n, ids in enumerate(self._ids) if index.shape == ids.shape and torch.equal(index, ids)]
         if same:
             self._read.add(next((n for n in same if n not in self._read), same[0]))

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.capture import status_notes
-from regard.capture.ablation_batches import Start, by_layer, by_position
+from regard.capture.ablation_batches import Start, ablation_batches_by_layer, by_position
 from regard.capture.build_trace import CapturedPass, trace_of
 from regard.capture.interventions.call_ids import CallId, KnownCallIds
 from regard.capture.interventions.given import Intervention, checked
@@ -64,7 +64,7 @@ class LayerOutputs:
         before: dict[str, Any] = {path: layer.__dict__.get("forward") for path, layer in layers.items()}
         try:
             for path, layer in layers.items():
-                layer.forward = partial(_repeated, without_first(self.outputs[path], past), rows)
+                layer.forward = partial(_repeated_layer_output, without_first(self.outputs[path], past), rows)
             yield
         finally:
             for path, layer in layers.items():
@@ -102,19 +102,21 @@ class _Text:
         """Run the text once more, with a cache, and keep that where it is what it has to be."""
         kept = KeptKeys()
         try:
-            again = _run(self._passes, self._source, None, [()], self._keep, LayerReuse(inputs=kept.inputs))
+            again = _run_ablation_sets(
+                self._passes, self._source, None, [()], self._keep, LayerReuse(inputs=kept.inputs)
+            )
         except (RegardError, MemoryError, torch.OutOfMemoryError):
             raise
         except Exception:  # a family that keeps something else in its cache: whatever that raises
             return
-        if all(_same(again.last[name][0], plain[0]) for name, plain in self._last.items()):
+        if all(_same_layer_states(again.last[name][0], plain[0]) for name, plain in self._last.items()):
             self.keys = kept.of(depth, len(self._source.tokens))
             trace = trace_of(again, 0)
             self._earlier = EarlierRows(0, trace.contextual, trace.logits)
 
     def run(self, sets: Sequence[Sequence[Any]]) -> CapturedPass:
         """Run all layers and tokens, a row for each set."""
-        return _run(self._passes, self._source, self._target, sets, self._keep)
+        return _run_ablation_sets(self._passes, self._source, self._target, sets, self._keep)
 
     def run_from(
         self, sets: Sequence[Sequence[Any]], start: Start, firsts: Sequence[int]
@@ -138,10 +140,10 @@ class _Text:
             past,
         )
         try:
-            done = _run(self._passes, self._source, self._target, rows, self._keep, reuse)
+            done = _run_ablation_sets(self._passes, self._source, self._target, rows, self._keep, reuse)
             unchanged = [length] * apart + (list(firsts) if past else [])
             same = all(
-                _same(done.last[name][row, : stop - past], plain[0, past:stop])
+                _same_layer_states(done.last[name][row, : stop - past], plain[0, past:stop])
                 for name, plain in self._last.items()
                 for row, stop in enumerate(unchanged)
             )
@@ -168,7 +170,7 @@ def ablated(
     Raises:
         RegardError: what is no ablation, or one that means nothing in this model and text.
     """
-    starts = [_start(each, source if target is None else None) for each in sets]
+    starts = [_start_of_ablation_set(each, source if target is None else None) for each in sets]
     text = _Text(passes, source, target, logits=logits)
     within = any(start[2] for start in starts)
     if any(start > (0, 0, 0) for start in starts):
@@ -184,7 +186,7 @@ def ablated(
             left = [n for n in left if n not in set(numbers)]
     if within and left:
         notes = (status_notes.WHOLE_TEXT,)
-    for own, start in by_layer([starts[n] for n in left], most):
+    for own, start in ablation_batches_by_layer([starts[n] for n in left], most):
         numbers = [left[n] for n in own]
         if text.plain is not None and start > (0, 0, 0):
             found = text.run_from([sets[n] for n in numbers], start, [0] * len(numbers))
@@ -198,7 +200,7 @@ def ablated(
         yield [(n, row) for row, n in enumerate(numbers)], done
 
 
-def _run(
+def _run_ablation_sets(
     passes: Session,
     source: Encoded,
     target: Encoded | None,
@@ -213,8 +215,8 @@ def _run(
 def _plain_pass(passes: Session, source: Encoded, target: Encoded | None) -> tuple[CapturedPass, LayerOutputs | None]:
     """The pass without ablations, and what its layers gave; None where layers and attention do not go one by one."""
     outputs: dict[str, list[Any]] = {}
-    reuse = LayerReuse(context=partial(_kept_outputs, passes.model, outputs))
-    done = _run(passes, source, target, [()], LAYERS_ALONE, reuse)
+    reuse = LayerReuse(context=partial(_kept_layer_outputs, passes.model, outputs))
+    done = _run_ablation_sets(passes, source, target, [()], LAYERS_ALONE, reuse)
     stacks = list(done.stacks.values())
     if not passes.pairs:
         stacks = [max(stacks, key=lambda each: each.count)] if stacks else []
@@ -222,13 +224,13 @@ def _plain_pass(passes: Session, source: Encoded, target: Encoded | None) -> tup
     assert done.call_ids is not None
     known = KnownCallIds.of(done.call_ids)
     once = all(len(outputs.get(path, ())) == 1 for paths in layers for path in paths)
-    in_place = all(_of_its_layer(path, call, layers) for (path, _), call in known.ids.items())
+    in_place = all(_call_is_of_layer(path, call, layers) for (path, _), call in known.ids.items())
     if not (once and in_place):
         return done, None
     return done, LayerOutputs(layers, {path: outputs[path][0] for paths in layers for path in paths}, known)
 
 
-def _of_its_layer(path: str, call: CallId | None, layers: Sequence[Sequence[str]]) -> bool:
+def _call_is_of_layer(path: str, call: CallId | None, layers: Sequence[Sequence[str]]) -> bool:
     """Whether a call's module belongs to the layer that made the call."""
     if call is None:  # outside the layers that are shown: nothing of it is skipped
         return True
@@ -237,7 +239,7 @@ def _of_its_layer(path: str, call: CallId | None, layers: Sequence[Sequence[str]
 
 
 @contextmanager
-def _kept_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Iterator[None]:
+def _kept_layer_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Iterator[None]:
     """Keep what the items of all lists of modules give, in the order they run."""
     hooks = ExitStack()
     outputs.clear()  # of a pass that had to be made once more
@@ -250,7 +252,7 @@ def _kept_outputs(model: nn.Module, outputs: dict[str, list[Any]]) -> Iterator[N
         yield
 
 
-def _repeated(output: Any, rows: int, *_: Any, **__: Any) -> Any:
+def _repeated_layer_output(output: Any, rows: int, *_: Any, **__: Any) -> Any:
     """What a layer gave one text, given for several: copies, for what comes after may write into them.
 
     It stands in for the layer's forward, whatever that is called with.
@@ -258,20 +260,20 @@ def _repeated(output: Any, rows: int, *_: Any, **__: Any) -> Any:
     if isinstance(output, Tensor):
         return output.expand(rows, *output.shape[1:]).clone() if output.ndim >= 3 and len(output) == 1 else output
     if type(output) in (tuple, list):
-        return type(output)(_repeated(each, rows) for each in output)
+        return type(output)(_repeated_layer_output(each, rows) for each in output)
     return output
 
 
-def _start(interventions: Sequence[Any], text: Encoded | None) -> Start:
+def _start_of_ablation_set(interventions: Sequence[Any], text: Encoded | None) -> Start:
     """Where a set begins: stack, layer, and the first token that it changes. text: None for no tokens, all are 0."""
-    found = [_place(checked(each), text) for each in interventions]
+    found = [_start_of_intervention(checked(each), text) for each in interventions]
     if not found:
         return 0, 0, 0
     stack, layer = min(each[:2] for each in found)
     return stack, layer, min(each[2] for each in found)
 
 
-def _place(each: Intervention, text: Encoded | None) -> Start:
+def _start_of_intervention(each: Intervention, text: Encoded | None) -> Start:
     first = 0
     if isinstance(each, Ablate):
         place, part = each.target, each.target.part
@@ -285,5 +287,5 @@ def _place(each: Intervention, text: Encoded | None) -> Start:
     return (1 if part in ("decoder", "cross") else 0), layer, first
 
 
-def _same(a: Tensor, b: Tensor) -> bool:
+def _same_layer_states(a: Tensor, b: Tensor) -> bool:
     return bool(((a - b).norm(dim=-1) <= SAME * b.norm(dim=-1)).all()) if torch.isfinite(b).all() else False

@@ -63,22 +63,22 @@ class OperationMode(TorchFunctionMode):
         raise NotImplementedError
 
 
-def writes(name: str) -> bool:
+def operation_writes_in_place(name: str) -> bool:
     """Whether an operation of this name writes into its first argument."""
     return (name.endswith("_") and not name.endswith("__")) or name.startswith("__i") or name == "__setitem__"
 
 
-def is_statistic(factor: Tensor, x: Tensor) -> bool:
+def is_norm_statistic(factor: Tensor, x: Tensor) -> bool:
     """Whether a factor is one number for each vector, as a norm's statistics are."""
     return factor.numel() == 1 or (factor.shape[-1] == 1 and x.shape[-1] > 1)
 
 
-def arguments(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def operation_arguments(names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments of an operation by their names."""
     return dict(zip(names, args, strict=False)) | kwargs
 
 
-def linear_map(name: str, args: Any, kwargs: Any) -> tuple[Tensor, Tensor, Tensor | None, bool] | None:
+def linear_operation_arguments(name: str, args: Any, kwargs: Any) -> tuple[Tensor, Tensor, Tensor | None, bool] | None:
     """(input, weight, bias, transposed) of nn.Linear's call, or of addmm as GPT-2's Conv1D writes it.
 
     weight: (M, C), transposed: (C, M). bias: of any shape that is added. None for any other operation.
@@ -86,7 +86,7 @@ def linear_map(name: str, args: Any, kwargs: Any) -> tuple[Tensor, Tensor, Tenso
     if name not in LINEAR_MAPS:
         return None
     names = LINEAR_MAPS[name]
-    given = arguments(names, args, kwargs)
+    given = operation_arguments(names, args, kwargs)
     if len(args) > len(names) or not given.keys() <= set(names):  # the others: alpha, beta, out
         return None
     if name == "linear":
@@ -98,7 +98,7 @@ def norm(name: str, args: Any, kwargs: Any) -> dict[str, Any] | None:
     """The arguments of a norm over the last axis alone, with its eps; None for any other operation."""
     if name not in NORMS:
         return None
-    given = arguments(NORMS[name], args, kwargs)
+    given = operation_arguments(NORMS[name], args, kwargs)
     x: Tensor = given["input"]
     if given.get("eps") is None:
         given["eps"] = EPS[name] if name in EPS else torch.finfo(x.dtype).eps
@@ -106,7 +106,7 @@ def norm(name: str, args: Any, kwargs: Any) -> dict[str, Any] | None:
     return given if last else None
 
 
-def normed(name: str, given: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
+def norm_with_fixed_statistics(name: str, given: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
     """What a norm makes of its input without its bias, its statistics held fixed, and the bias. given: as `norm` reads.
 
     Norms are linear once their statistics are held fixed (Kobayashi et al. 2021, "Incorporating Residual and
@@ -125,9 +125,9 @@ def normed(name: str, given: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
     return x if weight is None else x * weight.detach(), given.get("bias")
 
 
-def is_dropped(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def dropout_operation_drops(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a dropout drops anything."""
-    given = arguments(("input", "p", "training"), args, kwargs)
+    given = operation_arguments(("input", "p", "training"), args, kwargs)
     return bool(given.get("training", True)) and given.get("p", 0.5) > 0
 
 
@@ -216,16 +216,16 @@ def factors(seen: Operation, before: Factors) -> Factors | None:
     return None
 
 
-def linear(seen: Operation) -> tuple[Tensor, Tensor, Tensor | None] | None:
+def followed_linear_map(seen: Operation) -> tuple[Tensor, Tensor, Tensor | None] | None:
     """(input, weight (M, C), bias) of a linear map of the followed tensor."""
-    found = linear_map(seen.name, seen.args, seen.kwargs)
+    found = linear_operation_arguments(seen.name, seen.args, seen.kwargs)
     if found is None or storage_of(found[0]) != seen.storage:
         return None
     x, weight, bias, transposed = found
     return None if bias is not None and bias.ndim != 1 else (x, weight.T if transposed else weight, bias)
 
 
-def layer_norm(seen: Operation) -> Norm | None:
+def followed_layer_norm(seen: Operation) -> Norm | None:
     """The layer norm, where it is one over the last axis."""
     given = norm(seen.name, seen.args, seen.kwargs) if seen.name == "layer_norm" else None
     if given is None or storage_of(given["input"]) != seen.storage:
@@ -242,7 +242,7 @@ def storage_of(tensor: Tensor) -> int:
         return 0
 
 
-def versions(*tensors: Tensor | None) -> tuple[int, ...]:
+def write_counts_of_tensors(*tensors: Tensor | None) -> tuple[int, ...]:
     """How often tensors were written to. Inference tensors do not say."""
     return tuple(0 if t is None or t.is_inference() else t._version for t in tensors)
 

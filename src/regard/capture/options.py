@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.attention.map_statistics import Statistics
-from regard.attention.recording import layer_of
+from regard.attention.recording import layer_of_call_path
 from regard.errors import RegardError
 
 NO_LAYERS: frozenset[int] = frozenset()  # of layers: the last hidden state alone is wanted, and perhaps logits
@@ -43,7 +43,7 @@ class CaptureOptions:
         Raises:
             RegardError: no layer at all, one that the model does not have, or statistics that are none.
         """
-        wanted_statistics = statistics_of(statistics)
+        wanted_statistics = statistics_to_capture(statistics)
         if layers is None:
             return CaptureOptions(None, logits, attention_outputs, wanted_statistics)
         if not isinstance(layers, (int, Iterable)):
@@ -60,7 +60,7 @@ class CaptureOptions:
 
     def call(self, path: str) -> bool:
         """Whether the attention call of a module of this path is kept."""
-        return self.layers is None or layer_of(path) in self.layers
+        return self.layers is None or layer_of_call_path(path) in self.layers
 
     def state(self, number: int) -> bool:
         """Whether state number (it enters layer number, it leaves the one before) is kept."""
@@ -81,7 +81,7 @@ class PassOptions:
     last_row: bool = False
 
 
-def statistics_of(asked: bool | Statistics) -> Statistics | None:
+def statistics_to_capture(asked: bool | Statistics) -> Statistics | None:
     """Return the statistics that `statistics=` asks for, None for none. Raises RegardError for anything else."""
     try:
         return Statistics.of(asked)

@@ -30,7 +30,7 @@ from typing import Any, Literal
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.attention.recording import current_path
+from regard.attention.recording import current_call_path
 from regard.capture import operations
 from regard.capture.operations import ADDS, Factors, Operation, storage_of, tensors_within
 from regard.trace.attention_output import AttentionOutput, Norm, Scaling, UnverifiedOutput
@@ -95,7 +95,7 @@ class _ContextPath:
 
     def result(self) -> AttentionOutput | UnverifiedOutput:
         """The verified output, or why it could not be verified."""
-        if self.reason is None and operations.versions(*self.parts) != self.versions:
+        if self.reason is None and operations.write_counts_of_tensors(*self.parts) != self.versions:
             self.reason = "its residual or its projection is overwritten later"
         if self.reason is not None:
             return UnverifiedOutput(f"{self.name}: {self.reason}")
@@ -127,7 +127,7 @@ class _ContextPath:
             scale = scale.reshape(*added.shape[:-1], 1) if scale.ndim else scale.expand(*added.shape[:-1], 1)
             self.scaling = Scaling(scale.detach(), gain.expand(added.shape[-1:]).detach(), added.detach())
         self.parts = residual, self.projected, None if self.scaling is None else self.scaling.added
-        self.versions = operations.versions(*self.parts)
+        self.versions = operations.write_counts_of_tensors(*self.parts)
         return None
 
 
@@ -137,17 +137,17 @@ class _Follower(operations.OperationMode):
     def __init__(self) -> None:
         super().__init__()
         self.paths: list[_ContextPath] = []
-        self._outside = current_path()  # attention calls are made under paths of their own
+        self._outside = current_call_path()  # attention calls are made under paths of their own
         self._followed: dict[int, tuple[_ContextPath, Any]] = {}  # storage -> its path, and what to do when it is read
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         if (
-            not self._followed or name == "__get__" or current_path() != self._outside
+            not self._followed or name == "__get__" or current_call_path() != self._outside
         ):  # an attribute; inside an attention call
             return func(*args, **kwargs)
         storages = [storage_of(a) for a in tensors_within((*args, *kwargs.values()))]
         followed = [each for each in dict.fromkeys(storages) if each in self._followed]
-        writes = operations.writes(name)
+        writes = operations.operation_writes_in_place(name)
         before = (args[0].clone(), *args[1:]) if followed and writes and name in ADDS else args
         result = func(*args, **kwargs)
         results = list(tensors_within(result))
@@ -166,7 +166,7 @@ class _Follower(operations.OperationMode):
         return result
 
     def context_read(self, path: _ContextPath, seen: Operation) -> None:
-        projection = operations.linear(seen)
+        projection = operations.followed_linear_map(seen)
         if projection is None or seen.result is None or projection[0].shape[-1] != path.width:
             return self._give_up(path, f"{seen.name!r} stands between the attention and an output projection")
         if projection[0].numel() != path.batch * path.length * path.width:
@@ -213,7 +213,7 @@ class _Follower(operations.OperationMode):
                 path.reason = BESIDE
             return self._drop(path)
         path.norm = (
-            None if path.read else operations.layer_norm(seen)
+            None if path.read else operations.followed_layer_norm(seen)
         )  # a second reader: the sum goes on beside its norm
         path.read = True
         if path.kind is not None:

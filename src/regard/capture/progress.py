@@ -8,7 +8,7 @@ from torch import nn
 
 
 @contextmanager
-def layers_run(model: Any, progress: Callable[[float], None]) -> Iterator[None]:
+def report_layers_of_pass(model: Any, progress: Callable[[float], None]) -> Iterator[None]:
     """Call progress with each layer's share of the pass as it ends; never where the layers are not found."""
     count = getattr(model.config, "num_hidden_layers", None)
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module) == count]

@@ -39,7 +39,7 @@ class _QuietWarning(Warning, metaclass=_EveryWarning):
     """The category of a warning filter, which asks with `issubclass`."""
 
 
-def _passes(_record: logging.LogRecord) -> bool:
+def _handler_passes_record(_record: logging.LogRecord) -> bool:
     """Whether a handler lets a record through."""
     return not _silent.get()
 
@@ -55,7 +55,7 @@ class _Installed:
                 self.handlers += [handler for handler in logger.handlers if handler not in self.handlers]
                 logger = logger.parent if logger.propagate else None
         for handler in self.handlers:
-            handler.addFilter(_passes)
+            handler.addFilter(_handler_passes_record)
         warnings.simplefilter("ignore", category=_QuietWarning)
         self.filter = warnings.filters[0]
         self.bars = transformers.utils.logging.is_progress_bar_enabled()
@@ -64,7 +64,7 @@ class _Installed:
 
     def remove(self) -> None:
         for handler in self.handlers:
-            handler.removeFilter(_passes)
+            handler.removeFilter(_handler_passes_record)
         if self.filter in warnings.filters:  # not where older filters were restored meanwhile
             warnings.filters.remove(self.filter)  # type: ignore[attr-defined]
         if self.bars:
@@ -90,7 +90,7 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
+def model_in_evaluation_mode(model: nn.Module) -> Iterator[None]:
     """Run every part of a model in evaluation mode inside the block; each part's own mode comes back after."""
     training = [module for module in model.modules() if module.training]
     for module in training:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from regard.attention import masks, reference
 from regard.attention.recording import Call, open_records
 from regard.capture.output_path import follow_context
-from regard.capture.quiet import evaluating
+from regard.capture.quiet import model_in_evaluation_mode
 from regard.capture.session import Session
 from regard.capture.state import Capture, sampled_rows
 from regard.nn.multihead import MultiHeadAttention
@@ -43,7 +43,7 @@ def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
             hooks.enter_context(module.output.register_forward_pre_hook(_context_hook(module, path, capture)))
             if path.endswith(".cross"):
                 capture.cross_paths.add(path)
-    with hooks, evaluating(model):
+    with hooks, model_in_evaluation_mode(model):
         yield
 
 

@@ -104,12 +104,12 @@ def run_linearly(
     logits_of: tokens; the logits are theirs alone where the model can be asked for that.
     """
     try:
-        return _run(session, source, target, call, logits_of, written_masks=False)
+        return _run_pass_linearly(session, source, target, call, logits_of, written_masks=False)
     except TensorMaskError:  # the family computes with its mask: once more, with it written out
-        return _run(session, source, target, call, logits_of, written_masks=True)
+        return _run_pass_linearly(session, source, target, call, logits_of, written_masks=True)
 
 
-def _run(
+def _run_pass_linearly(
     session: Session,
     source: Encoded,
     target: Encoded | None,
@@ -164,9 +164,11 @@ def split_rows(
     gathered: list[list[Tensor]] = [[] for _ in tensors]  # for each leaf, by component
     at_once = max(1, min(AT_ONCE, NUMBERS // sum(each.numel() for each in tensors)))
     for directions in torch.eye(len(whole), dtype=whole.dtype, device=whole.device).split(at_once):
-        for leaf, grad, own in zip(done.leaves, _gradients(whole, tensors, directions), gathered, strict=True):
+        for leaf, grad, own in zip(
+            done.leaves, _gradients_of_components(whole, tensors, directions), gathered, strict=True
+        ):
             if grad is not None:
-                own.append(_told(leaf, grad, tokens, what))
+                own.append(_kept_leaf_gradients(leaf, grad, tokens, what))
     embedded = [own for leaf, own in zip(done.leaves, gathered, strict=True) if leaf.kind == "token" and own]
     if not any(bool(torch.cat(own).any()) for own in embedded):
         raise RegardError(f"{what} is no linear function of the token embeddings: a layer below does not add to them")
@@ -175,7 +177,7 @@ def split_rows(
     blocks: list[Tensor] = []
     for leaf, own in zip(done.leaves, gathered, strict=True):
         if own:
-            writers, parts = _parts(leaf, torch.cat(own), sides[leaf.sequence], tokens)
+            writers, parts = _parts_of_leaf(leaf, torch.cat(own), sides[leaf.sequence], tokens)
             order += [places.setdefault(each, len(places)) for each in writers]
             blocks.append(parts)
     sums = torch.zeros(len(places), len(whole), dtype=torch.float64)
@@ -183,7 +185,7 @@ def split_rows(
     return SideParts(tuple(places), sums, whole.detach().double().cpu(), tokens)
 
 
-def _gradients(
+def _gradients_of_components(
     whole: Float[Tensor, " D"], tensors: list[Tensor], directions: Float[Tensor, "n D"]
 ) -> list[Tensor | None]:
     """The gradients, (n, ...) each, of some components with respect to each tensor; None where there is none."""
@@ -197,7 +199,9 @@ def _gradients(
         return [None if some[0] is None else torch.stack(some) for some in zip(*each, strict=True)]
 
 
-def _told(leaf: Leaf, grad: Float[Tensor, "n ..."], tokens: tuple[int, ...], what: str) -> Float[Tensor, "n ..."]:
+def _kept_leaf_gradients(
+    leaf: Leaf, grad: Float[Tensor, "n ..."], tokens: tuple[int, ...], what: str
+) -> Float[Tensor, "n ..."]:
     """What is kept of a leaf's gradients: for attention its rows of the tokens, (n, H, r, E), else leaf · gradient."""
     if leaf.kind != "attention":
         return (grad.double() * leaf.tensor.detach()).reshape(len(grad), -1).sum(1).cpu()
@@ -207,7 +211,7 @@ def _told(leaf: Leaf, grad: Float[Tensor, "n ..."], tokens: tuple[int, ...], wha
     return own.cpu()
 
 
-def _parts(
+def _parts_of_leaf(
     leaf: Leaf, told: Tensor, side: Side | None, tokens: tuple[int, ...]
 ) -> tuple[list[Writer], Float[Tensor, "P D"]]:
     """The parts of one leaf, of attention by head and source token, those that are zero left out."""

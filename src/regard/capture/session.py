@@ -27,7 +27,7 @@ from torch import Tensor
 from regard.capture import eager_attention, hf_attention
 from regard.capture.build_trace import CapturedPass
 from regard.capture.embeddings import EmbeddingParts
-from regard.capture.fast_linear import FastProducts, fast_products, largest_matrix
+from regard.capture.fast_linear import FastProducts, fast_products_in_pass, largest_matrix
 from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import PassRecord, record_pass
 from regard.capture.inputs import ModelInput, numbered_tokens, unreadable_inputs
@@ -86,7 +86,7 @@ class Session:
         self.takes = set(inspect.signature(model.forward).parameters)
         self.lock = threading.Lock()
         self.module_paths = {id(module): path for path, module in model.named_modules()}
-        self.reports_weights: bool | None = None if hf_attention.uses_interface(model) else True
+        self.reports_weights: bool | None = None if hf_attention.uses_attention_interface(model) else True
         self._largest = largest_matrix(model)
 
     @cached_property
@@ -204,9 +204,9 @@ class Session:
         tokens = sum(each.numel() for each in ids) if ids else sys.maxsize  # how many a picture makes is not known
         products: AbstractContextManager[FastProducts | None] = nullcontext()
         if options.reported:  # the weights are to be those of the plain pass
-            inputs = eager_attention.with_weights(inputs)
+            inputs = eager_attention.inputs_reporting_weights(inputs)
         else:
-            products = fast_products(tokens, self._largest)
+            products = fast_products_in_pass(tokens, self._largest)
         # of a batch with padding, each text's statistics are computed once the padding is away
         even = all(len({len(each.tokens) for each in texts}) <= 1 for texts in (batch.sources, batch.targets or ()))
         for context in (self.lock, quiet(), torch.no_grad()):

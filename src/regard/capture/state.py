@@ -24,7 +24,7 @@ def sampled_rows(length: int) -> Int[Tensor, " r"]:
     return torch.linspace(0, length - 1, min(ROWS, length)).round().long().unique()
 
 
-def sampled_texts(call: int, count: int) -> slice:
+def compared_batch_texts(call: int, count: int) -> slice:
     """The texts of a batch of count that are compared in a pass's n-th call, from 1: two or a quarter of them.
 
     Successive calls take successive texts, for what differs from text to text is its padding.

@@ -34,7 +34,7 @@ REUSED = (FROM_WITHIN, WHOLE_TEXT)
 WEIGHTS_APART, OUTPUTS_APART = 1e-4, 1e-5
 
 
-def of_options(keep: CaptureOptions, depth: int, has_head: bool) -> tuple[str, ...]:
+def notes_on_capture_options(keep: CaptureOptions, depth: int, has_head: bool) -> tuple[str, ...]:
     """What was left out because it was not asked for. depth: how many layers there are. has_head: a language head."""
     notes: tuple[str, ...] = ()
     if keep.layers == NO_LAYERS:

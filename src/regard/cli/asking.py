@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from regard.display.asked import Asked
 
 NAMED = 10  # entries of each list
-PARSERS: dict[Any, Any] = {int: options.whole_number, int | None: options.whole_number}
+PARSERS: dict[Any, Any] = {int: options.whole_number_option_value, int | None: options.whole_number_option_value}
 
 
-def verb_of(name: str) -> Callable[..., None]:
+def verb_of_question(name: str) -> Callable[..., None]:
     """Make the verb of a question, one of `QUESTIONS`."""
     module, _, kind = QUESTIONS[name][1].partition(":")
     asked = getattr(import_module(module), kind)
@@ -45,13 +45,13 @@ def verb_of(name: str) -> Callable[..., None]:
     shared = [each for each in known.values() if each.kind is inspect.Parameter.KEYWORD_ONLY]
     first = 1 + asked.paired  # texts, and their targets
     hints = get_type_hints(asked)
-    declared = [_parameter(each, hints[each.name]) for each in fields(asked)]
+    declared = [_field_as_typer_parameter(each, hints[each.name]) for each in fields(asked)]
     verb.__signature__ = inspect.Signature([*shared[:first], *declared, *shared[first:]])  # type: ignore[attr-defined]
     verb.__doc__ = asked.__doc__
     return verb
 
 
-def _parameter(each: "Field[Any]", kind: Any) -> inspect.Parameter:
+def _field_as_typer_parameter(each: "Field[Any]", kind: Any) -> inspect.Parameter:
     """A field as a parameter that typer reads."""
     told = {"help": each.metadata["help"], "metavar": each.metadata["metavar"]}
     told["show_default"], default = each.metadata["shown"] or True, each.default
@@ -80,7 +80,7 @@ def ask(
     """Ask a question of texts; print the answer, and write it to the files that were asked for."""
     source = Source(texts or [], targets or [], model)
     source.check(name, asked.texts[0])
-    asked.check(len(source.texts), len(source.targets), called=option_name)
+    asked.check(len(source.texts), len(source.targets), called=command_option_name)
     if top is not None and top < 1:
         raise RegardError(f"--top: given {top}, needs 1 or more")
     if top is not None and asked.grid:
@@ -92,7 +92,7 @@ def ask(
     for word in asked.words():
         early.check_word(word)
     if model is None:
-        asked.check_default(source.texts, called=option_name)
+        asked.check_default(source.texts, called=command_option_name)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
@@ -110,6 +110,6 @@ def ask(
     tell(found, outputs, screens, None if asked.grid else top or NAMED, done.written_first())
 
 
-def option_name(field: str) -> str:
+def command_option_name(field: str) -> str:
     """What the command calls a field."""
     return "--" + field.replace("_", "-")

@@ -5,7 +5,7 @@ import time
 _began = [time.perf_counter()]
 
 
-def start() -> None:
+def start_command_clock() -> None:
     """Count from now on."""
     _began[:] = [time.perf_counter()]
 

@@ -23,7 +23,7 @@ def consoles(json_file: Path | None = None) -> tuple[Console, Console]:
     return Console(quiet=json_file == STANDARD_OUTPUT, **options), Console(stderr=True, **options)
 
 
-def finish(out: Console, errors: Console, files: Sequence[Path | None], notes: Sequence[str] = ()) -> None:
+def say_written_files(out: Console, errors: Console, files: Sequence[Path | None], notes: Sequence[str] = ()) -> None:
     """Say which files were written, after notes on a picture."""
     console = errors if out.quiet else out
     for note in notes:

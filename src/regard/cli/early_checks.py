@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from regard.checks import from_zero, missing, no_target
+from regard.checks import from_zero, missing_number_error, target_without_pairs_error
 from regard.cli.outputs import TraceFile
 from regard.cli.page_file import NO_PAGE, PageFile
 from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.errors import RegardError
 from regard.model_files.sizes import ModelSizes, read_sizes
-from regard.tensor_files.description import MAP, format_of
-from regard.text.words import find_spans, on_neither_side, which
+from regard.tensor_files.description import MAP, format_of_tensor_file
+from regard.text.words import find_spans, which_text, word_in_neither_text
 from regard.trace.file_header import check_trace_file, read_traces_header
 
 NOTHING_SAVED = TraceFile()
@@ -39,7 +39,7 @@ class EarlyChecks:
         if given.file is None:
             sizes = read_sizes(given.model)
             if given.targets and sizes.pairs is False:
-                raise no_target(sizes.name)
+                raise target_without_pairs_error(sizes.name)
             return EarlyChecks(sizes, given.pairs())
         known = saved(given.file)
         if again:
@@ -70,13 +70,13 @@ class EarlyChecks:
             ("head", heads, self.model.heads, f"layer {first} has"),
         ):
             if given and count is not None and max(given) >= count:
-                raise missing(what, next(number for number in given if number >= count), count, there)
+                raise missing_number_error(what, next(number for number in given if number >= count), count, there)
 
     def check_page(self, page: PageFile) -> None:
         """Refuse layers of a page that the model does not have."""
         for layer in page.layers or ():
             if self.model.layers is not None and layer >= self.model.layers:
-                error = missing("layer", layer, self.model.layers, f"{self.model.name} has")
+                error = missing_number_error("layer", layer, self.model.layers, f"{self.model.name} has")
                 raise RegardError(f"--html-with layers: {error}")
 
     def check_word(self, word: str | None) -> None:
@@ -84,7 +84,7 @@ class EarlyChecks:
         if word is None or self.texts is None:
             return
         for number, (text, target) in enumerate(self.texts, 1):
-            nth = which(number, len(self.texts))
+            nth = which_text(number, len(self.texts))
             try:
                 if target is not None or self.model.pairs is False:
                     find_spans(text, word)
@@ -94,7 +94,7 @@ class EarlyChecks:
                 try:
                     find_spans(target, word)
                 except RegardError as other:
-                    raise on_neither_side(error, other, nth) from None
+                    raise word_in_neither_text(error, other, nth) from None
 
     def check_kind(self, pairs: bool, refusal: Callable[[str], RegardError]) -> None:
         """Refuse a model that reads pairs, or one that does not; refusal makes the message from its name."""
@@ -127,33 +127,33 @@ def saved(file: Path) -> EarlyChecks:
         return unknown
 
 
-def check_opened(file: Path) -> None:
+def check_open_option(file: Path) -> None:
     """Refuse a file that is neither one of traces nor a saved map, as `regard serve` opens both."""
     check_trace_file(file)
-    if format_of(file) != MAP:
+    if format_of_tensor_file(file) != MAP:
         read_traces_header(file)
 
 
-def no_windows(name: str) -> RegardError:
+def window_option_refused(name: str) -> RegardError:
     """What is said where --window meets an encoder-decoder."""
     return RegardError(f"--window: {name} is an encoder-decoder, which cannot read a text in windows")
 
 
-def no_steps(name: str) -> RegardError:
+def steps_verb_refused(name: str) -> RegardError:
     """What `regard steps` says of an encoder-decoder."""
     return RegardError(f"steps: {name} is an encoder-decoder: use regard.textbook.head_steps in Python")
 
 
-def no_continuation(name: str) -> RegardError:
+def generate_verb_refused(name: str) -> RegardError:
     """What `regard generate` says of an encoder-decoder."""
     return RegardError(f"generate: {name} is an encoder-decoder: use regard translate")
 
 
-def no_translation(name: str) -> RegardError:
+def translate_verb_refused(name: str) -> RegardError:
     """What `regard translate` says of a model that reads a text alone."""
     return RegardError(f"translate: {name} is no encoder-decoder, it reads a text alone")
 
 
-def no_table(name: str) -> RegardError:
+def positions_verb_refused(name: str) -> RegardError:
     """What `regard positions --kind learned` says of an encoder-decoder."""
     return RegardError(f"--kind learned: {name} is an encoder-decoder, give one that reads a text alone")

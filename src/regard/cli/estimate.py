@@ -29,9 +29,9 @@ class Estimate:
 
     def one_pass(self, model: Any) -> AbstractContextManager[None]:
         """Count the layers of a model as they end, of one pass in all, inside the block."""
-        from regard.capture.progress import layers_run
+        from regard.capture.progress import report_layers_of_pass
 
-        return layers_run(model, self.add)
+        return report_layers_of_pass(model, self.add)
 
     def at(self, share: float) -> None:
         """Tell how much of the work is done: 0 to 1."""
@@ -41,10 +41,10 @@ class Estimate:
             return
         self._told = True
         if taken / share > LONG:
-            self._say(f"{self._what}: about {spelled(taken / share)} in all")
+            self._say(f"{self._what}: about {progress_time_in_words(taken / share)} in all")
 
 
-def spelled(seconds: float) -> str:
+def progress_time_in_words(seconds: float) -> str:
     """Spell a duration as one says it."""
     if seconds < 90:
         return f"{seconds:.0f} s"

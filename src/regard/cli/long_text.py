@@ -58,7 +58,7 @@ class LongText:
 
     def read(self) -> str:
         """The file's text, "" where a saved trace is looked at instead."""
-        return "" if self.file is None else read_text(self.file)
+        return "" if self.file is None else read_file_argument(self.file)
 
     def matrix(
         self, text: str, layer: int | None, head: int | None, *, top: int, far: int, console: Console
@@ -71,7 +71,7 @@ class LongText:
         Raises:
             RegardError: a layer or head that the model does not have, or a file of several traces or of a pair.
         """
-        from regard.capture.progress import layers_run
+        from regard.capture.progress import report_layers_of_pass
         from regard.questions.map.whole import chosen_layer, matrix
         from regard.questions.map.windowed import windowed
 
@@ -79,13 +79,13 @@ class LongText:
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
             if self.opened is not None:
                 looking = bars.add_task("going through the matrix", total=1)
-                trace = saved_trace(self.opened)
+                trace = trace_of_open_option(self.opened)
                 layer, reason = chosen_layer(trace, layer, head)
                 found = matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking))
                 return replace(found, why=reason)
             loading = bars.add_task("loading the model", total=None)
             model = load_model(self.model)
-            layer, head = _from_zero(model, layer, head)
+            layer, head = _options_counted_from_zero(model, layer, head)
             bars.update(loading, total=1, completed=1)
             tracing = bars.add_task("reading and tracing", total=1)
             looking = bars.add_task("going through the matrix", total=1)
@@ -96,7 +96,7 @@ class LongText:
                     bars.advance(tracing, share)
                     estimate.add(share)
 
-                with layers_run(model.model, traced):
+                with report_layers_of_pass(model.model, traced):
                     trace = model.trace(text, layers=None if layer is None else [layer], logits=False)
                 bars.update(tracing, completed=1)
                 layer, reason = chosen_layer(trace, layer, head)
@@ -115,7 +115,7 @@ class LongText:
             return windowed(plan, windows, layer, head, top=top, far=far, progress=step)
 
 
-def read_text(file: Path) -> str:
+def read_file_argument(file: Path) -> str:
     """A file's text, without the mark of its encoding (BOM) where it begins with one.
 
     Raises:
@@ -139,7 +139,7 @@ def read_text(file: Path) -> str:
     return check_text(text, repr(str(file)))
 
 
-def saved_trace(file: Path) -> "Trace":
+def trace_of_open_option(file: Path) -> "Trace":
     """The one trace of a file, of one text.
 
     Raises:
@@ -157,7 +157,7 @@ def saved_trace(file: Path) -> "Trace":
     return each[0]
 
 
-def _from_zero(model: "Model", layer: int | None, head: int | None) -> tuple[int | None, int | None]:
+def _options_counted_from_zero(model: "Model", layer: int | None, head: int | None) -> tuple[int | None, int | None]:
     """Layer and head counted from 0, held against the model's config before the text is traced."""
     config = model.model.config
     layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from regard import __version__
 from regard.cli import clock, start
-from regard.cli.asking import verb_of
+from regard.cli.asking import verb_of_question
 from regard.cli.examples import epilog
 from regard.cli.verbs.embed import embed
 from regard.cli.verbs.evolve import evolve
@@ -48,7 +48,7 @@ MOVED = {  # options that there were, of all verbs or of one, and what is writte
 LONGEST = 60  # characters of a text that are said again
 
 
-def suggestion(given: str, verbs: list[str]) -> str:
+def suggested_verb(given: str, verbs: list[str]) -> str:
     """What may have been meant by something that is no verb."""
     if given.lower() in NOW:
         return f"Use regard {NOW[given.lower()]}"
@@ -78,7 +78,7 @@ class Verbs(TyperGroup):
             RegardError: there is none of that name; the nearest is suggested, or `regard see` for a text.
         """
         if args and args[0] not in self.commands and not args[0].startswith("-"):
-            raise RegardError(f"No such command {args[0]!r}. {suggestion(args[0], list(self.commands))}")
+            raise RegardError(f"No such command {args[0]!r}. {suggested_verb(args[0], list(self.commands))}")
         return super().resolve_command(ctx, args)
 
 
@@ -97,7 +97,7 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("see", see, "Show what attention does to a word, or to every token of texts."),
     ("why", why, "Rank the tokens and heads behind a word by taking each away."),
     *(
-        (name, BY_HAND.get(name) or verb_of(name), short)
+        (name, BY_HAND.get(name) or verb_of_question(name), short)
         for name, (short, _) in QUESTIONS.items()
         if name not in NO_VERBS
     ),
@@ -149,21 +149,21 @@ def main(arguments: list[str] | None = None) -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupt)
-    clock.start()
+    clock.start_command_clock()
     try:
         code = app(given or ["--help"], standalone_mode=False)
     except RegardError as error:
-        _fail(str(error))
+        _fail_in_one_line(str(error))
     except USAGE_ERROR as error:
-        _fail(moved(error) or error.format_message())
+        _fail_in_one_line(moved(error) or error.format_message())
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
-        _nobody_reads()
+        _leave_closed_pipe()
     except OSError as error:
         if interrupted:
             sys.exit(130)
-        _fail(f"cannot write the output: {error.strerror or error}")
+        _fail_in_one_line(f"cannot write the output: {error.strerror or error}")
     except Exception:
         if interrupted:
             sys.exit(130)
@@ -171,9 +171,9 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _nobody_reads()
+        _leave_closed_pipe()
     except OSError as error:
-        _fail(f"cannot write the output: {error.strerror or error}")
+        _fail_in_one_line(f"cannot write the output: {error.strerror or error}")
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -182,13 +182,13 @@ def command() -> NoReturn:
     start.own_process(main)
 
 
-def _nobody_reads() -> None:
+def _leave_closed_pipe() -> None:
     """Leave quietly: the reader went away (| head), there is nothing more to say, to nobody."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(1)
 
 
-def _fail(message: str) -> None:
+def _fail_in_one_line(message: str) -> None:
     line = " ".join(message.split())
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)
     print(f"regard: error: {shown}", file=sys.stderr)

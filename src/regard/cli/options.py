@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 
-def whole_number(given: str | int) -> int:
+def whole_number_option_value(given: str | int) -> int:
     """An option's value as a number. Raises typer.BadParameter, naming what was given."""
     try:
         return int(given)
@@ -34,7 +34,7 @@ def whole_numbers(given: str | Numbers) -> Numbers:
 
 def number(name: str, text: str, default: str | bool = True, metavar: str = "N") -> typer.models.OptionInfo:
     """An option whose value is a whole number. name: with its dashes; default: said where it is no number."""
-    return typer.Option(name, parser=whole_number, metavar=metavar, help=text, show_default=default)
+    return typer.Option(name, parser=whole_number_option_value, metavar=metavar, help=text, show_default=default)
 
 
 def numbers(name: str, text: str) -> typer.models.OptionInfo:

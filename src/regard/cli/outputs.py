@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.cli.page_file import NO_PAGE, PageFile
 from regard.errors import RegardError
-from regard.files import check_target
+from regard.files import check_output_file
 from regard.trace.file_header import check_saving
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Outputs:
         endings = (self.pictures, (".html",), (".csv",), (".parquet",), (".json",), (".safetensors",))
         for name, file, kinds in zip(FILES, self.files, endings, strict=True):
             if file is not None and name != "html":
-                check_target(file, kinds, f"--{name}")
+                check_output_file(file, kinds, f"--{name}")
         self.save.check()
         self.html.check()
 

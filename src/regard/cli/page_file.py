@@ -11,7 +11,7 @@ import typer
 
 from regard.cli.options import whole_numbers
 from regard.errors import RegardError
-from regard.files import check_target
+from regard.files import check_output_file
 
 if TYPE_CHECKING:
     from regard.web.assemble import Choice
@@ -56,10 +56,10 @@ class PageFile:
     def check(self) -> None:
         """Refuse a page that cannot be written, before a model is loaded."""
         if self.file is not None:
-            from regard.web.built_page import check_built
+            from regard.web.built_page import check_page_built
 
-            check_target(self.file, (".html",), "--html")
-            check_built()
+            check_output_file(self.file, (".html",), "--html")
+            check_page_built()
 
     def choice(self) -> "Choice":
         """What of the traces goes into the page."""

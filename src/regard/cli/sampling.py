@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.cli.estimate import Estimate
 from regard.errors import RegardError
-from regard.generation.settings import check_options, check_seed
+from regard.generation.settings import check_generation_options, check_generation_seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,8 +38,8 @@ class Sampling:
             raise RegardError(f"--new-tokens: given {self.new_tokens}, needs 1 or more")
         if self.seed is not None and not self.options:
             raise RegardError("--seed has no effect on the likeliest token: give --temperature or --top-k with it")
-        check_options(self.options, self.new_tokens or 1)
-        check_seed(self.seed)
+        check_generation_options(self.options, self.new_tokens or 1)
+        check_generation_seed(self.seed)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -42,8 +42,8 @@ class Source:
                     )
         elif not self.texts:
             raise RegardError(f"no text given: regard {verb} {texts}")
-        check_texts("text", self.texts)
-        check_texts("target", self.targets)
+        check_text_arguments("text", self.texts)
+        check_text_arguments("target", self.targets)
         if self.targets and len(self.targets) != len(self.texts):
             counts = f"given {len(self.targets)} for {len(self.texts)} text(s)"
             raise RegardError(f"--target: {counts}, needs one for each text, in their order")
@@ -55,11 +55,11 @@ class Source:
     def pairs(self) -> Both:
         """The texts, each with its target where one was given."""
         if not self.targets:
-            return _alone(self.texts)
+            return _texts_without_targets(self.texts)
         return list(zip(self.texts, self.targets, strict=True))
 
 
-def check_texts(name: str, texts: Sequence[str]) -> None:
+def check_text_arguments(name: str, texts: Sequence[str]) -> None:
     """Refuse texts that are blank or no valid Unicode. name: what one of them is called, "text" or "target"."""
     from regard.text.tokens import check_text
 
@@ -102,29 +102,29 @@ def traced(given: Source, console: "Console | None" = None, *, needs_model: bool
         return _opened(given, needs_model)
     from torch import Tensor
 
-    from regard.cli.early_checks import no_windows
+    from regard.cli.early_checks import window_option_refused
 
     model = load_model(given.model)
-    names, texts = _names(model.tokenizer), list(given.texts)
+    names, texts = _tokenizer_names_of_ids(model.tokenizer), list(given.texts)
     if given.window is not None:
         if model.pairs:
-            raise no_windows(model.name)
+            raise window_option_refused(model.name)
         windowed = [model.trace(text, window=given.window, stride=given.stride) for text in texts]
-        return Traced(windowed, _alone(texts), model, names)
+        return Traced(windowed, _texts_without_targets(texts), model, names)
     if given.targets:
         targets = list(given.targets)
         both: Both = list(zip(texts, targets, strict=True))
         return Traced(model.trace(texts, target=targets), both, model, names, [False] * len(texts))
     if model.pairs:
-        written = [_write(model, text) for text in texts]
+        written = [_target_written_by_model(model, text) for text in texts]
         both = [(text, each.text) for text, each in zip(texts, written, strict=True)]
         return Traced([each.trace for each in written], both, model, names, [True] * len(texts))
     if console is None or len(texts) > 1 or len(texts[0]) * sum(map(Tensor.numel, model.model.parameters())) < LARGE:
-        return Traced(model.trace(texts), _alone(texts), model, names)
+        return Traced(model.trace(texts), _texts_without_targets(texts), model, names)
     from regard.cli.estimate import Estimate
 
     with Estimate(console, "tracing").one_pass(model.model):
-        return Traced(model.trace(texts), _alone(texts), model, names)
+        return Traced(model.trace(texts), _texts_without_targets(texts), model, names)
 
 
 def traced_again(given: Source) -> Traced:
@@ -150,12 +150,12 @@ def traced_again(given: Source) -> Traced:
         else:
             trace = model.trace(text)
         sides = list(zip(saved.sides, trace.sides, strict=True))
-        if not all(_same_trace(*each) for each in sides):
+        if not all(_same_trace_as_saved(*each) for each in sides):
             raise RegardError(f"{which} is not what {model.name} gives: --model M names the model that made it")
         for there, here in sides:
             here.text, here.tokens = there.text, there.tokens
         new.append(trace)
-    return Traced(new, old.texts, model, _names(model.tokenizer), [False] * len(new))
+    return Traced(new, old.texts, model, _tokenizer_names_of_ids(model.tokenizer), [False] * len(new))
 
 
 def one_trace(found: Traced, file: Path | None) -> "Trace":
@@ -164,18 +164,18 @@ def one_trace(found: Traced, file: Path | None) -> "Trace":
     Raises:
         RegardError: there are several, or it is of an encoder-decoder.
     """
-    from regard.cli.early_checks import no_steps
+    from regard.cli.early_checks import steps_verb_refused
     from regard.trace.trace import PairTrace
 
     if len(found.traces) > 1:
         raise RegardError(f"steps: {str(file)!r} holds {len(found.traces)} traces, needs a file of one")
     (trace,) = found.traces
     if isinstance(trace, PairTrace):
-        raise no_steps(trace.decoder.status.model)
+        raise steps_verb_refused(trace.decoder.status.model)
     return trace
 
 
-def _same_trace(a: Any, b: Any) -> bool:
+def _same_trace_as_saved(a: Any, b: Any) -> bool:
     """Whether two traces have the same tokens and, but for narrower numbers, the same contextual embeddings."""
     if [token.id for token in a.tokens] != [token.id for token in b.tokens] or a.contextual.shape != b.contextual.shape:
         return False
@@ -183,11 +183,11 @@ def _same_trace(a: Any, b: Any) -> bool:
     return bool(((there - here).norm(dim=-1) < 0.02 * here.norm(dim=-1)).all())
 
 
-def _alone(texts: Sequence[str]) -> Both:
+def _texts_without_targets(texts: Sequence[str]) -> Both:
     return [(text, None) for text in texts]
 
 
-def _write(model: "Model", text: str) -> "Generated":
+def _target_written_by_model(model: "Model", text: str) -> "Generated":
     """The target that an encoder-decoder writes, the likeliest token each time."""
     most = min(MOST_WRITTEN, (model.limit or MOST_WRITTEN + 1) - 1)
     written = model.generate(text, new_tokens=most, do_sample=False)
@@ -211,13 +211,13 @@ def _opened(given: Source, needs_model: bool) -> Traced:
         return Traced(traces, texts)
     if needs_model:
         model = load_model(given.model)
-        return Traced(traces, texts, model, _names(model.tokenizer))
+        return Traced(traces, texts, model, _tokenizer_names_of_ids(model.tokenizer))
     from regard.models.load import load_tokenizer
 
-    return Traced(traces, texts, None, _names(load_tokenizer(given.model)))
+    return Traced(traces, texts, None, _tokenizer_names_of_ids(load_tokenizer(given.model)))
 
 
-def _names(tokenizer: Any) -> Callable[[int], str] | None:
-    from regard.text.tokens import readable
+def _tokenizer_names_of_ids(tokenizer: Any) -> Callable[[int], str] | None:
+    from regard.text.tokens import readable_token
 
-    return None if tokenizer is None else lambda number: readable(tokenizer, number)
+    return None if tokenizer is None else lambda number: readable_token(tokenizer, number)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from regard.cli import options
 from regard.corpus.manifest import read_manifest
-from regard.corpus.settings import kept_place
+from regard.corpus.settings import place_among_stored_layers
 
 StoreFolder = Annotated[Path, options.store()]
 StoreModel = Annotated[str | None, options.model("the default model, where it made the store")]
@@ -18,4 +18,4 @@ Context = Annotated[int, options.number("--context", "How many characters to sho
 
 def check_store(store: Path, layer: int | None = None) -> None:
     """Refuse what is no store, and a layer that it does not keep, before what reads stores is imported."""
-    kept_place(read_manifest(store).layers, layer)
+    place_among_stored_layers(read_manifest(store).layers, layer)

@@ -35,8 +35,8 @@ def tell(
     first: what is said before all. everything: whether every panel is printed, None where a verb has no --all.
     traces: what --save writes. notes: what is said at the end, beside how exact it is.
     """
-    from regard.cli.console import finish
-    from regard.display.terminal_parts import ending, put
+    from regard.cli.console import say_written_files
+    from regard.display.terminal_parts import ending_lines_in_terminal, print_terminal_parts
 
     def page(html: PageFile) -> "Page":
         return found.page(html.choice())
@@ -45,10 +45,10 @@ def tell(
     console, errors = consoles
     statuses = [each for each in found.about.statuses if each.model]
     more = more_of(found, top, outputs.offered, everything)
-    last = ending(statuses, more, clock.seconds(), [*found.exactness(), *notes])
+    last = ending_lines_in_terminal(statuses, more, clock.seconds(), [*found.exactness(), *notes])
     parts = found.shown(console.width, EVERY if top is None else top, "in --json", everything=bool(everything))
-    put([*first, *parts, last], console)
-    finish(console, errors, outputs.files, left_out)
+    print_terminal_parts([*first, *parts, last], console)
+    say_written_files(console, errors, outputs.files, left_out)
 
 
 def more_of(found: "Answer", top: int | None, files: Sequence[str] = FILES[:-1], everything: bool | None = None) -> str:

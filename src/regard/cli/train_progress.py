@@ -14,12 +14,12 @@ from regard.cli.estimate import Estimate
 from regard.cli.progress_lines import ProgressLines
 from regard.cli.setting_changes import starting_settings
 from regard.cli.start import settle
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.questions.evolve.training import Training
 from regard.train.distributed import ProcessGroup, process_group
 from regard.train.log import read_log
-from regard.train.loop import StepMetrics, due
+from regard.train.loop import StepMetrics, training_step_due
 from regard.train.run import (
     RunOptions,
     TrainingRun,
@@ -50,7 +50,7 @@ class TrainArguments:
 
 
 def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
-    """Begin a run or go on with it, in several processes or alone, and tell of it, as `follow` does.
+    """Begin a run or go on with it, in several processes or alone, and tell of it, as `follow_run_in_terminal` does.
 
     Raises:
         RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
@@ -62,7 +62,7 @@ def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
         settings = info.settings
         options = replace(options, watch=options.watch or info.watch, prompt=options.prompt or info.prompt)
     chosen = with_changes(settings, asked.changes)
-    board = board_kind() if asked.tensorboard else None
+    board = tensorboard_option_writer() if asked.tensorboard else None
     telling.doing("reading and tokenising")
     with process_group() as processes:
         is_main = processes is None or processes.rank == 0
@@ -77,13 +77,15 @@ def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
             run = prepare_repeated_run(asked.folder, chosen, options)
         if processes is not None and is_main:
             processes.wait()
-        follow(run, board=board, processes=processes, telling=telling)
+        follow_run_in_terminal(run, board=board, processes=processes, telling=telling)
 
 
-def follow(run: TrainingRun, *, board: Any, processes: ProcessGroup | None, telling: ProgressLines) -> None:
+def follow_run_in_terminal(
+    run: TrainingRun, *, board: Any, processes: ProcessGroup | None, telling: ProgressLines
+) -> None:
     """Train, and tell of it. Leaves with 130 where Ctrl-C stopped it, after it was saved.
 
-    board: of `board_kind`, or None. telling: where lines go when no progress bar is shown.
+    board: of `tensorboard_option_writer`, or None. telling: where lines go when no progress bar is shown.
     """
     settle()
     out, bar = consoles()
@@ -126,9 +128,9 @@ def follow(run: TrainingRun, *, board: Any, processes: ProcessGroup | None, tell
 
         def on_step_end(step: int) -> None:
             last = step == settings.steps
-            if watch is not None and (last or due(step, settings.watch_every)):
+            if watch is not None and (last or training_step_due(step, settings.watch_every)):
                 save_watched_trace(run, watch, step)
-            if (prompt is not None or run.held) and (last or due(step, settings.sample_every)):
+            if (prompt is not None or run.held) and (last or training_step_due(step, settings.sample_every)):
                 text = prompt if prompt is not None else run.held[0].source
                 say(f"  writes: {write_sample(run, text, step)!r}", style="dim")
 
@@ -147,7 +149,7 @@ def follow(run: TrainingRun, *, board: Any, processes: ProcessGroup | None, tell
     best = "" if done.best is None else f", smallest loss held out {done.best:.4f}"
     say(f"step {done.step} of {settings.steps}: {ended}{best}")
     more = f"more: regard generate TEXT --model {run.folder}, regard see TEXT --model {run.folder}; {run.folder / LOSS}"
-    for line in ["", *lines_of([*went.shown(out.width), Text(more)], out.width)]:
+    for line in ["", *plain_lines_of_parts([*went.shown(out.width), Text(more)], out.width)]:
         say(line)
     say(f"wrote {run.folder}", style="dim")
     if done.step < settings.steps:
@@ -155,7 +157,7 @@ def follow(run: TrainingRun, *, board: Any, processes: ProcessGroup | None, tell
         raise SystemExit(130)
 
 
-def board_kind() -> Callable[..., Any]:
+def tensorboard_option_writer() -> Callable[..., Any]:
     """What writes for TensorBoard.
 
     Raises:

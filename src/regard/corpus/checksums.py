@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from regard.corpus.word_filter import make_filter
+from regard.corpus.word_filter import make_store_word_filter
 from regard.errors import RegardError
 from regard.files import open_regular, read_regular
 
@@ -142,7 +142,7 @@ class CheckedFile(io.RawIOBase):
     def _check(self, n: int) -> None:
         start, end = (self._ends[n - 1] if n else 0), self._ends[n]
         self._file.seek(start)
-        if _hash(self._file, end - start) != self._pieces[n][1]:
+        if _hash_of_shard_bytes(self._file, end - start) != self._pieces[n][1]:
             raise damaged(self.path, f"bytes {start:,} to {end:,} are not those that were written")
 
 
@@ -152,7 +152,7 @@ def damaged(path: Path, why: str) -> RegardError:
     return RegardError(f"{str(path)!r} is damaged: {why}; {again}")
 
 
-def write_index(
+def write_shard_index(
     folder: Path, ends: dict[str, list[int]], words: Sequence[tuple[str, str]], names: Collection[str]
 ) -> None:
     """Write index.json into a shard's folder.
@@ -165,13 +165,13 @@ def write_index(
         size = path.stat().st_size
         with path.open("rb") as file:
             stops = sorted({*ends.get(path.name, ()), size})
-            sums = [_hash(file, end - start) for start, end in pairwise([0, *stops])]
+            sums = [_hash_of_shard_bytes(file, end - start) for start, end in pairwise([0, *stops])]
         files[path.name] = [stops, "".join(sums)]
-    data = {"files": files, "words": list(map(list, words)), "filter": make_filter(names).hex()}
+    data = {"files": files, "words": list(map(list, words)), "filter": make_store_word_filter(names).hex()}
     (folder / NAME).write_text(json.dumps(data, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def read_index(folder: Path, sha256: str = "") -> Index:
+def read_shard_index(folder: Path, sha256: str = "") -> Index:
     """Read a shard's index.json. sha256: what it has to be, where that is known.
 
     Raises:
@@ -190,13 +190,13 @@ def read_index(folder: Path, sha256: str = "") -> Index:
     return Index(folder, data)
 
 
-def sha256_of(path: Path) -> str:
+def sha256_of_shard_file(path: Path) -> str:
     """Compute the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _hash(file: BinaryIO, count: int) -> str:
+def _hash_of_shard_bytes(file: BinaryIO, count: int) -> str:
     """The SHA-256 of a file's next bytes."""
     whole = hashlib.sha256()
     while count > 0:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Int
 
-from regard.corpus.extra import needed
+from regard.corpus.extra import import_from_corpus_extra
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +54,7 @@ class Columns:
 
 def cells_at(table: "pa.Table", rows: Int[np.ndarray, " n"], names: Sequence[str]) -> Cells:
     """Return some rows of a table, by their numbers, a list a column: equal strings of a row group are one string."""
-    pa = needed("pyarrow")
+    pa = import_from_corpus_extra("pyarrow")
     numbers = np.ascontiguousarray(rows, np.int64)
     wanted = pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
     return {name: [cell for chunk in table[name].take(wanted).chunks for cell in _decoded(chunk)] for name in names}

@@ -11,21 +11,21 @@ from pathlib import Path
 from regard.checks import is_whole
 from regard.corpus import schema
 from regard.corpus.checksums import NAME as INDEX
-from regard.corpus.checksums import sha256_of
-from regard.corpus.environment import check_environment, check_products, describe_environment
-from regard.corpus.extra import needed
+from regard.corpus.checksums import sha256_of_shard_file
+from regard.corpus.environment import check_store_environment, check_store_products, describe_store_environment
+from regard.corpus.extra import import_from_corpus_extra
 from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
 from regard.corpus.reading.document import Columns, Rejected
 from regard.corpus.reading.documents import read_documents
-from regard.corpus.reading.find_files import find
-from regard.corpus.settings import Settings, chosen_layers
+from regard.corpus.reading.find_files import find_files_and_rejected
+from regard.corpus.settings import Settings, chosen_layers_to_store
 from regard.corpus.writing.cut_windows import window_size
-from regard.corpus.writing.openvino_states import check_installed
+from regard.corpus.writing.openvino_states import check_openvino_installed
 from regard.corpus.writing.plan_shards import ShardPlan, hash_of_settings, plan_shards
-from regard.corpus.writing.shard import remove_unfinished
-from regard.corpus.writing.store_folder import QUARANTINE, SHARDS, check_apart, opened, remove_others
+from regard.corpus.writing.shard import remove_unfinished_shards
+from regard.corpus.writing.store_folder import QUARANTINE, SHARDS, check_apart, opened_store_folder, remove_others
 from regard.corpus.writing.stored_texts import Compared, StoredTexts, check_same, check_seen, compare
-from regard.corpus.writing.words import check_language
+from regard.corpus.writing.words import check_lemma_language
 from regard.corpus.writing.workers import Built, Job, build_here, build_in_processes
 from regard.errors import RegardError
 from regard.files import whole
@@ -97,24 +97,24 @@ def embed(
         RegardError: nothing to read, a folder that cannot be listed any more, a model that cannot be read so, a store
             of something else, or no room.
     """
-    needed("pyarrow")
+    import_from_corpus_extra("pyarrow")
     started = time.monotonic()
     settings = settings or Settings()
     given = [os.fspath(each) for each in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
-    workers = _cores() if workers is None else workers
+    workers = _cores_for_embedding() if workers is None else workers
     if not is_whole(workers) or workers < 1:
         raise RegardError(f"workers: given {workers!r}, needs a whole number of processes above 0")
     if settings.lemma is not None:
-        check_language(settings.lemma)
+        check_lemma_language(settings.lemma)
     if settings.backend == "openvino":
-        check_installed()
+        check_openvino_installed()
     store = Path(out).absolute()
-    found = find(given)
+    found = find_files_and_rejected(given)
     check_apart(Path(out), given, [each for each in found if isinstance(each, Path)])
     loaded = model if isinstance(model, Model) else load(model)
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
     columns = columns or Columns()
-    with opened(store):
+    with opened_store_folder(store):
         manifest = _begin(store, given, loaded, source, settings, columns)
         stored = StoredTexts(store / SHARDS, [each.name for each in manifest.shards])
         check_seen(found, stored)
@@ -122,7 +122,7 @@ def embed(
         size = window_size(loaded, settings)
         job = Job(
             store / SHARDS,
-            _absolute(source),
+            _absolute_source_of_model(source),
             manifest.model.digest,
             settings,
             tuple(manifest.layers),
@@ -148,10 +148,10 @@ def embed(
             ending.callback(getattr(built, "close", lambda: None))
             shards, counts, new, new_tokens = _gather(built, store, first, started, progress)
         if not compared.read:
-            raise RegardError(_nothing(rejected, given))
+            raise RegardError(_no_document_read(rejected, given))
         counts["quarantined"] = len(rejected)
         if compared.gone:
-            notes += (_gone(compared, prune),)
+            notes += (_documents_not_read_again(compared, prune),)
         if compared.gone and not prune:
             counts["gone"] = compared.gone
         quarantine = _write_quarantine(store, rejected)
@@ -162,12 +162,12 @@ def embed(
     return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started, notes)
 
 
-def _cores() -> int:
+def _cores_for_embedding() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _absolute(source: str | None) -> str | None:
+def _absolute_source_of_model(source: str | None) -> str | None:
     """A model's source as any process finds it, whatever folder it is in."""
     return os.path.abspath(source) if source is not None and os.path.exists(source) else source
 
@@ -189,7 +189,7 @@ def _gather(
     new, characters, new_tokens, due = 0, 0, 0, 0.0
     for plan, own, missing in built:
         index = store / SHARDS / plan.name / INDEX
-        sha256 = sha256_of(index) if index.is_file() else ""  # an earlier version's shards have none
+        sha256 = sha256_of_shard_file(index) if index.is_file() else ""  # an earlier version's shards have none
         shards.append(ShardSummary(plan.name, own["parts"], own["rows"], own["tokens"], sha256))
         counts.update(own)
         counts["documents"] += sum(each.start == 0 for each in plan.documents)
@@ -216,9 +216,9 @@ def _begin(
         raise RegardError(f"model {model.name!r} is an encoder-decoder: a corpus is read with a model of one stack")
     depth = count_layers(model)
     summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), state_width(model))
-    layers = chosen_layers(settings.layers, depth, model.name)
+    layers = chosen_layers_to_store(settings.layers, depth, model.name)
     if not (store / NAME).exists():
-        environment, named, here = describe_environment(settings.backend), [columns.text, columns.id], os.getcwd()
+        environment, named, here = describe_store_environment(settings.backend), [columns.text, columns.id], os.getcwd()
         manifest = Manifest(
             summary, settings.to_json(), environment, absolute(paths, here), layers, columns=named, given=paths,
             folder=here,
@@ -239,9 +239,9 @@ def _begin(
                 f"store {str(store)!r} was made with {what} {was}, given is {given}: give another --out, or what it "
                 "was made with"
             )
-    check_environment(held.environment)
-    check_products(held.environment)
-    remove_unfinished(store / SHARDS)
+    check_store_environment(held.environment)
+    check_store_products(held.environment)
+    remove_unfinished_shards(store / SHARDS)
     return held
 
 
@@ -276,7 +276,7 @@ def _placed(
     return made, (f"{early}: from now on its texts are those of {', '.join(made.inputs[:3])}",)
 
 
-def _gone(compared: Compared, prune: bool) -> str:
+def _documents_not_read_again(compared: Compared, prune: bool) -> str:
     """What is said of documents that were not read again."""
     count = f"{compared.gone:,} document{'s' * (compared.gone != 1)}"
     if prune:
@@ -292,10 +292,10 @@ def _write_quarantine(store: Path, rejected: Sequence[Rejected]) -> str:
     columns = {name: [getattr(each, name) for each in rejected] for name in schema.quarantine().names}
     with whole(store / QUARANTINE) as file:
         pq.write_table(pa.table(columns, schema=schema.quarantine()), file)
-    return sha256_of(store / QUARANTINE)
+    return sha256_of_shard_file(store / QUARANTINE)
 
 
-def _nothing(rejected: Sequence[Rejected], paths: Sequence[str]) -> str:
+def _no_document_read(rejected: Sequence[Rejected], paths: Sequence[str]) -> str:
     """What is said where no document could be read."""
     if not rejected:
         return f"no text in {', '.join(paths[:3])}: nothing was read"

@@ -16,16 +16,18 @@ from regard.errors import RegardError
 PACKAGES = ("regard", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
 
-def describe_environment(backend: str = "torch") -> dict[str, str]:
+def describe_store_environment(backend: str = "torch") -> dict[str, str]:
     """Return the versions, and the matrix products that are chosen here.
 
     backend: what computes the vectors, as in `regard.corpus.settings.Settings`.
     """
-    found = {name: _version(name) for name in (*PACKAGES, *(() if backend == "torch" else (backend,)))}
-    return found | _products() | {"threads": "1", "machine": platform.machine()}
+    found = {
+        name: _installed_package_version(name) for name in (*PACKAGES, *(() if backend == "torch" else (backend,)))
+    }
+    return found | _chosen_matrix_products() | {"threads": "1", "machine": platform.machine()}
 
 
-def check_environment(made: dict[str, str]) -> None:
+def check_store_environment(made: dict[str, str]) -> None:
     """Check that this process has the versions that a store was made with.
 
     Raises:
@@ -33,7 +35,7 @@ def check_environment(made: dict[str, str]) -> None:
     """
     backends = [name for name in BACKENDS if name in made and name not in PACKAGES]
     for name in (*PACKAGES, *backends, "machine"):
-        here = platform.machine() if name == "machine" else _version(name)
+        here = platform.machine() if name == "machine" else _installed_package_version(name)
         if made.get(name) != here:
             raise RegardError(
                 f"the store was made with {name} {made.get(name)}, here is {here}: shards would not be alike; "
@@ -41,13 +43,13 @@ def check_environment(made: dict[str, str]) -> None:
             )
 
 
-def check_products(made: dict[str, str]) -> None:
+def check_store_products(made: dict[str, str]) -> None:
     """Check that the matrix products chosen here are those that a store was made with.
 
     Raises:
         RegardError: one is another: the numbers would differ by rounding from shard to shard.
     """
-    was, here = ([each.get(name, "none") for name in ("linear", "tiles")] for each in (made, _products()))
+    was, here = ([each.get(name, "none") for name in ("linear", "tiles")] for each in (made, _chosen_matrix_products()))
     if was != here:
         raise RegardError(
             f"the store was made with the matrix products {' and '.join(was)} (of linear maps and of tiles), here are "
@@ -56,26 +58,26 @@ def check_products(made: dict[str, str]) -> None:
         )
 
 
-def pin_products(made: dict[str, str]) -> None:
+def pin_store_products(made: dict[str, str]) -> None:
     """Compute with the matrix products of a store from now on, whatever would be chosen here.
 
     Raises:
         RegardError: this build of torch lacks one.
     """
-    if not matmul.pin(made["linear"], tiles=made["tiles"]):
+    if not matmul.pin_matmul_product(made["linear"], tiles=made["tiles"]):
         raise RegardError(f"the store was made with the product {made['linear']}, which this build of torch lacks")
 
 
 @contextmanager
-def pinned(made: dict[str, str]) -> Iterator[None]:
+def pinned_store_products(made: dict[str, str]) -> Iterator[None]:
     """Compute in one thread and with a store's products inside the block.
 
     Raises:
-        RegardError: as `check_environment` and `pin_products`.
+        RegardError: as `check_store_environment` and `pin_store_products`.
     """
-    before = torch.get_num_threads(), os.environ.get("TOKENIZERS_PARALLELISM"), matmul.pinned()
-    check_environment(made)
-    pin_products(made)
+    before = torch.get_num_threads(), os.environ.get("TOKENIZERS_PARALLELISM"), matmul.pinned_matmul_products()
+    check_store_environment(made)
+    pin_store_products(made)
     torch.set_num_threads(1)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     try:
@@ -86,15 +88,15 @@ def pinned(made: dict[str, str]) -> Iterator[None]:
             del os.environ["TOKENIZERS_PARALLELISM"]
         else:
             os.environ["TOKENIZERS_PARALLELISM"] = before[1]
-        matmul.restore(before[2])
+        matmul.restore_matmul_products(before[2])
 
 
-def _products() -> dict[str, str]:
+def _chosen_matrix_products() -> dict[str, str]:
     return {"linear": matmul.linear().__name__, "tiles": matmul.product().__name__}
 
 
 @functools.cache
-def _version(name: str) -> str:
+def _installed_package_version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:

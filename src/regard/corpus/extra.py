@@ -6,7 +6,7 @@ from types import ModuleType
 from regard.errors import RegardError
 
 
-def needed(name: str) -> ModuleType:
+def import_from_corpus_extra(name: str) -> ModuleType:
     """Import a module of the extra `corpus`: pyarrow, duckdb, sklearn, and their parts.
 
     Raises:

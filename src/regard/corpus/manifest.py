@@ -85,7 +85,7 @@ class Manifest:
     def write(self, store: Path) -> None:
         """Write the manifest into a store's folder, whole or not at all."""
         data = asdict(self)
-        write_json(data | {SHA256: _sha256(data)}, store / NAME, indent=1)
+        write_json(data | {SHA256: _sha256_of_manifest(data)}, store / NAME, indent=1)
 
 
 def absolute(paths: Sequence[str], folder: str) -> list[str]:
@@ -112,7 +112,7 @@ def read_manifest(store: Path) -> Manifest:
         given = json.dumps(data.get("format"))[:40]
         raise RegardError(f"store {str(store)!r} has format {given}, this version of regard reads format {FORMAT}")
     written = data.pop(SHA256, None)
-    if written is not None and written != _sha256(data):
+    if written is not None and written != _sha256_of_manifest(data):
         raise RegardError(f"store {str(store)!r}: its {NAME} is damaged, or was changed: it is not what was written")
     try:
         return _checked(data)
@@ -129,7 +129,7 @@ def _checked(data: dict[str, Any]) -> Manifest:
     for name in ("name", "source", "digest"):
         _of(f"model: {name}", getattr(model, name), str)
     for name, least in (("layers", 1), ("heads", 0), ("width", 1)):
-        _count(f"model: {name}", getattr(model, name), least)
+        _manifest_count(f"model: {name}", getattr(model, name), least)
     for name, kind in (("settings", dict), ("environment", dict), ("counts", dict), ("inputs", list), ("given", list)):
         _of(name, known.get(name, kind()), kind)
     for name in ("inputs", "given"):
@@ -138,11 +138,11 @@ def _checked(data: dict[str, Any]) -> Manifest:
     for name, each in known["environment"].items():
         _of(f"environment: {name}", each, str)
     for name, each in known["counts"].items():
-        _count(f"counts: {name}", each)
+        _manifest_count(f"counts: {name}", each)
     for name in ("folder", "quarantine"):
         _of(name, known.get(name, ""), str)
     _of("complete", known["complete"], bool)
-    layers = [_count("layers", each) for each in _of("layers", known["layers"], list)]
+    layers = [_manifest_count("layers", each) for each in _of("layers", known["layers"], list)]
     if not layers or layers != sorted(set(layers)) or layers[-1] >= model.layers:
         raise ValueError(f"layers: given {layers}, needs some of 0 to {model.layers - 1}, ascending")
     columns = _of("columns", known["columns"], list)
@@ -155,14 +155,14 @@ def _checked(data: dict[str, Any]) -> Manifest:
             raise ValueError(f"it names a shard {name!r}, no folder's name")
         _of("shard: sha256", shard.sha256, str)
         for what in ("parts", "rows", "tokens"):
-            _count(f"shard {name}: {what}", getattr(shard, what))
+            _manifest_count(f"shard {name}: {what}", getattr(shard, what))
     if len({shard.name for shard in shards}) < len(shards):
         raise ValueError("shards: one is named twice")
-    _check_settings(known["settings"])
+    _check_manifest_settings(known["settings"])
     return Manifest(**known | {"shards": shards})
 
 
-def _check_settings(settings: dict[str, Any]) -> None:
+def _check_manifest_settings(settings: dict[str, Any]) -> None:
     """Refuse settings of other types than `regard.corpus.settings.Settings` writes; entries may be missing."""
     for name, kinds in SETTINGS.items():
         if name in settings and not isinstance(settings[name], kinds):
@@ -180,12 +180,12 @@ def _of(name: str, given: Any, kind: type) -> Any:
     return given
 
 
-def _count(name: str, given: Any, least: int = 0) -> int:
+def _manifest_count(name: str, given: Any, least: int = 0) -> int:
     if not is_whole(given) or not least <= given < 1 << 53:
         raise TypeError(f"{name}: given {json.dumps(given)[:40]}, needs a whole number from {least}")
     return int(given)
 
 
-def _sha256(data: dict[str, Any]) -> str:
+def _sha256_of_manifest(data: dict[str, Any]) -> str:
     """Of all entries, however they are laid out."""
     return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

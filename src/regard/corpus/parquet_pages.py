@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from regard.corpus.thrift import read_struct
+from regard.corpus.thrift import read_thrift_struct
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Chunk:
     size: int
 
 
-def page_sizes(chunk: bytes) -> Iterator[PageSize]:
+def parquet_page_sizes(chunk: bytes) -> Iterator[PageSize]:
     """Read the headers of all pages of a column's chunk.
 
     Raises:
@@ -37,10 +37,10 @@ def page_sizes(chunk: bytes) -> Iterator[PageSize]:
     """
     at = 0
     while at < len(chunk):
-        fields, at = read_struct(chunk, at)
-        unpacked, packed = _size(fields.get(2)), _size(fields.get(3))
+        fields, at = read_thrift_struct(chunk, at)
+        unpacked, packed = _parquet_size(fields.get(2)), _parquet_size(fields.get(3))
         data = [each for each in (fields.get(5), fields.get(8)) if isinstance(each, dict)]  # of either version
-        values = sum(_size(each.get(1)) for each in data)
+        values = sum(_parquet_size(each.get(1)) for each in data)
         if packed > len(chunk) - at:
             raise ValueError("a page ends behind its column")
         yield PageSize(unpacked, values)
@@ -53,21 +53,21 @@ def column_chunks(footer: bytes) -> list[list[Chunk]]:
     Raises:
         ValueError: this is no footer.
     """
-    fields, _ = read_struct(footer)
+    fields, _ = read_thrift_struct(footer)
     try:
-        return [[_chunk(column[3]) for column in group[1]] for group in fields[4]]
+        return [[_parquet_column_chunk(column[3]) for column in group[1]] for group in fields[4]]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"its footer lacks where columns are ({error})") from error
 
 
-def _chunk(about: dict[int, Any]) -> Chunk:
+def _parquet_column_chunk(about: dict[int, Any]) -> Chunk:
     path = tuple(each.decode("utf-8") for each in about[3])
     # Data pages, and a dictionary before them; where there are no rows, no data pages, of which 0 is said.
-    start = min((place for n in (9, 11) if (place := _size(about.get(n, 0)))), default=0)
-    return Chunk(path, start, _size(about[7]))
+    start = min((place for n in (9, 11) if (place := _parquet_size(about.get(n, 0)))), default=0)
+    return Chunk(path, start, _parquet_size(about[7]))
 
 
-def _size(value: Any) -> int:
+def _parquet_size(value: Any) -> int:
     if not isinstance(value, int) or value < 0:
         raise ValueError(f"a header has {str(value)[:40]} where a size is needed")
     return value

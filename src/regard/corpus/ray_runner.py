@@ -37,13 +37,13 @@ def on_ray(address: str, workers: int | None = None) -> Runner:
         raise RegardError('--ray needs Ray: pip install "regard[corpus,ray]"')
 
     def run(job: Job, plans: Iterable[ShardPlan]) -> Iterator[Built]:
-        with _connected(address, workers):
-            yield from _run(workers, job, plans)
+        with _connected_ray_cluster(address, workers):
+            yield from _build_shards_on_ray(workers, job, plans)
 
     return run
 
 
-def _run(workers: int | None, job: Job, plans: Iterable[ShardPlan]) -> Iterator[Built]:
+def _build_shards_on_ray(workers: int | None, job: Job, plans: Iterable[ShardPlan]) -> Iterator[Built]:
     """Build the shards on the cluster that this process is connected with."""
     import ray
 
@@ -51,7 +51,7 @@ def _run(workers: int | None, job: Job, plans: Iterable[ShardPlan]) -> Iterator[
     mark = job.folder / f".seen-{uuid.uuid4().hex}{PART}"
     mark.mkdir()
     try:
-        _check_folder(mark)
+        _check_store_on_nodes(mark)
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(_work)
         shared = ray.put(job)
         at_once = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -63,17 +63,17 @@ def _run(workers: int | None, job: Job, plans: Iterable[ShardPlan]) -> Iterator[
     except ray.exceptions.RayTaskError as error:
         if isinstance(error.cause, RegardError):
             raise RegardError(str(error.cause)) from error
-        raise RegardError(f"--ray: a task failed: {_line(error, -1)}") from error
+        raise RegardError(f"--ray: a task failed: {_line_of_ray_error(error, -1)}") from error
     except ray.exceptions.RayError as error:
         raise RegardError(
-            f"--ray: {_line(error)}: what is written stays, the same command goes on from there"
+            f"--ray: {_line_of_ray_error(error)}: what is written stays, the same command goes on from there"
         ) from error
     finally:
         mark.rmdir()
 
 
 @contextmanager
-def _connected(address: str, workers: int | None) -> Iterator[None]:
+def _connected_ray_cluster(address: str, workers: int | None) -> Iterator[None]:
     """Connect with a cluster, or start one here, for the time of the block.
 
     Raises:
@@ -86,17 +86,19 @@ def _connected(address: str, workers: int | None) -> Iterator[None]:
         wanted |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
         # who else is on this machine cannot use it; else Ray would leave a token in the home folder, and say so
         wanted |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    with _environment(wanted), tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+    with _environment_for_ray(wanted), tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
         import ray
 
         options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         if local:
             options |= {"include_dashboard": False, "num_cpus": workers, "_node_ip_address": HERE, "_temp_dir": folder}
         try:
-            _check_port(address)
+            _check_ray_port(address)
             ray.init(address=address, **options)
         except Exception as error:  # Ray raises that itself where a node does not start in time
-            raise RegardError(f"--ray: the cluster {address!r} cannot be reached: {_line(error)}") from error
+            raise RegardError(
+                f"--ray: the cluster {address!r} cannot be reached: {_line_of_ray_error(error)}"
+            ) from error
         try:
             bound = [node["NodeManagerAddress"] for node in ray.nodes()]
             if local and bound != [HERE]:
@@ -109,7 +111,7 @@ def _connected(address: str, workers: int | None) -> Iterator[None]:
             ray.shutdown()
 
 
-def _check_port(address: str) -> None:
+def _check_ray_port(address: str) -> None:
     """Check that something listens at an address HOST:PORT: Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
@@ -117,7 +119,7 @@ def _check_port(address: str) -> None:
 
 
 @contextmanager
-def _environment(wanted: dict[str, str]) -> Iterator[None]:
+def _environment_for_ray(wanted: dict[str, str]) -> Iterator[None]:
     """Set variables of the environment inside the block, for this process and those that it starts."""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
@@ -131,17 +133,17 @@ def _environment(wanted: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _check_folder(mark: Path) -> None:
+def _check_store_on_nodes(mark: Path) -> None:
     """Check that every node sees the store's folder, by what this process has made in it."""
     import ray
 
-    look = ray.remote(num_cpus=0)(_look)
+    look = ray.remote(num_cpus=0)(_check_store_on_node)
     strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
     ray.get([look.options(scheduling_strategy=strategy(node, soft=False)).remote(str(mark)) for node in nodes])
 
 
-def _look(mark: str) -> None:
+def _check_store_on_node(mark: str) -> None:
     """Check that this node sees the store's folder."""
     if not os.path.isdir(mark):
         store = os.path.dirname(os.path.dirname(mark))
@@ -152,11 +154,11 @@ def _look(mark: str) -> None:
 
 
 def _work(job: Job, mark: str, plan: ShardPlan) -> dict[str, int]:
-    _look(mark)  # a node that joined meanwhile would write its shard where nobody looks for it
+    _check_store_on_node(mark)  # a node that joined meanwhile would write its shard where nobody looks for it
     return build(job, prepare(job), plan)
 
 
-def _line(error: Exception, number: int = 0) -> str:
+def _line_of_ray_error(error: Exception, number: int = 0) -> str:
     """A line of an error's message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return lines[number]

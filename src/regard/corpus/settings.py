@@ -94,7 +94,7 @@ class Settings:
         }
 
 
-def chosen_layers(layers: Sequence[int] | None, depth: int, name: str) -> list[int]:
+def chosen_layers_to_store(layers: Sequence[int] | None, depth: int, name: str) -> list[int]:
     """Return the numbers of the layers to keep, ascending. layers: as in `Settings`; negative ones count from the end.
 
     Raises:
@@ -108,7 +108,7 @@ def chosen_layers(layers: Sequence[int] | None, depth: int, name: str) -> list[i
     return sorted({layer % depth for layer in layers}) or list(range(depth))
 
 
-def kept_place(layers: Sequence[int], layer: int | None) -> int:
+def place_among_stored_layers(layers: Sequence[int], layer: int | None) -> int:
     """Tell which of the layers that a store keeps a layer is, None or -1 for the last.
 
     Raises:

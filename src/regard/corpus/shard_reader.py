@@ -16,10 +16,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from regard.corpus import schema
-from regard.corpus.checksums import BLOCK, CheckedFile, Index, damaged, read_index
-from regard.corpus.extra import needed
+from regard.corpus.checksums import BLOCK, CheckedFile, Index, damaged, read_shard_index
+from regard.corpus.extra import import_from_corpus_extra
 from regard.corpus.manifest import Manifest, ShardSummary
-from regard.corpus.parquet_pages import Chunk, column_chunks, page_sizes
+from regard.corpus.parquet_pages import Chunk, column_chunks, parquet_page_sizes
 from regard.corpus.settings import DTYPES
 from regard.corpus.word_filter import LEMMA, may_have
 from regard.errors import RegardError, first_line
@@ -56,7 +56,7 @@ class ShardReader:
         Raises:
             RegardError: it is not there, or not the one that the manifest knows.
         """
-        return read_index(self.folder, self.summary.sha256) if self.summary.sha256 else None
+        return read_shard_index(self.folder, self.summary.sha256) if self.summary.sha256 else None
 
     def groups_with(self, field: str, value: str) -> list[int] | None:
         """Number the row groups of rows.parquet that may hold a word or a lemma; None for all. field: which of both."""
@@ -76,7 +76,7 @@ class ShardReader:
         Raises:
             RegardError: the file is damaged, or is not what a store has.
         """
-        pa = needed("pyarrow")
+        pa = import_from_corpus_extra("pyarrow")
         wanted = None if groups is None else set(groups)
         with self._table(name) as (file, parquet):
             self._check_columns(name, parquet, columns)
@@ -146,7 +146,7 @@ class ShardReader:
     @contextmanager
     def _table(self, name: str) -> "Iterator[tuple[CheckedFile, pq.ParquetFile]]":
         """Open a table's file; its footer is what the manifest says."""
-        pa, pq = needed("pyarrow"), needed("pyarrow.parquet")
+        pa, pq = import_from_corpus_extra("pyarrow"), import_from_corpus_extra("pyarrow.parquet")
         count = {"rows": self.summary.rows, "texts": self.summary.parts}.get(name, schema.ROW_GROUP)
         with CheckedFile(self.folder / f"{name}.parquet", self.index) as file:
             size = file.seek(0, 2)
@@ -190,7 +190,7 @@ class ShardReader:
                 continue
             file.seek(chunk.start)
             content = file.read(chunk.size)
-            pages = list(page_sizes(content))
+            pages = list(parquet_page_sizes(content))
             unpacked, values = sum(page.unpacked for page in pages), sum(page.values for page in pages)
             most = parquet.metadata.row_group(group).num_rows * (ENTRIES if inside else 1)
             if unpacked > UNPACKED + RATIO * len(content) or values > most:
@@ -259,7 +259,7 @@ class ShardReader:
 
 def _alike(given: "pa.DataType", wanted: "pa.DataType") -> bool:
     """Whether a column has the type that a store's has; a map's names are anybody's."""
-    pa = needed("pyarrow")
+    pa = import_from_corpus_extra("pyarrow")
     if pa.types.is_map(wanted):
         return bool(pa.types.is_map(given)) and (given.key_type, given.item_type) == (wanted.key_type, wanted.item_type)
     return bool(given == wanted)

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from regard.corpus.columns import Cells, Columns, cells_at, codes_of, integers
 from regard.corpus.manifest import Manifest, read_manifest
 from regard.corpus.schema import ROW_GROUP
-from regard.corpus.settings import kept_place
+from regard.corpus.settings import place_among_stored_layers
 from regard.corpus.shard_reader import ShardReader
 from regard.errors import RegardError
 from regard.files import is_link
@@ -202,7 +202,7 @@ class StoreTables:
 
     def layer_index(self, layer: int | None) -> int:
         """Tell which of the kept layers a layer is, None for the last. Raises RegardError where it is not kept."""
-        return kept_place(self.manifest.layers, layer)
+        return place_among_stored_layers(self.manifest.layers, layer)
 
     def _shard(self, name: str) -> ShardReader:
         if name not in self.shards:

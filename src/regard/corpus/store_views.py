@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.corpus import schema
-from regard.corpus.checksums import sha256_of
-from regard.corpus.extra import needed
+from regard.corpus.checksums import sha256_of_shard_file
+from regard.corpus.extra import import_from_corpus_extra
 from regard.corpus.manifest import Manifest
 from regard.corpus.shard_reader import ShardReader
 from regard.errors import RegardError
@@ -32,7 +32,7 @@ def connect(store: Path, manifest: Manifest, shards: Collection[ShardReader]) ->
     Raises:
         RegardError: a table's file is none.
     """
-    duckdb = needed("duckdb")
+    duckdb = import_from_corpus_extra("duckdb")
     settings = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     connection = duckdb.connect(":memory:", config=settings)
     connection.execute("SET temp_directory = ''")
@@ -44,9 +44,11 @@ def connect(store: Path, manifest: Manifest, shards: Collection[ShardReader]) ->
         quarantine = store / "quarantine.parquet"
         if quarantine.exists():
             check_regular(quarantine)
-            if manifest.quarantine and sha256_of(quarantine) != manifest.quarantine:
+            if manifest.quarantine and sha256_of_shard_file(quarantine) != manifest.quarantine:
                 raise RegardError(f"{str(quarantine)!r} is damaged: it is not what was written")
-            connection.execute(f"CREATE VIEW quarantine AS SELECT * FROM read_parquet({_quoted(str(quarantine))})")
+            connection.execute(
+                f"CREATE VIEW quarantine AS SELECT * FROM read_parquet({_quoted_for_sql(str(quarantine))})"
+            )
         else:
             _empty(connection, "quarantine", schema.quarantine())
     except duckdb.Error as error:
@@ -55,7 +57,7 @@ def connect(store: Path, manifest: Manifest, shards: Collection[ShardReader]) ->
     listed = [[n, s.name, s.parts, s.rows, s.tokens] for n, s in enumerate(each.summary for each in shards)]
     if listed:
         connection.executemany("INSERT INTO shards VALUES (?, ?, ?, ?, ?)", listed)
-    connection.execute(f"SET allowed_directories = [{_quoted(str(store))}]")
+    connection.execute(f"SET allowed_directories = [{_quoted_for_sql(str(store))}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
@@ -72,7 +74,7 @@ def select(
     Raises:
         RegardError: it is no such query, names what is not there, or reaches beyond the store; or a file is damaged.
     """
-    duckdb = needed("duckdb")
+    duckdb = import_from_corpus_extra("duckdb")
     cursor = connection.cursor()
     try:
         statements = cursor.extract_statements(query)
@@ -95,18 +97,18 @@ def _view(connection: "duckdb.DuckDBPyConnection", name: str, shards: Collection
     files = [each.folder / f"{name}.parquet" for each in shards]
     files = [file for file in files if name != "heads" or file.is_file()]
     if files:
-        listed = ", ".join(_quoted(str(file)) for file in files)
+        listed = ", ".join(_quoted_for_sql(str(file)) for file in files)
         columns = f"* EXCLUDE (filename, file_row_number), {SHARD_OF} AS shard, file_row_number AS row"
         source = f"read_parquet([{listed}], filename = true, file_row_number = true)"
         connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM {source}")
     elif name != "heads":
-        pa = needed("pyarrow")
+        pa = import_from_corpus_extra("pyarrow")
         made = {"rows": schema.rows(1, statistics=False, sources=False), "texts": schema.texts()}
         fields = made.get(name, schema.spans())
         _empty(connection, name, fields.append(pa.field("shard", pa.string())).append(pa.field("row", pa.int64())))
 
 
-def _quoted(text: str) -> str:
+def _quoted_for_sql(text: str) -> str:
     """A string as SQL spells it."""
     return "'" + text.replace("'", "''") + "'"
 

@@ -10,7 +10,7 @@ MOST = 1 << 20  # values of one struct and all that it holds
 Fields = dict[int, Any]  # by their numbers: whole numbers, bytes, truth values, lists, structs; None of other kinds
 
 
-def read_struct(data: bytes, at: int = 0) -> tuple[Fields, int]:
+def read_thrift_struct(data: bytes, at: int = 0) -> tuple[Fields, int]:
     """Read a struct that begins at a byte: its fields, and where it ends.
 
     Raises:

@@ -14,7 +14,7 @@ from regard.display.panels import Data, Panel
 from regard.display.panels import Table as TablePanel
 from regard.errors import RegardError
 from regard.explain.frames import Table
-from regard.json_files import plain, write_json
+from regard.json_files import plain_json_values, write_json
 from regard.trace.status import Status
 
 if TYPE_CHECKING:
@@ -98,22 +98,26 @@ class Answer(Table):
         with the columns that are details.
         """
         from regard.display.terminal import drawn
-        from regard.display.terminal_lines import unknown_first
+        from regard.display.terminal_lines import unknown_tokens_line
         from regard.display.terminal_parts import sentences
-        from regard.display.terminal_tables import beside
+        from regard.display.terminal_tables import tables_side_by_side
 
         if everything:
             panels = [_whole_note(panel) for panel in self.panels() if not panel.brief]
         else:
             panels = [_of_a_screen(panel) for panel in self.panels() if panel.screen]
         first = sum(panel.leads for panel in panels)
-        parts = [*unknown_first(self.about.sides), *(drawn(panel, width, top, more) for panel in panels[:first])]
+        parts = [*unknown_tokens_line(self.about.sides), *(drawn(panel, width, top, more) for panel in panels[:first])]
         parts.append(sentences(self.findings()))
         groups = {panel.name: panel.group for panel in panels if isinstance(panel, TablePanel) and not everything}
         for side_by_side, own in groupby(panels[first:], lambda panel: groups.get(panel.name)):
             each = list(own)
             tables = [panel for panel in each if isinstance(panel, TablePanel)]
-            parts += [beside(tables, width, top, more)] if side_by_side else [drawn(p, width, top, more) for p in each]
+            parts += (
+                [tables_side_by_side(tables, width, top, more)]
+                if side_by_side
+                else [drawn(p, width, top, more) for p in each]
+            )
         return parts
 
     def plot(self, *names: str) -> "Figure":
@@ -140,7 +144,7 @@ class Answer(Table):
         texts, targets = [text for text, _ in self.about.texts], [target for _, target in self.about.texts]
         own = {"format": self.format, "version": VERSION, "findings": self.findings()}
         own |= {"texts": texts, "targets": targets} | self.data()
-        data: dict[str, object] = plain(own | {"statuses": [asdict(each) for each in self.about.statuses]})
+        data: dict[str, object] = plain_json_values(own | {"statuses": [asdict(each) for each in self.about.statuses]})
         if file is not None:
             write_json(data, Path(file), indent=None if self.one_line else 1)
         return data

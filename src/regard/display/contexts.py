@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from regard.corpus.asking.context_words import excerpt
+from regard.corpus.asking.context_words import excerpt_around_occurrence
 from regard.corpus.asking.occurrences import BLANKS, Line, Occurrences, Part
 from regard.display.panels import Cell, InContext
 
@@ -27,7 +27,7 @@ def length_of(contexts: Sequence[InContext]) -> int:
 
 
 def _context(part: Part, start: int, end: int, reach: int) -> InContext:
-    place = excerpt(part, start, end, reach)
+    place = excerpt_around_occurrence(part, start, end, reach)
     left, right = BLANKS.sub(" ", place.text[: place.start]), BLANKS.sub(" ", place.text[place.end :])
     before, behind = start - part.start > place.start, len(part.text) - (end - part.start) > len(place.text) - place.end
     return InContext("… " * before + left.lstrip(), place.form, right.rstrip() + " …" * behind)

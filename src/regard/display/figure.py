@@ -14,9 +14,9 @@ from regard.display.elements.canvas import or_nan
 from regard.display.elements.colours import DIFFERENCES, LINES, WEIGHTS, line_style
 from regard.display.elements.heatmap import heatmap
 from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table
-from regard.display.written import axis_names, number_text, others, with_sign
+from regard.display.written import axis_names, number_text, other_panel_parts_name, with_sign
 from regard.errors import RegardError
-from regard.explain.causes.score_writers import together
+from regard.explain.causes.score_writers import largest_writers_and_rest
 from regard.text.quoting import spelled, visible
 
 MOST = 24  # bars, or rows and columns with sums; the others are one together, where they sum to something
@@ -63,13 +63,13 @@ def _bars(panel: Bars, small: bool) -> Drawing:
     """The first parts from above, the others together below."""
     shown, rest = list(panel.parts[:MOST]), panel.parts[MOST:]
     if rest and panel.whole is not None:
-        shown.append((others(len(rest)), sum(number for _, number in rest)))
+        shown.append((other_panel_parts_name(len(rest)), sum(number for _, number in rest)))
     numbers, places = [number for _, number in shown], range(len(shown))
     sizes = [number if math.isfinite(number) else 0.0 for number in numbers]
     write = with_sign if panel.signed else lambda number: number_text(number, panel.digits)
 
     def into(axes: Axes) -> None:
-        axes.barh(places, sizes, color=[_colour(each, panel.signed) for each in numbers], height=0.75)
+        axes.barh(places, sizes, color=[_panel_number_colour(each, panel.signed) for each in numbers], height=0.75)
         axes.set_yticks(places, [spelled(name, LONG) for name, _ in shown])
         axes.invert_yaxis()
         axes.axvline(0, color="black", linewidth=0.8)
@@ -118,7 +118,7 @@ def _heat(panel: Heat, small: bool) -> Drawing:
     numbers = (wide - 2.0) / max(1, len(across)) >= NUMBERED and len(down) <= 24 and not small and panel.written is None
     letters = max(map(len, across), default=0)
     each = max(LEAST, LETTER * letters) if letters <= UPRIGHT else LEAST
-    lines, names = _thinned(down, (high - 1.5) / LEAST), _thinned(across, (wide - 2.0) / each)
+    lines, names = _thinned_panel_names(down, (high - 1.5) / LEAST), _thinned_panel_names(across, (wide - 2.0) / each)
     longest = max(map(len, names), default=0)
     upright = longest <= UPRIGHT or longest * LETTER <= (wide - 2.0) / len(across)
     below = [panel.axes[1]]
@@ -152,13 +152,13 @@ def _folded(panel: Heat) -> Heat:
     if panel.sums is None or max(len(panel.rows), len(panel.columns)) <= MOST:
         return panel
     values = torch.tensor([[v or 0.0 for v in row] for row in panel.values], dtype=torch.float64)
-    rows, values = together(list(panel.rows), values, MOST, panel.others[0])
-    columns, turned = together(list(panel.columns), values.T, MOST, panel.others[1])
+    rows, values = largest_writers_and_rest(list(panel.rows), values, MOST, panel.others[0])
+    columns, turned = largest_writers_and_rest(list(panel.columns), values.T, MOST, panel.others[1])
     sums = replace(panel.sums, rows=turned.sum(0).tolist(), columns=turned.sum(1).tolist())
     return replace(panel, rows=rows, columns=columns, values=turned.T.tolist(), said=None, behind=None, sums=sums)
 
 
-def _thinned(names: Sequence[str], room: float) -> list[str]:
+def _thinned_panel_names(names: Sequence[str], room: float) -> list[str]:
     """Names as they are drawn; of more than there is room for, every second or third, the others empty."""
     step = max(1, -(-len(names) // min(NAMED, max(1, round(room)))))
     return [spelled(name) if n % step == 0 else "" for n, name in enumerate(names)]
@@ -172,7 +172,9 @@ def _strip(panel: Strip, small: bool) -> Drawing:
     places = range(0, len(values), step)
 
     def into(axes: Axes) -> None:
-        axes.bar(range(len(values)), values, color=[_colour(each, panel.signed) for each in values], width=0.8)
+        axes.bar(
+            range(len(values)), values, color=[_panel_number_colour(each, panel.signed) for each in values], width=0.8
+        )
         axes.set_xticks(places, [spelled(panel.tokens[n]) for n in places], rotation=60, fontsize=8)
         axes.axhline(0, color="black", linewidth=0.8)
         axes.margins(x=0.01)
@@ -256,6 +258,6 @@ def _arcs(panel: Arcs, small: bool) -> Drawing:
     return Drawing(min(16.0, max(6.0, 0.45 * max(len(panel.tokens), len(panel.targets)))), 3.2, into)
 
 
-def _colour(number: float, both: bool) -> Any:
+def _panel_number_colour(number: float, both: bool) -> Any:
     """Of numbers of both signs red above 0 and blue below, of others the colour of weights."""
     return DIFFERENCES(0.85 if number >= 0 else 0.15) if both else WEIGHTS(0.75)

@@ -5,7 +5,7 @@ from functools import singledispatch
 from typing import Any
 
 from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Scatter, Shares, Strip, Table, shares_text, untold
-from regard.json_files import plain
+from regard.json_files import plain_json_values
 
 Data = dict[str, Any]
 # of a terminal and pictures: the page shows all panels
@@ -26,32 +26,32 @@ def panel_data(panel: Panel) -> Data:
 def _bars(panel: Bars) -> Data:
     """The first parts, and how many others there are and what they sum to."""
     rest = [number for _, number in panel.parts[LISTED:]]
-    others = plain([len(rest), sum(rest)]) if rest else None
-    return _same(replace(panel, parts=panel.parts[:LISTED])) | {"others": others}
+    others = plain_json_values([len(rest), sum(rest)]) if rest else None
+    return _panel_as_page_data(replace(panel, parts=panel.parts[:LISTED])) | {"others": others}
 
 
 @panel_data.register
 def _table(panel: Table) -> Data:
     """Named numbers are text, as much of them as there is."""
     rows = [[shares_text(cell) if isinstance(cell, Shares) else cell for cell in row] for row in panel.rows]
-    return _same(replace(panel, rows=rows))
+    return _panel_as_page_data(replace(panel, rows=rows))
 
 
 @panel_data.register(Heat)
 @panel_data.register(Strip)
 @panel_data.register(Scatter)
 @panel_data.register(Curves)
-def _same(panel: Panel) -> Data:
+def _panel_as_page_data(panel: Panel) -> Data:
     own = {name: value for name, value in asdict(panel).items() if name not in ELSEWHERE}
     if not untold(panel, panel.title, panel.note):
         del own["caption"]
-    return {"kind": type(panel).__name__.lower(), **plain(own)}
+    return {"kind": type(panel).__name__.lower(), **plain_json_values(own)}
 
 
 @panel_data.register
 def _arcs(panel: Arcs) -> Data:
     """As a heat map: a page draws links between tokens in Alignment, of traces."""
-    return _same(
+    return _panel_as_page_data(
         Heat(
             name=panel.name, title=panel.title, note=panel.note, rows=_numbered(panel.tokens), unit=panel.unit,
             columns=_numbered(panel.targets), values=panel.values, axes=("from", "to"), digits=panel.digits,

@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure, FigureBase
 
-from regard.display.elements.canvas import stack, write
+from regard.display.elements.canvas import stack_rows_in_figure, write_figure
 from regard.display.figure import LETTER, LINE, Drawing, drawn
 from regard.display.panels import Heat, Panel, untold
 from regard.errors import RegardError
@@ -23,7 +23,7 @@ def draw(panels: Sequence[Panel], title: str, file: Path) -> list[str]:
 
     Returns notes on missing characters.
     """
-    return write(paint(panels, title), file)
+    return write_figure(paint(panels, title), file)
 
 
 def paint(panels: Sequence[Panel], title: str) -> Figure:
@@ -50,13 +50,13 @@ def paint(panels: Sequence[Panel], title: str) -> Figure:
             if group and (n == 0 or grids[n - 1][0] != group):
                 above = [*above, group]
             titles = [(panel.title, untold(panel, panel.title)) if len(panels) > 1 else () for panel in each]
-            names = [_wrapped(title, drawing.wide) for title, drawing in zip(titles, own, strict=True)]
+            names = [_wrapped_panel_texts(title, drawing.wide) for title, drawing in zip(titles, own, strict=True)]
             highs = [
                 max(own[k].high + LINE * max(0, len(names[k]) - 1) for k in range(first, min(first + across, len(own))))
                 for first in range(0, len(own), across)
             ]
             rows.append((sum(highs) + 0.22 * len(above), _painter(own, names, "\n".join(above), across, highs)))
-        return stack(rows, wide)
+        return stack_rows_in_figure(rows, wide)
 
 
 def _grids(panels: Sequence[Panel]) -> list[tuple[str, int, list[Panel]]]:
@@ -71,7 +71,7 @@ def _grids(panels: Sequence[Panel]) -> list[tuple[str, int, list[Panel]]]:
     return grids
 
 
-def _wrapped(texts: Sequence[str], wide: float) -> list[str]:
+def _wrapped_panel_texts(texts: Sequence[str], wide: float) -> list[str]:
     """A panel's title and caption in lines."""
     return [line for text in texts for line in textwrap.wrap(visible(text), max(24, int(wide / 0.075)))]
 

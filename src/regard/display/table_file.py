@@ -8,7 +8,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from regard.corpus.extra import needed
+from regard.corpus.extra import import_from_corpus_extra
 from regard.files import whole
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -42,7 +42,7 @@ def write_parquet(rows: Sequence[Mapping[str, Cell]], file: Path, columns: Seque
     Raises:
         RegardError: pyarrow is not installed, or the file system refuses.
     """
-    pa, pq = needed("pyarrow"), needed("pyarrow.parquet")
+    pa, pq = import_from_corpus_extra("pyarrow"), import_from_corpus_extra("pyarrow.parquet")
     arrays = {}
     for name in columns_of(rows, columns):
         values = [row.get(name) for row in rows]

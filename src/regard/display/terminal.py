@@ -9,17 +9,17 @@ from rich.text import Text
 
 from regard.display.panels import Arcs, Bars, Cell, Column, Curves, Heat, Number, Panel, Scatter, Strip, Table
 from regard.display.terminal_lines import coloured, text_with_bars
-from regard.display.terminal_parts import SET_IN, columns, heights, resampled
+from regard.display.terminal_parts import SET_IN, columns, resampled_for_terminal, terminal_height_characters
 from regard.display.terminal_tables import (
     TEXT,
+    column_and_folded_width,
     draw_table,
     left_out,
     panel_section,
     signed_bar,
-    sizes_of,
-    together,
+    total_column_width,
 )
-from regard.display.written import axis_names, first_sentence, number_text, others, with_sign
+from regard.display.written import axis_names, first_sentence, number_text, other_panel_parts_name, with_sign
 from regard.text.quoting import spelled, visible
 
 NAME = 10  # cells of a heat map's column name
@@ -49,7 +49,7 @@ def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
         grid.add_row(visible(name), write(value), signed_bar(value, largest, panel.signed))
     rest = panel.parts[top:]
     if rest and panel.whole is not None:
-        grid.add_row(Text(others(len(rest)), style="dim"), write(sum(each for _, each in rest)), "")
+        grid.add_row(Text(other_panel_parts_name(len(rest)), style="dim"), write(sum(each for _, each in rest)), "")
     if panel.whole is not None:
         grid.add_row(Text("sum", style="bold"), write(panel.whole), "")
     left = f"{len(rest):,} smaller ones" if rest and panel.whole is None else ""
@@ -65,14 +65,16 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
     down, across = axis_names(panel)
     down, names = [visible(name) for name in down], [spelled(name, NAME) for name in across]
     cells = [[number_text(value, digits) for value in row] for row in panel.values]
-    sizes = [sizes_of(name, [row[n] for row in cells]) for n, name in enumerate(names)]
-    first = min(sizes_of(panel.axes[0], down)[1], TEXT, width // 2)
+    sizes = [column_and_folded_width(name, [row[n] for row in cells]) for n, name in enumerate(names)]
+    first = min(column_and_folded_width(panel.axes[0], down)[1], TEXT, width // 2)
     room, widths = width - SET_IN, [whole for whole, _ in sizes]
-    if together([first, *widths]) > room:
+    if total_column_width([first, *widths]) > room:
         widths = [folded for _, folded in sizes]
     far = [max((abs(row[n] or 0.0) for row in panel.values), default=0.0) for n in range(len(names))]
     order = sorted(range(len(names)), key=lambda n: -far[n])
-    count = max([1, *(n for n in range(len(order) + 1) if together([first, *(widths[m] for m in order[:n])]) <= room)])
+    count = max(
+        [1, *(n for n in range(len(order) + 1) if total_column_width([first, *(widths[m] for m in order[:n])]) <= room)]
+    )
     kept = sorted(order[:count])
     grid = columns()
     grid.add_column(panel.axes[0], justify="right", width=first, overflow="fold")
@@ -80,7 +82,7 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
         grid.add_column(names[n], justify="right", width=widths[n], overflow="fold")
     largest = panel.largest or max(far, default=0.0)
     for name, row, texts in zip(down, panel.values, cells, strict=True):
-        grid.add_row(name, *(_shade(row[n], texts[n], largest, panel.signed) for n in kept))
+        grid.add_row(name, *(_shaded_panel_number(row[n], texts[n], largest, panel.signed) for n in kept))
     left = {
         "more rows": len(whole.rows) - len(down),
         "more columns": len(whole.columns) - len(names),
@@ -120,11 +122,11 @@ def _curves(panel: Curves, width: int, top: int, more: str) -> RenderableType:
     """Each line in small, with its first and last number; one that has a full bar as wide as the screen."""
     if panel.full is not None:
         (curve,) = panel.series
-        bars = resampled([y or 0.0 for y in curve.y], width - 4)
+        bars = resampled_for_terminal([y or 0.0 for y in curve.y], width - 4)
         step = (curve.x[-1] - curve.x[0]) / max(1, len(curve.x) - 1)
         each = max(1, round(step * len(curve.x) / len(bars)))
         what = f"a {panel.x}" if each == 1 else f"about {each} {panel.x}s, the largest of them"
-        line = Text(f"  {heights(bars, panel.full)}", style="cyan")
+        line = Text(f"  {terminal_height_characters(bars, panel.full)}", style="cyan")
         legend = f"a bar: {what}; full at {number_text(panel.full, panel.digits)} {panel.y}"
         return panel_section(panel, line, Text(legend, style="dim"))
     grid = columns("", panel.y, ("first", "right"), ("last", "right"))
@@ -132,7 +134,11 @@ def _curves(panel: Curves, width: int, top: int, more: str) -> RenderableType:
     for curve in panel.series[:top]:
         known = [y for y in curve.y if y is not None and math.isfinite(y)]
         ends = [number_text(y, panel.digits) for y in (known[0], known[-1])] if known else ["–", "–"]
-        grid.add_row(visible(curve.name), heights(resampled([abs(y) for y in known], CURVE), full), *ends)
+        grid.add_row(
+            visible(curve.name),
+            terminal_height_characters(resampled_for_terminal([abs(y) for y in known], CURVE), full),
+            *ends,
+        )
     left = len(panel.series) - top
     return panel_section(panel, grid, *left_out([f"{left:,} more lines" if left > 0 else ""], more))
 
@@ -161,6 +167,6 @@ def _arcs(panel: Arcs, width: int, top: int, more: str) -> RenderableType:
     return _bars(own, width, top, more)
 
 
-def _shade(value: Number, text: str, largest: float, both: bool) -> Text:
+def _shaded_panel_number(value: Number, text: str, largest: float, both: bool) -> Text:
     strong = value is not None and abs(value) >= STRONG * largest
     return Text(text, style=("bold red" if both and (value or 0) > 0 else "bold cyan") if strong else "dim")

@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from regard.display.panels import Shares, Strip
-from regard.display.terminal_parts import heights
+from regard.display.terminal_parts import terminal_height_characters
 from regard.explain.wording import number, signed
 from regard.text.quoting import quoted, short, some_of, spelled, visible
 from regard.trace.status import Status
@@ -23,11 +23,13 @@ def coloured(strip: Strip) -> Text:
     """Write a text, each of its tokens on a colour, blanks that belong to none as they are."""
     line = Text()
     for n, (gap, token) in enumerate(zip(strip.before, strip.tokens, strict=True)):
-        line.append(_printable(gap)).append(_printable(token), style=f"black on {COLOURS[n % len(COLOURS)]}")
+        line.append(_printable_for_terminal(gap)).append(
+            _printable_for_terminal(token), style=f"black on {COLOURS[n % len(COLOURS)]}"
+        )
     return line
 
 
-def _printable(text: str) -> str:
+def _printable_for_terminal(text: str) -> str:
     """A text with its blanks kept and everything else that cannot be printed written out."""
     return "".join(c if c in " \xa0" else visible(c) for c in text)
 
@@ -59,7 +61,7 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
     gap = "" if strip.running else " "
     names = [visible(token) if strip.running else spelled(token, 1000) for token in strip.tokens]
     before = f"{strip.label}  " if strip.label else ""
-    lines = _lines(names, width - len(before), len(gap))
+    lines = _token_lines_with_bars(names, width - len(before), len(gap))
     first = 0
     if len(lines) > MOST_LINES and strip.marked:
         middle = next(n for n, line in enumerate(lines) if strip.marked[0] in line)
@@ -75,7 +77,7 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
             written.append(gap)
             size = len(names[place].rstrip(" ↵")) if strip.running else len(names[place])
             value = strip.values[place]
-            bars = " " * size if value is None else heights([value], strip.full or 1.0) * size
+            bars = " " * size if value is None else terminal_height_characters([value], strip.full or 1.0) * size
             under.append(bars + " " * (len(names[place]) - size) + gap, special or "cyan")
         has = [strip.values[place] for place in line] if strip.running else strip.values
         parts += [written, under] if any(each is not None for each in has) else [written]
@@ -86,7 +88,7 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
     return parts
 
 
-def _lines(names: Sequence[str], room: int, gap: int) -> list[list[int]]:
+def _token_lines_with_bars(names: Sequence[str], room: int, gap: int) -> list[list[int]]:
     """The numbers of the tokens of each line."""
     lines: list[list[int]] = [[]]
     used = 0
@@ -99,7 +101,7 @@ def _lines(names: Sequence[str], room: int, gap: int) -> list[list[int]]:
     return lines
 
 
-def unknown_first(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
+def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
     """One line where a tokenizer knows some of the tokens not: how many, of how many, and what helps. Else nothing.
 
     texts: what each is called, its status, and how many tokens it has.

@@ -20,7 +20,7 @@ PARTS = " ▏▎▍▌▋▊▉█"  # a cell filled by eighths
 HEIGHTS = " ▁▂▃▄▅▆▇█"
 
 
-def put(parts: Iterable[RenderableType], console: Console) -> None:
+def print_terminal_parts(parts: Iterable[RenderableType], console: Console) -> None:
     """Print parts one after another; outside a terminal without the blanks that fill lines up."""
     with console.capture() as captured:
         for part in parts:
@@ -31,7 +31,7 @@ def put(parts: Iterable[RenderableType], console: Console) -> None:
     console.file.write(text)
 
 
-def lines_of(parts: Iterable[RenderableType], width: int) -> list[str]:
+def plain_lines_of_parts(parts: Iterable[RenderableType], width: int) -> list[str]:
     """Write parts as plain lines, as they are printed outside a terminal."""
     console = Console(width=width, file=io.StringIO(), highlight=False, color_system=None, force_terminal=False)
     with console.capture() as captured:
@@ -40,7 +40,7 @@ def lines_of(parts: Iterable[RenderableType], width: int) -> list[str]:
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
-def section(title: str, *parts: RenderableType) -> Group:
+def titled_terminal_section(title: str, *parts: RenderableType) -> Group:
     """Put parts under their title, set in."""
     return Group(Text(title, style="bold"), *(Padding(part, (0, 0, 0, SET_IN), expand=False) for part in parts), Text())
 
@@ -54,7 +54,7 @@ def columns(*columns: str | tuple[str, str]) -> Table:
     return table
 
 
-def status(
+def trust_lines_in_terminal(
     statuses: Sequence[Status], references: Mapping[str, Status] | None = None, *, took: float | None = None
 ) -> Group:
     """How far what is shown can be trusted. references: the statuses of reference words, which may be unknown too.
@@ -81,11 +81,11 @@ def status(
         what = "to the tokenizer" if name == "unknown" else "by the tokenizer"
         lines.append(f"{name:<12}" + (f"{some_of(found, FEW)} ({what})" if found else "no characters"))
     lines += [f"note        {note}" for note in dict.fromkeys(note for s in statuses for note in s.notes)]
-    lines.append(f"time        {_time(sum(s.seconds for s in statuses), len(statuses), took)}")
-    return section("Status", *(Text(line) for line in lines))
+    lines.append(f"time        {_time_in_status_line(sum(s.seconds for s in statuses), len(statuses), took)}")
+    return titled_terminal_section("Status", *(Text(line) for line in lines))
 
 
-def _time(tracing: float, texts: int, took: float | None) -> str:
+def _time_in_status_line(tracing: float, texts: int, took: float | None) -> str:
     """How long it took in all, and to trace the texts."""
     traced = f"{tracing * 1000:.0f} ms"
     if took is None:
@@ -103,7 +103,7 @@ def sentences(found: Sequence[str]) -> RenderableType:
     return Padding(table, (0, 0, 1, 0), expand=False)
 
 
-def bar(value: float, full: float, room: int) -> Text:
+def terminal_bar(value: float, full: float, room: int) -> Text:
     """Draw a bar of at most so many cells, as long as the value is of what fills it."""
     if room < 1 or not full > 0 or not value > 0:
         return Text()
@@ -111,13 +111,13 @@ def bar(value: float, full: float, room: int) -> Text:
     return Text("█" * (eighths // 8) + PARTS[eighths % 8].strip(), style="cyan")
 
 
-def heights(values: Sequence[float], full: float) -> str:
+def terminal_height_characters(values: Sequence[float], full: float) -> str:
     """Draw a character a value, as high as the value is of what fills it."""
     top = len(HEIGHTS) - 1
     return "".join(HEIGHTS[round(min(1.0, max(0.0, value / full if full > 0 else 0.0)) * top)] for value in values)
 
 
-def resampled(values: Sequence[float], count: int) -> list[float]:
+def resampled_for_terminal(values: Sequence[float], count: int) -> list[float]:
     """Take the largest of each of count equal parts of a row of values; the row itself where it is no longer."""
     size = len(values)
     if size <= count:
@@ -126,15 +126,17 @@ def resampled(values: Sequence[float], count: int) -> list[float]:
     return [max(values[start:stop]) for start, stop in pairwise(edges)]
 
 
-def model_line(statuses: Sequence[Status], took: float | None = None) -> str:
+def model_line_in_terminal(statuses: Sequence[Status], took: float | None = None) -> str:
     """Name in a line the model, its kernels, how far its weights are from its own attention's, and the time it took."""
     seconds = "" if took is None else f"; {took:.1f} s in all"
     kernels = ", ".join(dict.fromkeys(kernel for each in statuses for kernel in each.kernels))
     return f"{statuses[0].model}{f' ({kernels})' if kernels else ''}: {exactness(statuses)}{seconds}"
 
 
-def ending(statuses: Sequence[Status], more: str, took: float | None = None, notes: Sequence[str] = ()) -> Group:
+def ending_lines_in_terminal(
+    statuses: Sequence[Status], more: str, took: float | None = None, notes: Sequence[str] = ()
+) -> Group:
     """Put together the last lines: how exact it is, the notes of the traces and others, and which options show more."""
-    lines = [model_line(statuses, took)] if statuses else []
+    lines = [model_line_in_terminal(statuses, took)] if statuses else []
     lines += [f"note: {note}" for note in dict.fromkeys([*(n for s in statuses for n in s.notes), *notes])]
     return Group(*(Text(line, style="dim") for line in [*lines, f"more: {more}"]))

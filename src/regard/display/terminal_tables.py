@@ -9,8 +9,8 @@ from rich.text import Text
 
 from regard.display.panels import Cell, InContext, Panel, Shares, Table
 from regard.display.terminal_lines import in_lines
-from regard.display.terminal_parts import APART, SET_IN, bar, columns, section
-from regard.display.written import cell_text, finite, first_sentence
+from regard.display.terminal_parts import APART, SET_IN, columns, terminal_bar, titled_terminal_section
+from regard.display.written import cell_text, finite_number_of_cell, first_sentence
 from regard.text.quoting import visible
 
 BAR, SHORT = 16, 4  # cells of a bar, and of the shortest where there is little room
@@ -36,7 +36,7 @@ def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
     for n, (column, own) in enumerate(zip(panel.columns, widths, strict=False)):
         grid.add_column(column.name, justify="left" if column.digits is None else "right", width=own, overflow="fold")
         if column.bar and bars:
-            numbers = [each for row in panel.rows if (each := finite(row[n])) is not None]
+            numbers = [each for row in panel.rows if (each := finite_number_of_cell(row[n])) is not None]
             barred[n] = max(map(abs, numbers), default=0.0), min(numbers, default=0.0) < 0
             grid.add_column("")
     for row, cells in zip(shown_rows, rows, strict=True):
@@ -44,7 +44,9 @@ def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
         for n in range(kept):
             line.append(cells[n])
             if n in barred:
-                line.append(Text() if row is panel.total else signed_bar(finite(row[n]) or 0.0, *barred[n], bars))
+                line.append(
+                    Text() if row is panel.total else signed_bar(finite_number_of_cell(row[n]) or 0.0, *barred[n], bars)
+                )
         grid.add_row(*line, style="bold" if row is panel.total else "")
     names = [column.name for column in panel.columns[kept:]]
     columns_left = f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}" if names else ""
@@ -70,7 +72,7 @@ def _in_context(panel: Table, marked: Sequence[int], rows: Sequence[Sequence[Cel
     sizes = [max([cell_len(panel.columns[n].name), *(cell_len(row[k]) for row in cells)]) for k, n in enumerate(others)]
     room = (width - SET_IN - sum(sizes) - APART * (len(panel.columns) - 1)) // len(marked)
     made: dict[int, Sequence[RenderableType]] = {n: [row[k] for row in cells] for k, n in enumerate(others)}
-    made |= {n: _contexts([row[n] for row in rows], room) for n in marked}
+    made |= {n: _panel_context_lines([row[n] for row in rows], room) for n in marked}
     grid = columns()
     for column in panel.columns:
         grid.add_column(column.name, justify="left" if column.digits is None else "right", no_wrap=True)
@@ -79,7 +81,7 @@ def _in_context(panel: Table, marked: Sequence[int], rows: Sequence[Sequence[Cel
     return grid
 
 
-def _contexts(cells: Sequence[Cell], room: int) -> list[Text]:
+def _panel_context_lines(cells: Sequence[Cell], room: int) -> list[Text]:
     """Words one below the other, each in as much of its context as a column has room for, at least a little."""
     words = [(visible(c.left), visible(c.form), visible(c.right)) for c in cells if isinstance(c, InContext)]
     form = max(cell_len(word) for _, word, _ in words)
@@ -105,7 +107,7 @@ def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Re
         max([cell_len(column.name), *(cell_len(own[n]) for own in texts)]) for n, column in enumerate(panel.columns)
     ]
     fixed = [size for size, is_named in zip(sizes, named, strict=True) if not is_named]
-    room = max(SHARES, (width - SET_IN - together(fixed) - APART * sum(named)) // sum(named))
+    room = max(SHARES, (width - SET_IN - total_column_width(fixed) - APART * sum(named)) // sum(named))
     barred = {n for n, column in enumerate(panel.columns) if column.bar and room - SHARES >= LEAST + APART}
     room, size = (SHARES, min(BAR, room - SHARES - APART)) if barred else (room, 0)
     grid = columns()
@@ -113,17 +115,17 @@ def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Re
         grid.add_column(column.name, justify="left" if column.digits is None else "right", overflow="fold")
         if n in barred:
             grid.add_column("")
-    full = {n: max((abs(finite(row[n]) or 0.0) for row in panel.rows), default=0.0) for n in barred}
+    full = {n: max((abs(finite_number_of_cell(row[n]) or 0.0) for row in panel.rows), default=0.0) for n in barred}
     for row, own in zip(rows, texts, strict=True):
         cells: list[RenderableType] = []
         for n, cell in enumerate(row):
             cells.append(in_lines(cell, room) if isinstance(cell, Shares) else own[n])
-            cells += [bar(abs(finite(cell) or 0.0), full[n], size)] if n in barred else []
+            cells += [terminal_bar(abs(finite_number_of_cell(cell) or 0.0), full[n], size)] if n in barred else []
         grid.add_row(*cells)
     return grid
 
 
-def beside(panels: Sequence[Table], width: int, top: int, more: str) -> RenderableType:
+def tables_side_by_side(panels: Sequence[Table], width: int, top: int, more: str) -> RenderableType:
     """Draw tables side by side where all have room with short bars, else one below the other; see `draw_table`."""
     needs = [_needed(panel, top) for panel in panels]
     left = width - sum(needs) - len(needs) + 1
@@ -141,10 +143,10 @@ def beside(panels: Sequence[Table], width: int, top: int, more: str) -> Renderab
 def _needed(panel: Table, top: int) -> int:
     """How wide a table is with short bars."""
     names = [
-        sizes_of(column.name, [cell_text(row[n], column) for row in panel.rows[:top]])[0]
+        column_and_folded_width(column.name, [cell_text(row[n], column) for row in panel.rows[:top]])[0]
         for n, column in enumerate(panel.columns)
     ]
-    return SET_IN + together(names) + sum(SHORT + APART for column in panel.columns if column.bar)
+    return SET_IN + total_column_width(names) + sum(SHORT + APART for column in panel.columns if column.bar)
 
 
 def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -> tuple[list[int], int]:
@@ -152,48 +154,48 @@ def _widths_with_room(panel: Table, rows: Sequence[Sequence[str]], width: int) -
 
     Numbers are never folded: bars give way to them, then text is folded, and only then the last columns are left out.
     """
-    sizes = [sizes_of(column.name, [row[n] for row in rows]) for n, column in enumerate(panel.columns)]
+    sizes = [column_and_folded_width(column.name, [row[n] for row in rows]) for n, column in enumerate(panel.columns)]
     text = [column.digits is None for column in panel.columns]
     room, count = width - SET_IN, sum(column.bar for column in panel.columns)
     wanted = [min(whole, TEXT) if is_text else whole for (whole, _), is_text in zip(sizes, text, strict=True)]
-    own, left = [whole for whole, _ in sizes], room - together(wanted)
+    own, left = [whole for whole, _ in sizes], room - total_column_width(wanted)
     longest = min(BAR, left // count - APART) if count else 0
     longest = longest if longest >= SHORT else 0
     bars = (longest + APART) * count if longest else 0
-    if together(wanted) > room:
+    if total_column_width(wanted) > room:
         least = [min(whole, LEAST) if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)]
-        kept = max([1, *(n for n in range(1, len(least) + 1) if together(least[:n]) <= room)])
+        kept = max([1, *(n for n in range(1, len(least) + 1) if total_column_width(least[:n]) <= room)])
         own = [whole if is_text else folded for (whole, folded), is_text in zip(sizes, text, strict=True)][:kept]
     most = min(max(own, default=0), room)  # cells of the widest column of text
-    while most > LEAST and together(_folded(own, text, most)) + bars > room:
+    while most > LEAST and total_column_width(_folded_column_widths(own, text, most)) + bars > room:
         most -= 1
-    return _folded(own, text, most), longest
+    return _folded_column_widths(own, text, most), longest
 
 
-def _folded(widths: Sequence[int], text: Sequence[bool], most: int) -> list[int]:
+def _folded_column_widths(widths: Sequence[int], text: Sequence[bool], most: int) -> list[int]:
     """Widths of columns, those of text at most so wide."""
     return [min(own, most) if is_text else own for own, is_text in zip(widths, text, strict=False)]
 
 
-def sizes_of(name: str, cells: Iterable[str]) -> tuple[int, int]:
+def column_and_folded_width(name: str, cells: Iterable[str]) -> tuple[int, int]:
     """Measure how wide a column is with its name in one line, and with the name's words one below the other."""
     numbers = max(map(cell_len, cells), default=1)
     return max(numbers, cell_len(name)), max([numbers, *map(cell_len, name.split())])
 
 
-def together(widths: Sequence[int]) -> int:
+def total_column_width(widths: Sequence[int]) -> int:
     """Measure how wide columns are together."""
     return sum(widths) + APART * (len(widths) - 1)
 
 
 def panel_section(panel: Panel, *parts: RenderableType) -> RenderableType:
     """Put a panel's parts under its title, set in."""
-    return section(visible(panel.title), *parts) if panel.title else Group(*parts, Text())
+    return titled_terminal_section(visible(panel.title), *parts) if panel.title else Group(*parts, Text())
 
 
 def signed_bar(number: float, largest: float, both: bool, room: int = BAR) -> Text:
     """Draw a bar; of numbers of both signs red above 0 and blue below, as pictures and pages have them."""
-    own = bar(abs(number), largest, room)
+    own = terminal_bar(abs(number), largest, room)
     own.stylize("red" if both and number >= 0 else "cyan")
     return own
 

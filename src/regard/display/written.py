@@ -29,7 +29,7 @@ def first_sentence(note: str) -> str:
     return note.split(". ")[0].removesuffix(".")
 
 
-def others(count: int) -> str:
+def other_panel_parts_name(count: int) -> str:
     """Name so many parts that a view shows as one."""
     return "1 other" if count == 1 else f"{count:,} others together"
 
@@ -47,6 +47,6 @@ def cell_text(cell: Cell, column: Column) -> str:
     return number_text(cell, column.digits or 0)
 
 
-def finite(cell: Cell) -> float | None:
+def finite_number_of_cell(cell: Cell) -> float | None:
     """Return a cell's number, None where there is none."""
     return float(cell) if isinstance(cell, (int, float)) and math.isfinite(cell) else None

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from regard.errors import RegardError
-from regard.trace.display import Shown, plain, shown_rows
+from regard.trace.display import Shown, plain_text_of_display, shown_rows
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -32,7 +32,7 @@ class Table(Shown):
         return shown_rows(self.rows(), width)
 
     def __str__(self) -> str:
-        return plain(self.shown(80))
+        return plain_text_of_display(self.shown(80))
 
     def __repr__(self) -> str:
         """What it shows, where a dataclass does not make its own, as those do that are parts of others."""

@@ -4,7 +4,7 @@ from regard.capture.interventions.names import PARTS
 from regard.errors import RegardError
 
 
-def check_part(part: str | None, pairs: bool) -> None:
+def check_explained_part(part: str | None, pairs: bool) -> None:
     """Refuse a part that a model does not have; None is the one that is meant without a word.
 
     pairs: whether the model is an encoder-decoder.

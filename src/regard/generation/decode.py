@@ -13,7 +13,7 @@ from regard.attention.ablation import ablating
 from regard.attention.map_statistics import Statistics
 from regard.capture.interventions.ablation import call_name
 from regard.capture.interventions.given import Intervention
-from regard.capture.quiet import evaluating
+from regard.capture.quiet import model_in_evaluation_mode
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.generator import Ended, Generated, Generator, Request
@@ -27,7 +27,7 @@ from regard.generation.step_ablation import (
     whole_text_changes,
     with_tokens,
 )
-from regard.nn.decoding import OPTIONS, Choice, write
+from regard.nn.decoding import OPTIONS, Choice, write_with_transformer
 from regard.text.continuation import begun, continued
 from regard.text.reader import Reader
 from regard.text.tokens import Encoded
@@ -119,10 +119,10 @@ class RegardGenerator(Generator[Choice]):
 
         context = None
         if self._pairs:
-            with evaluating(model), torch.no_grad(), ablated(0, len(prompt.tokens)):
+            with model_in_evaluation_mode(model), torch.no_grad(), ablated(0, len(prompt.tokens)):
                 context = model.encode(ids)
             ids = torch.full((1, 1), model.config.start, device=model.device)
-        new = write(
+        new = write_with_transformer(
             model,
             ids,
             new_tokens=request.new_tokens,

@@ -107,7 +107,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
         inputs: dict[str, Any] = {"attention_mask": torch.ones_like(given)}
         if "token_type_ids" in self._session.takes and prompt.segments is not None:
             inputs["token_type_ids"] = torch.tensor([prompt.segments], device=model.device)
-        with self._session.lock, quiet(), _settings_of(model, config), steps.captured():
+        with self._session.lock, quiet(), _generation_settings_aside(model, config), steps.captured():
             if self._pairs:
                 inputs["encoder_outputs"] = steps.encode(given)
             stopping: dict[str, Any] = {}
@@ -117,8 +117,8 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
             if request.progress is not None:
                 stopping["stopping_criteria"] = StoppingCriteriaList([told])
             try:
-                held = inputs["past_key_values"] = _cache(model, cache, room, given.shape[1])
-                with _seeded(request.seed, model.device):
+                held = inputs["past_key_values"] = _empty_generation_cache(model, cache, room, given.shape[1])
+                with _seeded_generation(request.seed, model.device):
                     written = model.generate(given, generation_config=config, **inputs, **stopping)
                 if steps.length < written.shape[1]:  # the last token is still to go through the model
                     steps.last = True
@@ -172,7 +172,7 @@ class _Static(StaticCache):
     is_compileable = False
 
 
-def _cache(model: Any, kind: str, room: int, source: int) -> Any:
+def _empty_generation_cache(model: Any, kind: str, room: int, source: int) -> Any:
     """An empty cache. room: the most tokens it will hold; source: how many an encoder read."""
     pairs = model.config.is_encoder_decoder
     # A decoder may be deeper than its encoder, and only its own config counts its layers then (T5).
@@ -203,7 +203,7 @@ def _end_ids(config: Any) -> tuple[int, ...]:
 
 
 @contextmanager
-def _settings_of(model: Any, config: Any) -> Iterator[None]:
+def _generation_settings_aside(model: Any, config: Any) -> Iterator[None]:
     """The model's own generation settings put aside: transformers fills up from them what is not set."""
     before, model.generation_config = model.generation_config, config
     try:
@@ -213,7 +213,7 @@ def _settings_of(model: Any, config: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _seeded(seed: int | None, device: torch.device) -> Iterator[None]:
+def _seeded_generation(seed: int | None, device: torch.device) -> Iterator[None]:
     """Random numbers from a seed, and afterwards as if none had been drawn; None: as they come."""
     if seed is None:
         yield

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from regard.attention.map_statistics import Statistics
 from regard.capture.interventions.given import Intervention, checked
-from regard.capture.options import statistics_of
+from regard.capture.options import statistics_to_capture
 from regard.capture.session import Session
 from regard.errors import RegardError
-from regard.generation.settings import check_seed, stops
+from regard.generation.settings import check_generation_seed, stops
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded
 from regard.trace.display import Shown, shown_generated
@@ -105,12 +105,12 @@ class Generator(ABC, Generic[S]):
             raise RegardError(f"generate: cache: given {cache!r}, needs {' or '.join(map(repr, self.caches))}")
         if isinstance(new_tokens, bool) or not isinstance(new_tokens, int) or new_tokens < 1:
             raise RegardError(f"generate: new_tokens: given {new_tokens!r}, needs a whole number of 1 or more")
-        check_seed(seed)
+        check_generation_seed(seed)
         settings, notes = self.settings(options, new_tokens, seed)
         for intervention in interventions:
             checked(intervention)  # refuses anything else
         strings = stops(stop, self._reader.tokenizer, self._name)
-        wanted = statistics_of(statistics)
+        wanted = statistics_to_capture(statistics)
         request = Request(new_tokens, seed, cache, strings, tuple(interventions), settings, notes, wanted, progress)
         single, prompts = self._reader.read("prompt", prompt, ids)
         prompts = [self.open_ended(each) for each in prompts]

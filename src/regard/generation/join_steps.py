@@ -217,7 +217,7 @@ class JoinedCall:
             RegardError: they are not the same.
         """
         rows = sampled_rows(place.count).to(device)
-        own = _allowed(rule, rows, size, device)
+        own = _keys_allowed_to_step(rule, rows, size, device)
         everything, columns = slice(0, 1), slice(0, place.first + place.seen)
         pattern = self.mask.tile(everything, slice(0, own.shape[1]), rows + place.past, columns, device)
         expected = own.new_zeros(*own.shape[:3], columns.stop)
@@ -234,18 +234,18 @@ class JoinedOutput:
     """One attention output of every pass: its weights once, by reference; what it holds of tokens by rows."""
 
     def __init__(self, first: AttentionOutput) -> None:
-        self._first = replace(first, residual=_none(first.residual), projected=_none(first.projected))
+        self._first = replace(first, residual=_no_rows_yet(first.residual), projected=_no_rows_yet(first.projected))
         if first.scaling is not None:
             scaling = first.scaling
-            empty = replace(scaling, scale=_none(scaling.scale), added=_none(scaling.added))
+            empty = replace(scaling, scale=_no_rows_yet(scaling.scale), added=_no_rows_yet(scaling.added))
             self._first = replace(self._first, scaling=empty)
-        self._rows = {name: Rows() for name in _rows_of(first)}
+        self._rows = {name: Rows() for name in _output_rows_of_step(first)}
 
     def add(self, output: AttentionOutput | UnverifiedOutput) -> UnverifiedOutput | None:
         """Add a pass's attention output; returns why it cannot be joined, where it cannot."""
         if isinstance(output, UnverifiedOutput):
             return output
-        rows, first = _rows_of(output), self._first
+        rows, first = _output_rows_of_step(output), self._first
         shape, weight = (output.kind, set(rows)), output.weight.data_ptr()
         if shape != (first.kind, set(self._rows)) or weight != first.weight.data_ptr():
             return UnverifiedOutput("what stands around its attention changes from token to token")
@@ -276,7 +276,7 @@ def _of_rows(changes: tuple[HeadAblation | CallPatch, ...], rows: list[int]) -> 
     return tuple(parts)
 
 
-def _rows_of(output: AttentionOutput) -> dict[str, Tensor]:
+def _output_rows_of_step(output: AttentionOutput) -> dict[str, Tensor]:
     """What an attention output holds for each token, (1, L, ·)."""
     rows = {"residual": output.residual, "projected": output.projected}
     if output.scaling is not None:
@@ -284,12 +284,14 @@ def _rows_of(output: AttentionOutput) -> dict[str, Tensor]:
     return rows
 
 
-def _none(rows: Tensor) -> Tensor:
+def _no_rows_yet(rows: Tensor) -> Tensor:
     """No rows of that shape, so that those of the first pass are not kept alive."""
     return rows.new_empty(1, 0, rows.shape[-1])
 
 
-def _allowed(rule: ScoreRule, rows: masks.Index, size: int, device: torch.device) -> Bool[Tensor, "b h r S"]:
+def _keys_allowed_to_step(
+    rule: ScoreRule, rows: masks.Index, size: int, device: torch.device
+) -> Bool[Tensor, "b h r S"]:
     """What rows of a pass may attend to."""
     tile = None if rule.mask is None else rule.mask.tile(slice(0, 1), slice(0, 1 << 30), rows, slice(0, size), device)
     count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)

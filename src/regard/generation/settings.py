@@ -91,7 +91,7 @@ QUIETLY = {  # results are returned another way, and caches and compilation are 
 }
 
 
-def check_options(options: Mapping[str, Any], new_tokens: int) -> None:
+def check_generation_options(options: Mapping[str, Any], new_tokens: int) -> None:
     """Refuse options that do not exist, and values that they cannot have, whatever the model.
 
     Raises:
@@ -109,7 +109,7 @@ def check_options(options: Mapping[str, Any], new_tokens: int) -> None:
         raise RegardError(f"generate: min_new_tokens: given {options['min_new_tokens']}, new_tokens is {new_tokens}")
 
 
-def check_seed(seed: Any) -> None:
+def check_generation_seed(seed: Any) -> None:
     """Refuse what cannot begin random numbers; None takes them as they come."""
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 63):
         raise RegardError(f"generate: seed: given {seed!r}, needs a whole number from 0 to 2^63 - 1")
@@ -125,7 +125,7 @@ def settings(
     Raises:
         RegardError: an option that does not exist, has no effect, or a value that it cannot have.
     """
-    check_options(options, new_tokens)
+    check_generation_options(options, new_tokens)
     config, notes = copy.deepcopy(defaults), []
     for option, off in UNJOINED.items():
         value = getattr(config, option, None)

@@ -61,14 +61,14 @@ def with_tokens(
         return Word(place, words[0].start, words[-1].end, tuple(tokens))
 
     def numbered(each: Patch | Steer) -> Patch | Steer:
-        if paired and _in_target(each):
+        if paired and _in_generated_target(each):
             for place in each.at or (None,):
                 if not is_whole(place) and not (place is None and isinstance(each, Steer)):
                     raise of_target(place)
             return each
         if each.at is None and isinstance(each, Steer):
             return each  # of all tokens, those that are written too
-        at = _numbers(source, each.at)
+        at = _prompt_token_numbers(source, each.at)
         if isinstance(each, Steer):
             return replace(each, at=at)
         if each.what == "weights":
@@ -102,7 +102,7 @@ def with_tokens(
     return tuple(found)
 
 
-def _numbers(prompt: Encoded, places: Places | None) -> tuple[int, ...]:
+def _prompt_token_numbers(prompt: Encoded, places: Places | None) -> tuple[int, ...]:
     """Places as numbers of tokens, those of words in the prompt; None is all of the prompt."""
     if places is None:
         return tuple(range(len(prompt.tokens)))
@@ -145,7 +145,7 @@ def unwritten_notes(interventions: Sequence[Intervention], length: int) -> tuple
     return tuple(f"the text ended before {each} was reached" for each in named)
 
 
-def _in_target(each: Patch | Steer) -> bool:
+def _in_generated_target(each: Patch | Steer) -> bool:
     """Whether the places of a patch or push are tokens of an encoder-decoder's target."""
     of_keys = isinstance(each, Patch) and each.what == "values"
     return each.part == "decoder" or (each.part == "cross" and not of_keys)
@@ -154,7 +154,7 @@ def _in_target(each: Patch | Steer) -> bool:
 def _last_token(intervention: Intervention) -> int:
     """The largest number of a generated text's token that an intervention names by number, -1 where there is none."""
     if not isinstance(intervention, Ablate):
-        if intervention.at is None or (intervention.part is not None and not _in_target(intervention)):
+        if intervention.at is None or (intervention.part is not None and not _in_generated_target(intervention)):
             return -1
         return max(place for place in intervention.at if isinstance(place, int))
     target = intervention.target

@@ -30,7 +30,7 @@ POSITIONS = re.compile(r"^(max_.*positions?(_embeddings)?|n_positions|n_ctx)$")
 LONGEST = 1 << 24  # the most positions that are published are 10 million
 
 
-def check_asked(config: Mapping[str, Any], held: Held | None, where: str) -> None:
+def check_sizes_in_config(config: Mapping[str, Any], held: Held | None, where: str) -> None:
     """Check sizes, and counts against the checkpoint's number of tensors, in a config and its nested parts.
 
     held: what the checkpoint holds, None where that is not known. where: the config's name, for the message.
@@ -38,7 +38,7 @@ def check_asked(config: Mapping[str, Any], held: Held | None, where: str) -> Non
     Raises:
         RegardError: naming the entry, what is given and what is needed.
     """
-    for name, value in _values(config, where):
+    for name, value in _values_of_model_config(config, where):
         key = name.rsplit(".", 1)[-1]
         least = 1 if key in SIZES else 0
         whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
@@ -81,14 +81,14 @@ def check_quantisation(config: Mapping[str, Any], held: Held, where: str) -> Non
             )
 
 
-def _values(config: Mapping[Any, Any], where: str, within: str = "") -> Iterator[tuple[str, Any]]:
+def _values_of_model_config(config: Mapping[Any, Any], where: str, within: str = "") -> Iterator[tuple[str, Any]]:
     """(name, value) of every entry that is one value, of the parts of a config too; lists item by item."""
     for key, value in config.items():
         if value is None or key == "quantization_config":
             continue
         name = f"{within}{key}"
         if isinstance(value, Mapping):
-            yield from _values(value, where, f"{name}.")
+            yield from _values_of_model_config(value, where, f"{name}.")
         elif isinstance(value, list):
             if len(value) > ITEMS:
                 raise RegardError(f"{where}: {name} has {len(value):,} items, {ITEMS:,} are the most")

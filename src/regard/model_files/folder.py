@@ -9,7 +9,7 @@ from typing import Any
 from regard.errors import RegardError
 from regard.files import check_regular
 from regard.json_files import SMALL, read_json
-from regard.model_files.config_limits import check_asked, check_quantisation
+from regard.model_files.config_limits import check_quantisation, check_sizes_in_config
 from regard.model_files.weight_headers import INDEX, Held, held, weight_files
 from regard.text import tokenizer_limits
 
@@ -27,7 +27,7 @@ READ_WHOLE = (".json", ".txt", ".model", ".spm", ".jinja")
 LARGEST = 1 << 26  # bytes of a vocabulary: the largest that are published have half of that
 
 
-def default_place() -> Path:
+def place_of_default_model() -> Path:
     """Find the folder of the embedded default model without importing its package.
 
     Raises:
@@ -45,7 +45,7 @@ def default_folder() -> Path:
     Raises:
         RegardError: the package is not installed, or its weights are not the published ones.
     """
-    folder = default_place()
+    folder = place_of_default_model()
     weights = folder / "model.safetensors"
     if not weights.is_file():
         raise RegardError(f"the default model has no file {str(weights)!r}: install its package again")
@@ -68,7 +68,7 @@ class Checked:
     held: Held
 
 
-def check_folder(folder: Path, *, known: bool = True) -> Checked:
+def check_model_folder(folder: Path, *, known: bool = True) -> Checked:
     """Check that a folder holds a model that can be read as data, by its files' names, kinds and headers alone.
 
     known: whether to check too that transformers knows the kind of model; importing it takes seconds.
@@ -77,23 +77,23 @@ def check_folder(folder: Path, *, known: bool = True) -> Checked:
         RegardError: no or broken config.json, weights as pickle only, no weights, a model that needs its own code, a
             config that asks for what its checkpoint cannot hold, or a file that is none.
     """
-    config = _read_config(folder)
+    config = _read_model_config(folder)
     kind = config.get("model_type")
     if not isinstance(kind, str):
         raise RegardError(f"{str(folder)!r}: config.json names no model_type, so it is no transformers model")
     where = repr(str(folder / CONFIG))
-    check_asked(config, None, where)
-    check_files(folder)
+    check_sizes_in_config(config, None, where)
+    check_model_files(folder)
     if known:
-        _check_kind(folder, kind, config)
+        _check_model_kind_known(folder, kind, config)
     checkpoint = held(weight_files(folder, config))
-    check_asked(config, checkpoint, where)
+    check_sizes_in_config(config, checkpoint, where)
     if known:
         check_quantisation(config, checkpoint, where)
     return Checked(folder, config, checkpoint)
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def _read_model_config(folder: Path) -> dict[str, Any]:
     """Read a folder's config.json.
 
     Raises:
@@ -106,7 +106,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     )  # Python writes infinite limits of time steps into some
 
 
-def check_files(folder: Path, *, every: bool = True) -> None:
+def check_model_files(folder: Path, *, every: bool = True) -> None:
     """Check files that transformers opens by name: that none blocks it, is too large, or is ignored in silence.
 
     every: whether all files are checked, or only those whose names are a model's, as beside a GGUF file.
@@ -131,7 +131,7 @@ def check_files(folder: Path, *, every: bool = True) -> None:
     for name in SETTINGS:
         if (folder / name).exists():
             read_json(folder / name, infinite=True)
-    tokenizer_limits.check_files(folder)
+    tokenizer_limits.check_tokenizer_files(folder)
     if (folder / ADAPTER).exists():
         raise RegardError(
             f"{str(folder)!r} holds an adapter beside its model ({ADAPTER}), which is not applied here: merge it into "
@@ -142,7 +142,7 @@ def check_files(folder: Path, *, every: bool = True) -> None:
         raise RegardError(f"{str(folder)!r}: weights are a distributed checkpoint ({parts[0].name}), join them first")
 
 
-def _check_kind(folder: Path, kind: str, config: dict[str, Any]) -> None:
+def _check_model_kind_known(folder: Path, kind: str, config: dict[str, Any]) -> None:
     """Check that the installed transformers knows a kind of model."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 

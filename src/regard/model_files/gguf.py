@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.model_files.folder import check_files
-from regard.model_files.gguf_header import Header, read_header
+from regard.model_files.folder import check_model_files
+from regard.model_files.gguf_header import Header, read_gguf_header
 
 PACKAGES = ("gguf", "accelerate")  # transformers asks for both before it reads such a file
 WHOLE = ("F64", "F32", "F16", "BF16")  # tensor types that are not quantised
@@ -42,7 +42,7 @@ class File:
         )
 
 
-def only_file(folder: Path) -> Path | None:
+def only_gguf_file(folder: Path) -> Path | None:
     """Find the GGUF file of a folder that has no other weights; None where it has safetensors, or no GGUF file.
 
     Raises:
@@ -57,7 +57,7 @@ def only_file(folder: Path) -> Path | None:
     return files[0]
 
 
-def checked_header(path: Path) -> Header:
+def checked_gguf_header(path: Path) -> Header:
     """Check a GGUF file by its header and by the files beside it, without torch.
 
     Raises:
@@ -70,13 +70,13 @@ def checked_header(path: Path) -> Header:
     import gguf
 
     package: Any = gguf
-    header = read_header(path, {int(kind): size for kind, size in package.GGML_QUANT_SIZES.items()})
-    check_files(path.parent, every=False)
+    header = read_gguf_header(path, {int(kind): size for kind, size in package.GGML_QUANT_SIZES.items()})
+    check_model_files(path.parent, every=False)
     return header
 
 
 @contextmanager
-def opened(path: Path | str) -> Iterator[File | None]:
+def opened_gguf_file(path: Path | str) -> Iterator[File | None]:
     """Check and open a GGUF file; give None for a folder or a hub name.
 
     Inside the block transformers, which opens the file anew for each part that it reads and makes a table of tensor
@@ -88,7 +88,7 @@ def opened(path: Path | str) -> Iterator[File | None]:
     if not isinstance(path, Path) or not path.is_file():
         yield None
         return
-    header = checked_header(path)
+    header = checked_gguf_header(path)
     import gguf
     from transformers import modeling_gguf_pytorch_utils as theirs
 

@@ -71,7 +71,7 @@ class _Walk:
         if kind == STRING:
             return self.text()
         if kind != ARRAY:
-            return self.number(_scalar(kind))
+            return self.number(_gguf_scalar_format(kind))
         kind, count = self.number("I"), self.number("Q")
         self.items += count
         if kind == STRING:
@@ -79,13 +79,13 @@ class _Walk:
             for _ in range(count):
                 self.skip_text()
         else:
-            size = struct.calcsize(f"<{_scalar(kind)}") * count
+            size = struct.calcsize(f"<{_gguf_scalar_format(kind)}") * count
             self.check(size)
             self.at += size
         return count
 
 
-def read_header(path: Path, sizes: Mapping[int, tuple[int, int]]) -> Header:
+def read_gguf_header(path: Path, sizes: Mapping[int, tuple[int, int]]) -> Header:
     """Read a file's header.
 
     sizes: of each kind of tensor, how many numbers a block has and how many bytes.
@@ -95,14 +95,14 @@ def read_header(path: Path, sizes: Mapping[int, tuple[int, int]]) -> Header:
     """
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _walked(_Walk(data), sizes)
+            return _walked_gguf_header(_Walk(data), sizes)
     except ValueError as error:  # an empty file cannot be mapped: a ValueError too
         raise RegardError(f"model {str(path)!r} is truncated or no GGUF file ({error})") from None
     except OSError as error:
         raise RegardError(f"model {str(path)!r} cannot be read: {error.strerror or error}") from error
 
 
-def _walked(walk: _Walk, sizes: Mapping[int, tuple[int, int]]) -> Header:
+def _walked_gguf_header(walk: _Walk, sizes: Mapping[int, tuple[int, int]]) -> Header:
     if bytes(walk.data[:4]) != b"GGUF":
         raise ValueError("it does not begin with GGUF")
     walk.at = 4
@@ -145,7 +145,7 @@ def _walked(walk: _Walk, sizes: Mapping[int, tuple[int, int]]) -> Header:
     return Header(Held(tensors, numbers), values, kinds)
 
 
-def _scalar(kind: int) -> str:
+def _gguf_scalar_format(kind: int) -> str:
     if kind not in SCALARS:
         raise ValueError("it has a list of lists" if kind == ARRAY else f"it has a value of the unknown kind {kind}")
     return SCALARS[kind]

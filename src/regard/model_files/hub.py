@@ -7,19 +7,19 @@ from pathlib import Path
 from regard.errors import RegardError
 from regard.files import check_regular
 from regard.json_files import read_json
-from regard.model_files.config_limits import check_asked, check_quantisation
-from regard.model_files.weight_headers import INDEX, SINGLE, Held, held, shards
+from regard.model_files.config_limits import check_quantisation, check_sizes_in_config
+from regard.model_files.weight_headers import INDEX, SINGLE, Held, files_in_weight_index, held
 
 FILES = (".gguf", ".safetensors", ".bin", ".json")  # what ends so is a file's name, and none on the hub
 PATIENCE = 5.0  # seconds that the hub has to answer: its client's own retries take half a minute
 
 
-def no_file(name: str) -> RegardError:
+def missing_model_file_error(name: str) -> RegardError:
     """Make the error for a model file that is not there."""
     return RegardError(f"model {name!r}: there is no such file")
 
 
-def check_name(source: str | os.PathLike[str]) -> str:
+def check_hub_name(source: str | os.PathLike[str]) -> str:
     """Check that what is no folder and no GGUF file can be a name on the hub, and return it.
 
     Raises:
@@ -32,7 +32,7 @@ def check_name(source: str | os.PathLike[str]) -> str:
     if Path(source).exists():
         raise RegardError(f"model {name!r} is a file: needs a model folder, a GGUF file or a hub name")
     if Path(name).suffix.lower() in FILES:
-        raise no_file(name)
+        raise missing_model_file_error(name)
     if isinstance(source, os.PathLike) or name.startswith((".", "~", os.sep)) or name.count("/") > 1:
         raise RegardError(f"model {name!r}: there is no such folder")
     try:
@@ -45,7 +45,7 @@ def check_name(source: str | os.PathLike[str]) -> str:
     return name
 
 
-def cached(name: str, file: str) -> Path | None:
+def cached_hub_file(name: str, file: str) -> Path | None:
     """Find a file of a model in the hub's cache on this machine, None where it is not there."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
@@ -66,7 +66,7 @@ def check_there(name: str) -> None:
     """
     from huggingface_hub import constants
 
-    if cached(name, "config.json") is not None:
+    if cached_hub_file(name, "config.json") is not None:
         return
     here = f"model {name!r}: there is no such folder here, and it is not in the cache"
     if constants.is_offline_mode():
@@ -120,7 +120,7 @@ def check_hub(name: str) -> Held | None:
         return None if path is None else Path(path)
 
     config, where = read_json(str(cached_file(name, "config.json")), infinite=True), f"model {name!r}: config.json"
-    check_asked(config, None, where)
+    check_sizes_in_config(config, None, where)
     if config.get("transformers_weights") is not None:
         raise RegardError(f"{where} names weights of its own (transformers_weights): needs {SINGLE}")
     if had("adapter_config.json") is not None:
@@ -132,10 +132,10 @@ def check_hub(name: str) -> Held | None:
         index = had(INDEX)
         if index is None:
             return None
-        files = [Path(each) for each in cached_files(name, shards(index)) or ()]
+        files = [Path(each) for each in cached_files(name, files_in_weight_index(index)) or ()]
     for file in files:
         check_regular(file, "weights")
     checkpoint = held(files)
-    check_asked(config, checkpoint, where)
+    check_sizes_in_config(config, checkpoint, where)
     check_quantisation(config, checkpoint, where)
     return checkpoint

@@ -7,7 +7,7 @@ from regard.errors import RegardError
 from regard.model_files import gguf, hub
 
 
-def locate(source: str | os.PathLike[str]) -> Path | str:
+def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
     """Find a model: the path of its folder or of its GGUF file, or its name on the hub.
 
     A folder with one GGUF file and no safetensors stands for that file. A folder or file is there, but not looked into;
@@ -21,10 +21,10 @@ def locate(source: str | os.PathLike[str]) -> Path | str:
     if not name.strip():
         raise RegardError("model: given an empty name, needs a folder or a hub name")
     if path.is_dir():
-        return gguf.only_file(path) or path
+        return gguf.only_gguf_file(path) or path
     if path.suffix.lower() == ".gguf":
         if not path.exists():
-            raise hub.no_file(name)
+            raise hub.missing_model_file_error(name)
         return path
-    hub.check_there(hub.check_name(source))
+    hub.check_there(hub.check_hub_name(source))
     return name

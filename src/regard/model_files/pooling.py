@@ -58,13 +58,13 @@ def read_pooling(find: Callable[[str], Path | None]) -> Pooling:
         modules = find(MODULES)
         if modules is None:
             return Pooling(unknown=f"its folder has no {MODULES}, which says how its token vectors are pooled")
-        return _settings(find, _of_modules(find, _list(modules)))
+        return _settings(find, _of_modules(find, _modules_in_pooling_file(modules)))
     except (RegardError, OSError) as error:
         lines = str(error).splitlines()
         return Pooling(unknown=lines[0] if lines else type(error).__name__)
 
 
-def _list(file: Path) -> list[Any]:
+def _modules_in_pooling_file(file: Path) -> list[Any]:
     """The modules in a file."""
     try:
         modules = parse_json(read_regular(file, most=SMALL))
@@ -87,9 +87,9 @@ def _of_modules(find: Callable[[str], Path | None], modules: list[Any]) -> Pooli
         if number == 0 and name == "Transformer" and path == "":
             continue
         if number == 1 and name == "Pooling":
-            found = _pooling(_config(find, path, needed=True), f"{path}/config.json")
+            found = _pooling_modes(_config_of_pooling_module(find, path, needed=True), f"{path}/config.json")
         elif found is not None and name == "Normalize":
-            config = _config(find, path, needed=False)
+            config = _config_of_pooling_module(find, path, needed=False)
             if any(config.get(key) not in (None, "sentence_embedding") for key in config if key.startswith("module_")):
                 raise RegardError(f"{MODULES}: module {number} normalises something other than the sentence embedding")
             found = replace(found, normalise=True)
@@ -101,7 +101,7 @@ def _of_modules(find: Callable[[str], Path | None], modules: list[Any]) -> Pooli
     return found
 
 
-def _config(find: Callable[[str], Path | None], path: str, *, needed: bool) -> dict[str, Any]:
+def _config_of_pooling_module(find: Callable[[str], Path | None], path: str, *, needed: bool) -> dict[str, Any]:
     """A module's own config."""
     if not INSIDE.fullmatch(path):
         raise RegardError(f"{MODULES}: the path {path[:60]!r} is no folder inside the model's")
@@ -111,7 +111,7 @@ def _config(find: Callable[[str], Path | None], path: str, *, needed: bool) -> d
     return {} if file is None else read_json(file, most=SMALL)
 
 
-def _pooling(config: dict[str, Any], name: str) -> Pooling:
+def _pooling_modes(config: dict[str, Any], name: str) -> Pooling:
     """The modes of a pooling's config, of either form."""
     given = config.get("pooling_mode", [mode for key, mode in OLDER.items() if config.get(key)] or "mean")
     modes = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else ()

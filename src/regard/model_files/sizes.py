@@ -13,8 +13,8 @@ from typing import Any
 from regard.errors import RegardError
 from regard.json_files import SMALL, read_json
 from regard.model_files import gguf, hub
-from regard.model_files.folder import DEFAULT_NAME, check_folder, default_place
-from regard.model_files.locate import locate
+from regard.model_files.folder import DEFAULT_NAME, check_model_folder, place_of_default_model
+from regard.model_files.locate import locate_model_files
 
 # How the families of transformers spell the same thing in config.json.
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers", "decoder_layers",
@@ -48,19 +48,19 @@ def read_sizes(source: str | os.PathLike[str] | None) -> ModelSizes:
         RegardError: there is no such model, or its folder holds none, with the message of `regard.load`.
     """
     if source is None:
-        return _of(DEFAULT_NAME, _object(default_place() / "config.json"))
-    name, place = os.fspath(source), locate(source)
+        return _sizes_of_config(DEFAULT_NAME, _json_object_if_readable(place_of_default_model() / "config.json"))
+    name, place = os.fspath(source), locate_model_files(source)
     if isinstance(place, str):
-        cached = hub.cached(name, "config.json")
-        return ModelSizes(name) if cached is None else _of(name, _object(cached))
+        cached = hub.cached_hub_file(name, "config.json")
+        return ModelSizes(name) if cached is None else _sizes_of_config(name, _json_object_if_readable(cached))
     return _of_folder(place, name) if place.is_dir() else _of_gguf(place, name)
 
 
-def layers_and_heads(config: Mapping[str, Any]) -> tuple[int | None, int | None]:
+def config_layers_and_heads(config: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Read (layers, heads) from a config.json of transformers, None for what it does not say beyond doubt."""
     if config.get("model_type") in TWICE or config.get("per_layer_config") is not None:
         return None, None
-    layers, heads = _one(config, LAYERS), _one(config, HEADS)
+    layers, heads = _agreed_number_of_config(config, LAYERS), _agreed_number_of_config(config, HEADS)
     kinds = config.get("layer_types")
     plain = kinds is None or (isinstance(kinds, list) and all(kind in ATTENTION for kind in kinds))
     if not plain or any(config.get(key) is not None for key in OTHERWISE):
@@ -82,35 +82,40 @@ def _of_folder(path: Path, name: str) -> ModelSizes:
     """A folder of transformers, of a `regard.Transformer`, or of a training run."""
     pointer = path / "latest.json"
     if pointer.is_file():  # a training run: its newest checkpoint
-        checkpoint = _object(pointer).get("checkpoint")
+        checkpoint = _json_object_if_readable(pointer).get("checkpoint")
         inside = path / "checkpoints" / checkpoint if isinstance(checkpoint, str) else path
-        return _of_ours(name, _object(inside / "config.json"))
-    config = _object(path / "config.json")
+        return _sizes_of_own_config(name, _json_object_if_readable(inside / "config.json"))
+    config = _json_object_if_readable(path / "config.json")
     if "regard" in config:
-        return _of_ours(name, config)
-    check_folder(path, known=False)
-    return _of(name, config)
+        return _sizes_of_own_config(name, config)
+    check_model_folder(path, known=False)
+    return _sizes_of_config(name, config)
 
 
-def _of(name: str, config: Mapping[str, Any]) -> ModelSizes:
-    return ModelSizes(name, *layers_and_heads(config), is_encoder_decoder(config))
+def _sizes_of_config(name: str, config: Mapping[str, Any]) -> ModelSizes:
+    return ModelSizes(name, *config_layers_and_heads(config), is_encoder_decoder(config))
 
 
-def _of_ours(name: str, config: Mapping[str, Any]) -> ModelSizes:
+def _sizes_of_own_config(name: str, config: Mapping[str, Any]) -> ModelSizes:
     """A `regard.Transformer`: both stacks of an encoder-decoder are alike."""
     kind = config.get("kind", "decoder")
-    return ModelSizes(name, _count(config.get("layers")), _count(config.get("heads")), kind == "encoder-decoder")
+    return ModelSizes(
+        name,
+        _positive_number_of_config(config.get("layers")),
+        _positive_number_of_config(config.get("heads")),
+        kind == "encoder-decoder",
+    )
 
 
 def _of_gguf(path: Path, name: str) -> ModelSizes:
     """A GGUF file's header names its architecture, of which T5's alone reads pairs."""
     if not path.is_file():  # a pipe, say: loading names it
         return ModelSizes(name)
-    family = gguf.checked_header(path).values.get(FAMILY)
+    family = gguf.checked_gguf_header(path).values.get(FAMILY)
     return ModelSizes(name, pairs=family == "t5" if isinstance(family, str) else None)
 
 
-def _object(path: Path) -> dict[str, Any]:
+def _json_object_if_readable(path: Path) -> dict[str, Any]:
     """Read a JSON object; an empty one where it cannot be read: loading says why."""
     try:
         return read_json(path, most=SMALL, infinite=True)
@@ -118,11 +123,11 @@ def _object(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _one(config: Mapping[str, Any], spellings: tuple[str, ...]) -> int | None:
+def _agreed_number_of_config(config: Mapping[str, Any], spellings: tuple[str, ...]) -> int | None:
     """The number that all spellings that are there agree on."""
     values = {config[key] for key in spellings if isinstance(config.get(key), (int, str, float, bool))}
-    return _count(values.pop()) if len(values) == 1 else None
+    return _positive_number_of_config(values.pop()) if len(values) == 1 else None
 
 
-def _count(given: Any) -> int | None:
+def _positive_number_of_config(given: Any) -> int | None:
     return given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else None

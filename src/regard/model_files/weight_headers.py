@@ -13,7 +13,7 @@ from typing import Any
 from regard.errors import RegardError
 from regard.files import check_regular
 from regard.json_files import read_json
-from regard.tensor_files.header import read_header
+from regard.tensor_files.header import read_safetensors_header
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
@@ -38,12 +38,12 @@ def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
     Raises:
         RegardError: there are no weights, only pickled ones, or the index or the config names something else.
     """
-    name = config.get("transformers_weights") or (SINGLE if _present(folder / SINGLE) else INDEX)
+    name = config.get("transformers_weights") or (SINGLE if _weight_file_present(folder / SINGLE) else INDEX)
     where = repr(str(folder / "config.json"))
     if not isinstance(name, str) or not name.endswith((".safetensors", ".safetensors.index.json")):
         raise RegardError(f"{where}: transformers_weights is {name!r}, needs the name of a safetensors file")
-    file = _inside(folder, name, where)
-    if name == INDEX and not _present(file):
+    file = _weight_file_inside_folder(folder, name, where)
+    if name == INDEX and not _weight_file_present(file):
         pickled = sorted(file.name for kind in PICKLES for file in folder.glob(kind))
         if pickled:
             raise RegardError(
@@ -51,11 +51,11 @@ def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
             )
         raise RegardError(f"{str(folder)!r}: no weights, needs {SINGLE}")
     if name.endswith(".json"):
-        return [_inside(folder, shard, repr(str(file))) for shard in shards(file)]
+        return [_weight_file_inside_folder(folder, shard, repr(str(file))) for shard in files_in_weight_index(file)]
     return [file]
 
 
-def shards(index: Path) -> list[str]:
+def files_in_weight_index(index: Path) -> list[str]:
     """Read the names of the files in an index, each a plain name that ends in .safetensors.
 
     Raises:
@@ -69,7 +69,7 @@ def shards(index: Path) -> list[str]:
             raise RegardError(f"{str(index)!r}: tensor {tensor!r} is in {file!r}, needs a safetensors file")
     names = sorted(set(named.values()))
     for name in names:
-        _check_plain(name, repr(str(index)))
+        _check_plain_file_name(name, repr(str(index)))
     return names
 
 
@@ -84,7 +84,7 @@ def held(files: Sequence[Path]) -> Held:
     for file in files:
         check_regular(file, "weights")
         try:
-            entries = read_header(file).tensors.values()
+            entries = read_safetensors_header(file).tensors.values()
         except OSError as error:
             raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
         except RegardError as error:
@@ -99,9 +99,9 @@ def held(files: Sequence[Path]) -> Held:
     return Held(tensors, numbers, plain)
 
 
-def _inside(folder: Path, name: str, where: str) -> Path:
+def _weight_file_inside_folder(folder: Path, name: str, where: str) -> Path:
     """A file of a folder, wherever links lead: in the folder, or among the blobs of its hub cache."""
-    _check_plain(name, where)
+    _check_plain_file_name(name, where)
     file = folder / name
     real, home = file.resolve(), folder.resolve()
     allowed = [home]
@@ -109,17 +109,17 @@ def _inside(folder: Path, name: str, where: str) -> Path:
         allowed.append(home.parent.parent / "blobs")
     if not any(real.is_relative_to(each) for each in allowed):
         raise RegardError(f"{where}: {name!r} is a link to {str(real)!r}, outside the folder: copy the file into it")
-    if _present(file) or name != INDEX:
+    if _weight_file_present(file) or name != INDEX:
         check_regular(file, "weights")
     return file
 
 
-def _check_plain(name: str, where: str) -> None:
+def _check_plain_file_name(name: str, where: str) -> None:
     """Check that a name cannot lead out of its folder, on any system."""
     if any(each in name for each in "/\\:\0") or name.startswith("."):
         raise RegardError(f"{where}: weights are in {name!r}, needs the plain name of a file in the folder")
 
 
-def _present(file: Path) -> bool:
+def _weight_file_present(file: Path) -> bool:
     """Whether there is something of that name, be it a link into nothing."""
     return file.exists() or file.is_symlink()

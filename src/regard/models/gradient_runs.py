@@ -7,7 +7,7 @@ from torch import Tensor
 
 from regard.capture.gradient_pass import Exchange, GradientPass, gradient_pass
 from regard.errors import RegardError
-from regard.models.inputs import source_of
+from regard.models.inputs import model_source_of_trace
 from regard.text.tokens import encoded_ids
 from regard.trace.trace import PairTrace, Trace
 
@@ -33,7 +33,7 @@ def gradient_run(
         needs = "the trace of a text and its target" if model.pairs else "the trace of one text"
         raise RegardError(f"gradients: given {type(trace).__name__}, needs {needs}, of {model.name}")
     source, *targets = trace.sides
-    read = source_of(model._reader, source)
+    read = model_source_of_trace(model._reader, source)
     target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
     session = model._session
     done = gradient_pass(session, read, target, session.layout.stacks(read, target), exchange, heads=heads)

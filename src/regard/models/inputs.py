@@ -5,7 +5,7 @@ from typing import Any
 
 from regard.capture.inputs import check_inputs
 from regard.capture.session import Session
-from regard.checks import is_whole, no_target
+from regard.checks import is_whole, target_without_pairs_error
 from regard.errors import RegardError
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded, encoded_ids
@@ -43,14 +43,14 @@ def read_inputs(
             raise RegardError(f"target: {session.name} is an encoder-decoder, it needs a target beside the text")
         return single, sources, None
     if not session.pairs:
-        raise no_target(session.name)
+        raise target_without_pairs_error(session.name)
     one, targets = reader.read("target", target, target_ids)
     if one != single or len(targets) != len(sources):
         raise RegardError(f"target: given {len(targets)}, needs one for each of the {len(sources)} texts")
     return single, sources, targets
 
 
-def given_again(reader: Reader, trace: object, asker: str) -> tuple[Encoded, Encoded | None]:
+def model_inputs_of_trace(reader: Reader, trace: object, asker: str) -> tuple[Encoded, Encoded | None]:
     """What the model reads to give a trace again, (source, target). asker: who is given the trace.
 
     Raises:
@@ -60,10 +60,10 @@ def given_again(reader: Reader, trace: object, asker: str) -> tuple[Encoded, Enc
         raise RegardError(f"{asker}: given {type(trace).__name__}, needs a trace of this model")
     source, *targets = trace.sides
     target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
-    return source_of(reader, source), target
+    return model_source_of_trace(reader, source), target
 
 
-def source_of(reader: Reader, trace: Trace) -> Encoded:
+def model_source_of_trace(reader: Reader, trace: Trace) -> Encoded:
     """What the model read to give a trace: its text where that has the same tokens, else their ids."""
     ids = [token.id for token in trace.tokens]
     if reader.tokenizer is not None:

@@ -19,17 +19,17 @@ from regard.capture.quiet import quiet
 from regard.errors import RegardError
 from regard.files import check_regular
 from regard.model_files import gguf
-from regard.model_files.config_limits import check_asked
-from regard.model_files.folder import DEFAULT_NAME, check_folder, default_folder
+from regard.model_files.config_limits import check_sizes_in_config
+from regard.model_files.folder import DEFAULT_NAME, check_model_folder, default_folder
 from regard.model_files.hub import check_hub
-from regard.model_files.locate import locate
+from regard.model_files.locate import locate_model_files
 from regard.model_files.pooling import read_pooling
 from regard.model_files.size_limit import Budget, needs
 from regard.model_files.weight_headers import Held
 from regard.models.model import Model
-from regard.nn.folder import is_ours, newest, read_model
+from regard.nn.folder import is_transformer_folder, newest_transformer_folder, read_model
 from regard.nn.transformer import Transformer
-from regard.text.tokenizer_limits import check_tokenizer, read_quietly
+from regard.text.tokenizer_limits import check_tokenizer, read_tokenizer_quietly
 from regard.text.tokenizers import read_tokenizer
 from regard.trace.trace import NO_POOLING
 
@@ -70,21 +70,21 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
         folder: Path | str = default_folder()
         name = DEFAULT_NAME
     elif isinstance(source, (str, os.PathLike)):
-        (folder, held), name = _locate(source), str(source)
+        (folder, held), name = _locate_checked_model(source), str(source)
     else:
         raise RegardError(f"load: given {type(source).__name__}, needs a folder, a hub name or a model object")
-    where = _device(device)
-    if isinstance(folder, Path) and is_ours(folder):
+    where = _device_to_load_on(device)
+    if isinstance(folder, Path) and is_transformer_folder(folder):
         own, found = read_model(folder)
         _check_finite(own, name)
         return Model(own.to(where), found if tokenizer is None else tokenizer, name=name)
-    with _ONE, quiet(), gguf.opened(folder) as file:
-        held = _held(folder, name, file) if held is None else held
+    with _ONE, quiet(), gguf.opened_gguf_file(folder) as file:
+        held = _held_by_checkpoint(folder, name, file) if held is None else held
         if held is not None:
-            _check_room(held, where, name)
+            _check_memory_for_model(held, where, name)
         model, notes = _read_model(folder, name, file, held)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
-        pooling = NO_POOLING if file else read_pooling(partial(_file_of, folder))
+        pooling = NO_POOLING if file else read_pooling(partial(_file_of_model, folder))
     _check_finite(model, name)
     return Model(model.to(where).eval(), tokenizer, name=name, notes=notes, pooling=pooling)
 
@@ -95,29 +95,31 @@ def load_tokenizer(source: str | os.PathLike[str] | None = None) -> transformers
     Raises:
         RegardError: there is no such model, or it has no tokenizer.
     """
-    folder, name = (default_folder(), DEFAULT_NAME) if source is None else (_locate(source)[0], str(source))
-    if isinstance(folder, Path) and is_ours(folder):
-        at = newest(folder)
+    folder, name = (
+        (default_folder(), DEFAULT_NAME) if source is None else (_locate_checked_model(source)[0], str(source))
+    )
+    if isinstance(folder, Path) and is_transformer_folder(folder):
+        at = newest_transformer_folder(folder)
         tokenizer = read_tokenizer(at) if (at / "tokenizer.json").exists() else None
     else:
-        with quiet(), gguf.opened(folder) as file:
+        with quiet(), gguf.opened_gguf_file(folder) as file:
             tokenizer = _read_tokenizer(folder, name, file)
     if tokenizer is None:
         raise RegardError(f"model {name!r} has no tokenizer")
     return tokenizer
 
 
-def _locate(source: str | os.PathLike[str]) -> tuple[Path | str, Held | None]:
+def _locate_checked_model(source: str | os.PathLike[str]) -> tuple[Path | str, Held | None]:
     """A checked folder, a GGUF file, or a hub name; and what a folder's checkpoint holds."""
-    place = locate(source)
+    place = locate_model_files(source)
     if isinstance(place, Path) and place.is_dir():
-        return place, None if is_ours(place) else check_folder(place).held
+        return place, None if is_transformer_folder(place) else check_model_folder(place).held
     if isinstance(place, Path):
         check_regular(place, "model")
     return place, None
 
 
-def _file_of(folder: Path | str, file: str) -> Path | None:
+def _file_of_model(folder: Path | str, file: str) -> Path | None:
     """A file of a model's folder or of a hub name, None where there is none."""
     if isinstance(folder, Path):
         return folder / file if os.path.lexists(folder / file) else None  # a link to itself is there, and is told
@@ -125,7 +127,7 @@ def _file_of(folder: Path | str, file: str) -> Path | None:
     return None if found is None else Path(found)
 
 
-def _device(device: str | torch.device | None) -> torch.device:
+def _device_to_load_on(device: str | torch.device | None) -> torch.device:
     """The device to run on, tried out."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -137,15 +139,15 @@ def _device(device: str | torch.device | None) -> torch.device:
     return chosen
 
 
-def _held(folder: Path | str, name: str, file: gguf.File | None) -> Held | None:
+def _held_by_checkpoint(folder: Path | str, name: str, file: gguf.File | None) -> Held | None:
     """What the checkpoint of a GGUF file or of a hub name holds, None where that is not known."""
     if file is not None:
         return file.held
-    with _one_line_errors(name):
+    with _load_errors_in_line(name):
         return check_hub(folder) if isinstance(folder, str) else None
 
 
-def _check_room(held: Held, device: torch.device, name: str) -> None:
+def _check_memory_for_model(held: Held, device: torch.device, name: str) -> None:
     """Refuse a model for which there is no memory, before any of it is read."""
     for place in {torch.device("cpu"), device}:
         memory.require_memory(needs(held), place, f"model {name!r}, in float32,", "take a smaller one, or free memory")
@@ -157,16 +159,16 @@ def _read_model(
     """The model, and notes on its weights: what of its checkpoint is missing or unused, and that it was quantised."""
     options: dict[str, Any] = {"trust_remote_code": False} | (file.options if file else {})
     place = file.folder if file else folder
-    with _one_line_errors(name):
+    with _load_errors_in_line(name):
         config = transformers.AutoConfig.from_pretrained(place, **options)
         if file:
-            check_asked(config.to_dict(), held, f"model {name!r}")
+            check_sizes_in_config(config.to_dict(), held, f"model {name!r}")
         # attention is chosen here: a config may name an implementation that is code on the hub
         config._attn_implementation = config._experts_implementation = None
         model_class = _model_class(config, bool(file))
     model, missing, unused = _filled(model_class, config, name, folder, place, options, held)
     notes: tuple[str, ...] = (file.note,) if file else ()
-    if missing and _lacks_head(model, missing):
+    if missing and _checkpoint_lacks_head(model, missing):
         # many sentence encoders are kept without the language head that their config still names
         bare, still, others = _filled(transformers.AutoModel, config, name, folder, place, options, held)
         if not still:
@@ -192,7 +194,7 @@ def _filled(
     held: Held | None,
 ) -> tuple[Any, list[str], list[str]]:
     """A model of a class with its checkpoint's weights, and which tensors of either the other has not."""
-    with _one_line_errors(name), nullcontext() if held is None else Budget(held, name):
+    with _load_errors_in_line(name), nullcontext() if held is None else Budget(held, name):
         model, info = model_class.from_pretrained(
             place,
             config=config,
@@ -211,7 +213,7 @@ def _filled(
     return model, missing, unused
 
 
-def _lacks_head(model: Any, missing: Sequence[str]) -> bool:
+def _checkpoint_lacks_head(model: Any, missing: Sequence[str]) -> bool:
     """Whether none of the missing tensors is of the bare model inside a model with a head."""
     bare = model.base_model
     inside = [name for name, module in model.named_modules() if module is bare and module is not model]
@@ -219,14 +221,14 @@ def _lacks_head(model: Any, missing: Sequence[str]) -> bool:
 
 
 @contextmanager
-def _one_line_errors(name: str) -> Iterator[None]:
+def _load_errors_in_line(name: str) -> Iterator[None]:
     """Raise RegardError, with one line of reason, for whatever transformers raises inside the block."""
     try:
         yield
     except RegardError:
         raise
     except Exception as error:
-        raise RegardError(f"model {name!r} cannot be loaded: {_reason(error)}") from error
+        raise RegardError(f"model {name!r} cannot be loaded: {_why_model_not_loaded(error)}") from error
 
 
 def _model_class(config: Any, from_gguf: bool) -> Any:
@@ -252,11 +254,11 @@ def _read_tokenizer(folder: Path | str, name: str, file: gguf.File | None) -> An
         return None
     options = file.options if file else {}
     place = file.folder if file else folder
-    with read_quietly(name):
+    with read_tokenizer_quietly(name):
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False, **options)
         except Exception as error:  # the tokenizers library raises bare Exception for a broken tokenizer.json
-            raise RegardError(_reason(error)) from error
+            raise RegardError(_why_model_not_loaded(error)) from error
         check_tokenizer(tokenizer)
         return tokenizer
 
@@ -270,7 +272,7 @@ def _check_finite(model: nn.Module, name: str) -> None:
             raise RegardError(f"model {name!r}: its weights hold {what}, in tensor {key!r}")
 
 
-def _reason(error: Exception) -> str:
+def _why_model_not_loaded(error: Exception) -> str:
     """One line saying why: the first line of the library's own message, or ours where that says nothing."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if isinstance(error, RecursionError):

@@ -39,15 +39,15 @@ class Sizes:
         except NotImplementedError:  # it reads no ids
             table = None
         head = model.get_output_embeddings()
-        width: int = _config_number(config, "hidden_size") or int(getattr(table, "embedding_dim", 0))
-        heads = _config_number(config, "num_attention_heads") or 1
-        each = _config_number(config, "head_dim") or width // heads
-        groups = _config_number(config, "num_key_value_heads") or heads
+        width: int = _number_in_model_config(config, "hidden_size") or int(getattr(table, "embedding_dim", 0))
+        heads = _number_in_model_config(config, "num_attention_heads") or 1
+        each = _number_in_model_config(config, "head_dim") or width // heads
+        groups = _number_in_model_config(config, "num_key_value_heads") or heads
         wide = [
             module.out_features for module in model.modules() if isinstance(module, nn.Linear) and module is not head
         ]
         return Sizes(
-            layers=_config_number(config, "num_hidden_layers") or 1,
+            layers=_number_in_model_config(config, "num_hidden_layers") or 1,
             heads=heads,
             width=width,
             parts=4 * width,
@@ -65,7 +65,9 @@ class Sizes:
             self.queries + self.keys + self.width * (2 if keep.attention_outputs else 1)
         )  # its block's projection, its state
         once = self.parts + 2 * self.width + (self.vocabulary if keep.logits else 0)
-        return tokens * self.bytes * (layers * one + once) + layers * self.heads * _statistics(tokens, keep)
+        return tokens * self.bytes * (layers * one + once) + layers * self.heads * _bytes_of_trace_statistics(
+            tokens, keep
+        )
 
     def passing(self, lengths: Sequence[int], keep: CaptureOptions, trims: bool, written_out: bool) -> int:
         """Bytes that one forward pass of a batch takes beside what its traces hold.
@@ -99,7 +101,7 @@ def require_trace_memory(
     memory.require_memory(need, model.device, f"{what} by {name}", HELPS)
 
 
-def _statistics(tokens: int, keep: CaptureOptions) -> int:
+def _bytes_of_trace_statistics(tokens: int, keep: CaptureOptions) -> int:
     """Bytes that the statistics of one head take."""
     if keep.statistics is None:
         return 0
@@ -107,7 +109,7 @@ def _statistics(tokens: int, keep: CaptureOptions) -> int:
     return 12 * tokens * ((keep.statistics.top or 0) + 1) + 4 * min(rows, tokens) * min(cols, tokens)
 
 
-def _config_number(config: Any, name: str) -> int | None:
+def _number_in_model_config(config: Any, name: str) -> int | None:
     """A positive number of a config, None where it has none (some families count by layer)."""
     try:
         found = getattr(config, name, None)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.map_statistics import Statistics
-from regard.capture.embeddings import position_limit
+from regard.capture.embeddings import most_positions_of_model
 from regard.capture.interventions.given import Intervention, check_interventions
 from regard.capture.interventions.names import Part
 from regard.capture.options import NO_LAYERS, CaptureOptions
@@ -25,7 +25,7 @@ from regard.generation.generate import HuggingFaceGenerator
 from regard.generation.generator import Generated, Generator
 from regard.model_files.pooling import Pooling
 from regard.models.call_options import GenerateOptions, PatchOptions, TokenOptions, TraceOptions
-from regard.models.inputs import given_again, read_inputs, token_id
+from regard.models.inputs import model_inputs_of_trace, read_inputs, token_id
 from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
 from regard.nn.folder import save_model
@@ -59,7 +59,7 @@ class Model:
         self, model: Any, tokenizer: Any, *, name: str, notes: tuple[str, ...] = (), pooling: Pooling = NO_POOLING
     ) -> None:
         self.model, self.tokenizer, self.name, self.notes, self.pooling = model, tokenizer, name, notes, pooling
-        self.limit = position_limit(model)
+        self.limit = most_positions_of_model(model)
         config_pairs = bool(
             getattr(model.config, "is_encoder_decoder", False)
         )  # an encoder taken out of a pair says so too
@@ -343,7 +343,7 @@ class Model:
         """
         from regard.questions.why.causes import only_occurrence, why  # a layer above: see import-linter's exception
 
-        source, target = given_again(self._reader, trace, "why")
+        source, target = model_inputs_of_trace(self._reader, trace, "why")
         if not isinstance(word, (str, Word)):
             raise RegardError(f"why: given {type(word).__name__}, needs a word, or one occurrence: trace.word(...)[n]")
         of, occurrence = only_occurrence(trace, word, part) if isinstance(word, str) else (part, word)
@@ -376,7 +376,7 @@ class Model:
         """
         from regard.questions.score.sources import score_sources  # as in `why`
 
-        source, target = given_again(self._reader, trace, "score_sources")
+        source, target = model_inputs_of_trace(self._reader, trace, "score_sources")
         split = partial(score_path, self._session, source, target)
         return score_sources(trace, query, key, layer, head, split, part=part)
 
@@ -405,7 +405,7 @@ class Model:
         """
         from regard.questions.attribution.direct import attribution  # as in `why`
 
-        source, target = given_again(self._reader, trace, "attribution")
+        source, target = model_inputs_of_trace(self._reader, trace, "attribution")
         if (token is None) == (toward is None) or (against is not None and token is None):
             raise RegardError("attribution: needs a token, and perhaps another against it, or a direction toward=")
         ids = [None if t is None else token_id(self.tokenizer, t, "attribution") for t in (token, against)]

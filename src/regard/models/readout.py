@@ -53,7 +53,7 @@ class Readout:
     def _stack(self, trace: Trace) -> str | None:
         """The list of layers whose last one leaves the trace's last state, if there is one; keeps the pass's logits."""
         lists = {path: m for path, m in self.model.model.named_modules() if isinstance(m, nn.ModuleList)}
-        with self.model._session.lock, _last_outputs(lists) as left:
+        with self.model._session.lock, _last_layer_outputs_read(lists) as left:
             self.logits = self._pass(self._ids)  # (L, V)
         expected = trace.hidden_states[-1]
         near = 1e-4 * max(1.0, float(expected.abs().max()))
@@ -81,7 +81,7 @@ class Readout:
 
     def _read(self, vectors: Float[Tensor, "K M"]) -> Float[Tensor, "K V"]:
         filler = [self._ids[-1]] * len(vectors)  # their layers' outputs are thrown away
-        with self.model._session.lock, _replaced(self._layers, vectors[None]):
+        with self.model._session.lock, _layers_replaced_by_state(self._layers, vectors[None]):
             return self._pass(filler)
 
     def _pass(self, ids: list[int]) -> Float[Tensor, "L V"]:
@@ -100,14 +100,14 @@ class Readout:
 
 
 @contextmanager
-def _last_outputs(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]]:
+def _last_layer_outputs_read(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]]:
     """What the last item of each list gave, of a pass inside the block."""
     left: dict[str, Tensor] = {}
     hooks = ExitStack()
 
     def keep(path: str) -> Callable[..., None]:
         def hook(_module: nn.Module, _args: Any, output: Any) -> None:
-            state = _state(output)
+            state = _state_in_layer_output(output)
             if state is not None:
                 left[path] = state
 
@@ -121,11 +121,11 @@ def _last_outputs(lists: dict[str, nn.ModuleList]) -> Iterator[dict[str, Tensor]
 
 
 @contextmanager
-def _replaced(layers: Sequence[nn.Module], state: Float[Tensor, "1 K M"]) -> Iterator[None]:
+def _layers_replaced_by_state(layers: Sequence[nn.Module], state: Float[Tensor, "1 K M"]) -> Iterator[None]:
     """Give out a state as what each layer left: what the last of them gave is all that counts in the end."""
 
     def hook(_module: nn.Module, _args: Any, output: Any) -> object:
-        own = _state(output)
+        own = _state_in_layer_output(output)
         if own is None or own.shape != state.shape:
             return None
         mine = state.to(own)
@@ -139,7 +139,7 @@ def _replaced(layers: Sequence[nn.Module], state: Float[Tensor, "1 K M"]) -> Ite
         yield
 
 
-def _state(output: Any) -> Tensor | None:
+def _state_in_layer_output(output: Any) -> Tensor | None:
     """The hidden states among what a layer gives: its first floating-point tensor of three axes or more."""
     for value in output if isinstance(output, (tuple, list)) else (output,):
         if isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 3:

@@ -9,7 +9,7 @@ from typing import Any
 from regard.attention.map_statistics import Statistics
 from regard.capture.build_trace import pair_of, trace_alike, trace_of
 from regard.capture.inputs import ModelInput
-from regard.capture.interventions.given import Intervention, of_tokens
+from regard.capture.interventions.given import Intervention, intervention_names_tokens
 from regard.capture.many_ablations import BATCH_TOKENS as ABLATION_BATCH_TOKENS
 from regard.capture.many_ablations import ablated
 from regard.capture.options import NO_LAYERS, CaptureOptions
@@ -55,7 +55,7 @@ class Runner:
         lengths = [len(each.tokens) for each in sources]
         if targets is not None:
             lengths = [max(n, len(each.tokens)) for n, each in zip(lengths, targets, strict=True)]
-        order = list(batches(lengths, 1 if session.reports_weights else None))
+        order = list(batches_of_similar_length(lengths, 1 if session.reports_weights else None))
         sizes = [[lengths[n] for n in batch] for batch in order]
         for each in [[one] for one in sizes] if streamed else [sizes]:
             self._require_memory(each, keep)
@@ -103,7 +103,7 @@ class Runner:
         keep: CaptureOptions,
     ) -> list[WindowedTrace]:
         """The trace of each text, read in overlapping windows."""
-        if any(map(of_tokens, interventions)):
+        if any(map(intervention_names_tokens, interventions)):
             raise RegardError("window: edges cannot be ablated in windows, and no tokens patched; heads can be ablated")
         plans = [self._plan(each, window, stride) for each in sources]
         pieces = [piece for each in plans for piece in each.pieces()]
@@ -172,7 +172,7 @@ class Runner:
                 side.status.seconds = seconds
 
 
-def batches(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
+def batches_of_similar_length(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
     """Numbers of texts that go through the model together: of like lengths, so that little is padding.
 
     most: how many texts at most, None for as many as fit.

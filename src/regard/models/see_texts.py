@@ -49,8 +49,8 @@ def see(
         RegardError: as `regard.load`, `Model.trace` and `Trace.see`.
     """
     opened = model if isinstance(model, Model) else load(model)
-    given, words = _listed("texts", texts), _listed("references", references)
-    targets = None if target is None else _listed("target", target)
+    given, words = _listed_texts_to_trace("texts", texts), _listed_texts_to_trace("references", references)
+    targets = None if target is None else _listed_texts_to_trace("target", target)
     traces: Any = opened.trace(given, target=targets, window=window, stride=stride)
     compared: Any = opened.trace(words, target=words if opened.pairs else None) if words else []
     beside = [each.sides[0] for each in compared]
@@ -58,7 +58,7 @@ def see(
     return see_traces(traces, word, references=beside, control=neutral, layer=layer, head=head, top=top)
 
 
-def _listed(what: str, texts: str | Sequence[str]) -> list[str]:
+def _listed_texts_to_trace(what: str, texts: str | Sequence[str]) -> list[str]:
     if not isinstance(texts, (str, Sequence)):
         raise RegardError(f"{what}: given {type(texts).__name__}, needs a text or a list of them")
     return [texts] if isinstance(texts, str) else list(texts)

@@ -70,7 +70,7 @@ def read_states(
     kept = None if attention else inner or NO_LAYERS
     keep = CaptureOptions(kept, logits=False, attention_outputs=False, embeddings=False, compare=False)
     most = 1 if session.reports_weights else None
-    for batch in one_length_batches([len(window.ids) for window in windows], most):
+    for batch in window_batches_by_length([len(window.ids) for window in windows], most):
         # nothing of a pass is held here while the next one runs
         yield _read_batch(model, [windows[n] for n in batch], batch, layers, keep, attention=attention)
 
@@ -132,7 +132,7 @@ def state_width(model: "Model") -> int:
     return int(model.model.config.hidden_size)
 
 
-def one_length_batches(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
+def window_batches_by_length(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
     """Yield numbers of windows of one length, as many as make BATCH_TOKENS, in a fixed order: the shortest first.
 
     most: how many windows a batch may have, None for any number.

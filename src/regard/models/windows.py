@@ -18,7 +18,7 @@ from regard.text.tokens import Encoded, Token
 from regard.text.words import Word, find_word
 from regard.trace.display import ShownTrace
 from regard.trace.layer_subset import LayerSubset
-from regard.trace.status import Status, largest
+from regard.trace.status import Status, largest_status_difference
 from regard.trace.trace import PairTrace, Trace, is_causal
 
 FAR = 1 << 40  # how far a token stands from an edge that is none: where the text itself begins or ends
@@ -249,21 +249,21 @@ class WindowedTrace(ShownTrace):
 def joined(plan: Plan, windows: Sequence[Trace]) -> WindowedTrace:
     """The whole text's trace from its windows'."""
     causal = is_causal(windows[0])
-    whole, status = plan.encoded, merged(plan, [trace.status for trace in windows])
+    whole, status = plan.encoded, merge_statuses_of_windows(plan, [trace.status for trace in windows])
     return WindowedTrace(
         whole.text, whole.tokens, tuple(windows), plan.spans, plan.sources(causal), status, plan, causal
     )
 
 
-def merged(plan: Plan, each: Sequence[Status]) -> Status:
+def merge_statuses_of_windows(plan: Plan, each: Sequence[Status]) -> Status:
     """The whole text's status from its windows'."""
     notes = dict.fromkeys(note for status in each for note in status.notes)
     return replace(
         each[0],
         kernels=tuple(sorted({kernel for one in each for kernel in one.kernels})),
-        difference=largest([one.difference for one in each]),
+        difference=largest_status_difference([one.difference for one in each]),
         rows_compared=sum(one.rows_compared for one in each),
-        embedding_difference=largest([one.embedding_difference for one in each]),
+        embedding_difference=largest_status_difference([one.embedding_difference for one in each]),
         unknown=plan.encoded.unknown,
         dropped=plan.encoded.dropped,
         notes=(*notes, plan.note()),

@@ -36,17 +36,17 @@ class Choice:
             return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
         if not isinstance(self.do_sample, bool):
-            raise _wrong("do_sample", self.do_sample, "True or False")
+            raise _wrong_decoding_argument("do_sample", self.do_sample, "True or False")
         if not number(self.temperature) or self.temperature <= 0:
-            raise _wrong("temperature", self.temperature, "a number above 0")
+            raise _wrong_decoding_argument("temperature", self.temperature, "a number above 0")
         if isinstance(self.top_k, bool) or not isinstance(self.top_k, int) or self.top_k < 0:
-            raise _wrong("top_k", self.top_k, "a whole number of 0 (all tokens) or more")
+            raise _wrong_decoding_argument("top_k", self.top_k, "a whole number of 0 (all tokens) or more")
         if not number(self.top_p) or not 0 < self.top_p <= 1:
-            raise _wrong("top_p", self.top_p, "a number above 0, 1 at most")
+            raise _wrong_decoding_argument("top_p", self.top_p, "a number above 0, 1 at most")
         if self.seed is not None and (
             isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 1 << 63
         ):
-            raise _wrong("seed", self.seed, "a whole number from 0 to 2^63 - 1")
+            raise _wrong_decoding_argument("seed", self.seed, "a whole number from 0 to 2^63 - 1")
 
     def chooser(self) -> Choose:
         """Make a function from logits (B, V) to ids (B,); it goes on drawing from one row of random numbers."""
@@ -75,7 +75,7 @@ class Choice:
 
 
 @torch.no_grad()
-def write(
+def write_with_transformer(
     model: Transformer,
     ids: Int[Tensor, "B T"],
     *,
@@ -147,7 +147,7 @@ def translate(
 ) -> list[list[int]]:
     """Let an encoder-decoder translate a batch of padded source texts; return its ids, the start token left out.
 
-    mask: True for real tokens, None for all. All other arguments are as in `write`.
+    mask: True for real tokens, None for all. All other arguments are as in `write_with_transformer`.
     """
     training = model.training
     model.eval()
@@ -158,8 +158,10 @@ def translate(
     start = model.config.start
     assert start is not None
     first = torch.full((ids.shape[0], 1), start, device=ids.device)
-    return write(model, first, new_tokens=new_tokens, choose=choose, end=end, context=context, context_mask=mask)
+    return write_with_transformer(
+        model, first, new_tokens=new_tokens, choose=choose, end=end, context=context, context_mask=mask
+    )
 
 
-def _wrong(name: str, given: object, needed: str) -> RegardError:
+def _wrong_decoding_argument(name: str, given: object, needed: str) -> RegardError:
     return RegardError(f"generate: {name}: given {given!r}, needs {needed}")

@@ -21,7 +21,7 @@ from regard.errors import RegardError
 from regard.files import check_regular, whole
 from regard.json_files import SMALL, read_json
 from regard.memory import require_memory
-from regard.model_files.config_limits import check_asked
+from regard.model_files.config_limits import check_sizes_in_config
 from regard.model_files.size_limit import Budget, needs
 from regard.model_files.weight_headers import held
 from regard.nn.config import FORMAT, TransformerConfig
@@ -53,8 +53,8 @@ def save_model(folder: Path | str, model: Transformer, tokenizer: Any = None) ->
         except safetensors.SafetensorError as error:
             raise RegardError(f"cannot write {str(folder / WEIGHTS)!r}: {error}") from error
     for name, text in tokenizer_files(tokenizer).items() if tokenizer is not None else ():
-        _write(folder / name, text)
-    _write(folder / CONFIG, json.dumps(model.config.as_json(), indent=2) + "\n")
+        _write_transformer_file(folder / name, text)
+    _write_transformer_file(folder / CONFIG, json.dumps(model.config.as_json(), indent=2) + "\n")
 
 
 def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFast | None]":
@@ -65,14 +65,14 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
     Raises:
         RegardError: it is neither, or its files are not whole; the file is named, and what is needed.
     """
-    folder = newest(folder)
+    folder = newest_transformer_folder(folder)
     if not (folder / CONFIG).exists():
         raise RegardError(f"{str(folder)!r} is no folder of a transformer: it has no {CONFIG}")
     config = TransformerConfig.from_json(read_json(folder / CONFIG, most=SMALL), repr(str(folder / CONFIG)))
     _check_whole(folder, config)
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten: nobody's random numbers move on
         model = Transformer(config)
-    fill(model, read_tensors(folder / WEIGHTS), repr(str(folder / WEIGHTS)))
+    fill_module_weights(model, read_tensors(folder / WEIGHTS), repr(str(folder / WEIGHTS)))
     tokenizer = read_tokenizer(folder) if (folder / TOKENIZER).exists() else None
     if tokenizer is not None and len(tokenizer) > config.vocabulary:
         raise RegardError(
@@ -82,7 +82,7 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
     return model.eval(), tokenizer
 
 
-def is_ours(folder: Path) -> bool:
+def is_transformer_folder(folder: Path) -> bool:
     """Tell whether a folder says that it holds a transformer of ours or a training run of one."""
     if (folder / POINTER).is_file():
         return True
@@ -92,7 +92,7 @@ def is_ours(folder: Path) -> bool:
         return False
 
 
-def newest(folder: Path | str) -> Path:
+def newest_transformer_folder(folder: Path | str) -> Path:
     """Find the model's folder itself, or the newest whole checkpoint of a training run.
 
     Raises:
@@ -119,7 +119,7 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def fill(model: nn.Module, tensors: dict[str, Tensor], name: str) -> None:
+def fill_module_weights(model: nn.Module, tensors: dict[str, Tensor], name: str) -> None:
     """Put tensors into a model's weights; those of another dtype are converted.
 
     Raises:
@@ -144,7 +144,7 @@ def _check_whole(folder: Path, config: TransformerConfig) -> None:
     if not (folder / WEIGHTS).exists():
         raise RegardError(f"{str(folder)!r}: no weights, needs {WEIGHTS}")
     found = held([folder / WEIGHTS])
-    check_asked(config.as_json(), found, repr(str(folder / CONFIG)))
+    check_sizes_in_config(config.as_json(), found, repr(str(folder / CONFIG)))
     require_memory(needs(found), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")
     with Budget(found, str(folder)), torch.device("meta"):
         Transformer(config)
@@ -164,6 +164,6 @@ def read_tensors(file: Path, suspect: str = "truncated") -> dict[str, Tensor]:
         raise RegardError(f"{str(file)!r} is {suspect} or no safetensors file ({reason})") from error
 
 
-def _write(file: Path, text: str) -> None:
+def _write_transformer_file(file: Path, text: str) -> None:
     with whole(file) as temporary:
         temporary.write_text(text, encoding="utf-8")

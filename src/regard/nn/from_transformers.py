@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from regard.errors import RegardError
 from regard.nn.config import TransformerConfig
-from regard.nn.folder import fill
+from regard.nn.folder import fill_module_weights
 from regard.nn.transformer import Transformer
 
 ACTIVATIONS = {
@@ -41,7 +41,7 @@ def from_transformers(model: Any) -> Transformer:
     with torch.random.fork_rng(devices=[]):
         made = Transformer(config)
     made = made.to(model.dtype)
-    fill(made, {name: tensor.detach().cpu() for name, tensor in weights.items()}, kind)
+    fill_module_weights(made, {name: tensor.detach().cpu() for name, tensor in weights.items()}, kind)
     return made.eval()
 
 
@@ -55,7 +55,7 @@ def _bert(model: Any) -> tuple[TransformerConfig, Weights]:
     config = TransformerConfig.bert(
         **_sizes(model, head),
         d_hidden=given.intermediate_size,
-        activation=_activation(given.hidden_act),
+        activation=_activation_of_transformer(given.hidden_act),
         norm_eps=given.layer_norm_eps,
         segments=given.type_vocab_size,
         dropout=given.hidden_dropout_prob,
@@ -68,11 +68,11 @@ def _bert(model: Any) -> tuple[TransformerConfig, Weights]:
         "embedding.weight": table.word_embeddings.weight,
         "positions.weight": table.position_embeddings.weight,
         "segments.weight": table.token_type_embeddings.weight,
-        **_module("embedding_norm", table.LayerNorm),
+        **_module_weights_by_name("embedding_norm", table.LayerNorm),
     }
     for n, layer in enumerate(base.encoder.layer):
         projections = layer.attention.self
-        weights |= _modules(
+        weights |= _layer_weights_by_name(
             f"encoder.{n}",
             {
                 "attention.query": projections.query,
@@ -86,9 +86,9 @@ def _bert(model: Any) -> tuple[TransformerConfig, Weights]:
             },
         )
     if head is not None:
-        weights |= _module("transform.linear", head.transform.dense)
-        weights |= _module("transform.norm", head.transform.LayerNorm)
-        weights |= dict(_head(head.decoder, config))
+        weights |= _module_weights_by_name("transform.linear", head.transform.dense)
+        weights |= _module_weights_by_name("transform.norm", head.transform.LayerNorm)
+        weights |= dict(_language_head_weights(head.decoder, config))
     return config, weights
 
 
@@ -105,26 +105,26 @@ def _gpt2(model: Any) -> tuple[TransformerConfig, Weights]:
     config = TransformerConfig.gpt2(
         **_sizes(model, head),
         d_hidden=given.n_inner,
-        activation=_activation(given.activation_function),
+        activation=_activation_of_transformer(given.activation_function),
         norm_eps=given.layer_norm_epsilon,
         dropout=given.resid_pdrop,
         attention_dropout=given.attn_pdrop,
     )
     weights = {"embedding.weight": base.wte.weight, "positions.weight": base.wpe.weight}
-    weights |= _module("decoder_norm", base.ln_f)
+    weights |= _module_weights_by_name("decoder_norm", base.ln_f)
     for n, layer in enumerate(base.h):
         mine = f"decoder.{n}"
-        joined = _module("", layer.attn.c_attn, turned=True)  # query, key and value in one
+        joined = _module_weights_by_name("", layer.attn.c_attn, turned=True)  # query, key and value in one
         for part, weight, bias in zip(
             ("query", "key", "value"), joined[".weight"].chunk(3), joined[".bias"].chunk(3), strict=True
         ):
             weights |= {f"{mine}.attention.{part}.weight": weight, f"{mine}.attention.{part}.bias": bias}
-        weights |= _module(f"{mine}.attention.output", layer.attn.c_proj, turned=True)
-        weights |= _module(f"{mine}.attention_norm", layer.ln_1)
-        weights |= _module(f"{mine}.feedforward.up", layer.mlp.c_fc, turned=True)
-        weights |= _module(f"{mine}.feedforward.output", layer.mlp.c_proj, turned=True)
-        weights |= _module(f"{mine}.feedforward_norm", layer.ln_2)
-    return config, weights | dict(_head(head, config))
+        weights |= _module_weights_by_name(f"{mine}.attention.output", layer.attn.c_proj, turned=True)
+        weights |= _module_weights_by_name(f"{mine}.attention_norm", layer.ln_1)
+        weights |= _module_weights_by_name(f"{mine}.feedforward.up", layer.mlp.c_fc, turned=True)
+        weights |= _module_weights_by_name(f"{mine}.feedforward.output", layer.mlp.c_proj, turned=True)
+        weights |= _module_weights_by_name(f"{mine}.feedforward_norm", layer.ln_2)
+    return config, weights | dict(_language_head_weights(head, config))
 
 
 def _llama(model: Any) -> tuple[TransformerConfig, Weights]:
@@ -140,16 +140,16 @@ def _llama(model: Any) -> tuple[TransformerConfig, Weights]:
         key_heads=given.num_key_value_heads,
         d_k=getattr(given, "head_dim", None),
         d_hidden=given.intermediate_size,
-        activation=_activation(given.hidden_act),
+        activation=_activation_of_transformer(given.hidden_act),
         norm_eps=given.rms_norm_eps,
         rotary_base=float(rope.get("rope_theta", 10000.0)),
         attention_dropout=given.attention_dropout,
         bias=bool(given.attention_bias),
     )
-    weights = {"embedding.weight": base.embed_tokens.weight, **_module("decoder_norm", base.norm)}
+    weights = {"embedding.weight": base.embed_tokens.weight, **_module_weights_by_name("decoder_norm", base.norm)}
     for n, layer in enumerate(base.layers):
         attention, feedforward = layer.self_attn, layer.mlp
-        weights |= _modules(
+        weights |= _layer_weights_by_name(
             f"decoder.{n}",
             {
                 "attention.query": attention.q_proj,
@@ -163,7 +163,7 @@ def _llama(model: Any) -> tuple[TransformerConfig, Weights]:
                 "feedforward_norm": layer.post_attention_layernorm,
             },
         )
-    return config, weights | dict(_head(head, config))
+    return config, weights | dict(_language_head_weights(head, config))
 
 
 _READERS: dict[str, Any] = {
@@ -185,19 +185,19 @@ def _sizes(model: Any, head: Any) -> dict[str, Any]:
         "layers": given.num_hidden_layers,
         "d_model": given.hidden_size,
         "heads": given.num_attention_heads,
-        "output": "none" if head is None else _output(model),
+        "output": "none" if head is None else _kind_of_language_head(model),
     }
 
 
-def _modules(layer: str, modules: dict[str, nn.Module]) -> Weights:
+def _layer_weights_by_name(layer: str, modules: dict[str, nn.Module]) -> Weights:
     """The tensors of a layer's modules, which stand under our names."""
     found: Weights = {}
     for name, module in modules.items():
-        found |= _module(f"{layer}.{name}", module)
+        found |= _module_weights_by_name(f"{layer}.{name}", module)
     return found
 
 
-def _module(name: str, module: nn.Module, *, turned: bool = False) -> Weights:
+def _module_weights_by_name(name: str, module: nn.Module, *, turned: bool = False) -> Weights:
     """A linear layer's or norm's tensors under our name. turned: of a Conv1D, whose weight is (in, out)."""
     found: Weights = dict(module.named_parameters())
     if turned:
@@ -205,20 +205,20 @@ def _module(name: str, module: nn.Module, *, turned: bool = False) -> Weights:
     return {f"{name}.{key}": tensor for key, tensor in found.items()}
 
 
-def _head(head: nn.Module | None, config: TransformerConfig) -> Iterator[tuple[str, Tensor]]:
+def _language_head_weights(head: nn.Module | None, config: TransformerConfig) -> Iterator[tuple[str, Tensor]]:
     """What a language head has of its own: a weight where it is free, a bias where it has one."""
-    for name, tensor in _module("head", head).items() if head is not None else ():
+    for name, tensor in _module_weights_by_name("head", head).items() if head is not None else ():
         if name != "head.weight" or config.output == "free":
             yield name, tensor
 
 
-def _output(model: Any) -> str:
+def _kind_of_language_head(model: Any) -> str:
     """Whether a language head is the table of learned embeddings, or a free one."""
     tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
     return "tied" if tied else "free"
 
 
-def _activation(name: str) -> str:
+def _activation_of_transformer(name: str) -> str:
     if name not in ACTIVATIONS:
         raise _foreign("its activation", name)
     return ACTIVATIONS[name]

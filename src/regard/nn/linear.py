@@ -21,12 +21,12 @@ class Linear(nn.Linear):
 
     def forward(self, x: Float[Tensor, "*B n"]) -> Float[Tensor, "*B m"]:
         """Compute x @ weight.T + bias."""
-        if _pays(x, self.weight) and matmul.linear() is matmul.onednn:
+        if _onednn_linear_pays(x, self.weight) and matmul.linear() is matmul.onednn:
             return _Product.apply(x, self.weight, self.bias)
         return F.linear(x, self.weight, self.bias)
 
 
-def _pays(x: Tensor, weight: Tensor) -> bool:
+def _onednn_linear_pays(x: Tensor, weight: Tensor) -> bool:
     """Return whether this call is one of training that oneDNN can do.
 
     On a CPU, in float32, outside autocast, compilers and torch.func (whose transforms want more than a backward).

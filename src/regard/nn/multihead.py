@@ -21,7 +21,7 @@ from regard.attention.recording import scope
 from regard.checks import check_integer
 from regard.nn.kv_cache import KeyValueCache
 from regard.nn.linear import Linear
-from regard.nn.single_head import check_input
+from regard.nn.single_head import check_layer_input
 
 _no_scope = nullcontext()
 
@@ -186,9 +186,9 @@ class MultiHeadAttention(nn.Module):
         x = self._batch_first(x)
         context = x if context is None else self._batch_first(context)
         values = context if values is None else self._batch_first(values)
-        check_input("x", x, self.query.in_features)
-        check_input("context", context, self.key.in_features, x)
-        check_input("values", values, self.value.in_features, x)
+        check_layer_input("x", x, self.query.in_features)
+        check_layer_input("context", context, self.key.in_features, x)
+        check_layer_input("values", values, self.value.in_features, x)
         query_positions = self._positions(x, positions, 0 if cache is None else len(cache))
         key_positions = query_positions if is_self else torch.arange(context.shape[-2], device=context.device)
         query, key, value = self._project(x, context, values, query_positions, key_positions)

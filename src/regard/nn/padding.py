@@ -21,7 +21,7 @@ class Places:
     stop: int
 
 
-def places(
+def positions_in_padded_batch(
     ids: Int[Tensor, "B L"],
     mask: Bool[Tensor, "B L"] | Int[Tensor, "B L"] | None,
     start: int = 0,
@@ -50,7 +50,7 @@ def places(
     return Places((real.cumsum(1) - 1).clamp(min=0), real, int(real.sum(1).max()))
 
 
-def check_ids(ids: Int[Tensor, "B L"], stop: int, vocabulary: int, limit: int | None) -> None:
+def check_transformer_ids(ids: Int[Tensor, "B L"], stop: int, vocabulary: int, limit: int | None) -> None:
     """Refuse texts that a model cannot read. The ids' range is left to the table's own check on GPUs
     and in compiled models. stop: behind the last position. vocabulary: how many ids there are. limit: of positions.
 

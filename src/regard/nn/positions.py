@@ -31,8 +31,8 @@ def sinusoidal_at(
     """Sinusoidal encodings of any positions, in float64."""
     check_integer("width", width)
     even = width + width % 2
-    exponents = _range(0, even, 2, positions.device) / width
-    angles = _exact(positions)[..., None] / base**exponents  # (…, even / 2)
+    exponents = _position_range(0, even, 2, positions.device) / width
+    angles = _exact_positions(positions)[..., None] / base**exponents  # (…, even / 2)
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)[..., :width]
 
 
@@ -49,7 +49,7 @@ def rotary_angles(
     check_integer("width", width, 2)
     if width % 2:
         raise ValueError(f"width: given {width}, needs to be even, for rotary positions turn pairs of components")
-    return _exact(positions)[..., None] * base ** -(_range(0, width, 2, positions.device) / width)
+    return _exact_positions(positions)[..., None] * base ** -(_position_range(0, width, 2, positions.device) / width)
 
 
 def rotate(
@@ -72,10 +72,10 @@ def rotate(
     if 2 * angles.shape[-1] > x.shape[-1]:
         raise ValueError(f"angles: given {angles.shape[-1]} for pairs of components, x has only {x.shape[-1]} of them")
     dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
-    return _turned(x, angles.cos().to(dtype), angles.sin().to(dtype), layout)
+    return _rotate_first_pairs(x, angles.cos().to(dtype), angles.sin().to(dtype), layout)
 
 
-def _turned(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+def _rotate_first_pairs(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     """x with its first pairs of components turned; cosines and sines are of the dtype to compute in."""
     width, dtype = 2 * cos.shape[-1], cos.dtype
     turned, rest = x[..., :width].to(dtype), x[..., width:]
@@ -200,7 +200,7 @@ class Rotary(Positions):
         """x turned by the angles of its positions, the same for every head."""
         if self.width > x.shape[-1]:
             raise ValueError(f"x: given components {x.shape[-1]}, needs the {self.width} that are turned, or more")
-        return _turned(x, *self._turns(positions, x.dtype), self.layout)
+        return _rotate_first_pairs(x, *self._turns(positions, x.dtype), self.layout)
 
     def _turns(self, positions: Tensor, like: torch.dtype) -> tuple[Tensor, Tensor]:
         """Cosines and sines, (…, 1, L, width / 2).
@@ -240,11 +240,11 @@ class Alibi(Positions):
         return _alibi_key_bias(slopes, keys) if self.causal_only else alibi_bias(slopes, queries, keys)
 
 
-def _exact(positions: Tensor) -> Tensor:
+def _exact_positions(positions: Tensor) -> Tensor:
     return positions.to(_angle_dtype(positions.device))
 
 
-def _range(start: int, stop: int, step: int, device: torch.device) -> Tensor:
+def _position_range(start: int, stop: int, step: int, device: torch.device) -> Tensor:
     return torch.arange(start, stop, step, dtype=_angle_dtype(device), device=device)
 
 

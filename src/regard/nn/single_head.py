@@ -79,7 +79,7 @@ class SelfAttention(_OneHead):
         self, x: Float[Tensor, "*B L d_in"], *, return_attention: bool = False, **rule: Any
     ) -> Float[Tensor, "*B L d_v"] | tuple[Float[Tensor, "*B L d_v"], AttentionMap]:
         """Compute context vectors. rule: what `regard.attend` takes by keyword: mask, bias, causal, window, scale, …"""
-        check_input("x", x, self.query.in_features)
+        check_layer_input("x", x, self.query.in_features)
         return self._attention(x, x, return_attention, rule)
 
 
@@ -115,8 +115,8 @@ class CrossAttention(_OneHead):
         **rule: Any,
     ) -> Float[Tensor, "*B L d_v"] | tuple[Float[Tensor, "*B L d_v"], AttentionMap]:
         """Compute context vectors for x's positions. rule: what `regard.attend` takes by keyword."""
-        check_input("x", x, self.query.in_features)
-        check_input("context", context, self.key.in_features, x)
+        check_layer_input("x", x, self.query.in_features)
+        check_layer_input("context", context, self.key.in_features, x)
         return self._attention(x, context, return_attention, rule)
 
 
@@ -138,7 +138,7 @@ def _as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
     return matrices
 
 
-def check_input(name: str, x: Any, width: int, beside: Tensor | None = None) -> None:
+def check_layer_input(name: str, x: Any, width: int, beside: Tensor | None = None) -> None:
     """Raise TypeError or ValueError unless x is (B, L, width) or (L, width), of the batch of the one beside it."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: given {type(x).__name__}, needs to be a torch tensor")

@@ -21,7 +21,7 @@ from regard.nn.feed_forward import ACTIVATIONS
 from regard.nn.kv_cache import KeyValueCache
 from regard.nn.layer import norm_of, stack
 from regard.nn.linear import Linear
-from regard.nn.padding import Places, check_ids, places
+from regard.nn.padding import Places, check_transformer_ids, positions_in_padded_batch
 from regard.nn.positions import Learned, sinusoidal_at
 
 
@@ -105,7 +105,7 @@ class Transformer(nn.Module):
         """Compute the encoder's last states; arguments as in `forward`."""
         if self.encoder is None:
             raise RegardError("encode: this model is a decoder")
-        at = places(ids, mask)
+        at = positions_in_padded_batch(ids, mask)
         x = self._embed(ids, at, segments)  # (B, L, M)
         padding = None if at.keys is None else masks.padding(at.keys)
         for layer in self.encoder:
@@ -137,7 +137,7 @@ class Transformer(nn.Module):
             raise RegardError(f"context: a model of kind {self.config.kind!r} {wanted} one")
         if caches is not None and mask is not None:
             raise RegardError("mask: given together with caches, which hold texts without padding")
-        at = places(ids, mask, len(caches[0]) if caches else 0, causal=True)
+        at = positions_in_padded_batch(ids, mask, len(caches[0]) if caches else 0, causal=True)
         x = self._embed(ids, at, segments)  # (B, T, M)
         padding = None if at.keys is None else masks.padding(at.keys)
         across = None if context_mask is None or bool(context_mask.all()) else masks.padding(context_mask.bool())
@@ -202,7 +202,7 @@ class Transformer(nn.Module):
 
     def _embed(self, ids: Tensor, at: Places, segments: Tensor | None) -> Tensor:
         """(B, L, M): what enters the first layer."""
-        check_ids(ids, at.stop, self.config.vocabulary, self.config.length)
+        check_transformer_ids(ids, at.stop, self.config.vocabulary, self.config.length)
         x = self.embedding(ids)
         if self.config.scale_embeddings:
             x = x * self.config.d_model**0.5

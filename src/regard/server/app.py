@@ -119,28 +119,28 @@ def _refusals(app: FastAPI) -> None:
 
     @app.exception_handler(RefusedError)
     async def refused(_: Request, error: RefusedError) -> JSONResponse:
-        return _line(error.status, error.line)
+        return _error_response_line(error.status, error.line)
 
     @app.exception_handler(RegardError)
     async def wrong(_: Request, error: RegardError) -> JSONResponse:
-        return _line(422, str(error))
+        return _error_response_line(422, str(error))
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"][1:] or first["loc"]))
-        return _line(422, f"{place}: {first['msg']}")
+        return _error_response_line(422, f"{place}: {first['msg']}")
 
     @app.exception_handler(HTTPException)
     async def other(_: Request, error: HTTPException) -> JSONResponse:
-        return _line(error.status_code, str(error.detail))
+        return _error_response_line(error.status_code, str(error.detail))
 
     @app.exception_handler(Exception)
     async def fault(request: Request, error: Exception) -> JSONResponse:
         log.error("%s %s: %r", request.method, request.url.path, error)
-        return _line(500, f"a fault of this server: {type(error).__name__}")
+        return _error_response_line(500, f"a fault of this server: {type(error).__name__}")
 
 
-def _line(status: int, line: str) -> JSONResponse:
+def _error_response_line(status: int, line: str) -> JSONResponse:
     shown = " ".join(line.split()).encode("utf-8", "backslashreplace").decode()
     return JSONResponse({"error": shown}, status)

@@ -128,11 +128,11 @@ class QuestionAsked(Asked):
     def question(self) -> AnswerAsked:
         """Return what is asked, as the command and the library have it."""
         given = {name: tuple(each) if isinstance(each, list) else each for name, each in self.asked}
-        made: AnswerAsked = _dataclass(QUESTIONS[self.kind][1])(**given)
+        made: AnswerAsked = _dataclass_of_request(QUESTIONS[self.kind][1])(**given)
         return made
 
 
-def _dataclass(where: str) -> Any:
+def _dataclass_of_request(where: str) -> Any:
     """The dataclass of what may be asked. where: "module:class"."""
     module, _, kind = where.partition(":")
     return getattr(import_module(module), kind)
@@ -140,7 +140,7 @@ def _dataclass(where: str) -> Any:
 
 def _request(name: str, where: str) -> type[QuestionAsked]:
     """The request of one question, with a model of its dataclass's fields; what is several comes as a list."""
-    kind = _dataclass(where)
+    kind = _dataclass_of_request(where)
     fields: dict[str, Any] = {}
     for each in dataclasses.fields(kind):
         hint = get_type_hints(kind)[each.name]

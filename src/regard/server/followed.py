@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from regard.errors import RegardError
-from regard.explain.texts.window_texts import unfold
+from regard.explain.texts.window_texts import unfold_texts_to_windows
 from regard.models.control import trace_control, trace_word
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace
@@ -39,16 +39,16 @@ def too_often(traces: Sequence[AnyTrace], word: str | None, limits: Limits) -> s
     if word is None:
         return None
     windowed = [each for each in traces if isinstance(each, WindowedTrace)]
-    count = sum(len(words) for _, words in unfold(windowed, word).found) if windowed else 0
+    count = sum(len(words) for _, words in unfold_texts_to_windows(windowed, word).found) if windowed else 0
     for trace in traces:
         if not isinstance(trace, WindowedTrace):
-            count += max(_occurrences(side, word) for side in trace.sides)
+            count += max(_occurrences_to_follow(side, word) for side in trace.sides)
     if count <= limits.occurrences:
         return None
     return missing(word, f"it stands there {count:,} times, {limits.occurrences:,} are the most here")
 
 
-def follow(
+def follow_word_in_page(
     page: Page,
     traces: Sequence[AnyTrace],
     word: str,
@@ -65,7 +65,7 @@ def follow(
     page.panels += [] if isinstance(seen, list) else movement_panels(seen.summary, names)
 
 
-def _occurrences(side: Trace, word: str) -> int:
+def _occurrences_to_follow(side: Trace, word: str) -> int:
     try:
         return len(side.word(word))
     except RegardError:

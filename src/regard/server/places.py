@@ -20,7 +20,7 @@ from regard.model_files.folder import DEFAULT_NAME
 from regard.models.digest import digest_model
 from regard.models.model import Model
 from regard.server.work import RefusedError
-from regard.web.page import pictured_data
+from regard.web.page import page_data_with_pictures
 from regard.web.score_rules import Data
 
 _digests: "weakref.WeakKeyDictionary[Model, str]" = weakref.WeakKeyDictionary()
@@ -56,7 +56,7 @@ class Places:
         contexts = contexts_of(found, self._context)
         starts = zip(found.document, found.start.tolist(), contexts, strict=True)
         return [
-            pictured_data({"document": document, "start": start, "context": asdict(context)})
+            page_data_with_pictures({"document": document, "start": start, "context": asdict(context)})
             for document, start, context in starts
         ]
 
@@ -96,7 +96,7 @@ def reader_of(store: Store, models: Sequence[Model]) -> int:
     """
     kept = store.manifest.model
     for number, model in enumerate(models):
-        if (_digest(model) == kept.digest) if kept.digest else (model.name == kept.name):
+        if (_digest_of_served_model(model) == kept.digest) if kept.digest else (model.name == kept.name):
             return number
     option = f"--model {quote(kept.source)}"  # it may be a stranger's store, and the line may be pasted into a shell
     command = ["regard serve --store", quote(str(store.path)), *([option] if kept.source else [])]
@@ -112,7 +112,7 @@ def reader_of(store: Store, models: Sequence[Model]) -> int:
     )
 
 
-def _digest(model: Model) -> str:
+def _digest_of_served_model(model: Model) -> str:
     with _lock:
         if model not in _digests:
             _digests[model] = "" if model.tokenizer is None else digest_model(model)

@@ -77,7 +77,7 @@ def _run_state(run: FollowedRun) -> dict[str, Any]:
     """
     now = run.look()
     settings, config = now.info.settings, now.info.config
-    held = {step: _known(loss) for step, loss in now.validations}
+    held = {step: _loss_for_run_state(loss) for step, loss in now.validations}
     log = [
         {"step": step, "loss": loss, "validation": held.get(step)}
         for step, loss in zip(now.steps, now.losses, strict=True)
@@ -96,7 +96,7 @@ def _run_state(run: FollowedRun) -> dict[str, Any]:
         "left": now.left,
         "speed": now.speed,
         "rate": now.rate,
-        "loss": _known(now.losses[-1]) if now.losses else None,
+        "loss": _loss_for_run_state(now.losses[-1]) if now.losses else None,
         "validation": [now.validations[-1][0], held[now.validations[-1][0]]] if held else None,
         "findings": went.findings(),
         "curve": panel_data(went.loss()),
@@ -157,7 +157,7 @@ def _watched_page(run: FollowedRun, number: int, asked: Head, shelf: Shelf, limi
     return json.dumps(about).encode("ascii")[:-1] + b', "page": ' + kept.data + b"}"
 
 
-def _known(loss: float) -> float | None:
+def _loss_for_run_state(loss: float) -> float | None:
     return loss if math.isfinite(loss) else None
 
 
@@ -173,10 +173,10 @@ def _going_words(now: RunProgress) -> str:
             return f"It has begun{who}; no step is done yet."
         if now.step >= steps:
             return f"All {steps:,} steps are done; the last files are being written."
-        left = "" if now.left is None else f", about {time_words(now.left)} left as the last steps went"
+        left = "" if now.left is None else f", about {run_time_in_words(now.left)} left as the last steps went"
         return f"It trains now{who}: {at}{left}."
     if now.going == "silent":
-        nothing = f"wrote nothing for {time_words(now.silence)}"
+        nothing = f"wrote nothing for {run_time_in_words(now.silence)}"
         return (
             f"A process{who} holds the folder, but {nothing}: it evaluates or saves for long, or stands still, at {at}."
         )
@@ -188,11 +188,11 @@ def _going_words(now: RunProgress) -> str:
         return f"No step is done, and nothing trains into the folder: it was stopped, killed, or failed. {resumed}"
     if now.going == "broken off":
         return f"It broke off after {at} without saving: it was killed, or failed. {resumed}"
-    nothing = f"nothing was written for {time_words(now.silence)}"
+    nothing = f"nothing was written for {run_time_in_words(now.silence)}"
     return f"After {at} {nothing}; whether a process trains cannot be told here: the file system has no locks."
 
 
-def time_words(seconds: float) -> str:
+def run_time_in_words(seconds: float) -> str:
     """Say a time in the two largest of its units."""
     whole = max(1, round(seconds))
     if whole < 60:

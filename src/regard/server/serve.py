@@ -19,7 +19,7 @@ from regard.server.gate import Gate
 from regard.server.kept import Kept
 from regard.server.long_texts import long_page, map_page
 from regard.server.work import Limits
-from regard.tensor_files.description import MAP, format_of
+from regard.tensor_files.description import MAP, format_of_tensor_file
 from regard.trace.file import open as open_trace
 from regard.train.progress import FollowedRun
 from regard.web.assemble import page_as_seen
@@ -51,7 +51,7 @@ def serve(
         RegardError: the port is taken, or the page is not built.
     """
     limits = limits or Limits()
-    bound = bind(port)
+    bound = bind_server_port(port)
     with bound:
         port = bound.getsockname()[1]
         token = secrets.token_urlsafe(24)
@@ -68,7 +68,7 @@ def serve(
 
 def open_file(file: Path, limits: Limits) -> Kept:
     """Read a saved trace or map as a page to zoom into. Raises RegardError as `regard.open` and `AttentionMap.load`."""
-    if format_of(file) == MAP:
+    if format_of_tensor_file(file) == MAP:
         weights = AttentionMap.load(file)
         length, size = weights.shape[-2:]
         return map_page(weights.crop(0, slice(0, length), slice(0, size)), file.name)
@@ -83,14 +83,14 @@ def open_stores(folders: Sequence[Path]) -> "list[Store]":
     """Open corpus stores. Raises RegardError for what is none, and where the extra `corpus` is not installed."""
     if not folders:
         return []
-    from regard.corpus.extra import needed
+    from regard.corpus.extra import import_from_corpus_extra
     from regard.corpus.store import Store
 
-    needed("duckdb")
+    import_from_corpus_extra("duckdb")
     return [Store(folder) for folder in folders]
 
 
-def bind(port: int) -> socket.socket:
+def bind_server_port(port: int) -> socket.socket:
     """Take a port of this machine's own address. Raises RegardError where it is taken or there is no such port."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:

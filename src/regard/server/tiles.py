@@ -13,7 +13,7 @@ from jaxtyping import Float32
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.attention.cell_means import CELL, cell_means, means_of
+from regard.attention.cell_means import CELL, cell_means, region_cell_means
 from regard.attention.head_map import one_head
 from regard.server.work import RefusedError
 
@@ -75,10 +75,10 @@ class ZoomMap:
             self._next = min(self.length, first + len(band) * CELL)
             row, means = first // CELL, band.float().numpy()
             self._together[row : row + len(means)] += means
-            coarser = _coarser(means, CELL, self._next - first, self.keys)
+            coarser = _coarser_tile_means(means, CELL, self._next - first, self.keys)
             self._begun[row // 2 : row // 2 + len(coarser)] = coarser
             progress((self._next - first) / self.length / self.heads)
-        self._levels.append(_pyramid(self._begun, self.length, self.keys))
+        self._levels.append(_pyramid_of_tiles(self._begun, self.length, self.keys))
         self._next = 0
 
     def tile(self, head: int | None, level: int, row: int, col: int) -> Float32[np.ndarray, "s s"]:
@@ -135,26 +135,26 @@ class ZoomMap:
     def _region(self, head: int, cell: int, rows: slice, cols: slice) -> Means:
         top, bottom = rows.start * cell, min(self.length, rows.stop * cell)
         left, right = cols.start * cell, min(self.keys, cols.stop * cell)
-        return means_of(self._each[head][0, top:bottom, left:right].float(), cell).numpy()
+        return region_cell_means(self._each[head][0, top:bottom, left:right].float(), cell).numpy()
 
 
-def _pyramid(finest: Means, length: int, size: int) -> list[Means]:
+def _pyramid_of_tiles(finest: Means, length: int, size: int) -> list[Means]:
     """Means of twice, four times, … as many weights each way, until a tile has all; a cell counts by its weights."""
     levels, cell = [finest], 1 << FINEST
     while max(levels[-1].shape) > SIDE:
-        levels.append(_coarser(levels[-1], cell, length, size))
+        levels.append(_coarser_tile_means(levels[-1], cell, length, size))
         cell *= 2
     return levels
 
 
-def _coarser(means: Means, cell: int, length: int, size: int) -> Means:
+def _coarser_tile_means(means: Means, cell: int, length: int, size: int) -> Means:
     """The means of twice as many numbers each way, of a matrix (length, size) whose cells are of cell × cell."""
     down = np.minimum(cell, length - cell * np.arange(means.shape[0]))[:, None]
     across = np.minimum(cell, size - cell * np.arange(means.shape[1]))[None]
-    sums = _pairs(_pairs(means.astype(np.float64) * down * across).T).T
-    return (sums / (_pairs(down) * _pairs(across.T).T)).astype(np.float32)
+    sums = _sums_of_tile_pairs(_sums_of_tile_pairs(means.astype(np.float64) * down * across).T).T
+    return (sums / (_sums_of_tile_pairs(down) * _sums_of_tile_pairs(across.T).T)).astype(np.float32)
 
 
-def _pairs(numbers: np.ndarray) -> np.ndarray:
+def _sums_of_tile_pairs(numbers: np.ndarray) -> np.ndarray:
     """Add neighbours up, two rows to one."""
     return np.add.reduceat(numbers, np.arange(0, len(numbers), 2), axis=0)

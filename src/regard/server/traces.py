@@ -6,13 +6,13 @@ from typing import Any
 import torch
 
 from regard.capture.interventions.given import Intervention
-from regard.capture.progress import layers_run
+from regard.capture.progress import report_layers_of_pass
 from regard.errors import RegardError
 from regard.generation.generator import Generated
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace, longest
 from regard.server.asked import ExperimentAsked, GenerationAsked, HeadAblation, OfModel, StatePatch, TraceAsked
-from regard.server.followed import control_traces, follow, reference_traces, too_often
+from regard.server.followed import control_traces, follow_word_in_page, reference_traces, too_often
 from regard.server.kept import Kept
 from regard.server.long_texts import long_page
 from regard.server.work import Job, Limits, RefusedError
@@ -53,7 +53,7 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
     """
     done = interventions(model, asked)
     passes = 2 if done else 1
-    with layers_run(model.model, lambda share: job.advance(0.7 * share / passes)):
+    with report_layers_of_pass(model.model, lambda share: job.advance(0.7 * share / passes)):
         found = _traces(model, asked, [], limits)
         texts = [f"text {n + 1}" if len(found) > 1 else "text" for n in range(len(found))]
         after = _traces(model, asked, done, limits) if done else []
@@ -80,7 +80,7 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
         findings=[line for both in zip(found, after, strict=True) for line in change_sentences(*both)] + said,
     )
     if word is not None and refused is None:
-        follow(page, [*found, *after], word, references, control, names)
+        follow_word_in_page(page, [*found, *after], word, references, control, names)
     return Kept(page)
 
 
@@ -200,16 +200,16 @@ def change_sentences(before: Trace | PairTrace | WindowedTrace, after: Trace | P
     """Compare a text's traces before and after; one sentence for each side or window in which anything was done."""
     if isinstance(before, WindowedTrace) and isinstance(after, WindowedTrace):
         pairs = zip(before.windows, after.windows, strict=True)
-        return [line for n, both in enumerate(pairs) for line in _changed(*both, f"window {n + 1}: ")]
+        return [line for n, both in enumerate(pairs) for line in _changes_of_served_trace(*both, f"window {n + 1}: ")]
     if isinstance(before, PairTrace) and isinstance(after, PairTrace):
         named = zip(before.sides, after.sides, ("source: ", "target: "), strict=True)
-        return [line for one, other, name in named for line in _changed(one, other, name)]
+        return [line for one, other, name in named for line in _changes_of_served_trace(one, other, name)]
     assert isinstance(before, Trace)
     assert isinstance(after, Trace)
-    return _changed(before, after, "")
+    return _changes_of_served_trace(before, after, "")
 
 
-def _changed(before: Trace, after: Trace, name: str) -> list[str]:
+def _changes_of_served_trace(before: Trace, after: Trace, name: str) -> list[str]:
     done = "; ".join(note for note in after.status.notes if note not in before.status.notes)
     if [token.id for token in before.tokens] != [token.id for token in after.tokens]:
         return [f"{name}{done or 'after it'}: the model wrote “{after.text}” instead of “{before.text}”."]

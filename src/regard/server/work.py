@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from regard.attention.kernels.threads import start_pool
-from regard.memory import at_most
+from regard.attention.kernels.threads import start_worker_threads
+from regard.memory import limit_memory_to
 
 Answer = TypeVar("Answer")
 Line = Literal["model", "regions"]
@@ -124,7 +124,7 @@ class Work:
         self._limits = limits
         self._threads: dict[Line, ThreadPoolExecutor] = {
             "model": ThreadPoolExecutor(1, "regard-model"),
-            "regions": start_pool(REGIONS),
+            "regions": start_worker_threads(REGIONS),
         }
         self._most: dict[Line, int] = {"model": limits.waiting, "regions": 16 * limits.waiting}
         self._count: dict[Line, int] = {"model": 0, "regions": 0}
@@ -176,7 +176,7 @@ class Work:
         context = contextvars.copy_context()
 
         def limited(job: Job) -> Any:
-            with at_most(self._limits.memory):
+            with limit_memory_to(self._limits.memory):
                 return function(job)
 
         def run() -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.json_files import expect_fields, expect_type, parse_json
-from regard.tensor_files.header import read_header
+from regard.tensor_files.header import read_safetensors_header
 
 DESCRIPTION, DESCRIPTION_DIGEST, DIGESTS = "regard", "regard.digest", "digests"
 MAP = "regard attention map"  # the form of a file of one map
@@ -66,10 +66,10 @@ def read_description(
     return {name: value for name, value in fields.items() if name not in ("format", "version", DIGESTS)}, digests
 
 
-def format_of(file: Path) -> str | None:
+def format_of_tensor_file(file: Path) -> str | None:
     """Read the form that a file says it has; None where it says nothing of the kind, which opening it then explains."""
     try:
-        found = parse_json(read_header(file).metadata[DESCRIPTION])
+        found = parse_json(read_safetensors_header(file).metadata[DESCRIPTION])
     except (RegardError, OSError, KeyError):
         return None
     return str(found.get("format")) if isinstance(found, dict) else None

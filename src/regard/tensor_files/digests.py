@@ -19,7 +19,7 @@ CODES = {
 }  # dtypes that are stored, as safetensors writes them
 
 
-def hasher(dtype: torch.dtype, shape: tuple[int, ...]) -> Any:
+def hasher_of_tensor(dtype: torch.dtype, shape: tuple[int, ...]) -> Any:
     """Start a SHA-256 with a tensor's dtype and shape; add its bytes."""
     return hashlib.sha256(f"{CODES[dtype]} {list(shape)}\n".encode())
 
@@ -31,7 +31,7 @@ def bytes_of(tensor: Tensor) -> Tensor:
 
 def digest_of(tensor: Tensor) -> str:
     """The SHA-256 of a contiguous tensor on the CPU: of its dtype and shape, as in "F32 [14, 384]", and its bytes."""
-    digest = hasher(tensor.dtype, tuple(tensor.shape))
+    digest = hasher_of_tensor(tensor.dtype, tuple(tensor.shape))
     digest.update(bytes_of(tensor).numpy().data)
     return str(digest.hexdigest())
 

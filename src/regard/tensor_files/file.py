@@ -11,8 +11,8 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.tensor_files.description import PENDING, metadata_of, read_description
-from regard.tensor_files.digests import CODES, Check, MappedTensor, bytes_of, hasher, why_invalid
-from regard.tensor_files.header import HEADER_LIMIT, Entry, header_length, parse_header
+from regard.tensor_files.digests import CODES, Check, MappedTensor, bytes_of, hasher_of_tensor, why_invalid
+from regard.tensor_files.header import HEADER_LIMIT, Entry, parse_header, safetensors_header_length
 
 DTYPES = {code: dtype for dtype, code in CODES.items()}
 ALIGNED = 64  # bytes: where torch's own allocations begin, so that products of opened tensors run as those traced did
@@ -49,7 +49,7 @@ class TensorFile:
             check.run()
 
 
-def read(path: Path, form: str) -> TensorFile:
+def read_tensor_file(path: Path, form: str) -> TensorFile:
     """Open a file of a form ("regard trace"): all but the numbers of its tensors is read and checked.
 
     Raises:
@@ -67,10 +67,10 @@ def read(path: Path, form: str) -> TensorFile:
         whole = torch.from_file(str(path), shared=False, size=status.st_size, dtype=torch.uint8)
     except RuntimeError as error:
         raise RegardError(f"it cannot be mapped into memory ({str(error).splitlines()[0]})") from error
-    length = header_length(whole[:9].numpy().tobytes(), status.st_size)
+    length = safetensors_header_length(whole[:9].numpy().tobytes(), status.st_size)
     header = parse_header(whole[8 : 8 + length].numpy().tobytes(), status.st_size)
     description, digests = read_description(header.metadata, form, header.tensors)
-    tensors = {name: _tensor(whole, name, entry) for name, entry in header.tensors.items()}
+    tensors = {name: _tensor_of_mapped_file(whole, name, entry) for name, entry in header.tensors.items()}
     return TensorFile(path, description, tensors, digests)
 
 
@@ -99,7 +99,7 @@ def write(
     with file.open("wb") as out:
         out.write(header)
         for name, dtype, shape, minus_inf, parts in tensors:
-            digest = hasher(dtype, shape)
+            digest = hasher_of_tensor(dtype, shape)
             for part in parts:
                 why = why_invalid(part, minus_inf)
                 if why is not None:
@@ -123,7 +123,7 @@ def _header_bytes(spans: Mapping[str, Any], metadata: Mapping[str, str]) -> byte
     return len(header).to_bytes(8, "little") + header
 
 
-def _tensor(whole: Tensor, name: str, entry: Entry) -> Tensor:
+def _tensor_of_mapped_file(whole: Tensor, name: str, entry: Entry) -> Tensor:
     """A tensor where it lies in the mapped file."""
     if entry.dtype not in DTYPES:
         raise RegardError(f"tensor {name!r} is of {entry.dtype[:20]!r}, needs {', '.join(DTYPES)}")

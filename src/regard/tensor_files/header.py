@@ -41,21 +41,21 @@ class Header:
     tensors: dict[str, Entry]
 
 
-def read_header(path: Path | str) -> Header:
+def read_safetensors_header(path: Path | str) -> Header:
     """Read a file's header alone.
 
     Raises:
-        RegardError: it is no regular file, which is named; else as in `header_length` and `parse_header`.
+        RegardError: it is no regular file, which is named; else as in `safetensors_header_length` and `parse_header`.
         OSError: the file system refuses.
     """
     size = check_regular(path)
     with Path(path).open("rb") as file:
-        length = header_length(file.read(9), size)
+        length = safetensors_header_length(file.read(9), size)
         file.seek(8)
         return parse_header(file.read(length), size)
 
 
-def header_length(first: bytes, size: int) -> int:
+def safetensors_header_length(first: bytes, size: int) -> int:
     """Read the length of a header from the file's first 9 bytes. size: the file's.
 
     Raises:
@@ -114,11 +114,15 @@ def _entry(name: str, described: Any, start: int) -> Entry:
     for numbers in (shape, offsets):
         if not isinstance(numbers, list) or any(type(n) is not int or not 0 <= n < 1 << 63 for n in numbers):
             raise RegardError(f"{damaged} needs whole numbers for its shape and place")
-    if len(offsets) != 2 or len(shape) > 16 or not _fits(dtype, math.prod(shape), offsets[1] - offsets[0]):
+    if (
+        len(offsets) != 2
+        or len(shape) > 16
+        or not _tensor_bytes_fit_dtype(dtype, math.prod(shape), offsets[1] - offsets[0])
+    ):
         raise RegardError(f"{damaged} does not have the bytes of its shape")
     return Entry(dtype, tuple(shape), start + offsets[0], start + offsets[1])
 
 
-def _fits(dtype: str, numbers: int, size: int) -> bool:
+def _tensor_bytes_fit_dtype(dtype: str, numbers: int, size: int) -> bool:
     """Whether so many numbers of a dtype have so many bytes; of a dtype that is not known, whether they can."""
     return size >= 0 and (8 * size == BITS[dtype] * numbers if dtype in BITS else 8 * size >= FEWEST_BITS * numbers)

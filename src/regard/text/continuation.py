@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from regard.text.tokens import Encoded, Token, encoded_ids, readable
+from regard.text.tokens import Encoded, Token, encoded_ids, readable_token
 
 CONTEXT = 8  # tokens decoded along with new ones: many decoders leave out a blank where a text begins
 BROKEN = "\ufffd"  # what a decoder gives for a part of a character
@@ -45,7 +45,7 @@ def continued(tokenizer: Any, encoded: Encoded, ids: Sequence[int]) -> Encoded:
         joins = text and bare and start == len(text) and text[-1].isalnum() and bare[0].isalnum()
         word += not joins or word < 0
         for number in pending:
-            tokens.append(Token(number, readable(tokenizer, number), start, len(text) + len(piece), word, False))
+            tokens.append(Token(number, readable_token(tokenizer, number), start, len(text) + len(piece), word, False))
         text += piece
         before = [*before, *pending][-CONTEXT:]
         pending.clear()
@@ -53,7 +53,7 @@ def continued(tokenizer: Any, encoded: Encoded, ids: Sequence[int]) -> Encoded:
     for number in ids:
         if number in special:
             write(whole=False)
-            tokens.append(Token(number, readable(tokenizer, number), len(text), len(text), None, True))
+            tokens.append(Token(number, readable_token(tokenizer, number), len(text), len(text), None, True))
         else:
             pending.append(number)
             write(whole=True)

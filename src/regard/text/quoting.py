@@ -28,7 +28,7 @@ def some_of(names: Sequence[str], most: int) -> str:
 
 def visible(text: str) -> str:
     """Write out what cannot be printed in a text, so that a terminal obeys nothing in it; a line break as ↵."""
-    return "".join(MARKS.get(c, c) if c.isprintable() or c in MARKS else _escaped(c) for c in text)
+    return "".join(MARKS.get(c, c) if c.isprintable() or c in MARKS else _escaped_character(c) for c in text)
 
 
 def short(text: str, most: int = 24) -> str:
@@ -45,10 +45,10 @@ def spelled(text: str, most: int = 24) -> str:
     return short("␣" * before + inner + "␣" * (len(text) - before - len(inner)), most)
 
 
-def _escaped(character: str) -> str:
+def _escaped_character(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-def pictured(text: str) -> str:
+def text_with_control_pictures(text: str) -> str:
     """Write a text in which no character is unseen or turns the others round, as long as it was; blanks stay."""
     return text if text.isascii() and text.isprintable() else text.translate(PICTURES)

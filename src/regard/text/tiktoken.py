@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
-from regard.text.tokens import Token, spelled_bytes
+from regard.text.tokens import Token, spelled_token_bytes
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -32,7 +32,7 @@ def cl100k_base(ranks: Path | None = None) -> "Encoding":
         import tiktoken
     except ImportError:
         raise RegardError("cl100k_base needs the package tiktoken: pip install 'regard[tiktoken]'") from None
-    with _cache(ranks):
+    with _tiktoken_cache_of_ranks(ranks):
         try:
             return tiktoken.get_encoding("cl100k_base")
         except Exception as error:  # no network fails in many ways, all of them of other libraries
@@ -47,7 +47,7 @@ def cl100k_tokens(text: str, encoding: Any) -> list[Token]:
         whole = _complete_characters(pending + piece)
         end = start + len(whole)
         if pending or pending + piece != whole.encode():  # bytes that are no characters by themselves
-            tokens.append(Token(number, spelled_bytes(piece), start, max(end, start + 1), None, False))
+            tokens.append(Token(number, spelled_token_bytes(piece), start, max(end, start + 1), None, False))
         else:
             tokens.append(Token(number, whole, start, end, None, False))
         pending = (pending + piece)[len(whole.encode()) :]
@@ -66,7 +66,7 @@ def _complete_characters(found: bytes) -> str:
 
 
 @contextmanager
-def _cache(ranks: Path | None) -> Iterator[None]:
+def _tiktoken_cache_of_ranks(ranks: Path | None) -> Iterator[None]:
     """Let tiktoken find the given ranks, checked, in a cache of its own kind inside the block."""
     if ranks is None:
         yield

@@ -36,8 +36,8 @@ def check_tokenizer(tokenizer: Any) -> None:
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
-        check_steps(backend)
-    with caught():
+        check_tokenizer_steps(backend)
+    with tokenizer_panics_caught():
         try:
             ids = tokenizer(PROBE, truncation=False, padding=False, verbose=False)["input_ids"]
             tokenizer.decode(ids, clean_up_tokenization_spaces=False)
@@ -50,7 +50,7 @@ def check_tokenizer(tokenizer: Any) -> None:
                 raise RegardError(f"it cannot read a text: {line}") from error
 
 
-def check_files(folder: Path) -> None:
+def check_tokenizer_files(folder: Path) -> None:
     """Check a tokenizer's files by their sizes and how many tokens they add, before the library reads them.
 
     Raises:
@@ -68,7 +68,7 @@ def check_files(folder: Path) -> None:
 
 
 @contextmanager
-def read_quietly(name: str) -> Iterator[None]:
+def read_tokenizer_quietly(name: str) -> Iterator[None]:
     """Raise RegardError, with one line of reason, for whatever goes wrong with a tokenizer inside the block.
 
     Raises:
@@ -83,7 +83,7 @@ def read_quietly(name: str) -> Iterator[None]:
         if kept >= 0:  # Rust writes of a panic to standard error, by its number; briefly, for all threads
             with open(os.devnull, "wb") as nowhere:
                 os.dup2(nowhere.fileno(), 2)
-        with caught():
+        with tokenizer_panics_caught():
             yield
     except RegardError as error:
         raise RegardError(f"model {name!r}: its tokenizer cannot be loaded: {error}") from error
@@ -93,7 +93,7 @@ def read_quietly(name: str) -> Iterator[None]:
             os.close(kept)
 
 
-def check_steps(backend: Any) -> None:
+def check_tokenizer_steps(backend: Any) -> None:
     """Check the steps of a tokenizer of the library `tokenizers`.
 
     Raises:
@@ -101,15 +101,15 @@ def check_steps(backend: Any) -> None:
     """
     growth = 1.0
     for name in ("normalizer", "pre_tokenizer"):
-        for step in _steps(backend, name):
-            growth *= _growth(step)
+        for step in _steps_of_tokenizer(backend, name):
+            growth *= _growth_in_tokenizer_step(step)
     decoded = 1.0
-    for step in _steps(backend, "decoder"):
-        decoded *= _growth(step)
+    for step in _steps_of_tokenizer(backend, "decoder"):
+        decoded *= _growth_in_tokenizer_step(step)
     if max(growth, decoded) > GROWTH:
         raise RegardError(f"its steps may make {max(growth, decoded):,.0f} bytes of one, {GROWTH:,} are the most")
     around = 0
-    for step in _steps(backend, "post_processor"):
+    for step in _steps_of_tokenizer(backend, "post_processor"):
         sizes = {name: len(each.get("ids", ())) for name, each in step.get("special_tokens", {}).items()}
         pieces = [*step.get("single", ()), *step.get("pair", ())] if isinstance(step.get("single"), list) else []
         around += sum(sizes.get(piece["SpecialToken"]["id"], 1) for piece in pieces if "SpecialToken" in piece)
@@ -127,7 +127,7 @@ def check_steps(backend: Any) -> None:
 
 
 @contextmanager
-def caught() -> Iterator[None]:
+def tokenizer_panics_caught() -> Iterator[None]:
     """Raise RegardError for a panic of the Rust library inside the block: it is no Exception, and passes all others.
 
     Raises:
@@ -141,7 +141,7 @@ def caught() -> Iterator[None]:
         raise RegardError(f"the tokenizers library broke down: {first_line(error)}") from None
 
 
-def _steps(backend: Any, name: str) -> Iterator[dict[str, Any]]:
+def _steps_of_tokenizer(backend: Any, name: str) -> Iterator[dict[str, Any]]:
     """What each step of a kind is, those of sequences one by one."""
     part = getattr(backend, name)
     if part is None:
@@ -159,7 +159,7 @@ def _steps(backend: Any, name: str) -> Iterator[dict[str, Any]]:
         yield step
 
 
-def _growth(step: dict[str, Any]) -> float:
+def _growth_in_tokenizer_step(step: dict[str, Any]) -> float:
     """How many bytes a step makes of one at most."""
     kind = step.get("type")
     if kind == "Replace":
@@ -167,14 +167,14 @@ def _growth(step: dict[str, Any]) -> float:
         found = len(str(pattern.get("String", "")).encode())
         return max(1.0, content / found) if found else 1.0 + content
     if kind == "Precompiled":
-        return float(max(1, _longest(step.get("precompiled_charsmap"))))
+        return float(max(1, _longest_charsmap_text(step.get("precompiled_charsmap"))))
     if kind in ("Prepend", "Metaspace"):
         added = len(str(step.get("prepend") or step.get("replacement") or "").encode())
         return float(max(GROWING.get(kind, 1), added // 64))
     return float(GROWING.get(str(kind), 1))
 
 
-def _longest(charsmap: Any) -> int:
+def _longest_charsmap_text(charsmap: Any) -> int:
     """The longest text that a map of characters puts in the place of one."""
     try:
         content = base64.b64decode(bytes(charsmap) if isinstance(charsmap, list) else str(charsmap))

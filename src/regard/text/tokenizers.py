@@ -21,7 +21,7 @@ from torch import Tensor
 from regard.errors import RegardError
 from regard.files import read_regular
 from regard.json_files import read_json
-from regard.text.tokenizer_limits import LARGEST, check_files, check_tokenizer, read_quietly
+from regard.text.tokenizer_limits import LARGEST, check_tokenizer, check_tokenizer_files, read_tokenizer_quietly
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -58,22 +58,22 @@ def words(
         whole.normalizer = normalizers.Lowercase()
     whole.pre_tokenizer = pre_tokenizers.Whitespace()
     counts: Counter[str] = Counter()
-    for text in _texts(texts):
+    for text in _texts_to_tokenize(texts):
         read = whole.normalizer.normalize_str(text) if lower else text
         counts.update(piece for piece, _ in whole.pre_tokenizer.pre_tokenize_str(read))
     kept = sorted(counts)
     if most is not None:
-        _at_least("most", most, 1)
+        _check_tokenizer_size("most", most, 1)
         kept = sorted(sorted(counts, key=lambda word: (-counts[word], word))[:most])
-    vocabulary = {word: n for n, word in enumerate((*kept, PAD, UNK, *_frame(frame)))}
+    vocabulary = {word: n for n, word in enumerate((*kept, PAD, UNK, *_frame_of_special_tokens(frame)))}
     whole.model = models.WordLevel(vocabulary, unk_token=UNK)
     return _finished(whole, frame)
 
 
 def characters(texts: str | Iterable[str], *, frame: Frame = "none") -> "PreTrainedTokenizerFast":
     """Make a vocabulary of the texts' characters, sorted, numbered from 0; special tokens follow. Others are [UNK]."""
-    found = sorted({character for text in _texts(texts) for character in text})
-    vocabulary = {token: n for n, token in enumerate((*found, PAD, UNK, *_frame(frame)))}
+    found = sorted({character for text in _texts_to_tokenize(texts) for character in text})
+    vocabulary = {token: n for n, token in enumerate((*found, PAD, UNK, *_frame_of_special_tokens(frame)))}
     whole = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token=UNK))  # no merges: characters stay apart
     whole.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(RUNS), "isolated")
     whole.decoder = decoders.Fuse()
@@ -85,8 +85,8 @@ def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "
 
     size: how many tokens at most; the 256 bytes and the special tokens are among them.
     """
-    special = [PAD, *_frame(frame)]
-    _at_least("size", size, BYTES + len(special), f"the {BYTES} bytes and {len(special)} special tokens")
+    special = [PAD, *_frame_of_special_tokens(frame)]
+    _check_tokenizer_size("size", size, BYTES + len(special), f"the {BYTES} bytes and {len(special)} special tokens")
     whole = tokenizers.Tokenizer(models.BPE())
     whole.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     whole.decoder = decoders.ByteLevel()
@@ -94,7 +94,7 @@ def byte_pairs(texts: str | Iterable[str], *, size: int = 8192, frame: Frame = "
     trainer = trainers.BpeTrainer(
         vocab_size=size, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
-    whole.train_from_iterator(list(_texts(texts)), trainer)
+    whole.train_from_iterator(list(_texts_to_tokenize(texts)), trainer)
     return _finished(whole, frame, processors.ByteLevel(trim_offsets=True))
 
 
@@ -106,13 +106,13 @@ def word_pieces(
     size: how many tokens at most, special ones and the texts' characters among them. lower: whether capitals and
     accents are taken away (BERT's uncased models). frame: as in `words`.
     """
-    special = [PAD, UNK, *_frame(frame)]
-    _at_least("size", size, len(special) + 1, f"{len(special)} special tokens and more")
+    special = [PAD, UNK, *_frame_of_special_tokens(frame)]
+    _check_tokenizer_size("size", size, len(special) + 1, f"{len(special)} special tokens and more")
     whole = tokenizers.Tokenizer(models.WordPiece(unk_token=UNK))
     whole.normalizer = normalizers.BertNormalizer(lowercase=lower)
     whole.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     whole.decoder = decoders.WordPiece()
-    read = list(_texts(texts))
+    read = list(_texts_to_tokenize(texts))
     # The library numbers single characters as it happens to meet them, another way each time, and that decides ties
     # between pieces. Given to it sorted, among the special tokens, they make a vocabulary that is always the same.
     alphabet = _alphabet(whole, read, size - len(special))
@@ -180,8 +180,8 @@ def read_tokenizer(folder: Path) -> "PreTrainedTokenizerFast":
         RegardError: a file is not whole.
     """
     file, beside = folder / "tokenizer.json", folder / "tokenizer_config.json"
-    check_files(folder)
-    with read_quietly(str(folder)):
+    check_tokenizer_files(folder)
+    with read_tokenizer_quietly(str(folder)):
         try:
             whole = tokenizers.Tokenizer.from_str(read_regular(file, most=LARGEST).decode("utf-8"))
         except RegardError:
@@ -220,7 +220,7 @@ def _alphabet(whole: tokenizers.Tokenizer, texts: Iterable[str], room: int) -> l
 
 def _finished(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> "PreTrainedTokenizerFast":
     """Add special tokens and what stands round a text. before: other steps behind tokenizing."""
-    present = [token for token in (PAD, UNK, *_frame(frame)) if whole.token_to_id(token) is not None]
+    present = [token for token in (PAD, UNK, *_frame_of_special_tokens(frame)) if whole.token_to_id(token) is not None]
     whole.add_special_tokens(present)
     ends: dict[str, tuple[str, str | None]] = {
         "end": (f"$A {EOS}", None),
@@ -230,7 +230,7 @@ def _finished(whole: tokenizers.Tokenizer, frame: str, *before: Any) -> "PreTrai
     steps = list(before)
     if frame in ends:
         single, pair = ends[frame]
-        ids = [(token, whole.token_to_id(token)) for token in _frame(frame)]
+        ids = [(token, whole.token_to_id(token)) for token in _frame_of_special_tokens(frame)]
         steps.append(processors.TemplateProcessing(single=single, pair=pair, special_tokens=ids))
     if steps:
         whole.post_processor = steps[0] if len(steps) == 1 else processors.Sequence(steps)
@@ -250,13 +250,13 @@ def _wrapped(
     )
 
 
-def _frame(frame: str) -> tuple[str, ...]:
+def _frame_of_special_tokens(frame: str) -> tuple[str, ...]:
     if frame not in FRAMES:
         raise RegardError(f"frame: given {frame!r}, needs to be {' or '.join(map(repr, FRAMES))}")
     return FRAMES[frame]
 
 
-def _texts(texts: str | Iterable[str]) -> Iterator[str]:
+def _texts_to_tokenize(texts: str | Iterable[str]) -> Iterator[str]:
     """Yield the texts, one after another.
 
     Raises:
@@ -272,6 +272,6 @@ def _texts(texts: str | Iterable[str]) -> Iterator[str]:
         raise RegardError("texts: nothing but blanks was given, a vocabulary needs at least one word")
 
 
-def _at_least(name: str, given: Any, least: int, why: str = "") -> None:
+def _check_tokenizer_size(name: str, given: Any, least: int, why: str = "") -> None:
     if isinstance(given, bool) or not isinstance(given, int) or given < least:
         raise RegardError(f"{name}: given {given!r}, needs an integer of {least} or more{why and ', for ' + why}")

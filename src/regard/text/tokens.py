@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from regard.errors import RegardError, first_line
-from regard.text.tokenizer_limits import caught
+from regard.text.tokenizer_limits import tokenizer_panics_caught
 
 # What each tokenizer's ids read as, as far as they were met: decoding takes longer than everything else here.
 _spelled: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
@@ -59,7 +59,7 @@ class Encoded:
 
     def after(self, tokenizer: Any, start: int) -> "Encoded":
         """Shift the text to what a decoder reads while it writes it: a start token first, the last token not yet."""
-        first = Token(start, readable(tokenizer, start), 0, 0, None, True)
+        first = Token(start, readable_token(tokenizer, start), 0, 0, None, True)
         return replace(self, tokens=(first, *self.tokens[:-1]), segments=None)
 
 
@@ -119,7 +119,7 @@ def encode_all(
     counted: is given each text's number and how many tokens it has, before they are built, which takes longer than
     counting them: it may refuse.
     """
-    with caught():
+    with tokenizer_panics_caught():
         found = _ids_of(tokenizer, texts, target)
         if counted is not None:
             for n, ids in enumerate(found["input_ids"]):
@@ -129,7 +129,7 @@ def encode_all(
 
 def count_tokens(tokenizer: Any, text: str) -> int:
     """Count the tokens of a text, special ones included: in a fraction of the time that building them takes."""
-    with caught():
+    with tokenizer_panics_caught():
         return len(_ids_of(tokenizer, [text], False)["input_ids"][0])
 
 
@@ -155,7 +155,7 @@ def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
     unknown_id = tokenizer.unk_token_id
     special_ids = set(tokenizer.all_special_ids) - {unknown_id}
     spelled = _spelled.setdefault(tokenizer, {})
-    spelled |= {number: readable(tokenizer, number) for number in {*ids} if number not in spelled}
+    spelled |= {number: readable_token(tokenizer, number) for number in {*ids} if number not in spelled}
     tokens = tuple(
         Token(number, spelled[number], start, end, word, number in special_ids or word is None)
         for number, (start, end), word in zip(ids, offsets, words, strict=True)
@@ -169,7 +169,7 @@ def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
         notes += (f"{', '.join(literal)} in the text is read as a special token",)
     unknown = tuple(text[t.start : t.end] for t in tokens if t.id == unknown_id)
     segments = tuple(found["token_type_ids"][n]) if "token_type_ids" in found else None
-    names = partial(readable, tokenizer)
+    names = partial(readable_token, tokenizer)
     return Encoded(text, tokens, segments, unknown, tuple(_dropped(text, tokens)), notes, names)
 
 
@@ -212,7 +212,7 @@ def _dropped(text: str, tokens: Sequence[Token]) -> list[str]:
     return [run for gap in [*gaps, text[at:]] for run in gap.split()]
 
 
-def readable(tokenizer: Any, number: int) -> str:
+def readable_token(tokenizer: Any, number: int) -> str:
     """Spell a token as text, whatever its vocabulary spells it by: blanks and line breaks are themselves.
 
     What is a part of a character is spelled by its bytes, as "\\xf0\\x9f".
@@ -221,15 +221,15 @@ def readable(tokenizer: Any, number: int) -> str:
     piece = str(tokenizer.convert_ids_to_tokens(number))
     if piece and not piece.strip(BLANK):
         return " " * len(piece)  # decoders leave out the blank that begins a text
-    return _by_bytes(piece) if "\ufffd" in decoded else decoded or piece
+    return _token_piece_from_bytes(piece) if "\ufffd" in decoded else decoded or piece
 
 
-def spelled_bytes(piece: bytes) -> str:
+def spelled_token_bytes(piece: bytes) -> str:
     """Spell bytes that are no characters by themselves."""
     return "".join(f"\\x{byte:02x}" for byte in piece)
 
 
-def _by_bytes(piece: str) -> str:
+def _token_piece_from_bytes(piece: str) -> str:
     """Decode what a vocabulary's own spelling stands for, where it spells bytes; else the spelling."""
     byte = re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", piece)  # of sentencepiece
     if byte is None and not all(character in _BYTES for character in piece):
@@ -238,10 +238,10 @@ def _by_bytes(piece: str) -> str:
     try:
         return found.decode()
     except UnicodeDecodeError:
-        return spelled_bytes(found)
+        return spelled_token_bytes(found)
 
 
-def unequal_lengths(text: str, count: int, other: str, counted: int) -> RegardError:
+def unequal_token_counts(text: str, count: int, other: str, counted: int) -> RegardError:
     """Make the error for a text and another that are patched token by token, and have count and counted tokens."""
     return RegardError(
         f"patch_sweep: {shortened(text)} has {count} tokens, {shortened(other)} {counted}: give at= the words that "

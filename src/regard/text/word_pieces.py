@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from regard.text.tokens import Token
-from regard.text.words import may_end
+from regard.text.words import word_may_end_between
 
 LONGEST = 64  # characters of a word; longer ones are no words but codes, whose every token is one
 LONGEST_RUN = 24  # characters of a run; what stands longer without a blank is a script that has none
@@ -33,7 +33,7 @@ def words(tokens: Sequence[Token]) -> list[range]:
     """Group the numbers of tokens to words, in order; every token is of one. A special token is one by itself, and so
     is what is no letter or digit, as full stops are.
     """
-    found = _cut(tokens, _of_one_word)
+    found = _cut_tokens_between_words(tokens, _of_one_word)
     fits = [len(spelling(tokens, word)) <= LONGEST for word in found]
     parted = ([word] if one else [range(n, n + 1) for n in word] for word, one in zip(found, fits, strict=True))
     return [part for parts in parted for part in parts]
@@ -44,7 +44,7 @@ def runs(tokens: Sequence[Token]) -> list[range]:
 
     Of a script without blanks, and of what is as long, its `words`.
     """
-    found = _cut(tokens, lambda before, own: True)
+    found = _cut_tokens_between_words(tokens, lambda before, own: True)
     return [
         part
         for run in found
@@ -61,7 +61,7 @@ def spelling(tokens: Sequence[Token], word: Sequence[int]) -> str:
     return "".join(tokens[n].text.removeprefix("##") if n > word[0] else tokens[n].text for n in word).strip()
 
 
-def _cut(tokens: Sequence[Token], joins: Callable[[Token, Token], bool]) -> list[range]:
+def _cut_tokens_between_words(tokens: Sequence[Token], joins: Callable[[Token, Token], bool]) -> list[range]:
     """Cut tokens where a blank or a special token stands between two, or where they do not join."""
     starts = [0]
     for number, (before, own) in enumerate(pairwise(tokens), 1):
@@ -78,7 +78,7 @@ def _of_one_word(before: Token, own: Token) -> bool:
     ends, begins = before.text[-1:], own.text.removeprefix("##")[:1]
     if not ends or not begins:
         return False
-    return unicodedata.category(begins).startswith("M") or not may_end(ends, begins)
+    return unicodedata.category(begins).startswith("M") or not word_may_end_between(ends, begins)
 
 
 def _of_one_character(before: Token, own: Token) -> bool:

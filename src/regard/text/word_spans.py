@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from regard.text.words import without_blanks
+from regard.text.words import script_without_blanks
 
 
 def word_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -32,6 +32,6 @@ def _parts(text: str, start: int, end: int) -> list[tuple[int, int]]:
     edges = [start]
     for at in range(start + 1, end):
         mark = unicodedata.category(text[at]).startswith("M")
-        if not mark and (without_blanks(text[at]) or without_blanks(text[at - 1])):
+        if not mark and (script_without_blanks(text[at]) or script_without_blanks(text[at - 1])):
             edges.append(at)
     return list(zip(edges, [*edges[1:], end], strict=True))

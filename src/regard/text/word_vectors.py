@@ -38,7 +38,7 @@ def read_static(file: Path, words: Collection[str]) -> dict[str, Float[Tensor, "
     found: dict[str, dict[str, Tensor]] = {word: {} for word in words}
     try:
         with file.open("rb") as opened:
-            for form, vector in _vectors(opened, file, set(wanted)):
+            for form, vector in _word_vectors_in_file(opened, file, set(wanted)):
                 for word in wanted[form]:
                     found[word].setdefault(form, vector)
     except OSError as error:
@@ -47,7 +47,7 @@ def read_static(file: Path, words: Collection[str]) -> dict[str, Float[Tensor, "
     return {word: vector for word, vector in kept.items() if vector is not None}
 
 
-def _vectors(opened: BinaryIO, file: Path, wanted: Collection[str]) -> Iterator[tuple[str, Tensor]]:
+def _word_vectors_in_file(opened: BinaryIO, file: Path, wanted: Collection[str]) -> Iterator[tuple[str, Tensor]]:
     """Yield the vectors of the wanted forms, in the file's order."""
     first = opened.readline(CHUNK)
     head = first.split()
@@ -56,18 +56,18 @@ def _vectors(opened: BinaryIO, file: Path, wanted: Collection[str]) -> Iterator[
         start = opened.tell()
         if count < 1 or width < 1:
             raise RegardError(f"--static {str(file)!r}: its first line tells of {count} words of width {width}")
-        if _is_binary(opened.read(LONGEST + 4 * width), width):
+        if _word_vectors_are_binary(opened.read(LONGEST + 4 * width), width):
             opened.seek(start)
-            yield from _binary(opened, file, count, width, wanted)
+            yield from _read_binary_word_vectors(opened, file, count, width, wanted)
             return
         opened.seek(start)
-        yield from _text(opened, file, width, wanted, 2, count)
+        yield from _read_text_word_vectors(opened, file, width, wanted, 2, count)
         return
     opened.seek(0)
-    yield from _text(opened, file, len(head) - 1, wanted, 1, None)
+    yield from _read_text_word_vectors(opened, file, len(head) - 1, wanted, 1, None)
 
 
-def _is_binary(head: bytes, width: int) -> bool:
+def _word_vectors_are_binary(head: bytes, width: int) -> bool:
     """Tell whether what follows the first line is no line of numbers."""
     line = head.split(b"\n", 1)[0].split(b" ")
     try:
@@ -77,7 +77,7 @@ def _is_binary(head: bytes, width: int) -> bool:
         return True
 
 
-def _text(
+def _read_text_word_vectors(
     opened: BinaryIO, file: Path, width: int, wanted: Collection[str], line: int, count: int | None
 ) -> Iterator[tuple[str, Tensor]]:
     if width < 1:
@@ -103,7 +103,7 @@ def _text(
         raise RegardError(f"--static {str(file)!r} is cut short: it tells of {count} words and holds {read}")
 
 
-def _binary(
+def _read_binary_word_vectors(
     opened: BinaryIO, file: Path, count: int, width: int, wanted: Collection[str]
 ) -> Iterator[tuple[str, Tensor]]:
     buffer, at = b"", 0

@@ -75,7 +75,8 @@ def only_word(text: str, tokens: Sequence[Token], given: "str | Word | tuple[str
     if number is None and len(found) > 1:
         starts = ", ".join(str(each.start) for each in found)
         shown = ", ".join(
-            f"({word!r}, {n}) for {letters(n)}, {_around(text, each)}" for n, each in enumerate(found[:MOST_SHOWN])
+            f"({word!r}, {n}) for {letters_of_occurrence(n)}, {_around(text, each)}"
+            for n, each in enumerate(found[:MOST_SHOWN])
         )
         more = f", and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else ""
         times = f"{len(found)} times (at characters {starts})"
@@ -83,9 +84,9 @@ def only_word(text: str, tokens: Sequence[Token], given: "str | Word | tuple[str
     return found[number or 0]
 
 
-def letters(number: int) -> str:
+def letters_of_occurrence(number: int) -> str:
     """Name an occurrence as tables do: 0 → a, 25 → z, 26 → aa."""
-    return (letters(number // 26 - 1) if number > 25 else "") + chr(ord("a") + number % 26)
+    return (letters_of_occurrence(number // 26 - 1) if number > 25 else "") + chr(ord("a") + number % 26)
 
 
 def find_spans(text: str, word: str) -> list[tuple[int, int]]:
@@ -100,7 +101,7 @@ def find_spans(text: str, word: str) -> list[tuple[int, int]]:
     if not wanted:
         raise RegardError("word is empty: give a word of the text")
     exact = wanted != wanted.casefold()
-    spans = _spans(text, wanted, fold=not exact) or (_spans(text, wanted, fold=True) if exact else [])
+    spans = _spans_of_word(text, wanted, fold=not exact) or (_spans_of_word(text, wanted, fold=True) if exact else [])
     if not spans:
         near = difflib.get_close_matches(wanted.casefold(), {w.casefold() for w in words_of(text)}, n=3, cutoff=0.5)
         there = some_of([*map(repr, words_of(text))], 12) or "none"
@@ -109,13 +110,13 @@ def find_spans(text: str, word: str) -> list[tuple[int, int]]:
     return spans
 
 
-def which(number: int, count: int) -> str:
+def which_text(number: int, count: int) -> str:
     """Number a text in a message: ' 2' of several, counted from 1; nothing of one."""
     return f" {number}" if count > 1 else ""
 
 
-def on_neither_side(in_text: object, in_target: object, nth: str = "") -> RegardError:
-    """Make the error for a word that is neither in a text nor in its target; nth: of `which`."""
+def word_in_neither_text(in_text: object, in_target: object, nth: str = "") -> RegardError:
+    """Make the error for a word that is neither in a text nor in its target; nth: of `which_text`."""
     return RegardError(f"text{nth}: {in_text}; target{nth}: {in_target}")
 
 
@@ -130,10 +131,12 @@ def _around(text: str, word: Word, most: int = 12) -> str:
     return repr("…" * (start > 0) + text[start:end] + "…" * (end < len(text)))
 
 
-def _spans(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int]]:
+def _spans_of_word(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int]]:
     """Find a word in a text as character spans, compared after composing accents and folding case."""
     # base characters with what continues them, as spans
-    edges = [n for n in range(len(text)) if n == 0 or not (_continues(text[n]) or text[n - 1] == "\u200d")]
+    edges = [
+        n for n in range(len(text)) if n == 0 or not (_character_continues_word(text[n]) or text[n - 1] == "\u200d")
+    ]
     clusters = list(zip(edges, [*edges[1:], len(text)], strict=True))
     normal, owner = "", []
     for number, (start, end) in enumerate(clusters):
@@ -157,30 +160,30 @@ def _spans(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int]]:
     return spans
 
 
-def _continues(character: str) -> bool:
+def _character_continues_word(character: str) -> bool:
     return character in _JOINERS or unicodedata.combining(character) > 0
 
 
 def _word_may_end(text: str, place: int) -> bool:
     """Tell whether a word may begin or end between the characters place - 1 and place."""
-    return place in (0, len(text)) or may_end(text[place - 1], text[place])
+    return place in (0, len(text)) or word_may_end_between(text[place - 1], text[place])
 
 
-def may_end(before: str, after: str) -> bool:
+def word_may_end_between(before: str, after: str) -> bool:
     """Tell whether a word may end between two characters that follow each other: where letters and digits end, and
     between any two of a script that is written without blanks.
     """
-    if _continues(after) or before == "\u200d":
+    if _character_continues_word(after) or before == "\u200d":
         return False
-    inside = _in_word(before) and _in_word(after)
-    return not inside or without_blanks(before) or without_blanks(after)
+    inside = _character_in_word(before) and _character_in_word(after)
+    return not inside or script_without_blanks(before) or script_without_blanks(after)
 
 
-def _in_word(character: str) -> bool:
+def _character_in_word(character: str) -> bool:
     return character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")
 
 
-def without_blanks(character: str) -> bool:
+def script_without_blanks(character: str) -> bool:
     """Tell whether a character belongs to a script that puts no blanks between words."""
     name = unicodedata.name(character, "")
     return name.startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))

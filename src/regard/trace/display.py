@@ -119,16 +119,16 @@ def seen_on_a_page(traces: Sequence[Any], word: str | None, **how: Any) -> "Seen
 
 def listed_references(references: "Trace | Sequence[Trace]") -> "list[Trace]":
     """Return reference words as a list, one as a list of itself. Raises RegardError for what is no trace."""
-    return _traces("references", references, "needs traces of the words: model.trace(['river', 'money'])")
+    return _traces_as_list("references", references, "needs traces of the words: model.trace(['river', 'money'])")
 
 
 def listed_control(control: "Sequence[Trace] | None") -> "list[Trace] | None":
     """Return traces of neutral sentences as a list. Raises RegardError for what is no trace."""
     needs = "needs traces of neutral sentences: model.trace(regard.neutral_sentences('bank'))"
-    return None if control is None else _traces("control", control, needs)
+    return None if control is None else _traces_as_list("control", control, needs)
 
 
-def _traces(what: str, given: "Trace | Sequence[Trace]", needs: str) -> "list[Trace]":
+def _traces_as_list(what: str, given: "Trace | Sequence[Trace]", needs: str) -> "list[Trace]":
     from regard.trace.trace import Trace
 
     if not isinstance(given, (Trace, Iterable)):
@@ -144,15 +144,15 @@ def shown_trace(trace: ShownTrace, width: int) -> "Sequence[RenderableType]":
     """The parts of a trace that shows itself: what is most worth a look, of a long one its size and status alone."""
     from rich.text import Text
 
-    from regard.display.terminal_parts import status
+    from regard.display.terminal_parts import trust_lines_in_terminal
 
     kept: Any = trace
     if max(len(side.tokens) for side in kept.sides) > LONG or not kept.sides[0].tokens:
-        return [Text(repr(trace)), Text(), status([kept.status])]
+        return [Text(repr(trace)), Text(), trust_lines_in_terminal([kept.status])]
     try:
         return trace.see().shown(width)
     except RegardError:  # a trace that holds no attention
-        return [Text(repr(trace)), Text(), status([kept.status])]
+        return [Text(repr(trace)), Text(), trust_lines_in_terminal([kept.status])]
 
 
 def shown_generated(done: "Generated", width: int) -> "Sequence[RenderableType]":
@@ -182,7 +182,7 @@ def shown_rows(rows: "Sequence[Mapping[str, Any]]", width: int) -> "list[Rendera
     numeric = [all(isinstance(row[name], (int, float, type(None))) for row in rows) for name in names]
     table = columns(*((name, "right" if number else "left") for name, number in zip(names, numeric, strict=True)))
     for row in rows[:MOST_ROWS]:
-        table.add_row(*(Text(_cell(row[name])) for name in names))
+        table.add_row(*(Text(_trace_table_cell(row[name])) for name in names))
     left = len(rows) - MOST_ROWS
     note = [Text(f"… and {left} more rows: .rows() has them all, .to_frame() as a data frame", style="dim")]
     return [table, *(note if left > 0 else [])]
@@ -235,7 +235,7 @@ def html(parts: "Sequence[RenderableType]") -> str:
     return console.export_html(inline_styles=True, code_format=f'<pre style="{PRE}">{{code}}</pre>')
 
 
-def plain(parts: "Sequence[RenderableType]", width: int = 80) -> str:
+def plain_text_of_display(parts: "Sequence[RenderableType]", width: int = 80) -> str:
     """Make the plain text of what a terminal would show."""
     from rich.console import Console
 
@@ -246,7 +246,7 @@ def plain(parts: "Sequence[RenderableType]", width: int = 80) -> str:
     return "\n".join(line.rstrip() for line in console.file.getvalue().rstrip().splitlines())
 
 
-def _cell(value: Any) -> str:
+def _trace_table_cell(value: Any) -> str:
     if value is None:
         return "–"
     return f"{value:z.3f}" if isinstance(value, float) else visible(str(value))

@@ -13,13 +13,13 @@ import torch
 from regard.checks import check_path
 from regard.errors import RegardError
 from regard.files import whole
-from regard.tensor_files.file import read, write
+from regard.tensor_files.file import read_tensor_file, write
 from regard.tensor_files.pieces import Pieces
 from regard.trace.file_checks import check_description
 from regard.trace.file_format import Choice
-from regard.trace.file_header import FORMAT, as_traces, check_trace_file
+from regard.trace.file_header import FORMAT, check_trace_file, errors_name_trace_file
 from regard.trace.file_reader import build
-from regard.trace.file_writer import describe
+from regard.trace.file_writer import describe_trace_to_save
 from regard.trace.trace import PairTrace, Trace
 
 __all__ = ["open", "save"]
@@ -57,7 +57,10 @@ def save(
     check_path("save", file)
     choice = Choice.of(layers, heads, dtype, attention_outputs)
     pieces = Pieces(choice.dtype)
-    description = {"many": many, "traces": [describe(trace, choice, f"{n}.", pieces) for n, trace in enumerate(each)]}
+    description = {
+        "many": many,
+        "traces": [describe_trace_to_save(trace, choice, f"{n}.", pieces) for n, trace in enumerate(each)],
+    }
     check_description(description, pieces.shapes())  # as `open` will
     with whole(file) as temporary:
         write(temporary, FORMAT, description, pieces.ordered())
@@ -79,8 +82,8 @@ def open(  # noqa: A001 (regard.open is its name)
     check_path("open", file)
     path = Path(file)
     check_trace_file(path)
-    with as_traces(path):
-        opened = read(path, FORMAT)
+    with errors_name_trace_file(path):
+        opened = read_tensor_file(path, FORMAT)
         check_description(opened.description, opened.tensors)
         traces = [build(each, opened) for each in opened.description["traces"]]
     if verify:

@@ -76,8 +76,8 @@ def _check_trace(described: Any, shapes: Shapes, across: int | None = None) -> N
     text = expect_type("text", described["text"], str)
     tokens = expect_type("tokens", described["tokens"], list)
     for number, token in enumerate(tokens):
-        _check_token(number, token, text)
-    _check_names(described["names"])
+        _check_token_of_trace(number, token, text)
+    _check_names_of_trace(described["names"])
     shapes.sizes["L"] = len(tokens)
     vectors = expect_fields("vectors", described["vectors"], ("contextual",), maybe=VECTORS)
     for name, shape in VECTORS.items():
@@ -88,21 +88,21 @@ def _check_trace(described: Any, shapes: Shapes, across: int | None = None) -> N
     for each in expect_type("the hidden states", states["saved"], list):
         if len(expect_type("a hidden state", each, list)) != 2:
             raise RegardError(f"a hidden state has {len(each)} values, needs its number and its tensor's name")
-        seen.add(_number_once("hidden state", each[0], seen))
+        seen.add(_trace_layer_number_once("hidden state", each[0], seen))
         shapes.check(each[1], HIDDEN_STATE)
-    _check_count("hidden state", states["count"], seen)
+    _check_trace_layer_count("hidden state", states["count"], seen)
     _check_attention(described["attention"], shapes, None)
     _check_attention(described["cross"], shapes, across)
-    _check_status(described["status"])
+    _check_status_of_trace(described["status"])
     if "pooling" in described:
-        _check_pooling(described["pooling"])
+        _check_pooling_of_trace(described["pooling"])
 
 
 def _check_attention(described: Any, shapes: Shapes, across: int | None) -> None:
     """Check the maps, values and outputs of self- or cross-attention."""
     expect_fields("attention", described, ATTENTION)
     outputs = expect_type("attention: attention_outputs", described["attention_outputs"], bool)
-    made = _check_made(described["made"], described["layers"])
+    made = _check_calls_of_trace(described["made"], described["layers"])
     seen: set[tuple[int, int]] = set()
     for layer in expect_type("the layers", described["saved"], list):
         expect_fields("a layer", layer, LAYER)
@@ -125,10 +125,10 @@ def _check_attention(described: Any, shapes: Shapes, across: int | None) -> None
             _check_output(layer["attention_output"], inner)
         elif layer["attention_output"] is not None:
             raise RegardError(f"layer {n} has an attention output, where none are described")
-    _check_count("layer", described["layers"], {n for n, _ in seen})
+    _check_trace_layer_count("layer", described["layers"], {n for n, _ in seen})
 
 
-def _check_made(made: Any, layers: Any) -> set[tuple[int, int]] | None:
+def _check_calls_of_trace(made: Any, layers: Any) -> set[tuple[int, int]] | None:
     """Check the numbers of the calls that layers made, null where each made one; returns them."""
     expect_integer("the number of layers", layers, 0, LARGEST_COUNT)
     if made is None:
@@ -151,7 +151,7 @@ def _check_map(n: int, layer: Mapping[str, Any], shapes: Shapes) -> None:
         boolean = name.startswith("mask.")
         tensors[name] = shapes.check(names[name], MAP_TENSORS.get(name, DENSE_MASK), boolean=boolean)
     try:
-        map_file.check(tensors, layer["map"])
+        map_file.check_map_description(tensors, layer["map"])
     except RegardError as error:
         raise RegardError(f"layer {n}: {error}") from None
     if layer["map"]["ndim"] != 3:
@@ -191,7 +191,7 @@ def _check_output_part(part: type, name: str, described: Any, shapes: Shapes) ->
             _check_output_part(inner, f"a {inner.__name__.lower()}", value, shapes)
 
 
-def _check_token(number: int, described: Any, text: str) -> None:
+def _check_token_of_trace(number: int, described: Any, text: str) -> None:
     """Check a token's values, in the order of `Token`'s fields."""
     if len(expect_type(f"token {number}", described, list)) != len(TOKEN):
         raise RegardError(f"token {number} has {len(described)} values, needs {len(TOKEN)}")
@@ -204,7 +204,7 @@ def _check_token(number: int, described: Any, text: str) -> None:
     expect_integer(f"the word of token {number}", word, 0, LARGEST_ID, None)
 
 
-def _check_names(described: Any) -> None:
+def _check_names_of_trace(described: Any) -> None:
     """Check the spellings of token ids: a list of [id, text], no id twice."""
     seen = set()
     for each in expect_type("names", described, list):
@@ -217,7 +217,7 @@ def _check_names(described: Any) -> None:
         expect_type("one of names", each[1], str)
 
 
-def _check_status(described: Any) -> None:
+def _check_status_of_trace(described: Any) -> None:
     """Check the fields of a `Status`, whose numbers are none below zero."""
     for name, value in expect_fields("status", described, STATUS).items():
         expect_type(f"status: {name}", value, *STATUS[name])
@@ -229,7 +229,7 @@ def _check_status(described: Any) -> None:
     expect_integer("status: rows_compared", described["rows_compared"], 0, 1 << 53)
 
 
-def _check_pooling(described: Any) -> None:
+def _check_pooling_of_trace(described: Any) -> None:
     """Check how the model pools."""
     for name, value in expect_fields("pooling", described, POOLING).items():
         expect_type(f"pooling: {name}", value, POOLING[name])
@@ -238,14 +238,14 @@ def _check_pooling(described: Any) -> None:
         raise RegardError(f"pooling: modes are {short(described['modes'])}, known are {', '.join(MODES)}")
 
 
-def _number_once(what: str, number: Any, seen: Container[int]) -> int:
+def _trace_layer_number_once(what: str, number: Any, seen: Container[int]) -> int:
     """Check that a layer's or state's number is one, and described once."""
     if expect_integer(f"{what}'s number", number, 0, LARGEST_COUNT) in seen:
         raise RegardError(f"{what} {number} is described twice")
     return int(number)
 
 
-def _check_count(what: str, count: Any, seen: set[int]) -> None:
+def _check_trace_layer_count(what: str, count: Any, seen: set[int]) -> None:
     """Check how many layers or states there are against the numbers of those saved."""
     expect_integer(f"the number of {what}s", count, 0, LARGEST_COUNT)
     if seen and max(seen) >= count:

@@ -10,7 +10,7 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.tensor_files.description import read_description
-from regard.tensor_files.header import read_header
+from regard.tensor_files.header import read_safetensors_header
 
 FORMAT = "regard trace"
 DTYPES = ("bfloat16", "float16", "float32")
@@ -18,7 +18,7 @@ HALF_PRECISION = ("bfloat16", "float16")
 
 
 @contextmanager
-def as_traces(file: Path) -> Iterator[None]:
+def errors_name_trace_file(file: Path) -> Iterator[None]:
     """Name the file in what goes wrong while its traces are read in the block.
 
     Raises:
@@ -40,8 +40,8 @@ def read_traces_header(file: Path) -> dict[str, Any]:
         RegardError: there is no such file, it is no trace file, is cut short, or is of another version.
     """
     check_trace_file(file)
-    with as_traces(file):
-        header = read_header(file)
+    with errors_name_trace_file(file):
+        header = read_safetensors_header(file)
         description, _ = read_description(header.metadata, FORMAT, header.tensors)
         return description
 

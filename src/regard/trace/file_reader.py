@@ -18,23 +18,25 @@ from regard.trace.layer_subset import NOT_SAVED, CallNumber, LayerSubset
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 
-TensorOf = Callable[..., Tensor]  # from a description to a tensor: see `_tensor`
+TensorOf = Callable[..., Tensor]  # from a description to a tensor: see `_tensor_of_trace_file`
 
 
 def build(described: Mapping[str, Any], file: TensorFile) -> Trace | PairTrace:
     """Build a trace or a pair. Its tensors stay in the file, mapped, and are checked when they are first read."""
-    tensor = partial(_tensor, file)
+    tensor = partial(_tensor_of_trace_file, file)
     if described["kind"] == "pair":
-        return PairTrace(_trace(described["encoder"], tensor), _trace(described["decoder"], tensor))
-    return _trace(described, tensor)
+        return PairTrace(
+            _trace_from_description(described["encoder"], tensor), _trace_from_description(described["decoder"], tensor)
+        )
+    return _trace_from_description(described, tensor)
 
 
-def _tensor(file: TensorFile, described: Any, *, minus_inf: bool = False) -> Tensor:
+def _tensor_of_trace_file(file: TensorFile, described: Any, *, minus_inf: bool = False) -> Tensor:
     """A tensor of the file by its name, or by that and the order of its axes. minus_inf: whether it may hold -inf."""
     return file.guarded(*stored(file.tensors, described), minus_inf=minus_inf)
 
 
-def _trace(described: Mapping[str, Any], tensor: TensorOf) -> Trace:
+def _trace_from_description(described: Mapping[str, Any], tensor: TensorOf) -> Trace:
     vectors = dict.fromkeys(VECTORS) | {
         name: tensor(each, minus_inf=name == "logits") for name, each in described["vectors"].items()
     }
@@ -43,8 +45,8 @@ def _trace(described: Mapping[str, Any], tensor: TensorOf) -> Trace:
     status: dict[str, Any] = {
         name: tuple(each) if isinstance(each, list) else each for name, each in described["status"].items()
     }
-    attention, values, outputs = _attention(described["attention"], tensor, "")
-    cross, cross_values, cross_outputs = _attention(described["cross"], tensor, "cross_")
+    attention, values, outputs = _attention_of_saved_trace(described["attention"], tensor, "")
+    cross, cross_values, cross_outputs = _attention_of_saved_trace(described["cross"], tensor, "cross_")
     return Trace(
         text=described["text"],
         tokens=tuple(Token(*each) for each in described["tokens"]),
@@ -58,17 +60,17 @@ def _trace(described: Mapping[str, Any], tensor: TensorOf) -> Trace:
         attention_outputs=outputs,
         cross_attention_outputs=cross_outputs,
         names=Spelled(names) if names else None,
-        pooling=_pooling(described.get("pooling")),
+        pooling=_pooling_of_saved_trace(described.get("pooling")),
     )
 
 
-def _pooling(described: Mapping[str, Any] | None) -> Pooling:
+def _pooling_of_saved_trace(described: Mapping[str, Any] | None) -> Pooling:
     if described is None:
         return Pooling(unknown="the trace was saved without saying it")
     return Pooling(**dict(described) | {"modes": tuple(described["modes"])})
 
 
-def _attention(described: Mapping[str, Any], tensor: TensorOf, prefix: str) -> tuple[Any, Any, Any]:
+def _attention_of_saved_trace(described: Mapping[str, Any], tensor: TensorOf, prefix: str) -> tuple[Any, Any, Any]:
     """(maps, values, attention outputs), each by layer. prefix: of what they are called in a trace."""
     calls = {(each["layer"], each["nth"]): each for each in described["saved"]}
     made = None if described["made"] is None else [(layer, nth) for layer, nth in described["made"]]
@@ -78,10 +80,10 @@ def _attention(described: Mapping[str, Any], tensor: TensorOf, prefix: str) -> t
         tensors = {
             name: tensor(each, minus_inf=name in map_file.MINUS_INFINITY) for name, each in layer["tensors"].items()
         }
-        maps[n] = AttentionMap.of(map_file.build(tensors, layer["map"]))
+        maps[n] = AttentionMap.of(map_file.build_map_inputs(tensors, layer["map"]))
         values[n] = None if layer["value"] is None else tensor(layer["value"])
         if described["attention_outputs"]:
-            outputs[n] = _output(layer["attention_output"], tensor)
+            outputs[n] = _output_of_saved_trace(layer["attention_output"], tensor)
     return (
         by_layer(prefix.strip("_") or "attention", items=maps),
         by_layer(f"{prefix}values", items=values),
@@ -89,7 +91,7 @@ def _attention(described: Mapping[str, Any], tensor: TensorOf, prefix: str) -> t
     )
 
 
-def _output(described: Mapping[str, Any], tensor: TensorOf) -> AttentionOutput | UnverifiedOutput:
+def _output_of_saved_trace(described: Mapping[str, Any], tensor: TensorOf) -> AttentionOutput | UnverifiedOutput:
     if "unverified" in described:
         return UnverifiedOutput(described["unverified"])
     return _output_part(AttentionOutput, described, tensor)

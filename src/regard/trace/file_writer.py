@@ -10,8 +10,8 @@ from torch import Tensor
 from regard.attention import map_file
 from regard.attention.attention_map import AttentionMap
 from regard.attention.edges import Edges
-from regard.attention.head_map import groups_of
-from regard.checks import missing
+from regard.attention.head_map import key_heads_of_queries
+from regard.checks import missing_number_error
 from regard.errors import RegardError
 from regard.tensor_files.pieces import Piece, Pieces, dtype_name
 from regard.text.tokens import Spelled
@@ -24,7 +24,7 @@ LIKELIEST = 20  # tokens at each place whose spelling is saved
 COMPARED_ROWS = 4  # of each head of each map, from the first to the last
 
 
-def describe(traced: Any, choice: Choice, prefix: str, pieces: Pieces) -> dict[str, Any]:
+def describe_trace_to_save(traced: Any, choice: Choice, prefix: str, pieces: Pieces) -> dict[str, Any]:
     """Describe a trace or a pair in values that JSON can hold; its tensors are added to pieces, under prefix.
 
     Raises:
@@ -35,7 +35,7 @@ def describe(traced: Any, choice: Choice, prefix: str, pieces: Pieces) -> dict[s
     count = max(len(maps) for side in traced.sides for maps in (side.attention, side.cross))
     for layer in choice.layers or ():
         if layer >= count:  # of a pair, one side may have more layers than the other
-            raise missing("layer", layer, count, f"{traced.status.model} has")
+            raise missing_number_error("layer", layer, count, f"{traced.status.model} has")
     if isinstance(traced, Trace):
         return {"kind": "trace"} | _Writer(choice, prefix, pieces).trace(traced)
     return {
@@ -45,7 +45,7 @@ def describe(traced: Any, choice: Choice, prefix: str, pieces: Pieces) -> dict[s
     }
 
 
-def kept_heads(weights: AttentionMap, heads: tuple[int, ...] | None, layer: int) -> "KeptHeads":
+def key_heads_to_save(weights: AttentionMap, heads: tuple[int, ...] | None, layer: int) -> "KeptHeads":
     """Work out which key heads some query heads of a layer's map need.
 
     Raises:
@@ -56,12 +56,12 @@ def kept_heads(weights: AttentionMap, heads: tuple[int, ...] | None, layer: int)
     count, groups = weights.query.shape[1], weights.key.shape[1]
     for head in heads:
         if head >= count:
-            raise missing("head", head, count, f"layer {layer} has")
+            raise missing_number_error("head", head, count, f"layer {layer} has")
     if heads == tuple(range(count)):
         return KeptHeads()
     # A map pairs equal runs of query heads with one key head each; where the choice is uneven, every query head gets
     # a key head of its own.
-    return KeptHeads(heads, tuple(groups_of(heads, count, groups)))
+    return KeptHeads(heads, tuple(key_heads_of_queries(heads, count, groups)))
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class _Writer:
             maps[n]  # says so itself where it is not held
         for call in [call for call in call_numbers(maps) if chosen is None or call[0] in chosen]:
             n, nth = call
-            heads, name = kept_heads(maps[call], self.choice.heads, n), f"{prefix}{n}." + f"{nth}." * (nth > 0)
+            heads, name = key_heads_to_save(maps[call], self.choice.heads, n), f"{prefix}{n}." + f"{nth}." * (nth > 0)
             described = {"layer": n, "nth": nth} | self.map(maps[call], heads, n, name)
             described["value"] = described["attention_output"] = None
             if values[call] is not None:
@@ -174,7 +174,7 @@ class _Writer:
     def map(self, weights: AttentionMap, heads: KeptHeads, layer: int, prefix: str) -> dict[str, Any]:
         """Describe a map, of all heads or of chosen ones; where it is rounded, compare weights of a few rows."""
         try:
-            tensors, description = map_file.describe(weights)
+            tensors, description = map_file.describe_attention_map(weights)
         except ValueError as error:
             raise RegardError(f"attention {self.prefix}{prefix[:-1]}: {error}") from error
 
@@ -188,9 +188,11 @@ class _Writer:
         numbers = all_heads if self.choice.heads is None else self.choice.heads
         if any(piece.narrowed for piece in saved.values()):
             for head in numbers:  # one at a time: they may be large
-                one = kept_heads(weights, (head,), layer)
+                one = key_heads_to_save(weights, (head,), layer)
                 rounded = {name: piece.take() for name, piece in part(one).items()}
-                self.compare(weights, head, AttentionMap.of(map_file.unpack(rounded, one.described(description))))
+                self.compare(
+                    weights, head, AttentionMap.of(map_file.unpack_attention_map(rounded, one.described(description)))
+                )
         return {
             "map": heads.described(description),
             "heads": len(numbers),
@@ -227,10 +229,10 @@ class _Writer:
         made = attention["made"]
         count = attention["layers"] if made is None else len({layer for layer, _ in made})
         if len(layers) < count:
-            notes.append(f"attention and values were saved of {_listed('layer', layers)} of {count}")
+            notes.append(f"attention and values were saved of {_saved_layers_in_words('layer', layers)} of {count}")
         if heads is not None:
-            here = _listed("head", range(len(heads)))
-            notes.append(f"saved were {_listed('head', heads)} of each layer: {here} of this trace")
+            here = _saved_layers_in_words("head", range(len(heads)))
+            notes.append(f"saved were {_saved_layers_in_words('head', heads)} of each layer: {here} of this trace")
         if dtype is not None and self.rows:
             within = f"weights within {self.largest:.1e} of those traced, on {self.rows} rows compared"
             notes.append(f"stored as {dtype_name(dtype)}: {within}")
@@ -239,7 +241,7 @@ class _Writer:
         return notes
 
 
-def _listed(what: str, numbers: Sequence[int]) -> str:
+def _saved_layers_in_words(what: str, numbers: Sequence[int]) -> str:
     """'layer 3', 'layers 0, 5', 'no layers'."""
     if not numbers:
         return f"no {what}s"

@@ -79,7 +79,7 @@ class LabelledMap(AttentionMap):
         heads, query, key = given
         rows = _of_word(self.query_labels, query, self.shape[1], "queries") if is_word(query) else None
         columns = _of_word(self.key_labels, key, self.shape[2], "keys") if is_word(key) else None
-        found = super().__getitem__((heads, _run(rows, query), _run(columns, key)))
+        found = super().__getitem__((heads, _run_of_labelled_rows(rows, query), _run_of_labelled_rows(columns, key)))
         if columns is not None:
             found = found[..., [n - columns[0] for n in columns]].sum(-1)
         if rows is not None:
@@ -127,6 +127,6 @@ def _of_word(labels: Labels | None, word: Any, size: int, which: str) -> list[in
     return sorted(only_word(labels.text, labels.tokens, word).tokens)
 
 
-def _run(places: list[int] | None, given: Any) -> Any:
+def _run_of_labelled_rows(places: list[int] | None, given: Any) -> Any:
     """The smallest run of rows or columns that has those of a word; anything else as it is given."""
     return given if places is None else slice(places[0], places[-1] + 1)

@@ -40,7 +40,7 @@ def call_numbers(items: Sequence[Any]) -> tuple[CallNumber, ...]:
     return items.calls if isinstance(items, LayerSubset) else tuple((n, 0) for n in range(len(items)))
 
 
-def _from_zero(what: str, number: SupportsIndex, size: int) -> int:
+def _layer_counted_from_zero(what: str, number: SupportsIndex, size: int) -> int:
     """The number counted from 0. Raises OutOfRangeError, an IndexError, where there is no such item."""
     if not is_whole(number):
         words = f", and words after it: {what}[0][{number!r}]" if isinstance(number, str) else ""
@@ -52,7 +52,7 @@ def _from_zero(what: str, number: SupportsIndex, size: int) -> int:
     return place % size
 
 
-def _call_of(what: str, number: Any) -> tuple[Any, Any]:
+def _call_of_layer_index(what: str, number: Any) -> tuple[Any, Any]:
     """(layer, which of its calls) of an index. Raises RegardError for one of other than two numbers."""
     if not isinstance(number, tuple):
         return number, 0
@@ -83,8 +83,8 @@ class Layers(tuple[T, ...]):
     def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | tuple[T, ...]:
         if isinstance(number, slice):
             return super().__getitem__(number)
-        layer, nth = _call_of(self.what, number)
-        place = _from_zero(self.what, layer, len(self))
+        layer, nth = _call_of_layer_index(self.what, number)
+        place = _layer_counted_from_zero(self.what, layer, len(self))
         _check_nth(self.what, place, nth, 1)
         return super().__getitem__(place)
 
@@ -150,8 +150,8 @@ class LayerSubset(Sequence[T]):
     def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | Sequence[T]:
         if isinstance(number, slice):
             return tuple(self[n] for n in range(self._size)[number])
-        layer, nth = _call_of(self._what, number)
-        place = _from_zero(self._what, layer, self._size)
+        layer, nth = _call_of_layer_index(self._what, number)
+        place = _layer_counted_from_zero(self._what, layer, self._size)
         if (place, nth) in self._items:
             return self._items[place, nth]
         made = [layer for layer, _ in calls_made(self)]

@@ -44,7 +44,7 @@ def check_pooling(pooling: Pooling, name: str, text: str | None = None) -> None:
         raise RegardError(f"embedding: {name} reads texts in lower case, given {shortened(text)}: give text.lower()")
 
 
-def _weighted(vectors: Float[Tensor, "L K"]) -> Float[Tensor, " K"]:
+def _position_weighted_mean(vectors: Float[Tensor, "L K"]) -> Float[Tensor, " K"]:
     weights = torch.arange(1, len(vectors) + 1, dtype=vectors.dtype, device=vectors.device)
     return weights @ vectors / weights.sum()
 
@@ -54,6 +54,6 @@ _POOLED = {
     "max": lambda x: x.amax(0),
     "mean": lambda x: x.mean(0),
     "mean_sqrt_len_tokens": lambda x: x.sum(0) / len(x) ** 0.5,
-    "weightedmean": _weighted,
+    "weightedmean": _position_weighted_mean,
     "lasttoken": lambda x: x[-1],
 }

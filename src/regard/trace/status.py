@@ -41,10 +41,10 @@ def merge_statuses(encoder: Status, decoder: Status) -> Status:
     return replace(
         decoder,
         kernels=tuple(sorted({*encoder.kernels, *decoder.kernels})),
-        difference=largest([encoder.difference, decoder.difference]),
+        difference=largest_status_difference([encoder.difference, decoder.difference]),
         compared_with=decoder.compared_with or encoder.compared_with,
         rows_compared=max(encoder.rows_compared, decoder.rows_compared),
-        embedding_difference=largest([encoder.embedding_difference, decoder.embedding_difference]),
+        embedding_difference=largest_status_difference([encoder.embedding_difference, decoder.embedding_difference]),
         unknown=(*encoder.unknown, *decoder.unknown),
         dropped=(*encoder.dropped, *decoder.dropped),
         notes=tuple(dict.fromkeys((*encoder.notes, *decoder.notes))),
@@ -54,13 +54,13 @@ def merge_statuses(encoder: Status, decoder: Status) -> Status:
 
 def exactness(statuses: Sequence[Status]) -> str:
     """How exact the weights of runs of one model are: the sentence that every view shows, without its full stop."""
-    apart = largest([each.difference for each in statuses])
+    apart = largest_status_difference([each.difference for each in statuses])
     if apart is None:
         return "the model offers nothing to compare its weights with"
     rows = max(each.rows_compared for each in statuses)
     return f"weights within {apart:.1e} of {statuses[0].compared_with or OWN} ({rows:,} rows compared)"
 
 
-def largest(values: Sequence[float | None]) -> float | None:
+def largest_status_difference(values: Sequence[float | None]) -> float | None:
     """Find the largest difference, None where none was measured."""
     return max((value for value in values if value is not None), default=None)

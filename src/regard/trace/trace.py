@@ -65,7 +65,7 @@ MAPS = ("attention", "cross")
 NO_POOLING = Pooling(unknown="the trace does not say it, for it comes from no sentence encoder's folder")
 
 
-def is_cross(what: str, part: Any) -> bool:
+def asks_for_cross_attention(what: str, part: Any) -> bool:
     """Tell whether the trace of one text is asked for its cross-attention ("cross") or its own attention (None).
 
     Raises:

@@ -68,11 +68,11 @@ def output_of(trace: Trace, attentions: bool | None = None) -> TraceOutput:
         RegardError: the trace does not hold all layers, or dense weights that are larger and were not asked for, or
             that do not fit into memory.
     """
-    dense = _dense([("attention", trace.attention)], attentions, trace.status.model)
+    dense = _dense_weights_of_trace([("attention", trace.attention)], attentions, trace.status.model)
     return TraceOutput(
         last_hidden_state=trace.contextual[None],
         logits=None if trace.logits is None else trace.logits[None],
-        hidden_states=_states(trace),
+        hidden_states=_hidden_states_of_trace(trace),
         attentions=dense[0],
     )
 
@@ -84,34 +84,36 @@ def output_of_pair(pair: PairTrace, attentions: bool | None = None) -> PairOutpu
         ("attention", pair.decoder.attention),
         ("cross", pair.decoder.cross),
     ]
-    encoder, decoder, cross = _dense(maps, attentions, pair.status.model)
+    encoder, decoder, cross = _dense_weights_of_trace(maps, attentions, pair.status.model)
     logits = pair.decoder.logits
     return PairOutput(
         last_hidden_state=pair.decoder.contextual[None],
         logits=None if logits is None else logits[None],
-        decoder_hidden_states=_states(pair.decoder),
+        decoder_hidden_states=_hidden_states_of_trace(pair.decoder),
         decoder_attentions=decoder,
         cross_attentions=cross,
         encoder_last_hidden_state=pair.encoder.contextual[None],
-        encoder_hidden_states=_states(pair.encoder),
+        encoder_hidden_states=_hidden_states_of_trace(pair.encoder),
         encoder_attentions=encoder,
     )
 
 
-def _states(trace: Trace) -> Tensors:
+def _hidden_states_of_trace(trace: Trace) -> Tensors:
     """The hidden states, the last of them after the final norm."""
-    _check_whole("hidden_states", kept_numbers(trace.hidden_states), range(len(trace.hidden_states)))
+    _check_trace_of_everything("hidden_states", kept_numbers(trace.hidden_states), range(len(trace.hidden_states)))
     return (*(state[None] for state in trace.hidden_states[:-1]), trace.contextual[None])
 
 
-def _dense(given: Sequence[tuple[str, Any]], attentions: bool | None, model: str) -> list[Tensors | None]:
+def _dense_weights_of_trace(
+    given: Sequence[tuple[str, Any]], attentions: bool | None, model: str
+) -> list[Tensors | None]:
     """The dense weights of some stacks of layers, or None for each."""
     if not isinstance(attentions, (bool, type(None))):
         raise RegardError(f"as_transformers: attentions: given {attentions!r}, needs True, False or None")
     if attentions is False:
         return [None] * len(given)
     for name, maps in given:
-        _check_whole(name, call_numbers(maps), calls_made(maps))
+        _check_trace_of_everything(name, call_numbers(maps), calls_made(maps))
     stacks: list[list[AttentionMap]] = [[maps[call] for call in call_numbers(maps)] for _, maps in given]
     need = sum(math.prod(weights.shape) * weights.dtype.itemsize for maps in stacks for weights in maps)
     if attentions is None and need > LARGEST:
@@ -124,7 +126,7 @@ def _dense(given: Sequence[tuple[str, Any]], attentions: bool | None, model: str
     return [tuple(weights.dense()[None] for weights in maps) for maps in stacks]
 
 
-def _check_whole(name: str, held: Sequence[Any], all_of: Sequence[Any]) -> None:
+def _check_trace_of_everything(name: str, held: Sequence[Any], all_of: Sequence[Any]) -> None:
     """Refuse what the trace holds of some layers alone."""
     if tuple(held) != tuple(all_of):
         layers = list(dict.fromkeys(each[0] if isinstance(each, tuple) else each for each in held))

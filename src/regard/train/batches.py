@@ -128,7 +128,7 @@ class Translation:
     def validation(self, most: int | None = None) -> Iterator[Batch]:
         """Yield the held-out pairs, in batches of like lengths."""
         order = sorted(range(len(self.held)), key=lambda n: self._length(self.held[n]))
-        batches = _cut(order, [self._length(pair) for pair in self.held], self.size)
+        batches = _cut_into_batches(order, [self._length(pair) for pair in self.held], self.size)
         if most is not None and len(batches) > most:
             batches = [batches[n * len(batches) // most] for n in range(most)]
         for chosen in batches:
@@ -144,7 +144,7 @@ class Translation:
         batches = []
         for first in range(0, len(order), pool):
             near = sorted(order[first : first + pool], key=lambda n: lengths[n])
-            batches += _cut(near, lengths, self.size)
+            batches += _cut_into_batches(near, lengths, self.size)
         drawn.shuffle(batches)
         return batches
 
@@ -167,7 +167,7 @@ def padded(rows: Sequence[Sequence[int]], filler: int) -> tuple[Int[Tensor, "B L
     return ids, torch.arange(longest)[None] < lengths[:, None]
 
 
-def encode_texts(tokenizer: Any, texts: Sequence[str]) -> Int[Tensor, " n"]:
+def encode_training_texts(tokenizer: Any, texts: Sequence[str]) -> Int[Tensor, " n"]:
     """Encode texts as ids, one after another, without special tokens."""
     rows = tokenizer(list(texts), add_special_tokens=False, truncation=False, padding=False, verbose=False)["input_ids"]
     return torch.tensor([number for row in rows for number in row])
@@ -183,7 +183,7 @@ def encode_pairs(tokenizer: Any, pairs: Sequence[Pair], block: int) -> tuple[lis
     return kept, len(pairs) - len(kept)
 
 
-def _cut(order: Sequence[int], lengths: Sequence[int], size: int) -> list[list[int]]:
+def _cut_into_batches(order: Sequence[int], lengths: Sequence[int], size: int) -> list[list[int]]:
     """Group pairs in order of length into batches of at most size tokens, padding included."""
     batches: list[list[int]] = []
     for number in order:

@@ -25,7 +25,16 @@ from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.files import whole
 from regard.json_files import SMALL, read_json
-from regard.nn.folder import CHECKPOINTS, POINTER, WEIGHTS, fill, newest, read_tensors, save_model, weights_of
+from regard.nn.folder import (
+    CHECKPOINTS,
+    POINTER,
+    WEIGHTS,
+    fill_module_weights,
+    newest_transformer_folder,
+    read_tensors,
+    save_model,
+    weights_of,
+)
 from regard.nn.transformer import Transformer
 from regard.train.watched import WATCH
 
@@ -52,7 +61,7 @@ def save_checkpoint(
     name = f"step-{state.step:06d}"
     home = run / CHECKPOINTS
     staged, final = home / f".{name}.part", home / name
-    if (run / POINTER).is_file() and final.is_dir() and newest(run) == final:
+    if (run / POINTER).is_file() and final.is_dir() and newest_transformer_folder(run) == final:
         return final  # the same step of the same run: the same bits
     try:
         shutil.rmtree(staged, ignore_errors=True)
@@ -64,14 +73,14 @@ def save_checkpoint(
             notes_content = {"step": state.step, "place": list(state.place), "best": state.best}
             notes_content |= {"product": matmul.linear().__name__, "threads": torch.get_num_threads()}
             file.write_text(json.dumps(notes_content) + "\n", encoding="utf-8")
-        _durable(staged)
+        _make_checkpoint_durable(staged)
         if final.exists():  # of a run that was killed between the rename and the pointer
             shutil.rmtree(final)
         staged.rename(final)
-        _durable(home)
+        _make_checkpoint_durable(home)
         with whole(run / POINTER) as file:
             file.write_text(json.dumps({"checkpoint": name}) + "\n", encoding="utf-8")
-        _durable(run)
+        _make_checkpoint_durable(run)
     except (OSError, safetensors.SafetensorError) as error:
         shutil.rmtree(staged, ignore_errors=True)
         reason = getattr(error, "strerror", None) or error
@@ -79,13 +88,13 @@ def save_checkpoint(
     except RegardError:
         shutil.rmtree(staged, ignore_errors=True)
         raise
-    for _, old in files_by_step(home)[:-keep]:
+    for _, old in run_files_by_step(home)[:-keep]:
         if old.name != name:
             shutil.rmtree(old, ignore_errors=True)
     return final
 
 
-def files_by_step(folder: Path, ending: str = "") -> list[tuple[int, Path]]:
+def run_files_by_step(folder: Path, ending: str = "") -> list[tuple[int, Path]]:
     """List what is named step-N in a folder, by N: from a million on, names no longer sort as their numbers do."""
     named = re.compile(rf"step-([0-9]{{6,}}){re.escape(ending)}")
     found = [(named.fullmatch(path.name), path) for path in folder.glob("step-*")]
@@ -105,7 +114,7 @@ def load_checkpoint(
     Raises:
         RegardError: a file of it is missing, cut short, or does not fit; nothing is changed then.
     """
-    folder = newest(run)
+    folder = newest_transformer_folder(run)
     weights, tensors = (read_tensors(folder / name, "missing, truncated") for name in (WEIGHTS, STATE))
     notes_content = read_json(folder / NOTES, most=SMALL, infinite=True)
     state = _state_of(folder / NOTES, notes_content, batches)
@@ -132,7 +141,7 @@ def load_checkpoint(
             f"{matmul.VARIABLE} names {asked.__name__}, {str(folder)!r} was made with {notes_content['product']}: "
             "not the same bits; leave it out to go on"
         )
-    fill(model, weights, repr(str(folder / WEIGHTS)))
+    fill_module_weights(model, weights, repr(str(folder / WEIGHTS)))
     for name, parameter in own.items():
         optimiser.state[parameter] = {
             "step": tensors["count"].clone(),
@@ -141,7 +150,7 @@ def load_checkpoint(
         }
     _set_random(tensors)
     notes: tuple[str, ...] = ()
-    if "product" in notes_content and not matmul.pin(str(notes_content["product"])):
+    if "product" in notes_content and not matmul.pin_matmul_product(str(notes_content["product"])):
         notes += (
             f"its products were {notes_content['product']}'s, which this build of torch lacks: not the same bits",
         )
@@ -155,7 +164,7 @@ def load_checkpoint(
 def _state_of(file: Path, notes: dict[str, Any], batches: int) -> TrainingState:
     """How far a checkpoint is, by its training.json, held against its folder's name and itself."""
     step, place, best = (notes.get(name) for name in ("step", "place", "best"))
-    if not is_whole(step) or step != _step_of(file.parent):
+    if not is_whole(step) or step != _step_of_checkpoint(file.parent):
         raise RegardError(f"{str(file)!r} is not whole: step is {step!r}, its folder is {file.parent.name}")
     most = step * batches
     if not isinstance(place, list) or len(place) != 2 or not all(is_whole(n) and 0 <= n <= most for n in place):
@@ -165,13 +174,13 @@ def _state_of(file: Path, notes: dict[str, Any], batches: int) -> TrainingState:
     return TrainingState(step, (place[0], place[1]), best)
 
 
-def _step_of(folder: Path) -> int:
+def _step_of_checkpoint(folder: Path) -> int:
     """The step that a checkpoint's folder is named by, -1 where it is none."""
     found = re.fullmatch(r"step-([0-9]{6,12})", folder.name)
     return int(found[1]) if found else -1
 
 
-def remove_leftovers(run: Path) -> None:
+def remove_run_leftovers(run: Path) -> None:
     """Remove what a killed run was about to write."""
     for folder in (run / CHECKPOINTS).glob(".step-*.part"):
         shutil.rmtree(folder, ignore_errors=True)
@@ -210,7 +219,7 @@ def _state(model: Transformer, optimiser: torch.optim.Optimizer) -> dict[str, Te
     return tensors
 
 
-def _durable(folder: Path) -> None:
+def _make_checkpoint_durable(folder: Path) -> None:
     """Make a folder's entries survive a power cut, where the system has a way to."""
     if os.name != "posix":
         return

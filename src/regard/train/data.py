@@ -18,20 +18,20 @@ class Pair:
     target: str
 
 
-def read_texts(files: Sequence[Path]) -> list[str]:
+def read_training_texts(files: Sequence[Path]) -> list[str]:
     """Read text files.
 
     Raises:
         RegardError: one cannot be read, is empty or blank, or holds bytes that are no UTF-8: the first one is named.
     """
-    texts = [_read(file) for file in files]
+    texts = [_read_training_file(file) for file in files]
     for file, text in zip(files, texts, strict=True):
         if not text.strip():
             raise RegardError(f"{str(file)!r} is {'blank' if text else 'empty'}: there is nothing to train on")
     return texts
 
 
-def read_pairs(file: Path) -> list[Pair]:
+def read_training_pairs(file: Path) -> list[Pair]:
     """Read the pairs of a file of tab-separated values: source, target, and columns after them that are left alone.
 
     A pair that occurs several times is kept once. Blank lines are passed over.
@@ -40,7 +40,7 @@ def read_pairs(file: Path) -> list[Pair]:
         RegardError: the file cannot be read, or a line has no second column, or an empty side: its number is named.
     """
     pairs: dict[Pair, None] = {}
-    for number, line in enumerate(_read(file).split("\n"), 1):
+    for number, line in enumerate(_read_training_file(file).split("\n"), 1):
         line = line.rstrip("\r")
         if not line.strip():
             continue
@@ -108,7 +108,7 @@ def watched_pair(sentence: str, pairs: Sequence[Pair], name: str) -> Pair:
     )
 
 
-def _read(file: Path) -> str:
+def _read_training_file(file: Path) -> str:
     try:
         content = file.read_bytes()
     except OSError as error:

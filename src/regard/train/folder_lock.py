@@ -29,8 +29,8 @@ class FolderLock:
         except OSError as error:
             raise RegardError(f"--out {str(run)!r} cannot be written to: {error.strerror or error}") from error
         self.release = weakref.finalize(self, os.close, handle)
-        if _held_for_long(handle):
-            holder = _written(handle)
+        if _run_lock_held_long(handle):
+            holder = _process_in_run_lock(handle)
             self.release()
             process = "" if holder is None else f" (process {holder})"
             raise RegardError(
@@ -59,12 +59,12 @@ def training_process(run: Path) -> tuple[bool | None, int | None]:
     try:
         if not AVAILABLE:
             return None, None
-        return (True, _written(handle)) if is_held(handle) else (False, None)
+        return (True, _process_in_run_lock(handle)) if is_held(handle) else (False, None)
     finally:
         os.close(handle)
 
 
-def _held_for_long(handle: int) -> bool:
+def _run_lock_held_long(handle: int) -> bool:
     for _ in range(TRIES - 1):
         if not held_elsewhere(handle):
             return False
@@ -72,7 +72,7 @@ def _held_for_long(handle: int) -> bool:
     return held_elsewhere(handle)
 
 
-def _written(handle: int) -> int | None:
+def _process_in_run_lock(handle: int) -> int | None:
     """The number of the process that the file names."""
     holder = os.read(handle, 20).decode("ascii", "replace").strip()
     return int(holder) if holder.isdigit() else None

@@ -28,7 +28,7 @@ class Log:
             if os.path.lexists(self.file):
                 with open_regular(self.file) as lines:
                     for line in lines:
-                        if _step(line) <= step:
+                        if _training_log_line_step(line) <= step:
                             kept.write(line)
 
     def add(self, report: Any) -> None:
@@ -40,7 +40,7 @@ class Log:
             raise RegardError(f"cannot write {str(self.file)!r}: {error.strerror or error}") from error
 
 
-def _step(line: bytes) -> int | float:
+def _training_log_line_step(line: bytes) -> int | float:
     """The step of a line that is whole; beyond all of the line that a killed run was about to write."""
     try:
         step = json.loads(line)["step"] if line.endswith(b"\n") and len(line) < LONGEST else math.inf
@@ -58,7 +58,7 @@ def read_log(run: Path) -> list[Line]:
     file = run / LOG
     if not file.is_file():
         raise RegardError(f"{str(run)!r} has no {LOG}: nothing was trained yet")
-    lines = _read(file, 0).split(b"\n")[:-1]
+    lines = _read_training_log(file, 0).split(b"\n")[:-1]
     return [_parsed(file, number, line) for number, line in enumerate(lines, 1)]
 
 
@@ -85,10 +85,10 @@ class LogReader:
             self._forget()
             return
         start = max(0, self._read - KEPT)
-        content = _read(self.file, start)
+        content = _read_training_log(self.file, start)
         if content[: self._read - start] != self._tail:
             self._forget()
-            start, content = 0, _read(self.file, 0)
+            start, content = 0, _read_training_log(self.file, 0)
         new = content[self._read - start :]
         ready = new[: new.rfind(b"\n") + 1]
         try:
@@ -122,7 +122,7 @@ class LogReader:
         self._read, self._tail = 0, b""
 
 
-def _read(file: Path, start: int) -> bytes:
+def _read_training_log(file: Path, start: int) -> bytes:
     """The bytes of a log from a place on. Raises RegardError for what cannot be read."""
     if check_regular(file) > MOST:
         raise RegardError(f"{str(file)!r} cannot be read: {MOST:,} bytes are the most")

@@ -42,7 +42,11 @@ def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
     others = [p for p in model.parameters() if p.ndim < 2]
     groups = [{"params": decayed, "weight_decay": settings.decay}, {"params": others, "weight_decay": 0.0}]
     return torch.optim.AdamW(
-        groups, lr=settings.rate, betas=(settings.beta1, settings.beta2), fused=_fused(model), eps=1e-8
+        groups,
+        lr=settings.rate,
+        betas=(settings.beta1, settings.beta2),
+        fused=_fused_optimiser_possible(model),
+        eps=1e-8,
     )
 
 
@@ -121,24 +125,24 @@ def train(
             total += float(loss.detach())
         total = total if processes is None else processes.sum(total)
         if not math.isfinite(total):
-            _check_weights(model, state.step)
+            _check_training_weights(model, state.step)
             _check_outputs(model, batches, settings, state.step)
             raise RegardError(f"step {state.step + 1}: the loss is {total}: try a smaller rate")
         if settings.clip:
             norm = nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
             if not math.isfinite(float(norm)):
-                _check_gradients(model, state.step)
+                _check_training_gradients(model, state.step)
         optimiser.step()
         state = replace(state, step=state.step + 1, place=place)
         last, stopping = state.step == settings.steps, stop() if processes is None else processes.any(stop())
         validation = None
-        if last or due(state.step, settings.evaluate_every):
+        if last or training_step_due(state.step, settings.evaluate_every):
             validation = validate(model, data.validation(None if last else 20), settings)
             best = validation if state.best is None else min(state.best, validation)
             state = replace(state, best=best)
         on_log(StepMetrics(state.step, total / tokens, validation, rate, tokens, time.perf_counter() - began))
-        if last or stopping or due(state.step, settings.save_every):
-            _check_weights(model, state.step)
+        if last or stopping or training_step_due(state.step, settings.save_every):
+            _check_training_weights(model, state.step)
             save(state)
         on_step_end(state.step)
         if stopping:
@@ -146,7 +150,7 @@ def train(
     return state
 
 
-def due(step: int, every: int) -> bool:
+def training_step_due(step: int, every: int) -> bool:
     """Tell whether a step is one of every so many; none is where that is 0."""
     return every > 0 and step % every == 0
 
@@ -173,18 +177,18 @@ def _check_outputs(model: nn.Module, batches: Iterable[Batch], settings: Setting
         raise RegardError(f"step {step + 1}: the output of {found[0]!r} is no number any more: try a smaller rate")
 
 
-def _check_gradients(model: nn.Module, step: int) -> None:
+def _check_training_gradients(model: nn.Module, step: int) -> None:
     for name, parameter in model.named_parameters():
         if parameter.grad is not None and not bool(parameter.grad.isfinite().all()):
             raise RegardError(f"step {step + 1}: the gradient of {name!r} is no number any more: try a smaller rate")
     raise RegardError(f"step {step + 1}: the gradient is larger than any number: try a smaller rate")
 
 
-def _check_weights(model: nn.Module, step: int) -> None:
+def _check_training_weights(model: nn.Module, step: int) -> None:
     for name, parameter in model.named_parameters():
         if not bool(parameter.isfinite().all()):
             raise RegardError(f"step {step}: the tensor {name!r} is no number any more: try a smaller rate")
 
 
-def _fused(model: nn.Module) -> bool:
+def _fused_optimiser_possible(model: nn.Module) -> bool:
     return all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in model.parameters())

@@ -13,13 +13,13 @@ from typing import Literal
 
 from regard.errors import RegardError
 from regard.files import check_regular, unreadable
-from regard.nn.folder import POINTER, newest
-from regard.train.checkpoint import files_by_step
+from regard.nn.folder import POINTER, newest_transformer_folder
+from regard.train.checkpoint import run_files_by_step
 from regard.train.folder_lock import training_process
 from regard.train.log import LOG, LogReader
 from regard.train.run_folder import RUN_JSON, RunInfo, read_run_info
 from regard.train.samples import SAMPLES
-from regard.train.watched import WATCH, check_run
+from regard.train.watched import WATCH, check_there_is_run
 
 Going = Literal["trains", "silent", "ended", "stopped", "broken off", "not begun", "unknown"]
 SILENT = 30.0  # seconds without a word, and at least so many times that of a step, after which that is said
@@ -80,7 +80,7 @@ class FollowedRun:
         Raises:
             RegardError: there is no such folder, or it is no run's.
         """
-        check_run(folder)
+        check_there_is_run(folder)
         read_run_info(folder)
         self.folder = folder
         self._log, self._lock = LogReader(folder), threading.Lock()
@@ -106,24 +106,26 @@ class FollowedRun:
             steps, losses = self._log.steps.tolist(), self._log.losses.tolist()
             seconds, tokens = self._log.seconds[-LATELY:], self._log.tokens[-LATELY:]
             validations, rate = list(self._log.validations), self._log.rate
-        checkpoint = _checkpoint(self.folder)
-        watched = files_by_step(self.folder / WATCH, ".safetensors")
+        checkpoint = _newest_checkpoint_step(self.folder)
+        watched = run_files_by_step(self.folder / WATCH, ".safetensors")
         samples, cut = _samples(self.folder, info)
-        silence = _silence(self.folder, [file for _, file in watched[-1:]])
+        silence = _seconds_run_silent(self.folder, [file for _, file in watched[-1:]])
         mean = sum(seconds) / len(seconds) if seconds else None
         step = steps[-1] if steps else 0
-        going = _going(trains, step, info.settings.steps, checkpoint, silence > max(SILENT, STEPS * (mean or 0.0)))
+        going = _how_run_goes_on(
+            trains, step, info.settings.steps, checkpoint, silence > max(SILENT, STEPS * (mean or 0.0))
+        )
         speeds = sorted(count / each for count, each in zip(tokens, seconds, strict=True) if each > 0)
         return RunProgress(
             info, steps, losses, validations, rate, going, process, silence,
             left=(info.settings.steps - step) * mean if mean is not None and going in ("trains", "silent") else None,
             speed=speeds[len(speeds) // 2] if speeds else None,
             checkpoint=checkpoint, watched=[each for each, _ in watched], samples=samples, samples_cut=cut,
-            mark=_mark([file for _, file in watched]),
+            mark=_mark_of_watched_files([file for _, file in watched]),
         )  # fmt: skip
 
 
-def _going(trains: bool | None, step: int, steps: int, checkpoint: int | None, quiet: bool) -> Going:
+def _how_run_goes_on(trains: bool | None, step: int, steps: int, checkpoint: int | None, quiet: bool) -> Going:
     if trains:
         return "silent" if quiet else "trains"
     if step >= steps and checkpoint is not None and checkpoint >= steps:
@@ -135,15 +137,15 @@ def _going(trains: bool | None, step: int, steps: int, checkpoint: int | None, q
     return "stopped" if checkpoint == step else "broken off"
 
 
-def _checkpoint(run: Path) -> int | None:
+def _newest_checkpoint_step(run: Path) -> int | None:
     """The step of the newest checkpoint, None where there is none yet."""
     if not (run / POINTER).is_file():
         return None
-    found = re.fullmatch(r"step-([0-9]+)", newest(run).name)
+    found = re.fullmatch(r"step-([0-9]+)", newest_transformer_folder(run).name)
     return None if found is None else int(found[1])
 
 
-def _silence(run: Path, more: list[Path]) -> float:
+def _seconds_run_silent(run: Path, more: list[Path]) -> float:
     """The seconds since something was last written to a run's folder."""
     last = 0.0
     for path in (run / LOG, run / RUN_JSON, run / POINTER, run / SAMPLES, *more):
@@ -154,7 +156,7 @@ def _silence(run: Path, more: list[Path]) -> float:
     return max(0.0, time.time() - last)
 
 
-def _mark(files: list[Path]) -> str:
+def _mark_of_watched_files(files: list[Path]) -> str:
     """What differs when there is another watched trace: how many there are, and when and as what the last was made."""
     if not files:
         return ""

@@ -12,18 +12,18 @@ PERIODS = (5, 11)  # how many different letters a line repeats, at least and at 
 LINE, LINES = 64, 8_000
 
 
-def repeated_text(seed: int, lines: int = LINES) -> str:
+def repeated_training_text(seed: int, lines: int = LINES) -> str:
     """Draw lines of 64 letters, each 5 to 11 different ones over and over; the same from the same seed."""
     drawn = random.Random(seed)
-    return "".join(f"{_line(drawn, drawn.randint(*PERIODS), LINE)}\n" for _ in range(lines))
+    return "".join(f"{_line_of_repeated_letters(drawn, drawn.randint(*PERIODS), LINE)}\n" for _ in range(lines))
 
 
-def repeated_line(seed: int, length: int) -> str:
+def repeated_training_line(seed: int, length: int) -> str:
     """Draw one such line of another length, that is in no text: it repeats twice at least."""
     drawn = random.Random(f"watched {seed}")
-    return _line(drawn, min(8, length // 2), length)
+    return _line_of_repeated_letters(drawn, min(8, length // 2), length)
 
 
-def _line(drawn: random.Random, period: int, length: int) -> str:
+def _line_of_repeated_letters(drawn: random.Random, period: int, length: int) -> str:
     letters = "".join(drawn.sample(LETTERS, period))
     return (letters * (length // period + 1))[:length]

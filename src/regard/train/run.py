@@ -17,18 +17,18 @@ from regard.nn.transformer import Transformer
 from regard.text import tokenizers
 from regard.text.tokenizers import read_tokenizer, tokenizer_files
 from regard.text.tokens import check_text
-from regard.train.batches import Data, NextToken, Translation, encode_pairs, encode_texts
-from regard.train.checkpoint import TrainingState, load_checkpoint, remove_leftovers, save_checkpoint
-from regard.train.data import Pair, hold_out, read_pairs, read_texts, watched_pair
+from regard.train.batches import Data, NextToken, Translation, encode_pairs, encode_training_texts
+from regard.train.checkpoint import TrainingState, load_checkpoint, remove_run_leftovers, save_checkpoint
+from regard.train.data import Pair, hold_out, read_training_pairs, read_training_texts, watched_pair
 from regard.train.distributed import ProcessGroup
 from regard.train.folder_lock import FolderLock
 from regard.train.log import Log, read_log
 from regard.train.loop import StepMetrics, optimiser_of, train
-from regard.train.repeated import repeated_line, repeated_text
+from regard.train.repeated import repeated_training_line, repeated_training_text
 from regard.train.run_folder import (
     RunInfo,
     SourceFile,
-    check_folder,
+    check_run_folder,
     check_space,
     lock_folder,
     source_files,
@@ -112,7 +112,7 @@ def prepare_text_run(
     Raises:
         RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
     """
-    return _text_run(read_texts(files), source_files(files), folder, settings, options)
+    return _text_run(read_training_texts(files), source_files(files), folder, settings, options)
 
 
 def prepare_repeated_run(folder: Path, settings: Settings, options: RunOptions = DEFAULT) -> TrainingRun:
@@ -123,9 +123,9 @@ def prepare_repeated_run(folder: Path, settings: Settings, options: RunOptions =
     Raises:
         RegardError: as `prepare_text_run`.
     """
-    text = repeated_text(settings.seed)
+    text = repeated_training_text(settings.seed)
     if options.watch is None:
-        options = replace(options, watch=repeated_line(settings.seed, min(settings.block, 24)))
+        options = replace(options, watch=repeated_training_line(settings.seed, min(settings.block, 24)))
     return _text_run([text], (source_of("repeated letters", text.encode()),), folder, settings, options)
 
 
@@ -133,8 +133,8 @@ def _text_run(
     texts: Sequence[str], sources: tuple[SourceFile, ...], folder: Path, settings: Settings, options: RunOptions
 ) -> TrainingRun:
     """Prepare a run from texts that were read."""
-    tokenizer = _tokenizer(folder, settings, texts, frame="none")
-    ids = encode_texts(tokenizer, texts)
+    tokenizer = _tokenizer_of_run(folder, settings, texts, frame="none")
+    ids = encode_training_texts(tokenizer, texts)
     data = NextToken(ids, block=settings.block, batch=settings.batch, held_out=settings.held_out, seed=settings.seed)
     config = text_config(len(tokenizer), settings)
     notes = (f"{len(ids):,} tokens, {len(data.held):,} of them held out; {len(tokenizer):,} in the vocabulary",)
@@ -143,7 +143,7 @@ def _text_run(
         ("--prompt", options.prompt, settings.block - 1),
     ):
         if text is not None:
-            _fits(tokenizer, text, most, option)
+            _check_fits_trained_model(tokenizer, text, most, option)
     info = RunInfo("text", settings, config, sources, options.watch, options.prompt)
     run = _prepare(folder, info, tokenizer, data, notes, options)
     return replace(run, watched=options.watch, prompt=options.prompt)
@@ -155,11 +155,11 @@ def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunO
     Raises:
         RegardError: as `prepare_text_run`.
     """
-    pairs = read_pairs(file)
+    pairs = read_training_pairs(file)
     if settings.held_out < 1:
         settings = replace(settings, held_out=float(max(1, round(settings.held_out * len(pairs)))))
     training, held = hold_out(pairs, int(settings.held_out), settings.seed)
-    tokenizer = _tokenizer(
+    tokenizer = _tokenizer_of_run(
         folder, settings, [side for pair in training for side in (pair.source, pair.target)], frame="end"
     )
     kept, long = encode_pairs(tokenizer, training, settings.block)
@@ -209,7 +209,7 @@ def run_training(
             save_checkpoint(run.folder, run.model, run.tokenizer, run.optimiser, state, keep=run.settings.keep)
 
     try:
-        with stop_on_interrupt() as stop:
+        with stop_training_on_interrupt() as stop:
             return train(
                 run.model, run.data, run.optimiser, run.settings, run.state, save=save, on_log=log_step,
                 on_step_end=on_step_end if is_main else lambda step: None, stop=stop, processes=processes,
@@ -220,7 +220,7 @@ def run_training(
 
 
 @contextmanager
-def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+def stop_training_on_interrupt() -> Iterator[Callable[[], bool]]:
     """Turn Ctrl-C, SIGTERM and SIGHUP into a question that the loop asks after each update; a second one interrupts."""
     asked: list[int] = []
 
@@ -251,7 +251,7 @@ def _prepare(
     Everything that can be refused is refused before the folder is written to, its lock aside.
     """
     settings = info.settings
-    check_folder(folder, info, resume=options.resume)
+    check_run_folder(folder, info, resume=options.resume)
     check_space(folder, info.config, settings)
     lock = lock_folder(folder, info, resume=options.resume) if options.is_main else None
     torch.manual_seed(settings.seed)
@@ -271,7 +271,7 @@ def _prepare(
         for name, text in tokenizer_files(tokenizer).items():
             with whole(folder / name) as file:
                 file.write_text(text, encoding="utf-8")
-        remove_leftovers(folder)
+        remove_run_leftovers(folder)
     return TrainingRun(folder, model, tokenizer, data, optimiser, settings, state, notes, lock=lock)
 
 
@@ -285,7 +285,7 @@ def _is_finished(folder: Path, info: RunInfo) -> bool:
     return drawn and (info.watch is None or (folder / WATCH / f"step-{step:06d}.safetensors").is_file())
 
 
-def _fits(tokenizer: Any, text: str, most: int, option: str) -> None:
+def _check_fits_trained_model(tokenizer: Any, text: str, most: int, option: str) -> None:
     """Refuse a text that the model could not read."""
     check_text(text, option)
     count = len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
@@ -293,7 +293,7 @@ def _fits(tokenizer: Any, text: str, most: int, option: str) -> None:
         raise RegardError(f"{option} {text[:40]!r}: it has {count} tokens, with this block it can have {most} at most")
 
 
-def _tokenizer(
+def _tokenizer_of_run(
     folder: Path, settings: Settings, texts: Sequence[str], *, frame: tokenizers.Frame
 ) -> "PreTrainedTokenizerFast":
     """Read the run's own tokenizer, or make one from the texts it trains on."""

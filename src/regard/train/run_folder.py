@@ -27,7 +27,7 @@ from regard.nn.transformer import Transformer
 from regard.train.checkpoint import size_of_checkpoint
 from regard.train.folder_lock import FolderLock
 from regard.train.settings import Settings
-from regard.train.watched import RUN_JSON, check_place
+from regard.train.watched import RUN_JSON, check_place_for_run
 
 FORMAT, VERSION = "training run", 1
 
@@ -70,14 +70,14 @@ def source_files(files: Sequence[Path]) -> tuple[SourceFile, ...]:
     return tuple(found)
 
 
-def check_folder(run: Path, info: RunInfo, *, resume: bool) -> None:
+def check_run_folder(run: Path, info: RunInfo, *, resume: bool) -> None:
     """Raise RegardError for a run's folder that cannot be begun or gone on with; nothing is written.
 
     Raises:
         RegardError: the folder holds something else, a run that was not asked to go on, or one of another config or
             other texts: what differs is named.
     """
-    if check_place(run, resume=resume):
+    if check_place_for_run(run, resume=resume):
         _check_same(run, read_run_info(run), info)
 
 
@@ -93,7 +93,7 @@ def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FolderLock:
         raise RegardError(f"--out {str(run)!r} cannot be made: {error.strerror or error}") from error
     lock = FolderLock(run)
     try:
-        check_folder(run, info, resume=resume)
+        check_run_folder(run, info, resume=resume)
     except RegardError:
         lock.release()
         raise

@@ -11,7 +11,7 @@ from regard.models.model import Model
 from regard.trace.file import open as open_trace
 from regard.trace.file import save as save_trace
 from regard.trace.trace import PairTrace, Trace
-from regard.train.checkpoint import files_by_step
+from regard.train.checkpoint import run_files_by_step
 from regard.train.data import Pair
 from regard.train.run import TrainingRun
 from regard.train.watched import WATCH, nothing_watched
@@ -41,7 +41,7 @@ def open_watched(run: Path, most: int | None = None) -> list[tuple[int, Trace | 
     Raises:
         RegardError: there is none.
     """
-    files = files_by_step(run / WATCH, ".safetensors")
+    files = run_files_by_step(run / WATCH, ".safetensors")
     if not files:
         raise nothing_watched(run)
     each = 1

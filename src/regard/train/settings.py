@@ -146,7 +146,7 @@ def pair_config(vocabulary: int, start: int, settings: Settings) -> TransformerC
     )  # fmt: skip
 
 
-def read_settings(file: Path) -> dict[str, object]:
+def read_training_settings(file: Path) -> dict[str, object]:
     """Read the settings of a .toml or .json file, by name.
 
     Raises:

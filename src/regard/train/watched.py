@@ -9,7 +9,7 @@ from regard.train.folder_lock import LOCK
 WATCH, RUN_JSON, LOSS = "watch", "run.json", "loss.png"
 
 
-def check_run(folder: Path) -> None:
+def check_there_is_run(folder: Path) -> None:
     """Check that there is a folder to look for a run in.
 
     Raises:
@@ -19,7 +19,7 @@ def check_run(folder: Path) -> None:
         raise RegardError(f"no folder {str(folder)!r}: needs a run, which regard train --out writes")
 
 
-def check_place(folder: Path, *, resume: bool) -> bool:
+def check_place_for_run(folder: Path, *, resume: bool) -> bool:
     """Check that a run can be written to a folder; return whether there is one that is to go on.
 
     Raises:
@@ -36,7 +36,7 @@ def check_place(folder: Path, *, resume: bool) -> bool:
     return False
 
 
-def check_watched(run: Path) -> list[Path]:
+def check_watched_traces(run: Path) -> list[Path]:
     """List the files of a run's watched traces, in no order.
 
     Raises:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from regard.attention.head_map import groups_of, of_heads
-from regard.capture.interventions.names import STACKS, Part, check_part
+from regard.attention.head_map import key_heads_of_queries, of_heads
+from regard.capture.interventions.names import STACKS, Part, check_intervention_part
 from regard.errors import RegardError
 from regard.explain.weights.head_means import OVER
 from regard.explain.weights.head_scores import SCORED, HeadScores, head_scores
@@ -44,9 +44,9 @@ def add_trace(
         RegardError: another part, or the trace does not hold a layer or head that the page is to have, or a call cannot
             be written.
     """
-    check_part(part, STACKS)
+    check_intervention_part(part, STACKS)
     chosen = chosen_calls(page, trace.attention)
-    scores = _scores(trace)
+    scores = _head_scores_for_page(trace)
     if scores is None:
         found = {sink.token for sink in sinks_of([trace.attention[call] for call in chosen], trace.tokens)}
     else:
@@ -119,12 +119,12 @@ def _add_steps(page: Page, trace: Trace, added: Added) -> None:
         output, weights = output_of(trace.attention_outputs, call), trace.attention[call]
         entering = entering_of(trace, call[0])
         if page.heads is not None:
-            values = values[groups_of(page.heads, weights.shape[0], len(values))]
+            values = values[key_heads_of_queries(page.heads, weights.shape[0], len(values))]
             output = UnverifiedOutput("W_O joins all heads, and the page has some of them alone")
         page.steps.append(steps_data(number, weights, values, output, entering, page.numbers))
 
 
-def _scores(trace: Trace) -> HeadScores | None:
+def _head_scores_for_page(trace: Trace) -> HeadScores | None:
     """The scores of a text's heads; None where it is long, or has no attention among its own tokens alone."""
     if not trace.tokens or len(trace.tokens) > SCORED or not call_numbers(trace.attention):
         return None

@@ -14,7 +14,7 @@ from regard.trace.trace import PairTrace, Trace
 from regard.web.add_traces import Added, add_pair, add_trace
 from regard.web.numbers import ENCODINGS, Encoding, NumberStore
 from regard.web.page import Page, status_lines
-from regard.web.sizes import LIMIT, check_size, estimated_size, steps_size
+from regard.web.sizes import LIMIT, check_page_size, estimated_size, steps_size
 from regard.web.view_data import alignment_data, comparable, comparison_data, comparison_name, generation_data
 
 LINE = 80  # characters of a title
@@ -126,7 +126,7 @@ def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> 
         steps_of=() if steps is False else None if steps is True else steps,
         numbers=NumberStore(choice.numbers),
     )
-    check_size(estimated_size(plain, page), choice.limit)
+    check_page_size(estimated_size(plain, page), choice.limit)
     if steps is not False:
         size = megabytes(steps_size(plain, page))
         near = "in float32" if choice.numbers == "float32" else "within 1.6e-5 of their vector's largest number"

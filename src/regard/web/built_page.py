@@ -27,7 +27,7 @@ def built_shell() -> Shell:
     Raises:
         RegardError: it is not built.
     """
-    check_built()
+    check_page_built()
     script, style = (read_regular(BUILT / name).decode() for name in PARTS)
     return Shell(script, style)
 
@@ -38,7 +38,7 @@ def built_widget() -> Shell:
     Raises:
         RegardError: it is not built.
     """
-    check_built(WIDGET)
+    check_page_built(WIDGET)
     script, style = (read_regular(BUILT / name).decode() for name in WIDGET)
     return Shell(script, style)
 
@@ -49,12 +49,12 @@ def built_live() -> Shell:
     Raises:
         RegardError: it is not built.
     """
-    check_built(LIVE)
+    check_page_built(LIVE)
     script, style = (read_regular(BUILT / name).decode() for name in LIVE)
     return Shell(script, style)
 
 
-def check_built(parts: Sequence[str] = PARTS) -> None:
+def check_page_built(parts: Sequence[str] = PARTS) -> None:
     """Raise RegardError where the page is not built."""
     missing = [name for name in parts if not (BUILT / name).is_file()]
     if missing:

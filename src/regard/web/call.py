@@ -17,7 +17,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.capture.interventions.names import Part
 from regard.errors import RegardError
 from regard.web.numbers import NumberStore
-from regard.web.score_rules import Data, bias_data, float32_rule, mask_data
+from regard.web.score_rules import Data, bias_data, mask_data, score_rule_for_page
 
 BLOCK = 1 << 22  # weights of all heads that are compared at once
 OVERVIEW_FROM = 1024  # tokens a side above which a map has an overview
@@ -73,10 +73,10 @@ def call_data(
             raise RegardError(f"{name}: its {what} hold infinite numbers or NaN, which a page cannot show")
     query_data, page_query = numbers.add_vectors(query)
     key_data, page_key = numbers.add_vectors(key)
-    rule = float32_rule(weights.rule)
+    rule = score_rule_for_page(weights.rule)
     rounded = AttentionMap(page_query[None], page_key[None], rule, offset=weights.offset, ndim=3)
     row_max, row_sum = rounded.row_max_sum()
-    difference = largest_difference(weights, rounded)
+    difference = largest_difference_on_page(weights, rounded)
     if not math.isfinite(difference):
         raise RegardError(f"{name}: its weights hold NaN, which a page cannot show")
     try:
@@ -111,7 +111,7 @@ def call_data(
     }
 
 
-def largest_difference(weights: AttentionMap, rounded: AttentionMap) -> float:
+def largest_difference_on_page(weights: AttentionMap, rounded: AttentionMap) -> float:
     """Compare every weight of two maps (H, L, S): the largest absolute difference, NaN where a weight is none.
 
     Keys that the band of the mask hides from a block of rows are 0 in both and left out.

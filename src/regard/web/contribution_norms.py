@@ -11,7 +11,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.explain.causes.contributions import adds_up
 from regard.trace.attention_output import AttentionOutput
-from regard.web.numbers import in_few_bits
+from regard.web.numbers import page_numbers_in_bits
 
 
 def contribution_norms(
@@ -32,4 +32,4 @@ def contribution_norms(
     for head, part in enumerate(projection):
         value = own[head // each]
         norms[head] = ((value @ (part.T @ part)) * value).sum(-1).clamp_min(0).sqrt()
-    return in_few_bits(norms, 10)
+    return page_numbers_in_bits(norms, 10)

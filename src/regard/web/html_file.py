@@ -15,7 +15,7 @@ from pathlib import Path
 
 from regard.errors import RegardError
 from regard.files import whole
-from regard.text.quoting import pictured
+from regard.text.quoting import text_with_control_pictures
 from regard.web.built_page import Shell
 from regard.web.page import Page
 from regard.web.plain_tables import plain_tables
@@ -53,7 +53,7 @@ def write_html(page: Page, file: Path, shell: Shell) -> int:
 def html_parts(page: Page, shell: Shell) -> Iterator[bytes]:
     """Make the file's bytes, part by part: numbers may be many."""
     data = page.data()
-    yield _head(str(data["title"]), shell).encode("utf-8", "replace")
+    yield _head_of_html(str(data["title"]), shell).encode("utf-8", "replace")
     for text in _body(data):
         yield text.encode("utf-8", "replace")
     yield f'<script type="application/json" id="regard-data">{script_json(data)}</script>\n'.encode("ascii")
@@ -78,7 +78,7 @@ def script_text(shell: Shell) -> str:
     return re.sub(r"<(?=!--|/?script)", r"\\x3C", shell.script, flags=re.IGNORECASE)
 
 
-def policy(shell: Shell) -> str:
+def html_security_policy(shell: Shell) -> str:
     """The file's Content-Security-Policy: nothing from outside, and its own script alone."""
     digest = base64.b64encode(hashlib.sha256(script_text(shell).encode()).digest()).decode("ascii")
     return (
@@ -89,15 +89,15 @@ def policy(shell: Shell) -> str:
 
 def readable(text: str) -> str:
     """A text as HTML shows it: escaped, control characters as their pictures."""
-    return escape(pictured(text).replace("\r", "\u240d"))
+    return escape(text_with_control_pictures(text).replace("\r", "\u240d"))
 
 
-def _head(title: str, shell: Shell) -> str:
+def _head_of_html(title: str, shell: Shell) -> str:
     if "</style" in shell.style.lower():
         raise RegardError("the built page's style sheet holds </style, which would end its element: build it anew")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy(shell))}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(html_security_policy(shell))}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{readable(title)} · regard</title>\n<style>{shell.style or STYLE}</style>\n</head>\n"
     )

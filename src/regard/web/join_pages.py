@@ -8,7 +8,7 @@ from regard.web.page import HasPage, Page
 from regard.web.score_rules import Data
 
 
-def joined(pages: Sequence[Page]) -> Page:
+def join_pages_into_one(pages: Sequence[Page]) -> Page:
     """One page of several: their sentences one after another, and a tab for each panel."""
     if len(pages) == 1:
         return pages[0]

@@ -36,7 +36,7 @@ class NumberStore:
         """Keep an array; returns where it is, as the page's data says it."""
         array = numbers.detach().cpu().numpy() if isinstance(numbers, Tensor) else numbers
         assert str(array.dtype) in DTYPES
-        self.blobs.append(zlib.compress(byte_planes(array), LEVEL))
+        self.blobs.append(zlib.compress(page_number_byte_planes(array), LEVEL))
         return {"at": len(self.blobs) - 1, "dtype": str(array.dtype), "shape": list(array.shape)}
 
     def add_vectors(self, vectors: Float[Tensor, "*n D"]) -> tuple[dict[str, object], Float[Tensor, "*n D"]]:
@@ -44,7 +44,7 @@ class NumberStore:
         if self.encoding == "float32":
             exact = vectors.detach().float().cpu()
             return {"values": self.add(exact), "scales": None}, exact
-        values, scales = rounded(vectors.detach().cpu())
+        values, scales = vectors_rounded_for_page(vectors.detach().cpu())
         says: dict[str, object] = {"values": self.add(values), "scales": self.add(scales)}
         return says, values.float() * scales[..., None]
 
@@ -58,27 +58,27 @@ class NumberStore:
         return sum(4 * -(-len(blob) // 3) for blob in self.blobs)
 
 
-def byte_planes(array: np.ndarray) -> bytes:
+def page_number_byte_planes(array: np.ndarray) -> bytes:
     """Write the numbers' lowest bytes first, then the next ones, up to the highest."""
     width = array.dtype.itemsize
     little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
     return np.ascontiguousarray(little.reshape(-1).view(np.uint8).reshape(-1, width).T).tobytes()
 
 
-def rounded(vectors: Float[Tensor, "*n D"]) -> tuple[Tensor, Float[Tensor, "*n"]]:
+def vectors_rounded_for_page(vectors: Float[Tensor, "*n D"]) -> tuple[Tensor, Float[Tensor, "*n"]]:
     """Round vectors to int16 with one float32 scale each: vector ≈ int16 × scale. A vector of zeros has the scale 0.
 
     Scales are rounded up to 8 bits, which deflate to half and make steps at most 1 % coarser.
     """
     wide = vectors.double()
     largest = wide.abs().amax(-1) if wide.shape[-1] else wide.new_zeros(wide.shape[:-1])
-    scales = in_few_bits((largest / LARGEST).float(), 8, up=True)
+    scales = page_numbers_in_bits((largest / LARGEST).float(), 8, up=True)
     divisors = torch.where(scales == 0, 1.0, scales.double())
     steps = (wide / divisors[..., None]).round().clamp(-LARGEST, LARGEST)
     return torch.where(scales[..., None] == 0, 0.0, steps).to(torch.int16), scales
 
 
-def in_few_bits(numbers: Float[Tensor, "*n"], bits: int, *, up: bool = False) -> Float[Tensor, "*n"]:
+def page_numbers_in_bits(numbers: Float[Tensor, "*n"], bits: int, *, up: bool = False) -> Float[Tensor, "*n"]:
     """Round positive float32 numbers to so many bits, the leading 1 counted; the others are 0 and deflate to nothing.
 
     up: never below the number, else to the nearest.
@@ -88,7 +88,7 @@ def in_few_bits(numbers: Float[Tensor, "*n"], bits: int, *, up: bool = False) ->
     return ((whole + (step - 1 if up else step // 2)) & -step).view(torch.float32)
 
 
-def vector_bytes(shape: tuple[int, ...], encoding: Encoding) -> int:
+def vector_bytes_in_page(shape: tuple[int, ...], encoding: Encoding) -> int:
     """How many bytes vectors take before they are deflated."""
     count = int(np.prod(shape[:-1]))
     return count * shape[-1] * 4 if encoding == "float32" else count * (shape[-1] * 2 + 4)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from regard import __version__
 from regard.explain.wording import capital
-from regard.text.quoting import pictured, quoted, visible
+from regard.text.quoting import quoted, text_with_control_pictures, visible
 from regard.trace.status import Status, exactness
 from regard.web.numbers import Encoding, NumberStore
 from regard.web.score_rules import Data
@@ -67,7 +67,7 @@ class Page:
             "steps": self.steps,
             "comparisons": self.comparisons,
         }
-        return {name: pictured_data(each) for name, each in data.items()}
+        return {name: page_data_with_pictures(each) for name, each in data.items()}
 
     def add_text(self, text: Data) -> int:
         """Add a text; returns its number."""
@@ -92,14 +92,14 @@ class HasPage(Protocol):
         """Put the page together."""
 
 
-def pictured_data(value: Any) -> Any:
-    """Copy what a browser is given, with `regard.text.quoting.pictured` for its strings."""
+def page_data_with_pictures(value: Any) -> Any:
+    """Copy what a browser is given, with `regard.text.quoting.text_with_control_pictures` for its strings."""
     if isinstance(value, str):
-        return pictured(value)
+        return text_with_control_pictures(value)
     if isinstance(value, dict):
-        return {name: pictured_data(each) for name, each in value.items()}
+        return {name: page_data_with_pictures(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [pictured_data(each) for each in value]
+        return [page_data_with_pictures(each) for each in value]
     return value
 
 

@@ -11,30 +11,30 @@ Escape = Callable[[str], str]
 def plain_tables(panels: Iterable[Mapping[str, Any]], escape: Escape) -> Iterator[str]:
     """Write each panel as a table with its title and its note. escape: makes a text HTML."""
     for panel in panels:
-        heads, rows = _cells(panel)
-        last = _last_rows(panel)
+        heads, rows = _html_rows_of_panel(panel)
+        last = _last_html_rows(panel)
         yield f"<h2>{escape(panel['title'])}</h2>\n"
         for line in (panel.get("caption"), panel["note"], *panel.get("sentences", ())):
             yield f"<p>{escape(line)}</p>\n" if line else ""
         yield '<div class="plain">\n<table>\n<thead><tr>'
         yield "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
         yield "</tr></thead>\n<tbody>\n"
-        yield from (_row(row, escape) for row in rows)
+        yield from (_html_table_row(row, escape) for row in rows)
         yield "</tbody>\n"
         if last:
             yield "<tfoot>\n"
-            yield from (_row(row, escape) for row in last)
+            yield from (_html_table_row(row, escape) for row in last)
             yield "</tfoot>\n"
         yield "</table>\n</div>\n"
 
 
-def _row(row: Iterable[Any], escape: Escape) -> str:
-    first, *others = (_cell(cell, escape) for cell in row)
+def _html_table_row(row: Iterable[Any], escape: Escape) -> str:
+    first, *others = (_html_table_cell(cell, escape) for cell in row)
     cells = "".join(f"<td>{cell}</td>" for cell in others)
     return f'<tr><th scope="row">{first}</th>{cells}</tr>\n'
 
 
-def _last_rows(panel: Mapping[str, Any]) -> list[list[Any]]:
+def _last_html_rows(panel: Mapping[str, Any]) -> list[list[Any]]:
     """The rows of all: a table's total; of bars those that the page does not have, and the sum."""
     if panel["kind"] == "table" and panel.get("total"):
         digits = [each["digits"] for each in panel["columns"]]
@@ -48,7 +48,7 @@ def _last_rows(panel: Mapping[str, Any]) -> list[list[Any]]:
     return [*(rest if count else []), ["sum", _number_text(panel["whole"], panel["digits"])]]
 
 
-def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
+def _html_rows_of_panel(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
     """The names of the columns, and the rows."""
     kind = panel["kind"]
     if kind == "table":
@@ -60,7 +60,7 @@ def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
             [name, _number_text(each, panel["digits"])] for name, each in panel["parts"]
         )
     if kind == "heat":
-        return _grid(panel)
+        return _heat_as_html_rows(panel)
     if kind == "scatter":
         called = panel["called"]
         heads = [called["label"], called["group"], called["context"], panel["x"], panel["y"]]
@@ -69,14 +69,14 @@ def _cells(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
             for each in panel["points"]
         )
     if kind == "paths":
-        return _paths(panel)
+        return _paths_as_html_rows(panel)
     if kind == "curves":
-        return _lines(panel)
+        return _curves_as_html_rows(panel)
     named = zip(panel["tokens"], panel["values"], strict=True)
     return ["token", panel["unit"]], ([token, _number_text(value, panel["digits"])] for token, value in named)
 
 
-def _paths(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
+def _paths_as_html_rows(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
     """Paths, a row a state: how near it is to what, its place, what made the step to it; then what is at ends alone."""
     parts = [name for name in ("attention", "cross", "rest") if any(
         step[name] is not None for path in panel["paths"] for step in path["steps"] or ())]  # fmt: skip
@@ -93,7 +93,7 @@ def _paths(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
             rows.append([path["label"], state["name"], *shown, step["most"]])
     if any(each["neutral"] for each in curves):
         for n, state in enumerate(panel["states"]):
-            ranges = [_range(each["neutral"], n, panel["digits"]) for each in curves]
+            ranges = [_neutral_range_in_html(each["neutral"], n, panel["digits"]) for each in curves]
             place = (panel["neutral"] if n in panel["drawn"] else None) or (None, None)
             shown = [_number_text(each, panel["digits"]) for each in place]
             rows.append(["neutral sentences", state["name"], *ranges, *shown, *empty])
@@ -109,7 +109,7 @@ def _paths(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
     return heads, rows
 
 
-def _range(neutral: Mapping[str, Any] | None, state: int, digits: int) -> str | None:
+def _neutral_range_in_html(neutral: Mapping[str, Any] | None, state: int, digits: int) -> str | None:
     """A mean of neutral sentences with its range, in a cell."""
     if neutral is None or neutral["mean"][state] is None:
         return None
@@ -117,7 +117,7 @@ def _range(neutral: Mapping[str, Any] | None, state: int, digits: int) -> str | 
     return f"{mean} ({low} to {high})"
 
 
-def _grid(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
+def _heat_as_html_rows(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
     """A grid of colours: its rows, and what rows and columns sum to, where it says so."""
     rows = [[name, *row] for name, row in zip(panel["rows"], panel["values"], strict=True)]
     heads, sums = [panel["unit"], *panel["columns"]], panel["sums"]
@@ -128,7 +128,7 @@ def _grid(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
     return heads, ([row[0], *(_number_text(each, panel["digits"]) for each in row[1:])] for row in rows)
 
 
-def _lines(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
+def _curves_as_html_rows(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
     """Lines over one axis: a row for each point; of one that is the mean of several, from where, least and largest."""
     spread = any(each["since"] for each in panel["series"])
     heads = ["line", *(["from"] if spread else []), panel["x"], panel["y"], *(["least", "largest"] if spread else [])]
@@ -147,7 +147,7 @@ def _number_text(cell: Any, digits: int | None) -> Any:
     return f"{cell:.{3 if digits is None else digits}f}" if isinstance(cell, int | float) else cell
 
 
-def _cell(cell: Any, escape: Escape) -> str:
+def _html_table_cell(cell: Any, escape: Escape) -> str:
     if isinstance(cell, Mapping):
         return f"<bdi>{escape(cell['left'])}<mark>{escape(cell['form'])}</mark>{escape(cell['right'])}</bdi>"
     return "–" if cell is None else f"<bdi>{escape(cell)}</bdi>"

@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import cast
 
 from regard.errors import RegardError
-from regard.files import check_target
+from regard.files import check_output_file
 from regard.trace.display import listed_control, listed_references
 from regard.trace.trace import Trace
 from regard.web.assemble import Choice, Shown, page_as_seen
 from regard.web.built_page import Shell, built_shell
 from regard.web.html_file import write_html
-from regard.web.join_pages import add_panels, joined
+from regard.web.join_pages import add_panels, join_pages_into_one
 from regard.web.numbers import Encoding
 from regard.web.page import HasPage, Page
-from regard.web.sizes import LIMIT, check_size
+from regard.web.sizes import LIMIT, check_page_size
 
 
 def save_page(
@@ -66,7 +66,7 @@ def save_page(
             in which the page is not built, or a choice of attention for what has none.
     """
     path = Path(file)
-    check_target(path, (".html",), "save_page")
+    check_output_file(path, (".html",), "save_page")
     shell = built_shell()
     every = list(traces) if isinstance(traces, list | tuple) else [traces]
     answers = {n: one.page() for n, one in enumerate(every) if isinstance(one, HasPage)}
@@ -80,7 +80,7 @@ def save_page(
                 raise RegardError(
                     f"save_page: {name} chooses of traces, and {type(every[0]).__name__} has none: leave it out"
                 )
-        page = joined(list(answers.values()))
+        page = join_pages_into_one(list(answers.values()))
         page.title = page.title if title is None else title
         page.findings = page.findings if findings is None else findings
         return write_page(page, path, shell, limit)
@@ -88,14 +88,14 @@ def save_page(
         "Shown | Sequence[Shown]", [one for n, one in enumerate(every) if n not in answers] if answers else traces
     )
     choice = Choice(layers, heads, numbers, steps, limit)
-    words = chosen_references(references, word, findings)
-    neutral = chosen_control(control, words)
+    words = page_reference_traces(references, word, findings)
+    neutral = page_control_traces(control, words)
     page = page_as_seen(shown, choice, word, title=title, findings=findings, references=words, control=neutral)
     add_panels(page, list(answers.values()), sentences=findings is None)
     return write_page(page, path, shell, limit)
 
 
-def chosen_references(
+def page_reference_traces(
     references: Trace | Sequence[Trace], word: str | None, findings: Sequence[str] | None
 ) -> list[Trace]:
     """Return reference words as a list. Raises RegardError for what is no trace, or nothing would be shown of."""
@@ -107,7 +107,7 @@ def chosen_references(
     return listed
 
 
-def chosen_control(control: Sequence[Trace] | None, references: Sequence[Trace]) -> list[Trace] | None:
+def page_control_traces(control: Sequence[Trace] | None, references: Sequence[Trace]) -> list[Trace] | None:
     """Return neutral sentences as a list. Raises RegardError for what is no trace, or where nothing is held to them."""
     listed = listed_control(control)
     if listed is not None and not references:
@@ -117,5 +117,5 @@ def chosen_control(control: Sequence[Trace] | None, references: Sequence[Trace])
 
 def write_page(page: Page, file: Path, shell: Shell, limit: int | None = LIMIT) -> int:
     """Write a page that was put together; returns the file's size in bytes. Raises RegardError over the limit."""
-    check_size(page.numbers.size, limit)
+    check_page_size(page.numbers.size, limit)
     return write_html(page, file, shell)

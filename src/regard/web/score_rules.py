@@ -39,7 +39,7 @@ def mask_data(mask: Mask | None, heads: int, length: int, size: int, numbers: Nu
     for head in range(apart):
         for row in range(0, length, step):
             rows = slice(row, min(row + step, length))
-            per_row, first, last = _runs(simple, head, rows, size)
+            per_row, first, last = _mask_runs_for_page(simple, head, rows, size)
             counts.append(per_row)
             starts.append(first)
             ends.append(last)
@@ -68,11 +68,11 @@ def bias_data(bias: Float[Tensor, "1 #H #L #S"] | None, length: int, size: int, 
         return None
     own = bias[0].detach().float().cpu()
     heads = own.shape[0]
-    if own.shape[1] == 1 or constant_over_queries(own):
+    if own.shape[1] == 1 or page_bias_ignores_queries(own):
         keys = own[:, 0].expand(heads, size)
         return {"kind": "keys", "heads": heads, "values": numbers.add(keys.contiguous())}
     own = own.expand(heads, length, size)
-    offsets = by_offset(own)
+    offsets = page_bias_by_offset(own)
     if offsets is not None:
         return {"kind": "offsets", "heads": heads, "values": numbers.add(offsets)}
     if own.numel() > DENSE:
@@ -83,7 +83,7 @@ def bias_data(bias: Float[Tensor, "1 #H #L #S"] | None, length: int, size: int, 
     return {"kind": "dense", "heads": heads, "values": numbers.add(own.contiguous())}
 
 
-def by_offset(bias: Float[Tensor, "h L S"]) -> Float[Tensor, "h offsets"] | None:
+def page_bias_by_offset(bias: Float[Tensor, "h L S"]) -> Float[Tensor, "h offsets"] | None:
     """Return the numbers of a bias that depends on j - i alone, by j - i + L - 1; None where it depends on more."""
     _, length, size = bias.shape
     if not length or not size:
@@ -97,12 +97,12 @@ def by_offset(bias: Float[Tensor, "h L S"]) -> Float[Tensor, "h offsets"] | None
     return torch.cat([bias[:, 1:, 0].flip(1), bias[:, 0]], 1).contiguous()
 
 
-def constant_over_queries(bias: Float[Tensor, "h L S"]) -> bool:
+def page_bias_ignores_queries(bias: Float[Tensor, "h L S"]) -> bool:
     """Whether every query has the same numbers."""
     return all(torch.equal(rows, bias[:, :1].expand_as(rows)) for rows in bias.split(max(1, BAND // bias.shape[2]), 1))
 
 
-def float32_rule(rule: ScoreRule) -> ScoreRule:
+def score_rule_for_page(rule: ScoreRule) -> ScoreRule:
     """Return the rule with the numbers that a page has: bias and sinks in float32, on the CPU.
 
     Where a bias is -inf it forbids, as models do whose mask is added to the scores: that becomes part of the mask.
@@ -118,7 +118,7 @@ def float32_rule(rule: ScoreRule) -> ScoreRule:
     return ScoreRule(rule.scale, rule.softcap, bias, mask, sinks)
 
 
-def _runs(mask: Mask, head: int, rows: slice, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _mask_runs_for_page(mask: Mask, head: int, rows: slice, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """How many runs each of some queries has, and the runs' first and last keys, the last ones exclusive."""
     tile = mask.tile(slice(0, 1), slice(head, head + 1), rows, slice(0, size), torch.device("cpu"))
     allowed = np.zeros((rows.stop - rows.start, size + 2), np.int8)

@@ -33,7 +33,7 @@ class Call:
 Choices = Mapping[str, Sequence[Call]]  # by the name of the text, as the page's menu has it
 
 
-def choices_of(page: Mapping[str, Any]) -> dict[str, list[Call]]:
+def calls_on_page(page: Mapping[str, Any]) -> dict[str, list[Call]]:
     """Read a page's data: the calls of each text, or pair of texts, by its name."""
     texts = page["texts"]
     found: dict[str, list[Call]] = {}
@@ -47,7 +47,7 @@ def choices_of(page: Mapping[str, Any]) -> dict[str, list[Call]]:
     return found
 
 
-def name_of(page: Mapping[str, Any], call: int) -> str:
+def text_name_on_page(page: Mapping[str, Any], call: int) -> str:
     """Return the name of the text, or pair of texts, that a call of a page's data is of."""
     texts, of = page["texts"], page["calls"][call]
     first, second = texts[of["queries"]]["name"], texts[of["keys"]]["name"]
@@ -59,18 +59,18 @@ def chosen_call(choices: Choices, text: str, layer: int, nth: int = 0) -> Call |
     return next((call for call in choices[text] if (call.layer, call.nth) == (layer, nth)), None)
 
 
-def check_text(choices: Choices, text: str) -> str:
+def check_text_on_page(choices: Choices, text: str) -> str:
     """Check the name of a text. Raises RegardError where the page has none of that name."""
     if text not in choices:
         raise RegardError(f"text {text!r} is not on the page: it has {', '.join(map(repr, choices))}")
     return text
 
 
-def check_layer(choices: Choices, text: str, layer: int) -> int:
+def check_layer_on_page(choices: Choices, text: str, layer: int) -> int:
     """Check a layer of a text, counted from the end where it is negative. Raises RegardError where it is not there."""
     layers = sorted({call.layer for call in choices[text]})
     if isinstance(layer, bool) or not (layer in layers or -len(layers) <= layer < 0):
-        raise RegardError(f"layer {layer} is not on the page: {text!r} has {in_words('layer', layers)}")
+        raise RegardError(f"layer {layer} is not on the page: {text!r} has {page_numbers_in_words('layer', layers)}")
     return layers[layer] if layer < 0 else layer
 
 
@@ -83,7 +83,7 @@ def check_number(what: str, given: int | None, numbers: Sequence[int], whose: st
     if given is None:
         return None
     if isinstance(given, bool) or not (given in numbers or -len(numbers) <= given < 0):
-        raise RegardError(f"{what} {given} is not on the page: {whose} has {in_words(what, numbers)}")
+        raise RegardError(f"{what} {given} is not on the page: {whose} has {page_numbers_in_words(what, numbers)}")
     return numbers[given] if given < 0 else given
 
 
@@ -107,7 +107,7 @@ def check_view(view: str, shown: Sequence[str]) -> str:
     return view
 
 
-def in_words(what: str, numbers: Sequence[int]) -> str:
+def page_numbers_in_words(what: str, numbers: Sequence[int]) -> str:
     """Write numbers shortly: "layers 0 to 5", "layers 0, 2"."""
     if not numbers:
         return f"no {what}s"

@@ -15,7 +15,7 @@ from regard.trace.trace import Trace
 from regard.web.assemble import Choice, Shown, check_given, listed, page_as_seen
 from regard.web.numbers import Encoding
 from regard.web.page import HasPage
-from regard.web.save_page import chosen_control, chosen_references, save_page
+from regard.web.save_page import page_control_traces, page_reference_traces, save_page
 from regard.web.sizes import LIMIT
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ def show(
         traces = cast("Shown | Sequence[Shown]", traces)
         each, choice = listed(traces), Choice(layers, heads, numbers, steps, limit)
         check_given(each, choice)
-        words = chosen_references(references, word, findings)
-        neutral = chosen_control(control, words)
+        words = page_reference_traces(references, word, findings)
+        neutral = page_control_traces(control, words)
         parts = shown_traces(each, word, display.WIDTH, words, neutral)
         if find_spec("anywidget") is None:
             return StaticView(parts)

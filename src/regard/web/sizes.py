@@ -7,7 +7,7 @@ from regard.errors import RegardError
 from regard.models.windows import WindowedTrace, sides
 from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import PairTrace, Trace
-from regard.web.numbers import vector_bytes
+from regard.web.numbers import vector_bytes_in_page
 from regard.web.page import Page
 from regard.web.steps import entering_of, output_of, steps_bytes, value_of
 
@@ -26,7 +26,7 @@ def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Pa
                 if page.heads is not None:
                     query = (len(page.heads), *query[1:])
                     key = (min(len(page.heads), key[0]), *key[1:])
-                total += vector_bytes(query, page.encoding) + vector_bytes(key, page.encoding)
+                total += vector_bytes_in_page(query, page.encoding) + vector_bytes_in_page(key, page.encoding)
                 total += 8 * query[0] * query[1]
     return total * 4 // 3 + steps_size(traces, page)
 
@@ -51,7 +51,7 @@ def steps_calls(page: Page, side: Trace) -> Iterator[CallNumber]:
             yield call
 
 
-def check_size(size: int, limit: int | None) -> None:
+def check_page_size(size: int, limit: int | None) -> None:
     """Raise RegardError where a page would be larger than it may be."""
     if limit is not None and size > limit:
         raise RegardError(

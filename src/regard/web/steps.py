@@ -15,7 +15,7 @@ from regard.explain.causes.contributions import adds_up
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, call_numbers, kept_numbers
 from regard.trace.trace import Trace
-from regard.web.numbers import Encoding, NumberStore, vector_bytes
+from regard.web.numbers import Encoding, NumberStore, vector_bytes_in_page
 from regard.web.score_rules import Data
 
 
@@ -84,7 +84,7 @@ def steps_bytes(
     if isinstance(output, AttentionOutput):
         tensors = [*tensors, output.residual]
     projection = 4 * output.weight.numel() if isinstance(output, AttentionOutput) else 0
-    return projection + sum(vector_bytes(tuple(each.shape), encoding) for each in tensors)
+    return projection + sum(vector_bytes_in_page(tuple(each.shape), encoding) for each in tensors)
 
 
 def value_of(values: Sequence[object], call: CallNumber) -> Float[Tensor, "G S E"] | None:

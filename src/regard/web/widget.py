@@ -53,7 +53,7 @@ class AttentionWidget(anywidget.AnyWidget):
         data = page.data()
         opening: Mapping[str, Any] = data["opening"]  # type: ignore[assignment]
         self._static = static
-        self._choices = selection.choices_of(data)
+        self._choices = selection.calls_on_page(data)
         call = page.calls[opening["call"]]
         self.set_trait("page", data)
         self.set_trait("numbers", page.numbers.blobs)
@@ -61,7 +61,7 @@ class AttentionWidget(anywidget.AnyWidget):
             _esm=shell.script,
             _css=shell.style,
             _static_id=f"regard-static-{uuid4().hex}",
-            text=selection.name_of(data, opening["call"]),
+            text=selection.text_name_on_page(data, opening["call"]),
             layer=call["layer"],
             nth=call["nth"],
             head=None if opening["head"] is None else (call["head_numbers"] or range(call["heads"]))[opening["head"]],
@@ -112,9 +112,9 @@ class AttentionWidget(anywidget.AnyWidget):
 
     def _checked(self, name: str, value: Any) -> object:
         if name == "text":
-            return selection.check_text(self._choices, value)
+            return selection.check_text_on_page(self._choices, value)
         if name == "layer":
-            return selection.check_layer(self._choices, self.text, value)
+            return selection.check_layer_on_page(self._choices, self.text, value)
         if name == "nth":
             count = sum(call.layer == self.layer for call in self._choices[self.text])
             return selection.check_number("call", value, range(count), f"layer {self.layer} of {self.text!r}")

@@ -27,7 +27,7 @@ def test_other_devices_choose_none() -> None:
 
 def test_a_kernel_that_is_right_is_used(monkeypatch) -> None:
     monkeypatch.setattr(cuda, "forward", lambda kernel, *a: blockwise.forward(*a))
-    assert cuda._why_not(kind()) is None
+    assert cuda._why_kernel_refused(kind()) is None
     assert cuda.refused() == []
 
 
@@ -39,7 +39,7 @@ def test_a_kernel_that_differs_is_not(monkeypatch, wrong: str) -> None:
         return KernelResult(output + (wrong == "output"), logsumexp + (wrong == "logsumexp"), kernel)
 
     monkeypatch.setattr(cuda, "forward", forward)
-    assert "differs from the blockwise path" in cuda._why_not(kind())
+    assert "differs from the blockwise path" in cuda._why_kernel_refused(kind())
     assert cuda.refused()[0].startswith("flash (torch.float32, width 8): it differs")
 
 
@@ -51,13 +51,13 @@ def test_a_kernel_that_loses_nan_or_spreads_it_is_not(monkeypatch, wrong: str) -
         return result._replace(output=output)
 
     monkeypatch.setattr(cuda, "forward", forward)
-    assert cuda._why_not(kind()) == "NaN in a query is not NaN in its output"
+    assert cuda._why_kernel_refused(kind()) == "NaN in a query is not NaN in its output"
 
 
 def test_a_kernel_that_raises_is_not() -> None:
     """On a machine without CUDA PyTorch's own kernels do."""
     for name in ("flash", "efficient", "cudnn"):
-        assert cuda._why_not(kind(kernel=name, dtype=torch.bfloat16)).startswith("it raises")
+        assert cuda._why_kernel_refused(kind(kernel=name, dtype=torch.bfloat16)).startswith("it raises")
 
 
 def test_the_check_is_made_once(monkeypatch) -> None:
@@ -69,9 +69,9 @@ def test_the_check_is_made_once(monkeypatch) -> None:
 
     monkeypatch.setattr(cuda, "forward", forward)
     for _ in range(3):
-        cuda._why_not(kind())
+        cuda._why_kernel_refused(kind())
     assert calls == ["flash"] * 2  # with NaN in a query, and without
-    cuda._why_not(kind(causal=False))
+    cuda._why_kernel_refused(kind(causal=False))
     assert len(calls) == 4
 
 

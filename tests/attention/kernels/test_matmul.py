@@ -25,11 +25,11 @@ def test_both_products(shape: tuple[int, int, int]) -> None:
 def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     matmul.speed.cache_clear()
-    matmul._known.cache_clear()
+    matmul._known_matmul_products.cache_clear()
     try:
         assert matmul.speed() == 0
         assert matmul.product() is matmul.linear() is matmul.blas
-        assert not matmul.pin("onednn")
+        assert not matmul.pin_matmul_product("onednn")
         x = random(0, 1, 2, 300, 8, dtype=torch.float32)
         torch.testing.assert_close(
             forward.forward(x, x, x, ScoreRule(1.0))[0],
@@ -37,7 +37,7 @@ def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     finally:
         matmul.speed.cache_clear()
-        matmul._known.cache_clear()
+        matmul._known_matmul_products.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ from tests.attention.cases import random
 
 
 def test_results_come_in_order_and_on_workers() -> None:
-    names = threads.run([lambda n=n: (n, threading.current_thread().name, torch.get_num_threads()) for n in range(20)])
+    names = threads.run_on_worker_threads(
+        [lambda n=n: (n, threading.current_thread().name, torch.get_num_threads()) for n in range(20)]
+    )
     assert [n for n, _, _ in names] == list(range(20))
     assert all(name.startswith("regard") for _, name, _ in names)
     assert {count for _, _, count in names} == {1}
@@ -31,13 +33,13 @@ def test_a_task_s_error_is_raised_when_all_have_ended() -> None:
         ended.append(n)
 
     with pytest.raises(KeyError, match="first"):
-        threads.run([lambda n=n: task(n) for n in range(5)])
+        threads.run_on_worker_threads([lambda n=n: task(n) for n in range(5)])
     assert sorted(ended) == [1, 2, 3, 4]
 
 
 def test_tasks_may_run_tasks() -> None:
-    inner = lambda: sum(threads.run([lambda n=n: n for n in range(3)]))  # noqa: E731
-    assert threads.run([inner] * 10) == [3] * 10
+    inner = lambda: sum(threads.run_on_worker_threads([lambda n=n: n for n in range(3)]))  # noqa: E731
+    assert threads.run_on_worker_threads([inner] * 10) == [3] * 10
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import regard
-from regard.capture.interventions.given import checked, of_tokens
+from regard.capture.interventions.given import checked, intervention_names_tokens
 
 
 def test_what_is_no_intervention() -> None:
@@ -26,4 +26,4 @@ def test_which_mean_tokens_of_one_text() -> None:
         regard.steer(vector, layer=0),
         regard.steer(vector, layer=0, at=1),
     ]
-    assert [of_tokens(each) for each in given] == [False, True, True, False, True]
+    assert [intervention_names_tokens(each) for each in given] == [False, True, True, False, True]

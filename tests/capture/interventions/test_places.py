@@ -3,21 +3,21 @@
 import pytest
 
 import regard
-from regard.capture.interventions.places import places_of, tokens_at, written
+from regard.capture.interventions.places import places_of_intervention, tokens_at, written
 from regard.text.tokens import encoded_ids
 
 TEXT = encoded_ids([7, 8, 7, 9])  # its words are the ids
 
 
 def test_what_names_places() -> None:
-    assert places_of("at", None) is None
-    assert places_of("at", "bank") == ("bank",)
-    assert places_of("at", ("bank", 1)) == (("bank", 1),)
-    assert places_of("at", (1, "bank")) == (1, "bank")
-    assert places_of("at", range(2)) == (0, 1)
+    assert places_of_intervention("at", None) is None
+    assert places_of_intervention("at", "bank") == ("bank",)
+    assert places_of_intervention("at", ("bank", 1)) == (("bank", 1),)
+    assert places_of_intervention("at", (1, "bank")) == (1, "bank")
+    assert places_of_intervention("at", range(2)) == (0, 1)
     for given in (-1, 1.5, [True], {}):
         with pytest.raises(regard.RegardError, match=r"at: given"):
-            places_of("at", given)
+            places_of_intervention("at", given)
 
 
 def test_their_tokens_come_in_their_order() -> None:

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import regard
-from regard.capture.interventions.states import StateChange, StateHooks, map_states
+from regard.capture.interventions.states import StateChange, StateHooks, change_first_hidden_states
 
 
 class Layers(nn.Module):
@@ -54,5 +54,5 @@ def test_vectors_of_another_width() -> None:
 
 def test_the_first_states_of_what_a_module_gives() -> None:
     states = torch.zeros(1, 2, 3)
-    assert torch.equal(map_states((None, states, "x"), lambda s: s + 1)[1], states + 1)
-    assert map_states({"a": states}, lambda s: s) is None
+    assert torch.equal(change_first_hidden_states((None, states, "x"), lambda s: s + 1)[1], states + 1)
+    assert change_first_hidden_states({"a": states}, lambda s: s) is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from regard.cli.verbs.embed import _layers
+from regard.cli.verbs.embed import _layers_option_value
 from regard.corpus import embed_texts
 from regard.corpus.store import Store
 from tests.support import run_all_in_process, run_in_process
@@ -40,7 +40,7 @@ def test_words_that_stand_nowhere_are_said(tmp_path: Path, minilm: Any, monkeypa
 
 def test_layers_are_read() -> None:
     given = ("last", "all", "0,3,5", "0,3-5", "-1", "0,-2")
-    assert [_layers(each) for each in given] == [None, (), (0, 3, 5), (0, 3, 4, 5), (-1,), (0, -2)]
+    assert [_layers_option_value(each) for each in given] == [None, (), (0, 3, 5), (0, 3, 4, 5), (-1,), (0, -2)]
 
 
 WRONG = {

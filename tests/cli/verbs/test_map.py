@@ -11,7 +11,7 @@ import torch
 
 import regard
 from regard.cli.verbs.map import map_file
-from regard.explain.weights.specific_weights import most_specific, specific_weights
+from regard.explain.weights.specific_weights import most_specific_weight, specific_weights
 from tests.support import ROOT, SHARED, run_all_in_process
 
 BOOK = SHARED / "data" / "moby_dick" / "moby_dick.txt"
@@ -136,14 +136,14 @@ def test_a_saved_trace(run, minilm, folder: Path, capsys) -> None:
 
 def test_without_a_layer_the_one_that_says_most_is_shown(run, minilm, folder: Path, capsys) -> None:
     trace = minilm.trace(Path("text.txt").read_text(encoding="utf-8"))
-    best = most_specific(specific_weights(trace))
+    best = most_specific_weight(specific_weights(trace))
     run(Path("text.txt"), figure=Path("a.svg"), save_file=Path("a.safetensors"))
     out = " ".join(capsys.readouterr().out.split())
     (said,) = re.findall(rf"chosen: layer {best.layer} says most, [\d.]+ nats beyond the expected, and in it head "
                          rf"{best.head}, [\d.]+", out)  # fmt: skip
     assert said in (folder / "a.svg").read_text(encoding="utf-8")
     assert regard.open("a.safetensors").attention.kept == (best.layer,)
-    of_head = most_specific(specific_weights(trace, head=3))
+    of_head = most_specific_weight(specific_weights(trace, head=3))
     run(Path("text.txt"), head=3)
     assert f"chosen: of the layers of head 3 layer {of_head.layer} says most, " in " ".join(
         capsys.readouterr().out.split()

@@ -1,6 +1,6 @@
 import numpy as np
 
-from regard.corpus.asking.check_causes import check_causes, cut
+from regard.corpus.asking.check_causes import check_causes, cut_occurrence_from_words
 from regard.corpus.asking.clusters import Clusters
 from regard.corpus.asking.places import Place, embed_places
 from regard.corpus.asking.vectors import unit
@@ -16,7 +16,7 @@ def clusters_at(*centroids: np.ndarray) -> Clusters:
 
 def test_a_cut_is_an_ablation_of_each_edge() -> None:
     bank, money = Word("bank", 27, 31, (6,)), Word("money", 12, 17, (3,))
-    (only,) = cut(bank, [money])
+    (only,) = cut_occurrence_from_words(bank, [money])
     assert (only.target.query, only.target.key, only.target.layers, only.target.heads) == (bank, money, None, None)
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import silhouette_score
 
-from regard.corpus.asking.clusters import THRESHOLD, TRIED, find_clusters, silhouette
+from regard.corpus.asking.clusters import THRESHOLD, TRIED, find_clusters, silhouette_of_senses
 from regard.corpus.asking.vectors import unit
 from regard.errors import RegardError
 from tests.support import MONEY, RIVER
@@ -54,7 +54,7 @@ def test_the_silhouette_from_sums_is_that_of_all_pairs(seed: int, k: int) -> Non
     vectors = rng.standard_normal((19, 5)).astype(np.float32)
     labels = np.concatenate([np.arange(k), rng.integers(0, k, 19 - k)])
     expected = silhouette_score(vectors, labels, metric="cosine")
-    assert silhouette(vectors, labels) == pytest.approx(expected, abs=1e-6)
+    assert silhouette_of_senses(vectors, labels) == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_same_seed_gives_the_same_senses_and_length_does_not_count() -> None:

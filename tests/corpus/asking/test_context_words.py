@@ -2,7 +2,14 @@ import math
 
 import pytest
 
-from regard.corpus.asking.context_words import PRIOR, excerpt, log_odds, near, telling_words, words_around
+from regard.corpus.asking.context_words import (
+    PRIOR,
+    excerpt_around_occurrence,
+    log_odds,
+    near,
+    telling_words,
+    words_around_occurrence,
+)
 from regard.corpus.asking.occurrences import Part
 from regard.corpus.asking.places import Place
 
@@ -12,9 +19,9 @@ LABELS = [0, 0, 1, 1, 1]
 
 def test_excerpts_end_where_words_end() -> None:
     part = Part(100, "one two three bank four five six", "a", None, {})
-    assert excerpt(part, 114, 118, 7) == Place("three bank four", 6, 10)
-    assert excerpt(part, 114, 118, 99) == Place(part.text, 14, 18)
-    assert excerpt(Part(0, "aaaabankbbbb", "a", None, {}), 4, 8, 2) == Place("aabankbb", 2, 6)
+    assert excerpt_around_occurrence(part, 114, 118, 7) == Place("three bank four", 6, 10)
+    assert excerpt_around_occurrence(part, 114, 118, 99) == Place(part.text, 14, 18)
+    assert excerpt_around_occurrence(Part(0, "aaaabankbbbb", "a", None, {}), 4, 8, 2) == Place("aabankbb", 2, 6)
 
 
 def test_the_word_itself_is_no_context() -> None:
@@ -23,7 +30,7 @@ def test_the_word_itself_is_no_context() -> None:
 
 def test_parts_of_a_compound_are_words_of_their_own() -> None:
     """Else cutting "fast-fish" would cut "fast" from itself."""
-    assert words_around(Place("A fast-fish is a Fish", 2, 6)) == {
+    assert words_around_occurrence(Place("A fast-fish is a Fish", 2, 6)) == {
         "a": [(0, 1), (15, 16)], "fish": [(7, 11), (17, 21)], "is": [(12, 14)]
     }  # fmt: skip
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from regard.corpus.asking.disambiguate import FOLDS, learn, stratified_folds, train
+from regard.corpus.asking.disambiguate import FOLDS, learn, stratified_folds, train_disambiguator
 from regard.corpus.asking.labelled import Labelled
 from regard.corpus.asking.places import POOLINGS, Place
 from regard.errors import RegardError
@@ -88,7 +88,7 @@ def test_bank_is_told_apart_by_the_model(minilm) -> None:
         for label, texts in (("river", RIVERS), ("money", MONEYS))
         for text in texts
     ]
-    found = train(minilm, examples, range(6))
+    found = train_disambiguator(minilm, examples, range(6))
     assert found.accuracy.by_word["bank"] == (4, 4, 2)
     assert found.labels == {"bank": ("money", "river")}
     assert len(found.tried) == 18

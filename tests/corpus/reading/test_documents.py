@@ -19,10 +19,10 @@ from regard.corpus.reading.documents import (
     Columns,
     Document,
     Rejected,
-    copied_input,
+    copied_standard_input,
     find_files,
     read_documents,
-    read_text,
+    read_text_document,
 )
 from regard.corpus.reading.streams import BLOCK, opened
 from regard.errors import RegardError
@@ -269,7 +269,7 @@ def test_in_another_folder_documents_are_the_same(folder: Path, monkeypatch: pyt
 
 def read_one(path: Path, content: bytes, most: int = 200_000) -> list[Document | Rejected]:
     path.write_bytes(content)
-    return list(read_text("a.txt", lambda: opened(path), most))
+    return list(read_text_document("a.txt", lambda: opened(path), most))
 
 
 def test_characters_stand_as_they_are(tmp_path: Path) -> None:
@@ -309,10 +309,10 @@ def test_no_part_of_a_bad_text_is_given(tmp_path: Path, content: bytes, reason: 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     content = b"ab\r\n" * (size // 4) + b"end"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    with copied_input() as again:
-        parts = [each for each in read_text("-", again, 200_000) if isinstance(each, Document)]
+    with copied_standard_input() as again:
+        parts = [each for each in read_text_document("-", again, 200_000) if isinstance(each, Document)]
     assert "".join(part.text for part in parts).encode() == content
     assert {part.id for part in parts} == {"-"}
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(RegardError, match="there is no standard input"), copied_input():
+    with pytest.raises(RegardError, match="there is no standard input"), copied_standard_input():
         pass

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from regard.corpus.reading.document import Rejected
-from regard.corpus.reading.find_files import find, find_files
+from regard.corpus.reading.find_files import find_files, find_files_and_rejected
 from regard.errors import RegardError
 
 
@@ -24,7 +24,7 @@ def names(*paths: str) -> list[str]:
 
 
 def told(*paths: str) -> dict[str, str]:
-    return {each.source: each.reason for each in find(paths) if isinstance(each, Rejected)}
+    return {each.source: each.reason for each in find_files_and_rejected(paths) if isinstance(each, Rejected)}
 
 
 def test_folders_are_read_in_the_order_of_names(tree: Path) -> None:
@@ -137,13 +137,13 @@ def test_what_leads_to_nothing(tree: Path) -> None:
 def test_in_another_folder_files_have_the_same_names(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = ["c/*.txt", "./c", f"../{tree.name}/d.parquet", str(tree / "c" / "a")]
     os.mkfifo("c/pipe.txt")
-    here = find(given)
+    here = find_files_and_rejected(given)
     Path("e").mkdir()
     monkeypatch.chdir("e")
-    assert find(given, tree) == here
+    assert find_files_and_rejected(given, tree) == here
     assert [path.as_posix() for path in here if isinstance(path, Path)][:3] == ["c/a.txt", "c/b.txt", "c/B.JSONL.GZ"]
     with pytest.raises(RegardError, match="'../c/none.txt' cannot be read"):
-        find(["c/none.txt"], Path(".."))
+        find_files_and_rejected(["c/none.txt"], Path(".."))
 
 
 def test_a_named_folder_that_may_not_be_listed_is_an_error(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,4 +152,4 @@ def test_a_named_folder_that_may_not_be_listed_is_an_error(tree: Path, monkeypat
 
     monkeypatch.setattr(os, "listdir", refuse)
     with pytest.raises(RegardError, match=r"^'c' cannot be read: Permission denied$"):
-        find(["d.parquet", "c"])
+        find_files_and_rejected(["d.parquet", "c"])

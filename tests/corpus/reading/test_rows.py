@@ -6,7 +6,13 @@ import decimal
 import pytest
 
 from regard.corpus.reading.document import Columns, Document, Rejected
-from regard.corpus.reading.rows import as_string, lone_surrogate, no_column, repeated, to_document
+from regard.corpus.reading.rows import (
+    as_string,
+    lone_surrogate_in_document,
+    missing_document_column,
+    repeated_document_column,
+    to_document,
+)
 
 IDS = Columns("body", "name")
 
@@ -71,8 +77,8 @@ def test_values_as_strings() -> None:
 
 
 def test_names_of_columns() -> None:
-    assert no_column(["a"], ["a", "b"]) == ""
-    assert no_column(["a"], map(str, range(23))).endswith("'19' and 3 more")
-    assert repeated(["a", "b"]) == ""
-    assert repeated(["a", "b", "a"]) == "column 'a' is there twice"
-    assert lone_surrogate("😀") == ""
+    assert missing_document_column(["a"], ["a", "b"]) == ""
+    assert missing_document_column(["a"], map(str, range(23))).endswith("'19' and 3 more")
+    assert repeated_document_column(["a", "b"]) == ""
+    assert repeated_document_column(["a", "b", "a"]) == "column 'a' is there twice"
+    assert lone_surrogate_in_document("😀") == ""

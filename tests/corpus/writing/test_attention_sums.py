@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import regard
-from regard.corpus.writing.attention_sums import SUMS, largest, sum_layer
+from regard.corpus.writing.attention_sums import SUMS, largest_weights_to_store, sum_layer
 from regard.explain.weights.head_scores import head_scores
 from regard.models.model import Model
 from regard.models.states import Window, read_states
@@ -44,10 +44,10 @@ def test_agrees_with_the_trace(minilm: Model, text: str) -> None:
 
 
 def test_largest_takes_the_smaller_key_of_two_alike() -> None:
-    keys, weights = largest(np.array([[0.2, 0.3, 0.3, 0.2], [0.0, 0.0, 1.0, 0.0]]), 3)
+    keys, weights = largest_weights_to_store(np.array([[0.2, 0.3, 0.3, 0.2], [0.0, 0.0, 1.0, 0.0]]), 3)
     assert keys.tolist() == [[1, 2, 0], [2, 0, 1]]
     assert weights.tolist() == [[0.3, 0.3, 0.2], [1.0, 0.0, 0.0]]
-    assert largest(np.array([[0.4, 0.6]]), 3)[0].tolist() == [[1, 0, -1]]
+    assert largest_weights_to_store(np.array([[0.4, 0.6]]), 3)[0].tolist() == [[1, 0, -1]]
 
 
 def test_sums_of_a_uniform_head_and_its_sink() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.corpus.settings import Settings
-from regard.corpus.writing.cut_windows import cut_texts, owners, window_size
+from regard.corpus.writing.cut_windows import cut_texts, window_of_each_word, window_size
 
 
 @given(st.integers(2, 40), st.integers(1, 90), st.integers(1, 3), st.booleans(), st.data())
@@ -17,7 +17,7 @@ def test_owners_are_the_windows_with_most_around(room: int, length: int, run: in
     starts[-1] = max(0, length - room)
     spans = [(start, min(start + room, length)) for start in starts]
     first = np.arange(max(0, length - run + 1))
-    found = owners(first, first + run - 1, spans, causal)
+    found = window_of_each_word(first, first + run - 1, spans, causal)
     for token, chosen in zip(first.tolist(), found.tolist(), strict=True):
         last, margins = token + run - 1, []
         for number, (start, stop) in enumerate(spans):
@@ -37,7 +37,7 @@ def test_cut_as_the_trace_in_windows_is(minilm: Any) -> None:
     assert tuple(cut.spans) == read.spans
     assert [window.ids for window in cut.windows] == [[t.id for t in window.tokens] for window in read.windows]
     every = np.arange(1, len(cut.ids) - 1)
-    assert owners(every, every, cut.spans, False).tolist() == list(read.source[1:-1])
+    assert window_of_each_word(every, every, cut.spans, False).tolist() == list(read.source[1:-1])
 
 
 def test_sizes_that_are_not_given(minilm: Any) -> None:

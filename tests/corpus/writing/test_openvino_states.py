@@ -16,7 +16,7 @@ from regard.corpus.manifest import read_manifest
 from regard.corpus.settings import Settings
 from regard.corpus.writing import openvino_states
 from regard.corpus.writing.cut_windows import cut_texts, window_size
-from regard.corpus.writing.shard import digest
+from regard.corpus.writing.shard import digest_of_shard
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.models.states import Window, read_states
@@ -175,6 +175,8 @@ def test_the_same_bytes_in_processes(tmp_path: Path, bert: Model, monkeypatch: p
     write_texts(tmp_path / "texts", 40)
     embed("texts", "here", model=bert, settings=FAST)
     embed("texts", "two", model=tmp_path / "bert", settings=FAST, workers=2)
-    here, two = ({path.name: digest(path) for path in Path(name, "shards").iterdir()} for name in ("here", "two"))
+    here, two = (
+        {path.name: digest_of_shard(path) for path in Path(name, "shards").iterdir()} for name in ("here", "two")
+    )
     assert len(here) > 10
     assert here == two

@@ -11,7 +11,14 @@ import pytest
 
 from regard.corpus import schema
 from regard.corpus.writing import shard
-from regard.corpus.writing.shard import ShardTables, digest, read_counts, remove_unfinished, sort_rows, write_shard
+from regard.corpus.writing.shard import (
+    ShardTables,
+    digest_of_shard,
+    read_counts,
+    remove_unfinished_shards,
+    sort_rows,
+    write_shard,
+)
 from regard.errors import RegardError
 
 
@@ -37,7 +44,7 @@ def test_rows_are_sorted_with_their_vectors(tmp_path: Path) -> None:
     path = write_shard(tmp_path, "one", made)
     assert read_counts(path) == {"parts": 0, "rows": 3, "tokens": 9, "unknown": 1}
     assert np.load(path / "vectors.npy").tolist() == made.vectors.tolist()
-    assert digest(path) == digest(write_shard(tmp_path, "two", tables()))
+    assert digest_of_shard(path) == digest_of_shard(write_shard(tmp_path, "two", tables()))
 
 
 @pytest.mark.parametrize("content", ["{}", '{"parts": 1, "rows": 2}', '{"parts": 1, "rows": "2", "tokens": 3}'])
@@ -67,9 +74,9 @@ def test_what_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_half_written_folders_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".one-abc.part").mkdir()
     (tmp_path / "two").mkdir()
-    assert remove_unfinished(tmp_path) == 1
+    assert remove_unfinished_shards(tmp_path) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["two"]
-    assert remove_unfinished(tmp_path / "none") == 0
+    assert remove_unfinished_shards(tmp_path / "none") == 0
 
 
 @pytest.mark.parametrize("call", ["pyarrow.parquet.write_table", "os.fsync", "pathlib.Path.rename"])

@@ -10,7 +10,7 @@ from regard.corpus.reading.document import Document
 from regard.corpus.writing.plan_shards import shard_name
 from regard.corpus.writing.shard import write_shard
 from regard.corpus.writing.shard_tables import texts_table
-from regard.corpus.writing.store_folder import check_apart, opened, remove_others
+from regard.corpus.writing.store_folder import check_apart, opened_store_folder, remove_others
 from regard.errors import RegardError
 from tests.corpus.writing.test_shard import tables
 
@@ -29,27 +29,27 @@ def test_apart_from_what_is_read(tmp_path: Path) -> None:
 
 def test_one_run_at_a_time(tmp_path: Path) -> None:
     store = tmp_path / "store"
-    with opened(store):
+    with opened_store_folder(store):
         (store / NAME).write_text("{}")
-        with pytest.raises(RegardError, match="is being written by another run"), opened(store):
+        with pytest.raises(RegardError, match="is being written by another run"), opened_store_folder(store):
             raise AssertionError
-    with opened(store):
+    with opened_store_folder(store):
         assert (store / NAME).exists()
 
 
 def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
     store = tmp_path / "store"
-    with pytest.raises(KeyError), opened(store):
+    with pytest.raises(KeyError), opened_store_folder(store):
         (store / NAME).write_text("{}")
         (store / "shards" / ".a-b.part").mkdir()
         raise KeyError
     assert not store.exists()
-    with pytest.raises(KeyError), opened(store):
+    with pytest.raises(KeyError), opened_store_folder(store):
         (store / NAME).write_text("{}")
         (store / "shards" / "whole").mkdir()
         raise KeyError
     assert (store / "shards" / "whole").is_dir()
-    with pytest.raises(KeyError), opened(store):
+    with pytest.raises(KeyError), opened_store_folder(store):
         (store / "shards" / "whole").rmdir()
         raise KeyError
     assert (store / NAME).exists()  # of an earlier run
@@ -88,7 +88,10 @@ def test_a_link_in_a_store_is_refused(tmp_path: Path, name: str) -> None:
     (store / name).parent.mkdir(parents=True)
     (store / name).symlink_to(others)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(RegardError, match=f"'.*{name}' is a link: what a store consists of"), opened(store):
+    with (
+        pytest.raises(RegardError, match=f"'.*{name}' is a link: what a store consists of"),
+        opened_store_folder(store),
+    ):
         raise AssertionError
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -96,7 +99,7 @@ def test_a_link_in_a_store_is_refused(tmp_path: Path, name: str) -> None:
 def test_the_store_itself_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "store").symlink_to("disk")
-    with opened(tmp_path / "store"):
+    with opened_store_folder(tmp_path / "store"):
         assert (tmp_path / "disk" / "shards").is_dir()
 
 

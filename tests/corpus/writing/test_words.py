@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.corpus.settings import Where
-from regard.corpus.writing.words import check_language, find_lemma, find_tokens, find_words
+from regard.corpus.writing.words import check_lemma_language, find_lemma, find_tokens, find_words
 from regard.errors import RegardError
 
 
@@ -43,9 +43,9 @@ def test_tokens_of_words() -> None:
 def test_lemmas() -> None:
     assert words_of("She ran, they run; banks", Where("lemma", ("run",)), "en") == ["ran", "run"]
     assert find_lemma("Banks", "en") == "bank"
-    check_language("de")
+    check_lemma_language("de")
     with pytest.raises(RegardError, match="simplemma knows no language 'xx'"):
-        check_language("xx")
+        check_lemma_language("xx")
 
 
 def test_tokens_as_units() -> None:

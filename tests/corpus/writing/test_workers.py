@@ -15,7 +15,7 @@ import pytest
 
 import regard
 from regard.corpus.embed_texts import EmbedProgress, embed
-from regard.corpus.environment import describe_environment
+from regard.corpus.environment import describe_store_environment
 from regard.corpus.manifest import read_manifest
 from regard.corpus.settings import Settings
 from regard.corpus.writing import workers
@@ -154,7 +154,7 @@ def test_what_a_worker_cannot_do_is_told_in_its_words(texts: str, folder: Path) 
     model = regard.load(folder, device="cpu")
     job = workers.Job(
         Path("store", "shards").absolute(), str(folder), "0" * 64, SMALL, (1,), WindowSize(31, 22, False),
-        describe_environment(),
+        describe_store_environment(),
     )  # fmt: skip
     from regard.corpus.writing.plan_shards import ShardPlan
 

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from regard.display.elements.canvas import LABELS, all_axes, mark_names, names, stack, whose, write
+from regard.display.elements.canvas import (
+    LABELS,
+    all_axes,
+    mark_names,
+    name_of_drawn_weights,
+    stack_rows_in_figure,
+    token_names_on_axis,
+    write_figure,
+)
 from regard.text.tokens import Token
 
 
@@ -14,19 +22,19 @@ def tokens(count: int) -> list[Token]:
 
 def test_rows_have_the_height_that_they_ask_for(tmp_path: Path) -> None:
     rows = [(height, lambda figure, place: figure.add_subplot(place)) for height in (1.5, 4.5)]
-    figure = stack(rows, 7.0)
+    figure = stack_rows_in_figure(rows, 7.0)
     assert figure.get_size_inches().tolist() == [7, 6]
-    assert write(figure, tmp_path / "a.png") == []
+    assert write_figure(figure, tmp_path / "a.png") == []
     upper, lower = (axes.get_window_extent() for axes in all_axes(figure))
     assert lower.y1 < 4.5 * figure.dpi <= upper.y0 + 1
     assert upper.height < 1.5 * figure.dpi
 
 
 def test_many_tokens_are_named_in_steps_with_their_numbers() -> None:
-    places, labels, _ = names(tokens(LABELS))
+    places, labels, _ = token_names_on_axis(tokens(LABELS))
     assert places == list(range(LABELS))
     assert labels[3] == "t3"
-    places, labels, _ = names(tokens(3 * LABELS))
+    places, labels, _ = token_names_on_axis(tokens(3 * LABELS))
     assert places == list(range(0, 3 * LABELS, 3))
     assert labels[2] == "6 t6"
 
@@ -41,12 +49,15 @@ def test_special_tokens_sinks_and_the_followed_word_are_marked() -> None:
         ("t0", "#999999", "normal"), ("t1 (sink)", "#999999", "normal"), ("t2", "#d55e00", "bold"),
         ("t3", "black", "normal"),
     ]  # fmt: skip
-    assert (whose(2, None), whose(2, 5)) == ("layer 2, mean of heads", "layer 2, head 5")
+    assert (name_of_drawn_weights(2, None), name_of_drawn_weights(2, 5)) == (
+        "layer 2, mean of heads",
+        "layer 2, head 5",
+    )
 
 
 @pytest.mark.parametrize("text", ["$x_1$", r"\alpha & <b>", "a_b^c"])
 def test_text_with_signs_of_mathematics_stays_text(text: str, tmp_path: Path) -> None:
-    figure = stack([(2.0, lambda figure, place: figure.add_subplot(place).set_title(text))], 5.0)
-    assert write(figure, tmp_path / "a.svg") == []
+    figure = stack_rows_in_figure([(2.0, lambda figure, place: figure.add_subplot(place).set_title(text))], 5.0)
+    assert write_figure(figure, tmp_path / "a.svg") == []
     written = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") in written

@@ -13,9 +13,9 @@ from regard.display.elements.colours import (
     FOLLOWED,
     LINES,
     WEIGHTS,
-    even,
-    lab,
+    evenly_spaced_colours,
     line_style,
+    srgb_to_cielab,
     weight_scale,
 )
 from tests.support import ROOT
@@ -39,14 +39,14 @@ def test_the_difference_is_ciede2000(one, other, expected: float) -> None:
 
 
 def test_lab_of_known_colours() -> None:
-    np.testing.assert_allclose(lab([1, 1, 1]), [100, 0, 0], atol=0.02)
-    np.testing.assert_allclose(lab([1, 0, 0]), [53.24, 80.09, 67.20], atol=0.02)
-    np.testing.assert_allclose(lab([0, 0, 1]), [32.30, 79.19, -107.86], atol=0.02)
+    np.testing.assert_allclose(srgb_to_cielab([1, 1, 1]), [100, 0, 0], atol=0.02)
+    np.testing.assert_allclose(srgb_to_cielab([1, 0, 0]), [53.24, 80.09, 67.20], atol=0.02)
+    np.testing.assert_allclose(srgb_to_cielab([0, 0, 1]), [32.30, 79.19, -107.86], atol=0.02)
 
 
 def test_simulated_greys_stay_grey() -> None:
     for sight in SIGHT:
-        np.testing.assert_allclose(seen([0.5, 0.5, 0.5], sight), lab([0.5, 0.5, 0.5]), atol=0.01)
+        np.testing.assert_allclose(seen([0.5, 0.5, 0.5], sight), srgb_to_cielab([0.5, 0.5, 0.5]), atol=0.01)
 
 
 def stated(row: str) -> list[float]:
@@ -82,17 +82,17 @@ def test_a_tenth_of_a_map_is_seen_by_every_sight_as_the_page_says(name: str, col
 def test_weights_darken_evenly_for_every_sight() -> None:
     for sight in SIGHT:
         assert (np.diff(seen(WEIGHTS.colors, sight)[:, 0]) < 0).all()
-    steps = np.linalg.norm(np.diff(lab(WEIGHTS.colors), axis=0), axis=1)
+    steps = np.linalg.norm(np.diff(srgb_to_cielab(WEIGHTS.colors), axis=0), axis=1)
     assert steps.max() / steps.min() < 1.2  # but for where ColorBrewer's anchors make a corner
 
 
 def test_differences_are_even_on_either_side_white_at_0_and_their_signs_are_told_apart() -> None:
-    steps = np.linalg.norm(np.diff(lab(DIFFERENCES.colors), axis=0), axis=1)
+    steps = np.linalg.norm(np.diff(srgb_to_cielab(DIFFERENCES.colors), axis=0), axis=1)
     half = len(steps) // 2
     assert len(steps) % 2 == 0
     for side in (steps[:half], steps[half:]):
         assert side.max() / side.min() < 1.2
-    np.testing.assert_allclose(lab(DIFFERENCES.colors[half]), [97, 0, 0], atol=1)
+    np.testing.assert_allclose(srgb_to_cielab(DIFFERENCES.colors[half]), [97, 0, 0], atol=1)
     below, above = DIFFERENCES.colors[:half][::-1], DIFFERENCES.colors[half + 1 :]
     assert (below[40:, 2] > below[40:, 0]).all()  # below 0 is blue
     assert (above[40:, 0] > above[40:, 2]).all()  # above it is red
@@ -102,9 +102,9 @@ def test_differences_are_even_on_either_side_white_at_0_and_their_signs_are_told
 
 
 def test_even_keeps_the_ends() -> None:
-    run = even([[1, 1, 1], [0.9, 0.9, 0.9], [0, 0, 0]], 5)
+    run = evenly_spaced_colours([[1, 1, 1], [0.9, 0.9, 0.9], [0, 0, 0]], 5)
     np.testing.assert_allclose(run[[0, -1]], [[1, 1, 1], [0, 0, 0]])
-    steps = np.linalg.norm(np.diff(lab(even([[1, 1, 1], [0, 0, 0.4]], 64)), axis=0), axis=1)
+    steps = np.linalg.norm(np.diff(srgb_to_cielab(evenly_spaced_colours([[1, 1, 1], [0, 0, 0.4]], 64)), axis=0), axis=1)
     assert steps.std() / steps.mean() < 0.5
 
 

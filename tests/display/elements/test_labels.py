@@ -6,7 +6,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from regard.display.elements.labels import characters, framed
+from regard.display.elements.labels import drawn_text_width, framed_label_points
 
 
 def test_crowded_names_keep_apart() -> None:
@@ -14,7 +14,7 @@ def test_crowded_names_keep_apart() -> None:
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
     points = [(n % 4 / 20, n // 4 / 20) for n in range(12)] + [(1.0, 1.0)]
-    labels = framed(axes, points, 7.0, 5.0)
+    labels = framed_label_points(axes, points, 7.0, 5.0)
     labels.keep_free(points, 5.0)
     assert all(labels.put(f"name {n}", point, 8.0) for n, point in enumerate(points))
     figure.canvas.draw()
@@ -27,10 +27,10 @@ def test_crowded_names_keep_apart() -> None:
 
 def test_a_name_that_is_not_needed_is_left_out_where_it_is_crowded() -> None:
     axes = Figure().add_subplot()
-    labels = framed(axes, [(0.0, 0.0), (1.0, 1.0)], 2.0, 2.0)
+    labels = framed_label_points(axes, [(0.0, 0.0), (1.0, 1.0)], 2.0, 2.0)
     for _ in range(12):
         labels.keep_free([(0.0, 0.0)], 200.0)
     assert not labels.put("left out", (0.0, 0.0), 8.0, needed=False)
     assert labels.put("needed", (0.0, 0.0), 8.0)
     assert [text.get_text() for text in axes.texts] == ["needed"]
-    assert characters("水a") == 2.65
+    assert drawn_text_width("水a") == 2.65

@@ -3,7 +3,7 @@
 import torch
 
 from regard.capture.score_path import SideParts, Writer
-from regard.explain.causes.score_writers import group_of, grouped, named
+from regard.explain.causes.score_writers import group_of, named, writers_by_group
 from regard.text.tokens import encoded_ids
 
 TOKENS = {None: encoded_ids([7, 8, 9]).tokens}
@@ -23,7 +23,7 @@ WRITERS = (
 
 def names(by: str) -> list[str]:
     parts = SideParts(WRITERS, torch.eye(9, dtype=torch.float64), torch.ones(9, dtype=torch.float64), (1,))
-    groups, vectors = grouped(parts, by)
+    groups, vectors = writers_by_group(parts, by)
     assert vectors.shape == (len(groups), 9)
     torch.testing.assert_close(vectors.sum(0), parts.whole)  # every part is in one group
     assert {group_of(each, by) for each in WRITERS} == set(groups)

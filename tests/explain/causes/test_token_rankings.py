@@ -5,7 +5,14 @@ import re
 import pytest
 
 import regard
-from regard.explain.causes.token_rankings import AGREEMENTS, MODELS, PAGE, TOKENS_BY, check_tokens_by, reason
+from regard.explain.causes.token_rankings import (
+    AGREEMENTS,
+    MODELS,
+    PAGE,
+    TOKENS_BY,
+    check_tokens_by,
+    token_ranking_reason,
+)
 from tests.support import ROOT
 
 ROWS = {
@@ -31,7 +38,7 @@ def test_the_figures_are_those_of_the_page() -> None:
 @pytest.mark.parametrize("by", ["effect", "divergence"])
 @pytest.mark.parametrize("tokens_by", TOKENS_BY)
 def test_the_reason_names_the_page_and_has_every_figure(tokens_by, by) -> None:
-    said = reason(tokens_by, by)
+    said = token_ranking_reason(tokens_by, by)
     assert said.endswith(f"{PAGE})")
     assert "\n" not in said
     assert ("measured" in said) == (tokens_by in ("removal", "edges"))

@@ -2,7 +2,7 @@
 
 import torch
 
-from regard.explain.matrices.band import BandSums, reach
+from regard.explain.matrices.band import BandSums, matrix_band_of_windows
 
 
 def test_means_of_uneven_cells() -> None:
@@ -41,5 +41,5 @@ def test_a_cell_without_a_pair_is_none() -> None:
 
 def test_the_offsets_of_windows() -> None:
     rows = [(0, 4, 0, 6), (5, 9, 3, 9)]  # queries 0 to 4 see keys 0 to 6, queries 5 to 9 keys 3 to 9
-    assert reach(rows, causal=False) == (-6, 6)
-    assert reach(rows, causal=True) == (-6, 0)
+    assert matrix_band_of_windows(rows, causal=False) == (-6, 6)
+    assert matrix_band_of_windows(rows, causal=True) == (-6, 0)

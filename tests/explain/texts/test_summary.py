@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from regard.errors import RegardError
-from regard.explain.texts.occurrences import lettered
+from regard.explain.texts.occurrences import occurrence_label_in_text
 from regard.explain.texts.summary import attended, summarise
 from regard.text.tokens import Token
 from tests.support import RIVER
@@ -48,8 +48,8 @@ def test_repeated_words_have_letters(minilm) -> None:
 @pytest.mark.parametrize(("nth", "letters"), [(1, "a"), (26, "z"), (27, "aa"), (52, "az"), (53, "ba"), (702, "zz"),
                                               (703, "aaa")])  # fmt: skip
 def test_letters_go_on_after_z(nth: int, letters: str) -> None:
-    assert lettered("2.1", nth - 1, 703) == f"2.1{letters}"
-    assert lettered("2", 0, 1) == "2"
+    assert occurrence_label_in_text("2.1", nth - 1, 703) == f"2.1{letters}"
+    assert occurrence_label_in_text("2", 0, 1) == "2"
 
 
 def test_words_spelled_by_other_tokens_are_not_equal(minilm) -> None:

@@ -3,7 +3,7 @@ from jaxtyping import config
 
 import regard
 from regard.explain.texts.summary import summarise
-from regard.explain.texts.window_texts import unfold
+from regard.explain.texts.window_texts import unfold_texts_to_windows
 
 TEXT = "the man went to the river bank and then " * 6 + "to the old bank of the town"
 
@@ -14,7 +14,7 @@ def long(minilm):
 
 
 def test_every_occurrence_is_in_one_window_and_says_which(long) -> None:
-    found = unfold([long], "bank")
+    found = unfold_texts_to_windows([long], "bank")
     assert sum(len(words) for _, words in found.found) == 7
     summary = summarise(found.traces, "bank", unfolded=found)
     assert len(summary.occurrences) == 7
@@ -32,7 +32,7 @@ def test_every_occurrence_is_in_one_window_and_says_which(long) -> None:
 
 
 def test_without_a_word_all_windows_are_shown(long) -> None:
-    found = unfold([long, long], None)
+    found = unfold_texts_to_windows([long, long], None)
     assert [(each.text, each.window) for each in found.windows] == [
         (text, n) for text in range(2) for n in range(len(long.windows))
     ]
@@ -52,4 +52,4 @@ def test_windowed_traces_are_not_taken_for_texts(long) -> None:
 
 def test_a_word_that_is_nowhere_is_refused(long, minilm) -> None:
     with pytest.raises(regard.RegardError, match="text 2: word 'bank' is not in the text"):
-        unfold([long, minilm.trace("the old town", window=20)], "bank")
+        unfold_texts_to_windows([long, minilm.trace("the old town", window=20)], "bank")

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from regard import RegardError
-from regard.explain.texts.occurrences import compare_reference, find, occurrences
+from regard.explain.texts.occurrences import compare_reference, find_word_in_texts, occurrences
 from regard.explain.texts.summary import summarise
-from regard.explain.vectors.neutral import Neutral, cosines, direction, neutral
+from regard.explain.vectors.neutral import Neutral, direction, neutral, state_cosines_to_reference
 from regard.text.neutral_sentences import LEAST
 
 SENTENCES = [f"{begin} the bank{end}" for begin in ("They saw", "We spoke of", "It was", "I know")
@@ -46,9 +46,9 @@ def test_mean_and_range_are_those_of_every_sentence(bank, control, references) -
 
 
 def test_the_last_state_is_the_contextual_embedding(bank, references) -> None:
-    (river,) = occurrences(bank[:1], find(bank[:1], "bank"), ["1"], None, None, 5)
+    (river,) = occurrences(bank[:1], find_word_in_texts(bank[:1], "bank"), ["1"], None, None, 5)
     beside = compare_reference(references[0], river, bank[0])
-    assert beside.states == cosines(bank[0], river.as_word(), references[0])
+    assert beside.states == state_cosines_to_reference(bank[0], river.as_word(), references[0])
     assert beside.states[-1] == beside.contextual
     assert abs(beside.states[0] - beside.learned) > 1e-3  # positions and a norm are in the states: another space
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from regard.explain.vectors.planes import along, comparisons, how_many, plane, turned
+from regard.explain.vectors.planes import along, comparisons, count_plane_comparisons, plane, plane_axes_turned
 
 
 def test_the_axes_of_a_known_cloud() -> None:
@@ -47,7 +47,7 @@ def test_a_plane_that_hides_a_direction_is_turned_towards_it() -> None:
     wanted = comparisons(points, [[(0, 1), (0, 2), (0, 3)]])
     axes = torch.eye(3).double()[:, :2]  # without the third direction point 2 seems nearest
     assert not bool(wanted.kept(points @ axes).all())
-    found = turned(points, axes, wanted)
+    found = plane_axes_turned(points, axes, wanted)
     assert bool(wanted.kept(points @ found).all())
     torch.testing.assert_close(found.T @ found, torch.eye(2).double())
 
@@ -55,7 +55,7 @@ def test_a_plane_that_hides_a_direction_is_turned_towards_it() -> None:
 def test_a_plane_that_keeps_all_stays() -> None:
     points = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]).double()
     axes = torch.eye(2).double()
-    assert turned(points, axes, comparisons(points, [[(0, 1), (0, 2)]])) is axes
+    assert plane_axes_turned(points, axes, comparisons(points, [[(0, 1), (0, 2)]])) is axes
 
 
 def test_distances_that_are_given_are_what_is_compared() -> None:
@@ -64,7 +64,7 @@ def test_distances_that_are_given_are_what_is_compared() -> None:
     wanted = comparisons(points, [[(0, 1), (0, 2)]], full)
     assert wanted.pairs[wanted.near].tolist() == [[0, 2]]
     assert wanted.full.tolist() == [5.0, 2.0]
-    assert how_many([[(0, 1), (0, 2), (1, 2)], [(0, 1)]]) == 3
+    assert count_plane_comparisons([[(0, 1), (0, 2), (1, 2)], [(0, 1)]]) == 3
 
 
 def test_a_plane_is_found_from_other_axes_where_the_first_lead_to_none() -> None:
@@ -76,7 +76,7 @@ def test_a_plane_is_found_from_other_axes_where_the_first_lead_to_none() -> None
         groups = [[(n, mark) for mark in range(3, 8)] for n in range(3)]
         groups += [[(n, mark) for n in range(3)] for mark in range(3, 8)]
         wanted = comparisons(points, groups)
-        axes = turned(points, torch.linalg.qr(torch.randn(24, 2).double())[0], wanted)
+        axes = plane_axes_turned(points, torch.linalg.qr(torch.randn(24, 2).double())[0], wanted)
         torch.testing.assert_close(axes.T @ axes, torch.eye(2).double())
         found += bool(wanted.kept(points @ axes).all())
     assert found == 6

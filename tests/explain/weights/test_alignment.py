@@ -3,7 +3,7 @@ import torch
 
 import regard
 from regard.explain.texts.summary import summarise
-from regard.explain.weights.alignment import agreements, align, choose, from_source, from_target, rows_of
+from regard.explain.weights.alignment import agreements, align, choose, cross_attention_rows, from_source, from_target
 from tests.support.pairs import make_pair
 
 SOURCE, TARGET = "the man on the river bank", "un homme sur la rive"
@@ -57,7 +57,7 @@ def test_the_layers_are_chosen_over_all_texts(pair) -> None:
     found = align(pair)
     assert (found.written_layer, found.read_layer) == chosen
     own, words = [2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6]  # neither start, <s> nor </s>
-    table = agreements(rows_of(pair, None)[:, :, words], own)
+    table = agreements(cross_attention_rows(pair, None)[:, :, words], own)
     assert found.agreement == pytest.approx(float(table.max()))
 
 

@@ -15,7 +15,7 @@ from regard.explain.weights.attended import (
     check_head,
     check_heads,
     check_layer,
-    held_calls,
+    held_attention_calls,
     maps_between_tokens,
 )
 from regard.text.tokens import Token
@@ -63,7 +63,7 @@ def test_layers_and_heads_count_from_the_end_too(bank) -> None:
 
 def test_maps_between_the_tokens_of_one_text() -> None:
     trace = opened("gpt").trace(TEXTS[0])
-    assert held_calls(trace) == ((0, 0), (1, 0))
+    assert held_attention_calls(trace) == ((0, 0), (1, 0))
     assert [each.shape for each in maps_between_tokens(trace, "x")] == [(3, len(trace.tokens), len(trace.tokens))] * 2
     shorter = opened("gpt").trace(TEXTS[0])
     shorter.tokens = shorter.tokens[:-1]
@@ -71,10 +71,10 @@ def test_maps_between_the_tokens_of_one_text() -> None:
         maps_between_tokens(shorter, "nothing is known")
     trace.attention = ()
     with pytest.raises(RegardError, match="holds no attention"):
-        held_calls(trace)
+        held_attention_calls(trace)
 
 
 def test_maps_of_a_pair_are_asked_of_one_side(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as users call it: its own check speaks
     with pytest.raises(RegardError, match="is an encoder-decoder: give its trace's .encoder or .decoder"):
-        held_calls(pair().trace(TEXTS[0], target="Un homme"))  # type: ignore[arg-type]
+        held_attention_calls(pair().trace(TEXTS[0], target="Un homme"))  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import torch
 
 import regard
 from regard.errors import RegardError
-from regard.explain.weights.content_or_position import _alike, _cycle, content_or_position
+from regard.explain.weights.content_or_position import _alike, _cycle_of_exchanged_tokens, content_or_position
 from regard.explain.weights.random_tokens import random_ids
 
 TEXT = "The old man walked slowly along the river bank while the children played near the water."
@@ -24,7 +24,7 @@ def test_alike() -> None:
 
 def test_nothing_stays_where_it_was() -> None:
     for count in (2, 3, 17):
-        moved = _cycle(count, torch.Generator().manual_seed(count))
+        moved = _cycle_of_exchanged_tokens(count, torch.Generator().manual_seed(count))
         assert sorted(moved.tolist()) == list(range(count))
         assert not bool((moved == torch.arange(count)).any())
 

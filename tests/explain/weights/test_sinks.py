@@ -13,7 +13,7 @@ import transformers
 
 import regard
 from regard.attention import masks
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.texts.summary import summarise
 from regard.explain.weights.alignment import align, from_target
 from regard.explain.weights.sinks import EXCESS, FIRST, SEEN_BY, cross_sinks, equal_shares, sinks, sinks_of
@@ -183,7 +183,7 @@ def sunk(bank):
 
 
 def printed(found) -> str:
-    return "\n".join(lines_of(found.shown(80, 1_000_000, everything=True), 80))
+    return "\n".join(plain_lines_of_parts(found.shown(80, 1_000_000, everything=True), 80))
 
 
 def valid(found) -> dict:

@@ -12,7 +12,7 @@ from regard.explain.weights.specific_weights import (
     SpecificWeight,
     choose_layer,
     expected,
-    most_specific,
+    most_specific_weight,
     specific_weights,
     text_choice,
     word_numbers,
@@ -165,8 +165,8 @@ def test_of_a_whole_text_the_head_with_most_of_the_largest_sum() -> None:
         return SpecificWeight(layer, head, (0,), 1, 0.5, 0.1, 0.1, divergence)
 
     found = [[one(0, 1, 3.0)], [one(1, 2, 1.9), one(1, 5, 1.2), one(1, 5, 1.0)]]
-    assert most_specific(found) == one(1, 5, 1.2)
-    assert most_specific([[], []]) is None
+    assert most_specific_weight(found) == one(1, 5, 1.2)
+    assert most_specific_weight([[], []]) is None
 
 
 def test_the_layer_with_the_largest_sum_is_chosen() -> None:

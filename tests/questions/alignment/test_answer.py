@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import regard
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.questions.alignment.answer import MOST_ROWS, Translation
 from regard.questions.see.answer import seen
 from tests.support import own_models
@@ -53,7 +53,7 @@ def test_the_page_opens_at_the_alignment_and_the_picture_shows_it(found: Transla
 
 
 def test_all_shows_both_views_of_every_token(found: Translation) -> None:
-    lines = lines_of(found.shown(120, 1000, everything=True), 120)
+    lines = plain_lines_of_parts(found.shown(120, 1000, everything=True), 120)
     told = "\n".join(lines)
     assert told.count("Where target") == 2
     assert "left out" not in told
@@ -72,7 +72,7 @@ def test_one_screen(width: int, count: int) -> None:
     sizes = regard.TransformerConfig.translator(len(words), start=words.bos_token_id, d_model=32, layers=2)
     model = regard.load(regard.Transformer(sizes), tokenizer=words)
     found = seen(model.trace([text] * count, target=[target] * count), kind=Translation)
-    lines = lines_of(found.shown(width), width)
+    lines = plain_lines_of_parts(found.shown(width), width)
     out = "\n".join(lines)
     assert max(map(len, lines)) <= width
     assert len(lines) <= 40 or width < 80

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from regard.cli.asking import option_name
+from regard.cli.asking import command_option_name
 from regard.errors import RegardError
 from regard.questions.attribution.asked import AttributionAsked
 
@@ -33,14 +33,14 @@ from regard.questions.attribution.asked import AttributionAsked
 )
 def test_what_is_refused(asked: dict[str, Any], says: str) -> None:
     with pytest.raises(RegardError) as refused:
-        AttributionAsked(**asked).check(1, called=option_name)
+        AttributionAsked(**asked).check(1, called=command_option_name)
     assert says in str(refused.value)
 
 
 def test_what_depends_on_the_texts() -> None:
     with pytest.raises(RegardError, match="given 2 texts, needs one: --method attribution-patching compares two"):
-        AttributionAsked(to="a").check(2, called=option_name)
+        AttributionAsked(to="a").check(2, called=command_option_name)
     patching = AttributionAsked(word="a", method="attribution-patching")
-    patching.check(2, called=option_name)  # the word is compared with what it is in the clean text
+    patching.check(2, called=command_option_name)  # the word is compared with what it is in the clean text
     with pytest.raises(RegardError, match="--target: attribution patching is for models of one stack"):
-        patching.check(2, 1, called=option_name)
+        patching.check(2, 1, called=command_option_name)

@@ -12,7 +12,7 @@ from regard.capture.score_path import SideParts, Writer
 from regard.display.elements.canvas import all_axes
 from regard.display.figure import MOST
 from regard.display.page import LISTED
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.causes.outcomes import cosine
 from regard.web.html_file import script_json
 from tests.questions.attribution.test_sentences import BY_HEADS, BY_TOKENS, DIRECT
@@ -108,7 +108,7 @@ def test_of_an_encoder_decoder_heads_across_look_at_the_source(tmp_path: Any) ->
 
 def printed(found: Any, top: int = 10) -> list[list[str]]:
     """The words of the lines of the tables that a terminal shows, without their bars."""
-    lines = lines_of(found.shown(100, top)[1:], 100)
+    lines = plain_lines_of_parts(found.shown(100, top)[1:], 100)
     kept = [line.replace("█", "").split() for line in lines if "+" in line or "−" in line]
     return [[word for word in line if not set(word) <= set(" ▏▎▍▌▋▊▉█")] for line in kept]
 
@@ -131,7 +131,7 @@ def test_tokens_words_and_heads_in_a_terminal() -> None:
     by_word = replace(BY_TOKENS, unit="word")
     assert printed(by_word) == [["“rivers”", "(0)", "+3.00"], ["“run”", "(2)", "−0.50"], ["sum", "+2.50"]]
     assert printed(BY_HEADS, top=1) == [["layer", "0,", "head", "1", "+2.00"]]  # no sum: they do not make the outcome
-    assert any("3 smaller ones: left out here" in line for line in lines_of(BY_HEADS.shown(90, 1), 90))
+    assert any("3 smaller ones: left out here" in line for line in plain_lines_of_parts(BY_HEADS.shown(90, 1), 90))
 
 
 def test_bars_of_a_picture_are_the_parts() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from regard.display.page import panel_data
 from regard.display.panels import Heat, Panel, Scatter
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.questions.evolve.answer import Evolution, evolution
 from regard.questions.evolve.panels import MOST
 from regard.web.html_file import script_json
@@ -16,7 +16,7 @@ from tests.support.own_models import opened
 
 
 def shown(found: Evolution, width: int, *, everything: bool = False) -> list[str]:
-    return lines_of(found.shown(width, 1_000_000, everything=everything), width)
+    return plain_lines_of_parts(found.shown(width, 1_000_000, everything=everything), width)
 
 
 def panel_of(found: Evolution, name: str) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from regard.display.page import panel_data
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.questions.evolve.training import DRAWN, MOST, POINTS, Training, evaluations, training_of
 from regard.web.plain_tables import plain_tables
 
@@ -70,7 +70,7 @@ def test_any_vocabulary(vocabulary: int) -> None:
 
 
 def printed(found: Training, width: int) -> list[str]:
-    return lines_of(found.shown(width), width)
+    return plain_lines_of_parts(found.shown(width), width)
 
 
 def test_a_run_fits_one_screen() -> None:

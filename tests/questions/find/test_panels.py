@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from regard.corpus.asking.occurrences import Line
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.questions.find import answer
 from regard.questions.find.answer import Concordance
@@ -21,7 +21,7 @@ def made(*lines: Line, like: str | None = None) -> Concordance:
 
 def test_forms_stand_below_each_other_and_fit() -> None:
     lines = line("", "Bank", " notes"), line("x" * 90 + " a ", "banks", "\x1b[31m, and " + "y" * 90)
-    said = lines_of(made(*lines).shown(60), 60)
+    said = plain_lines_of_parts(made(*lines).shown(60), 60)
     (one,), (other,) = ([each for each in said if form in each] for form in ("Bank", "a banks"))
     assert one.index("Bank") == other.index("banks")
     assert all(len(each) <= 60 for each in said)
@@ -31,10 +31,10 @@ def test_forms_stand_below_each_other_and_fit() -> None:
 
 def test_what_is_left_out_is_said_and_similarities_are_there() -> None:
     lines = [line("a ", "bank", f" {n}", 0.876) for n in range(30)]
-    said = "\n".join(lines_of(made(*lines, like="a bank").shown(80, 4, "in --json"), 80))
+    said = "\n".join(plain_lines_of_parts(made(*lines, like="a bank").shown(80, 4, "in --json"), 80))
     assert said.count("0.876") == 4
     assert "26 more rows: left out here, in --json" in said
-    assert "Occurrences" in "\n".join(lines_of(made().shown(80), 80))
+    assert "Occurrences" in "\n".join(plain_lines_of_parts(made().shown(80), 80))
 
 
 def test_page_and_json_have_every_line(cloud_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:

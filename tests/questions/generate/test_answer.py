@@ -4,7 +4,7 @@ import pytest
 
 import regard
 from regard.display.page import panel_data
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.explain.logits.predictions import names_of
 from regard.questions.generate.answer import Generation, generation
@@ -61,7 +61,7 @@ def test_one_that_ended_earlier_parts_where_it_ended(both: Generation) -> None:
 
 
 def test_both_texts_are_whole_on_the_screen(both: Generation) -> None:
-    out = "\n".join(lines_of(both.shown(200), 200))
+    out = "\n".join(plain_lines_of_parts(both.shown(200), 200))
     for done in both.traces:
         assert done.text in out
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import regard
 from regard.display.panels import Strip, Table
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.generation.generator import Generated
 from regard.questions.generate.answer import generation
 
@@ -28,7 +28,7 @@ def done() -> Generated:
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_one_screen(done: Generated, width: int) -> None:
     found = generation(done)
-    lines = lines_of(found.shown(width, TOP), width)
+    lines = plain_lines_of_parts(found.shown(width, TOP), width)
     assert max(map(len, lines)) <= width
     assert len(lines) <= 40 or width < 80
     assert lines[0].startswith("a bank of")
@@ -40,7 +40,7 @@ def test_one_screen(done: Generated, width: int) -> None:
 
 
 def test_all_has_the_whole_text_first(done: Generated) -> None:
-    lines = lines_of(generation(done).shown(80, 1000, everything=True), 80)
+    lines = plain_lines_of_parts(generation(done).shown(80, 1000, everything=True), 80)
     told = " ".join(" ".join(lines).split())
     assert told.startswith("Text given written")
     assert "left out here" not in told
@@ -65,7 +65,7 @@ def test_nothing_was_written(done: Generated) -> None:
     none = replace(found.plain, given="a bank of", new="", how=replace(found.plain.how, tokens=[]),
                    tokens=found.plain.tokens[:3])  # fmt: skip
     empty = replace(found, plain=none)
-    lines = lines_of(empty.shown(80), 80)
+    lines = plain_lines_of_parts(empty.shown(80), 80)
     assert lines[0] == "a bank of"
     assert lines[2].startswith("• It wrote nothing")
     assert isinstance(empty.plot(), Figure)

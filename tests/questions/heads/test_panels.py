@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from regard.corpus.store import OVER
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import MEANINGS
 from regard.questions.heads.answer import Heads
@@ -91,7 +91,7 @@ def test_several_tables_are_one_page() -> None:
 
 def shown(found: Heads, width: int) -> dict[str, str]:
     """The lines of the table that a terminal shows, by their first words."""
-    lines = lines_of(found.shown(width, 100), width)
+    lines = plain_lines_of_parts(found.shown(width, 100), width)
     return {line.split()[0]: " ".join(line.split()) for line in reversed(lines) if line.startswith("  ")}
 
 

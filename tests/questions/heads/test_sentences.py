@@ -6,13 +6,13 @@ from regard.display.answer import Read
 from regard.explain.weights.head_means import HeadMeans
 from regard.questions.heads.answer import Heads
 from regard.questions.heads.sentences import (
-    counted,
     counts_finding,
     how_to_read,
     most_of,
     most_telling,
     of_scores,
     score_finding,
+    tokens_counted_by_heads,
 )
 
 COUNTS = {"queries": 1234, "duplicates": 56, "inductions": 1}
@@ -31,7 +31,7 @@ def test_a_score_that_is_zero_everywhere_is_no_heads() -> None:
         "duplicate: No head has as much as 0.005 of it, over 56 tokens.",
         "special: Head 0.1 (0.30) has most of it; the mean of all heads is 0.10, over 1,234 tokens.",
     ]
-    assert counted(found, "induction") == "1 token"
+    assert tokens_counted_by_heads(found, "induction") == "1 token"
 
 
 def test_no_tokens_and_fewer_tokens() -> None:

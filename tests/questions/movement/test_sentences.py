@@ -13,8 +13,8 @@ from regard.models.control import trace_control
 from regard.questions.movement.sentences import (
     arrows,
     axes,
-    curves_title,
     left_out,
+    movement_curves_title,
     movement_findings,
     nearness,
     not_drawn,
@@ -160,11 +160,14 @@ def test_what_is_not_held_is_not_drawn_and_why() -> None:
 
 
 def test_the_curves_have_a_title() -> None:
-    assert curves_title(on_plane()) == "How near “bank” stays to itself as it enters layer 0: cosine, state by state"
+    assert (
+        movement_curves_title(on_plane())
+        == "How near “bank” stays to itself as it enters layer 0: cosine, state by state"
+    )
     said = "How near “bank” is to each reference word, each state to the same state: cosine"
-    assert curves_title(ends(neutral=None)).startswith(said)
-    assert curves_title(on_plane(("river",))) == said
-    assert curves_title(ends()) == f"{said}; dotted: the mean of 12 neutral sentences, in their range"
+    assert movement_curves_title(ends(neutral=None)).startswith(said)
+    assert movement_curves_title(on_plane(("river",))) == said
+    assert movement_curves_title(ends()) == f"{said}; dotted: the mean of 12 neutral sentences, in their range"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from regard.cli.asking import option_name
+from regard.cli.asking import command_option_name
 from regard.errors import RegardError
 from regard.questions.patch.asked import PatchAsked
 
@@ -25,7 +25,7 @@ BOTH = "We sat on the quiet river bank.", "We sat on the quiet money bank."
 )
 def test_what_is_refused(asked: dict[str, Any], says: str) -> None:
     with pytest.raises(RegardError) as refused:
-        PatchAsked(**asked).check(2, called=option_name)
+        PatchAsked(**asked).check(2, called=command_option_name)
     assert says in str(refused.value)
 
 

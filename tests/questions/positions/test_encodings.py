@@ -6,8 +6,15 @@ import pytest
 import torch
 
 import regard
-from regard.cli.asking import option_name
-from regard.questions.positions.encodings import HEADS, alike, encoding, learned, slopes, turns
+from regard.cli.asking import command_option_name
+from regard.questions.positions.encodings import (
+    HEADS,
+    alike,
+    encoding,
+    learned_position_table,
+    positions_per_rotary_turn,
+    slopes,
+)
 
 
 def test_sinusoidal_is_the_formula() -> None:
@@ -50,13 +57,13 @@ def test_a_formula_has_the_size_asked_for() -> None:
 
 
 def test_a_models_own_table(minilm) -> None:
-    table = learned(minilm, 11, 13)
+    table = learned_position_table(minilm, 11, 13)
     assert torch.equal(table[0], minilm.model.embeddings.position_embeddings.weight[:11, :13])
-    assert learned(minilm).shape == (1, 100, 384)
+    assert learned_position_table(minilm).shape == (1, 100, 384)
     with pytest.raises(regard.RegardError, match="^length: given 513, all-MiniLM-L6-v2 has 512 positions"):
-        learned(minilm, 513)
+        learned_position_table(minilm, 513)
     with pytest.raises(regard.RegardError, match="^--width: given 385, all-MiniLM-L6-v2 has 384 components"):
-        learned(minilm, 3, 385, called=option_name)
+        learned_position_table(minilm, 3, 385, called=command_option_name)
 
 
 def test_alike_by_distance() -> None:
@@ -65,7 +72,7 @@ def test_alike_by_distance() -> None:
 
 
 def test_turns_and_slopes() -> None:
-    every = turns(encoding("rotary", 100, 64))
+    every = positions_per_rotary_turn(encoding("rotary", 100, 64))
     assert every[0] == pytest.approx(2 * math.pi, rel=1e-4)
     assert every[-1] == pytest.approx(2 * math.pi * 10000 ** (62 / 64), rel=1e-3)
     assert slopes(encoding("alibi", 11))[:2] == [0.5, 0.25]

@@ -6,9 +6,9 @@ import torch
 
 from regard.display.elements.canvas import all_axes
 from regard.display.panels import Heat, Table
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.questions.positions.answer import Positions, positions
-from regard.questions.positions.encodings import alike, encoding, slopes, turns
+from regard.questions.positions.encodings import alike, encoding, positions_per_rotary_turn, slopes
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
@@ -16,7 +16,9 @@ from regard.questions.positions.encodings import alike, encoding, slopes, turns
 @pytest.mark.parametrize("length", [1, 2, 300])
 def test_one_screen(kind: str, width: int, length: int) -> None:
     matrices = encoding("sinusoidal" if kind == "learned" else kind, length, 64)
-    lines = lines_of(Positions(kind, matrices, "a model" if kind == "learned" else None).shown(width), width)
+    lines = plain_lines_of_parts(
+        Positions(kind, matrices, "a model" if kind == "learned" else None).shown(width), width
+    )
     assert max(map(len, lines)) <= width
     assert len(lines) <= 40
     assert any(f"{kind.capitalize()} positions" in line for line in lines)
@@ -31,7 +33,7 @@ def table(found: Positions) -> Table:
 def test_the_table_has_the_numbers() -> None:
     waves, turned, taken = (positions(kind, 100, 64) for kind in ("sinusoidal", "rotary", "alibi"))
     assert table(waves).rows == [list(each) for each in alike(waves.matrices[0])]
-    every = turns(turned.matrices)
+    every = positions_per_rotary_turn(turned.matrices)
     assert [row[0] for row in table(turned).rows] == [0, 3, 7, 10, 14, 17, 21, 24, 28, 31]
     assert all(row[1:] == [every[row[0]], 100 / every[row[0]]] for row in table(turned).rows)  # type: ignore[index]
     for head, (row, slope) in enumerate(zip(table(taken).rows, slopes(taken.matrices), strict=True)):
@@ -64,6 +66,6 @@ def test_colours_of_a_trained_table_end_before_its_largest_numbers() -> None:
 
 
 def test_a_terminal_shows_the_corners_of_the_matrices() -> None:
-    text = "\n".join(lines_of(positions("sinusoidal", 11).shown(80, everything=True), 80))
+    text = "\n".join(plain_lines_of_parts(positions("sinusoidal", 11).shown(80, everything=True), 80))
     assert "0.8415" in text
     assert "5 more rows and 58 more columns" in text

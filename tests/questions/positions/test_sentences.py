@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.questions.positions.answer import Positions
-from regard.questions.positions.encodings import encoding, turns
+from regard.questions.positions.encodings import encoding, positions_per_rotary_turn
 
 
 def test_sinusoidal() -> None:
@@ -38,7 +38,7 @@ def test_a_learned_table(minilm) -> None:
 
 def test_rotary_turns() -> None:
     pictures = encoding("rotary", 100, 64)
-    every = turns(pictures)
+    every = positions_per_rotary_turn(pictures)
     assert Positions("rotary", pictures).findings()[-1] == (
         f"{sum(turn > 100 for turn in every)} of 32 pairs do not turn once within these 100 positions."
     )

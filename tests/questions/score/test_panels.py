@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regard.questions.score import panels
-from regard.questions.score.panels import GROUPS, short_name
+from regard.questions.score.panels import GROUPS, short_score_part_name
 from regard.web.assemble import Choice, Opening
 from regard.web.html_file import script_json
 from regard.web.join_pages import page_beside
@@ -33,8 +33,8 @@ def test_pairs_are_grids_with_the_sums_of_both_sides(found: Any) -> None:
     for panel, (by, name, _) in zip(page["panels"], GROUPS, strict=False):
         queries, keys, scores = beside.table(by)
         assert panel["name"] == name
-        assert panel["rows"] == [short_name(each) for each in queries]
-        assert panel["columns"] == [short_name(each) for each in keys]
+        assert panel["rows"] == [short_score_part_name(each) for each in queries]
+        assert panel["columns"] == [short_score_part_name(each) for each in keys]
         np.testing.assert_array_equal(panel["values"], scores.numpy())
         np.testing.assert_array_equal(panel["sums"]["rows"], scores.sum(1).numpy())
         np.testing.assert_array_equal(panel["sums"]["columns"], scores.sum(0).numpy())
@@ -51,10 +51,10 @@ def test_pairs_are_grids_with_the_sums_of_both_sides(found: Any) -> None:
 
 
 def test_source_tokens_are_named_as_on_other_pages() -> None:
-    assert short_name("attention from “river” (6)") == "river 6"
-    assert short_name("attention from “a (b)” (6)") == "a (b) 6"
+    assert short_score_part_name("attention from “river” (6)") == "river 6"
+    assert short_score_part_name("attention from “a (b)” (6)") == "a (b) 6"
     for other in ("layer 3, head 2", "cross-attention from “a” (1) of the decoder", "feed-forward layers"):
-        assert short_name(other) == other
+        assert short_score_part_name(other) == other
 
 
 def test_no_note_tells_of_others_where_there_are_none(found: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.models.control import trace_control
 from regard.questions.see.answer import Seen, seen
 from regard.questions.see.brief_panels import LAYERS, ROWS
@@ -14,7 +14,7 @@ from regard.questions.see.panels import FULL, texts
 
 
 def printed(found: Seen, width: int = 80, *, everything: bool = False) -> str:
-    return "\n".join(lines_of(found.shown(width, 1_000_000, everything=everything), width))
+    return "\n".join(plain_lines_of_parts(found.shown(width, 1_000_000, everything=everything), width))
 
 
 def test_the_findings_come_first(bank, minilm) -> None:

@@ -13,7 +13,7 @@ from regard.questions.see.word_panels import (
     cosines,
     learned,
     name_of,
-    ranged,
+    neutral_range_in_words,
     states,
     static_picture,
     updates,
@@ -90,6 +90,6 @@ def test_the_word_alone() -> None:
 
 def test_ranges_and_tables() -> None:
     neutral = Neutral("river", 12, [0.1, 0.34], [0.0, 0.285], [0.2, -0.0001])
-    assert ranged(neutral, 2) == "0.34 (0.28 to 0.00)"
-    assert ranged(Neutral("river", 12, [None], [None], [None]), 2) == "– (– to –)"
+    assert neutral_range_in_words(neutral, 2) == "0.34 (0.28 to 0.00)"
+    assert neutral_range_in_words(Neutral("river", 12, [None], [None], [None]), 2) == "– (– to –)"
     assert [name_of("Says", side) for side in ("text", "target")] == ["Says", "Says of targets"]

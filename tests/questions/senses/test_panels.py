@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.questions.senses import answer
 from regard.questions.senses.answer import Senses
@@ -107,14 +107,14 @@ def test_what_could_not_be_told_apart_is_said_to_be_so_in_title_sentence_cloud_a
 
 def test_a_terminal_has_the_senses_their_words_and_examples(bank_store: Any, cloud_store: Any) -> None:
     found = bank_store.senses("bank", checked=2, words=1, examples=1)
-    said = "\n".join(lines_of(found.shown(80), 80))
+    said = "\n".join(plain_lines_of_parts(found.shown(80), 80))
     assert "“bank”: 16 occurrences, 2 senses" in said
     for sense in found.senses:
         assert sense.words[0].word in said
         assert sense.examples[0].document in said
     assert f"2: {found.silhouettes[2]:.2f}" in found.exactness()[0]
     assert max(map(len, said.splitlines())) <= 80
-    said = "\n".join(lines_of(cloud_store.senses("bank").shown(200), 200))
+    said = "\n".join(plain_lines_of_parts(cloud_store.senses("bank").shown(200), 200))
     assert "30 occurrences, whose senses could not be told apart" in said
     assert "sense 1" not in said
 

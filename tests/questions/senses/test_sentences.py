@@ -7,9 +7,9 @@ from regard.questions.senses.answer import ContextWord, Sense
 from regard.questions.senses.sentences import (
     ablation_sentence,
     how_found,
-    not_told_apart,
     of_senses,
     sense_name,
+    senses_not_told_apart,
     senses_title,
 )
 
@@ -73,7 +73,7 @@ def test_what_could_not_be_told_apart_is_no_sense(cloud_store: Any) -> None:
     assert of_senses(found)[0].endswith(
         "of the numbers tried (2 and 3) 3 senses lie apart most, with a mean silhouette of 0.2499, and 0.25 is needed."
     )
-    assert not_told_apart("bank", 3, {}) == (
+    assert senses_not_told_apart("bank", 3, {}) == (
         "The senses of “bank” could not be told apart: no number of senses gives each of them two of the 3 occurrences "
         "and 2% of all."
     )

@@ -2,25 +2,25 @@
 
 from typing import Any
 
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.questions.shift.sentences import of_shift
 
 
 def test_the_distance_its_test_and_the_senses(bank_store: Any) -> None:
     found = bank_store.shift("bank", column="kind", examples=1)
-    said = "\n".join(lines_of(found.shown(80), 80))
+    said = "\n".join(plain_lines_of_parts(found.shown(80), 80))
     assert f"{found.change.apd:.4f}" in said
     assert f"p = {found.change.p:.3g}, 999 permutations of documents" in " ".join(said.split())
     assert "kind=river (8)" in said
     assert "gained" in said
-    wide = "\n".join(lines_of(found.shown(300), 300))
+    wide = "\n".join(plain_lines_of_parts(found.shown(300), 300))
     assert all(sentence in wide for sentence in of_shift(found))
     assert max(map(len, said.splitlines())) <= 80
 
 
 def test_what_could_not_be_told_apart_is_no_sense(cloud_store: Any) -> None:
     found = cloud_store.shift("bank", column="age")
-    said = "\n".join(lines_of(found.shown(300), 300))
+    said = "\n".join(plain_lines_of_parts(found.shown(300), 300))
     assert of_shift(found)[1] in said
     assert "sense 1" not in said
     assert {row["sense"] for row in found.rows()} == {"could not be told apart"}

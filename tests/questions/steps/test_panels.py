@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from regard.display.panels import Heat, Table
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.questions.steps.answer import Steps, steps
 from regard.questions.steps.panels import DRAWN, KEYS
 
@@ -36,7 +36,7 @@ def changed(found: Steps, **entries: Any) -> Steps:
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_one_screen(minilm, width: int) -> None:
     found = steps(minilm.trace(LONG), "bank", 1, 2)
-    lines = lines_of(found.shown(width), width)
+    lines = plain_lines_of_parts(found.shown(width), width)
     assert max(map(len, lines)) <= width
     assert len(lines) <= 40 or width < 80
     assert lines[0].startswith("• In layer 1, head 2 “bank” ")
@@ -88,7 +88,7 @@ def test_every_number_of_every_token_is_there(minilm) -> None:
         assert heat(found, f"Query, token {query}").values == [record.query.tolist()]
         weighted = torch.tensor(heat(found, f"Weighted values, token {query}").values).double()
         assert weighted[:-1].sum(0).tolist() == pytest.approx(weighted[-1].tolist(), abs=1e-6)
-    everything = lines_of(found.shown(100, everything=True), 100)
+    everything = plain_lines_of_parts(found.shown(100, everything=True), 100)
     assert sum(line.endswith("step by step") for line in everything) == 2
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from regard.display.panels import Strip, Table
 from regard.display.terminal_lines import COLOURS, coloured
-from regard.display.terminal_parts import lines_of
+from regard.display.terminal_parts import plain_lines_of_parts
 from regard.questions.tokens.answer import Tokens, tokens
 from regard.questions.tokens.panels import ROWS, SEVERAL
 
@@ -15,7 +15,7 @@ TEXT = "He went to the river bank, and to the tokenisation of riverbanks. " * 12
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_one_screen(minilm, width: int, count: int) -> None:
     own = minilm.trace(TEXT).tokens
-    lines = lines_of(Tokens("a model", [(TEXT, own)] * count).shown(width), width)
+    lines = plain_lines_of_parts(Tokens("a model", [(TEXT, own)] * count).shown(width), width)
     assert max(map(len, lines)) <= width
     assert len(lines) <= 39 or width < 80  # and a last one, which says how to see more
     out = " ".join(" ".join(lines).split())

@@ -8,7 +8,7 @@ import regard
 from regard.explain.causes.ablation_effect import effect
 from regard.explain.causes.removal import removal
 from regard.models.model import Model
-from regard.questions.why.causes import occurrences, only_occurrence, spearman, why
+from regard.questions.why.causes import occurrences_to_ask_why, only_occurrence, spearman, why
 from regard.text.words import Word
 from tests.support import RIVER, make_tiny
 from tests.support.attention_outputs import make_model
@@ -239,15 +239,15 @@ def test_occurrences_of_both_sides() -> None:
             replace(token, text=text[a:b], start=a, end=b, special=False)
             for token, (a, b) in zip(each.tokens, spans, strict=False)
         )
-    assert [(part, word.start) for part, word in occurrences(pair, "bank")] == [
+    assert [(part, word.start) for part, word in occurrences_to_ask_why(pair, "bank")] == [
         ("decoder", 2),
         ("encoder", 0),
         ("encoder", 10),
     ]
-    assert [part for part, _ in occurrences(pair.encoder, "bank")] == [None, None]
-    assert [part for part, _ in occurrences(pair, "of")] == ["encoder"]
+    assert [part for part, _ in occurrences_to_ask_why(pair.encoder, "bank")] == [None, None]
+    assert [part for part, _ in occurrences_to_ask_why(pair, "of")] == ["encoder"]
     with pytest.raises(regard.RegardError, match="text: word 'bunk' is not in .*; target: word 'bunk'"):
-        occurrences(pair, "bunk")
+        occurrences_to_ask_why(pair, "bunk")
 
 
 def test_a_cut_that_meets_no_attention_is_refused(minilm, monkeypatch) -> None:

@@ -17,14 +17,14 @@ from regard.attention.masks import select
 from regard.attention.scores import (
     ScoreRule,
     grouped_product,
-    heads_of,
     key_blocks,
+    key_heads_of_index,
     matmul,
     query_blocks,
     score_tile,
     working_dtype,
 )
-from regard.attention.softmax import add_sink, finite_max, rescaling, sink_column, softmax_weights
+from regard.attention.softmax import add_sink_to_rows, finite_max, sink_column, softmax_rescaling, softmax_weights
 
 
 def forward(
@@ -60,7 +60,7 @@ class _Blockwise(torch.autograd.Function):
         dropout: float,
         seed: Any,
     ) -> tuple[Tensor, Tensor]:
-        output, logsumexp = _forward(query, key, value, replace(rule, bias=bias, sinks=sinks), dropout, seed)
+        output, logsumexp = _blockwise_forward(query, key, value, replace(rule, bias=bias, sinks=sinks), dropout, seed)
         ctx.save_for_backward(query, key, value, bias, sinks, output, logsumexp)
         ctx.rule, ctx.dropout, ctx.seed = rule, dropout, seed
         ctx.mark_non_differentiable(logsumexp)
@@ -68,14 +68,14 @@ class _Blockwise(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor, _: Any) -> tuple[Tensor | None, ...]:
-        check_once()
+        refuse_double_backward()
         query, key, value, bias, sinks, output, logsumexp = ctx.saved_tensors
         rule = replace(ctx.rule, bias=bias, sinks=sinks)
         grads = backward(query, key, value, rule, output, logsumexp, grad_output, ctx.dropout, ctx.seed)
         return (*grads, None, None, None)
 
 
-def check_once() -> None:
+def refuse_double_backward() -> None:
     """Raise RuntimeError in a backward that is to be differentiated again: parts of the result would be missing.
 
     Raises:
@@ -88,7 +88,7 @@ def check_once() -> None:
         )
 
 
-def _forward(
+def _blockwise_forward(
     query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float, seed: int | None
 ) -> tuple[Tensor, Tensor]:
     dtype = working_dtype(query)
@@ -102,17 +102,21 @@ def _forward(
             scores = score_tile(query, key, rule, batch, heads, rows, cols)
             new_max = torch.maximum(row_max, scores.amax(-1))
             weights = torch.exp(scores - finite_max(new_max)[..., None])
-            kept = weights if seed is None else weights * _dropout(weights, dropout, seed, batch, heads, rows, cols)
-            v = heads_of(value, query.shape[1], heads)[batch][:, :, cols].to(dtype)
-            factor = rescaling(row_max, new_max)
+            kept = (
+                weights
+                if seed is None
+                else weights * _tile_dropout_factors(weights, dropout, seed, batch, heads, rows, cols)
+            )
+            v = key_heads_of_index(value, query.shape[1], heads)[batch][:, :, cols].to(dtype)
+            factor = softmax_rescaling(row_max, new_max)
             row_sum = row_sum * factor + weights.sum(-1)
             weighted = weighted * factor[..., None] + grouped_product(kept, v)
             row_max = new_max
         sink = sink_column(rule, heads, dtype)
         if sink is not None:
             before = row_max
-            row_max, row_sum = add_sink(before, row_sum, sink)
-            weighted = weighted * rescaling(before, row_max)[..., None]
+            row_max, row_sum = add_sink_to_rows(before, row_sum, sink)
+            weighted = weighted * softmax_rescaling(before, row_max)[..., None]
         weighted = weighted / torch.where(row_sum == 0, 1.0, row_sum)[..., None]
         output[batch, heads, rows] = weighted.to(output.dtype)
         logsumexp[batch, heads, rows] = finite_max(row_max) + torch.log(row_sum)  # -inf where the sum is of nothing
@@ -149,12 +153,12 @@ def backward(
         for cols in key_blocks(query, key, rule, batch, heads, rows):
             scores = score_tile(query, key, rule, batch, heads, rows, cols)
             weights = softmax_weights(scores, lse, torch.ones_like(lse))
-            k = heads_of(key, query.shape[1], heads)[batch][:, :, cols].to(dtype)
-            v = heads_of(value, query.shape[1], heads)[batch][:, :, cols].to(dtype)
+            k = key_heads_of_index(key, query.shape[1], heads)[batch][:, :, cols].to(dtype)
+            v = key_heads_of_index(value, query.shape[1], heads)[batch][:, :, cols].to(dtype)
             grad_weights = grouped_product(grad, v.mT)
             kept = weights
             if seed is not None:
-                keep = _dropout(weights, dropout, seed, batch, heads, rows, cols)
+                keep = _tile_dropout_factors(weights, dropout, seed, batch, heads, rows, cols)
                 kept, grad_weights = weights * keep, grad_weights * keep
             _add(grad_value, query.shape[1], batch, heads, cols, _group_sums(kept, grad, v.shape[1]))
             grad_scores = weights * (grad_weights - delta[..., None])
@@ -191,7 +195,7 @@ def _add(grads: Tensor, heads: int, batch: slice, index: slice, cols: slice, par
     grads[batch, first:last, cols] += part
 
 
-def _dropout(
+def _tile_dropout_factors(
     weights: Tensor, dropout: float, seed: int, batch: slice, heads: slice, rows: slice, cols: slice
 ) -> Tensor:
     """Draw dropout's factors for a tile: 0 or 1 / (1 - dropout), the same whenever the tile is visited."""

@@ -53,8 +53,8 @@ def choose(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: 
     if rule.mask is not None and not (rule.mask.is_causal and length == size):
         return None
     grouped = key.shape[1] != query.shape[1]
-    for kernel in _candidates(query, grouped):
-        if _why_not(Kind(kernel, query.device, query.dtype, width, causal, grouped)) is None:
+    for kernel in _cuda_kernel_candidates(query, grouped):
+        if _why_kernel_refused(Kind(kernel, query.device, query.dtype, width, causal, grouped)) is None:
             return kernel
     return None
 
@@ -91,7 +91,7 @@ def refused() -> list[str]:
     return [f"{kind.kernel} ({kind.dtype}, width {kind.width}): {why}" for kind, why in _checked.items() if why]
 
 
-def _candidates(query: Tensor, grouped: bool) -> list[str]:
+def _cuda_kernel_candidates(query: Tensor, grouped: bool) -> list[str]:
     """List the kernels that take this dtype and width, the fastest first."""
     width = query.shape[3]
     if query.dtype in HALF and width % 8 == 0 and width <= 256:
@@ -100,14 +100,14 @@ def _candidates(query: Tensor, grouped: bool) -> list[str]:
     return ["efficient"] if query.dtype == torch.float32 and width % 4 == 0 and not grouped else []
 
 
-def _why_not(kind: Kind) -> str | None:
+def _why_kernel_refused(kind: Kind) -> str | None:
     """Return why a kernel is not used for a kind of call; None where it passed its check, which is made once."""
     if kind not in _checked:
-        _checked[kind] = _check(kind)
+        _checked[kind] = _check_cuda_kernel(kind)
     return _checked[kind]
 
 
-def _check(kind: Kind) -> str | None:
+def _check_cuda_kernel(kind: Kind) -> str | None:
     """Compare a small random case with the blockwise kernel; return how it fails, None where it does not."""
     generator = torch.Generator().manual_seed(0)
     heads, length = 4, 67

@@ -34,7 +34,7 @@ def onednn(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R
     return torch.ops.mkldnn._linear_pointwise.default(x, y, None, "none", [], "")
 
 
-def packed(y: Float[Tensor, "C K"], rows: int) -> Tensor:
+def packed_for_onednn(y: Float[Tensor, "C K"], rows: int) -> Tensor:
     """Return y as oneDNN orders it for products with so many rows, to be given in its place; it cannot be sliced."""
     return torch.ops.mkldnn._reorder_linear_weight(y, rows)
 
@@ -66,7 +66,7 @@ def named() -> tuple[Product, Product] | tuple[None, None]:
     if not name:
         return None, None
     maps, _, tiles = name.partition(",")
-    known = _known()
+    known = _known_matmul_products()
     if maps not in known or (tiles or maps) not in known:
         raise RegardError(
             f"{VARIABLE}: given {name!r}, needs {' or '.join(known)}, or one of linear maps and one of tiles: blas,blas"
@@ -74,13 +74,13 @@ def named() -> tuple[Product, Product] | tuple[None, None]:
     return known[maps], known[tiles or maps]
 
 
-def pin(name: str, *, tiles: str | None = None) -> bool:
+def pin_matmul_product(name: str, *, tiles: str | None = None) -> bool:
     """Use the product of this name ("onednn" or "blas") for linear maps from now on, so that results repeat bitwise.
 
     tiles: the one for attention's tiles, None to leave it to what is measured. False where this build lacks one: then
     neither is pinned.
     """
-    known = _known()
+    known = _known_matmul_products()
     if name not in known or (tiles or name) not in known:
         return False
     _pinned[:] = [known[name]]
@@ -89,13 +89,13 @@ def pin(name: str, *, tiles: str | None = None) -> bool:
     return True
 
 
-def pinned() -> tuple[list[Product], list[Product]]:
-    """Return what is pinned, to be given to `restore` later."""
+def pinned_matmul_products() -> tuple[list[Product], list[Product]]:
+    """Return what is pinned, to be given to `restore_matmul_products` later."""
     return [*_pinned], [*_pinned_tiles]
 
 
-def restore(before: tuple[list[Product], list[Product]]) -> None:
-    """Pin what `pinned` returned, or nothing, as it was then."""
+def restore_matmul_products(before: tuple[list[Product], list[Product]]) -> None:
+    """Pin what `pinned_matmul_products` returned, or nothing, as it was then."""
     _pinned[:], _pinned_tiles[:] = before
 
 
@@ -131,7 +131,7 @@ def onednn_works() -> bool:
     """Return whether this build of torch has oneDNN's product and it gives the right answer."""
     x, y = torch.arange(6.0).view(2, 3), torch.arange(12.0).view(4, 3)
     try:
-        given, right = (y, packed(y, 2)), blas(x, y)
+        given, right = (y, packed_for_onednn(y, 2)), blas(x, y)
         return torch.backends.mkldnn.is_available() and all(torch.equal(onednn(x, each), right) for each in given)
     except (
         AttributeError,
@@ -142,6 +142,6 @@ def onednn_works() -> bool:
 
 
 @functools.cache
-def _known() -> dict[str, Product]:
+def _known_matmul_products() -> dict[str, Product]:
     """The products that this build of torch has, by name."""
     return {each.__name__: each for each in (blas, onednn) if each is blas or onednn_works()}

@@ -15,7 +15,7 @@ from regard.attention.edges import Edges
 from regard.attention.kernels import dispatch
 from regard.attention.kernels.result import KernelResult
 from regard.attention.masks import Mask, select
-from regard.attention.scores import ScoreRule, heads_of, tile_budget
+from regard.attention.scores import ScoreRule, key_heads_of_index, score_tile_budget
 
 SHARE = 0.25  # of all rows: from here on one pass over everything is the faster one
 
@@ -45,10 +45,10 @@ def compute(
     result = dispatch.compute(query, key, value, rule)
     for batch, heads, numbers in boxes:
         lines = (batch.stop - batch.start) * (heads.stop - heads.start)
-        step = max(1, tile_budget(query) // max(1, lines * key.shape[2]))
+        step = max(1, score_tile_budget(query) // max(1, lines * key.shape[2]))
         for start in range(0, len(numbers), step):
             rows_now = torch.tensor(numbers[start : start + step], device=query.device)
-            _recompute(query, key, value, ablated, batch, heads, rows_now, result)
+            _recompute_kernel_rows(query, key, value, ablated, batch, heads, rows_now, result)
     return result, ablated
 
 
@@ -66,13 +66,13 @@ def row_boxes(removed: Sequence[Edges], share: int) -> list[Box]:
     return [
         (texts_run, heads_run, numbers)
         for (heads, numbers), batch in texts.items()
-        for texts_run in _runs(sorted(batch))
-        for run in _runs(heads)
-        for heads_run in _whole_groups(run, share)
+        for texts_run in _runs_of_rows(sorted(batch))
+        for run in _runs_of_rows(heads)
+        for heads_run in _runs_of_key_groups(run, share)
     ]
 
 
-def _recompute(
+def _recompute_kernel_rows(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -92,8 +92,8 @@ def _recompute(
     sinks = None if rule.sinks is None else rule.sinks[heads]
     again = dispatch.compute(
         query[batch, heads].index_select(2, rows),
-        heads_of(key, query.shape[1], heads)[batch],
-        heads_of(value, query.shape[1], heads)[batch],
+        key_heads_of_index(key, query.shape[1], heads)[batch],
+        key_heads_of_index(value, query.shape[1], heads)[batch],
         replace(rule, bias=bias, mask=mask, sinks=sinks),
     )
     result.output[batch, heads].index_copy_(2, rows, again.output)
@@ -105,7 +105,7 @@ def _recompute(
             tensor[batch, heads].index_copy_(2, rows, own.to(tensor.dtype))
 
 
-def _runs(numbers: Sequence[int]) -> Iterator[slice]:
+def _runs_of_rows(numbers: Sequence[int]) -> Iterator[slice]:
     """Split rising numbers into runs of neighbours."""
     start = 0
     for n in range(1, len(numbers) + 1):
@@ -114,7 +114,7 @@ def _runs(numbers: Sequence[int]) -> Iterator[slice]:
             start = n
 
 
-def _whole_groups(run: slice, share: int) -> Iterator[slice]:
+def _runs_of_key_groups(run: slice, share: int) -> Iterator[slice]:
     """Yield a run of heads where it covers whole groups, else its heads one by one: keys of either are views."""
     if run.start % share == 0 and run.stop % share == 0:
         yield run

@@ -35,7 +35,7 @@ def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: fl
     if rule.bias is not None and (rule.bias.requires_grad or rule.bias.dtype != query.dtype):
         return False
     needs_no_tensor = rule.bias is None and (rule.mask is None or causal)
-    return needs_no_tensor or _mask_matrices(query, rule) * query.shape[2] * key.shape[2] <= MASK_LIMIT
+    return needs_no_tensor or _count_sdpa_mask_matrices(query, rule) * query.shape[2] * key.shape[2] <= MASK_LIMIT
 
 
 def forward(
@@ -63,7 +63,7 @@ def forward(
     output, logsumexp = torch._scaled_dot_product_flash_attention_for_cpu(
         query, key, value, dropout_p=0.0, is_causal=causal, attn_mask=additive, scale=rule.scale
     )
-    if not _plain(logsumexp, additive is not None):
+    if not _sdpa_rows_are_plain(logsumexp, additive is not None):
         empty = torch.zeros_like(logsumexp, dtype=torch.bool)
         if additive is not None:  # the kernel gives 0.0, not -inf, as a wholly masked row's logsumexp
             empty = (additive == -torch.inf).all(-1).expand_as(empty)
@@ -74,7 +74,7 @@ def forward(
     return KernelResult(output, logsumexp, "sdpa-cpu")
 
 
-def _plain(logsumexp: Tensor, additive: bool) -> bool:
+def _sdpa_rows_are_plain(logsumexp: Tensor, additive: bool) -> bool:
     """Return whether no row has a logsumexp that stands for an odd row: by one pass over B · H · L numbers.
 
     It is 0 where the kernel saw no score above -inf; NaN, which is right but with an additive mask, where one is NaN.
@@ -96,7 +96,7 @@ def _not_finite(query: Tensor, key: Tensor, rule: ScoreRule, output: Tensor, log
     return bool(((~logsumexp.isfinite() | nought) & ~empty).any())
 
 
-def _mask_matrices(query: Tensor, rule: ScoreRule) -> int:
+def _count_sdpa_mask_matrices(query: Tensor, rule: ScoreRule) -> int:
     """Count the L × S matrices of the mask written out: edges ablated in some texts or heads give each one its own.
 
     Masks and biases of the caller's own are not counted: they are as large as the caller made them.

@@ -15,7 +15,7 @@ _lock = threading.Lock()
 _here = threading.local()  # .working is set in worker threads
 
 
-def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
+def run_on_worker_threads(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """Run tasks on as many workers as the caller's torch has threads; return their results in order.
 
     Workers take part in inference mode where the caller is in it (they do not inherit it), never in autograd or
@@ -23,14 +23,14 @@ def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """
     inference = torch.is_inference_mode_enabled()
     if getattr(_here, "working", False):  # a task that runs tasks: waiting for the pool it occupies could last forever
-        return [_guarded(task, inference) for task in tasks]
-    pool = _pool()
-    futures: list[Future[T]] = [pool.submit(_guarded, task, inference) for task in tasks]
+        return [_run_without_gradient(task, inference) for task in tasks]
+    pool = _worker_thread_pool()
+    futures: list[Future[T]] = [pool.submit(_run_without_gradient, task, inference) for task in tasks]
     wait(futures)
     return [future.result() for future in futures]
 
 
-def count() -> int:
+def worker_thread_count() -> int:
     """Return how many threads the caller's torch has.
 
     Read with the lock held: a thread that is new to torch takes the number of the moment, and that is 1 while a pool
@@ -40,21 +40,21 @@ def count() -> int:
         return torch.get_num_threads()
 
 
-def _guarded(task: Callable[[], T], inference: bool) -> T:
+def _run_without_gradient(task: Callable[[], T], inference: bool) -> T:
     with torch.inference_mode() if inference else torch.no_grad():
         return task()
 
 
-def _pool() -> ThreadPoolExecutor:
+def _worker_thread_pool() -> ThreadPoolExecutor:
     """The pool of as many workers as the caller has threads, started on first use."""
     with _lock:
         number = torch.get_num_threads()
         if number not in _pools:
-            _pools[number] = start_pool(number)
+            _pools[number] = start_worker_threads(number)
         return _pools[number]
 
 
-def start_pool(number: int) -> ThreadPoolExecutor:
+def start_worker_threads(number: int) -> ThreadPoolExecutor:
     """Start as many workers, all at once, that each run torch's operations alone; torch's thread count stays as it is.
 
     `torch.set_num_threads` is half global: it sets the calling thread's number and the number with which threads begin
@@ -63,7 +63,7 @@ def start_pool(number: int) -> ThreadPoolExecutor:
     """
     threads_before = torch.get_num_threads()
     started = threading.Barrier(number)  # no worker can take two of the first tasks, so all of them start
-    pool = ThreadPoolExecutor(number, thread_name_prefix="regard", initializer=_initialise)
+    pool = ThreadPoolExecutor(number, thread_name_prefix="regard", initializer=_initialise_worker_thread)
     try:
         wait([pool.submit(started.wait) for _ in range(number)])
     finally:
@@ -71,13 +71,13 @@ def start_pool(number: int) -> ThreadPoolExecutor:
     return pool
 
 
-def _initialise() -> None:
+def _initialise_worker_thread() -> None:
     torch.get_num_threads()
     torch.set_num_threads(1)
     _here.working = True
 
 
-def _forget() -> None:
+def _forget_worker_threads() -> None:
     """A forked child has none of its parent's threads, and may have inherited a lock that nobody will release."""
     global _lock
     _lock = threading.Lock()
@@ -85,4 +85,4 @@ def _forget() -> None:
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_forget_worker_threads)

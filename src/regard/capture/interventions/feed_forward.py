@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from regard.capture.interventions.states import Stacks, is_states
+from regard.capture.interventions.states import Stacks, is_hidden_states
 from regard.capture.operations import ADDS, OperationMode, storage_of, tensors_within
 
 Found = dict[tuple[int, int], str]  # (stack, layer) -> the module's path below its layer
@@ -76,7 +76,7 @@ class _Watch:
     def _enter(self, _module: nn.Module, args: Any, kwargs: Any) -> None:
         self.depth += 1
         if self.depth == 1:
-            states = next((each for each in (*args, *kwargs.values()) if is_states(each)), None)
+            states = next((each for each in (*args, *kwargs.values()) if is_hidden_states(each)), None)
             self.sums.size = 0 if states is None else states.numel()
             self.sums.running, self.sums.sums, self.sums.held, self.order = True, [], [], []
 
@@ -94,13 +94,13 @@ class _Watch:
         if self.depth:
             return
         self.sums.running = False
-        path = _last_term(self.sums.sums, self.order)
+        path = _last_feed_forward_term(self.sums.sums, self.order)
         if path is not None:
             self.found[self.stack, self.count] = path
         self.count += 1
 
 
-def _last_term(sums: Sequence[tuple[list[int], int]], order: Sequence[tuple[int, str]]) -> str | None:
+def _last_feed_forward_term(sums: Sequence[tuple[list[int], int]], order: Sequence[tuple[int, str]]) -> str | None:
     """The path of the module whose output is the newest term of a layer's last sum, or of a sum that is its term."""
     if len(sums) < 2:  # the attention's alone
         return None
@@ -112,7 +112,7 @@ def _last_term(sums: Sequence[tuple[list[int], int]], order: Sequence[tuple[int,
     return order[max(newest)][1] if newest else None
 
 
-def missing(layer: int, name: str) -> str:
+def feed_forward_not_found(layer: int, name: str) -> str:
     """The sentence that refuses a layer whose feed-forward output was not found."""
     return (
         f"interventions: what the feed-forward block of layer {layer} of {name} adds is no module's output: it cannot "
@@ -130,7 +130,7 @@ def recording(model: nn.Module, stacks: Stacks, found: Found) -> Iterator[dict[t
     def enter(stack: int) -> Any:
         def hook(_module: nn.Module, args: Any, kwargs: Any) -> None:
             running[stack] = running.get(stack, -1) + 1
-            shape[stack] = next(each.shape for each in (*args, *kwargs.values()) if is_states(each))
+            shape[stack] = next(each.shape for each in (*args, *kwargs.values()) if is_hidden_states(each))
 
         return hook
 

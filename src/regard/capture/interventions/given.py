@@ -39,7 +39,7 @@ def check_interventions(given: Any) -> None:
         checked(each)
 
 
-def of_tokens(intervention: Any) -> bool:
+def intervention_names_tokens(intervention: Any) -> bool:
     """Whether an intervention means tokens of one text, so that it has no meaning in a window of it."""
     each = checked(intervention)
     if isinstance(each, Ablate):

@@ -98,7 +98,7 @@ def head(layer: int, head: int, *, part: Part | None = None, nth: int | None = N
     Raises:
         RegardError: a layer or head that is no number from 0 on, or a part of another name.
     """
-    check_part(part)
+    check_intervention_part(part)
     return Head(
         check_number("layer", layer),
         check_number("head", head),
@@ -123,11 +123,11 @@ def edge(
     Raises:
         RegardError: a layer or head that is no number from 0 on, or a part of another name.
     """
-    check_part(part)
+    check_intervention_part(part)
     return Edge(query, key, check_numbers("layer", layers), check_numbers("head", heads), part)
 
 
-def check_part(part: Any, needs: Collection[Part] = PARTS) -> None:
+def check_intervention_part(part: Any, needs: Collection[Part] = PARTS) -> None:
     """Raise RegardError for a part of another name, or one that is not among those needed."""
     if part is not None and part not in needs:
         raise RegardError(f"part: given {part!r}, needs one of {', '.join(map(repr, needs))}")

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from regard.capture.interventions.names import OF, Part, check_number, check_part
-from regard.capture.interventions.places import Places, places_of, written
+from regard.capture.interventions.names import OF, Part, check_intervention_part, check_number
+from regard.capture.interventions.places import Places, places_of_intervention, written
 from regard.errors import RegardError
 from regard.text.tokens import shortened
 from regard.text.words import Place
@@ -92,7 +92,7 @@ def patch(
     """
     if what not in WHATS:
         raise RegardError(f"patch: given {what!r}, needs one of {', '.join(map(repr, WHATS))}")
-    check_part(part)
+    check_intervention_part(part)
     if layer != "input":
         check_number("layer", layer)
     elif what != "hidden_states":
@@ -103,10 +103,10 @@ def patch(
             raise RegardError(f"patch: {what} have no heads, leave out head={head}")
     if what not in OF_HEADS and part == "cross":
         raise RegardError(f'patch: {what} are of "encoder" or "decoder", given part="cross"')
-    places, source_places = places_of("at", at), places_of("source_at", source_at)
+    places, source_places = places_of_intervention("at", at), places_of_intervention("source_at", source_at)
     if source_places is not None and places is None:
         raise RegardError("patch: source_at is given without at: say which positions are patched, too")
-    sources = _sources(source)
+    sources = _checked_patch_sources(source)
     if sources is None and source_places is not None:
         raise RegardError('patch: source_at is given, and source="zero" has no positions')
     if sources is None and what == "weights":
@@ -116,7 +116,7 @@ def patch(
     return Patch(what, layer, places, sources, source_places, head, part)
 
 
-def _sources(given: Any) -> tuple[Trace | PairTrace, ...] | None:
+def _checked_patch_sources(given: Any) -> tuple[Trace | PairTrace, ...] | None:
     if isinstance(given, str) and given == "zero":
         return None
     several = [given] if isinstance(given, (Trace, PairTrace)) else given

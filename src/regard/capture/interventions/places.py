@@ -14,7 +14,7 @@ Places = tuple[Place, ...]
 MOST_SHOWN = 8  # places that a status names
 
 
-def places_of(name: str, given: Any) -> Places | None:
+def places_of_intervention(name: str, given: Any) -> Places | None:
     """The places of an argument: one, a list of them, or None for all positions.
 
     Raises:

@@ -114,7 +114,10 @@ def _ablation(each: Ablate, of: Pass) -> CallChange:
     place, batch = each.target, (of.number,)
     if isinstance(place, Head):
         return CallChange(place.part, (place.layer,), HeadAblation(heads=(place.head,), batch=batch), place.nth)
-    queries, keys = _tokens(of.queries(place.part), place.query), _tokens(of.keys(place.part), place.key)
+    queries, keys = (
+        _tokens_of_edge_end(of.queries(place.part), place.query),
+        _tokens_of_edge_end(of.keys(place.part), place.key),
+    )
     change = EdgeAblation(heads=place.heads, queries=queries, keys=keys, batch=batch)
     return CallChange(place.part, place.layers, change)
 
@@ -137,7 +140,7 @@ def _add_patch(patch: Patch, of: Pass, changes: Changes) -> None:
     changes.calls.append(CallChange(patch.part, (patch.layer,), change))
 
 
-def _tokens(text: Encoded, place: Place) -> tuple[int, ...]:
+def _tokens_of_edge_end(text: Encoded, place: Place) -> tuple[int, ...]:
     """The numbers of the tokens that an end of an edge names; of a word, those of all its occurrences."""
     if isinstance(place, Word):  # one that `removal` made stands for tokens, not for characters
         return tuple(sorted(set(place.tokens)))

@@ -15,7 +15,7 @@ from regard.capture.interventions.places import tokens_at, written
 from regard.errors import RegardError
 from regard.text.tokens import shortened
 from regard.trace.layer_subset import calls_made
-from regard.trace.trace import PairTrace, Trace, is_cross
+from regard.trace.trace import PairTrace, Trace, asks_for_cross_attention
 
 # The heads' outputs that were computed of a trace: of (layer, whether of cross-attention).
 _outputs: WeakKeyDictionary[Trace, dict[tuple[int, bool], Tensor]] = WeakKeyDictionary()
@@ -34,17 +34,17 @@ def rows_of(patch: Patch, count: int, size: int, feed_forward: FeedForward) -> F
     """
     if patch.sources is None:
         return torch.zeros(1, 1, 1)
-    rows = [_rows(patch, source, count, size, feed_forward) for source in patch.sources]
+    rows = [_patch_rows_from_source(patch, source, count, size, feed_forward) for source in patch.sources]
     shapes = {tuple(each.shape[::2]) for each in rows}
     if len(shapes) > 1:
         raise RegardError(f"source: the traces are of different models: {' and '.join(map(str, sorted(shapes)))}")
     return rows[0] if len(rows) == 1 else torch.stack(rows).mean(0)
 
 
-def _rows(
+def _patch_rows_from_source(
     patch: Patch, source: Trace | PairTrace, count: int, size: int, feed_forward: FeedForward
 ) -> Float[Tensor, "n k w"]:
-    side, keys_of = _sides(source, patch.part)
+    side, keys_of = _sides_of_patch_source(source, patch.part)
     at_text = keys_of if patch.what == "values" else side
     places = patch.at if patch.source_at is None else patch.source_at
     name = "source" if patch.source_at is None else "source_at"
@@ -102,7 +102,7 @@ def head_outputs(trace: Trace, layer: int, *, part: Part | None = None) -> Float
     Raises:
         RegardError: the trace does not hold them: its layer was not kept, or what was done to it is not in its file.
     """
-    cross, known = is_cross("head_outputs", part), _outputs.setdefault(trace, {})
+    cross, known = asks_for_cross_attention("head_outputs", part), _outputs.setdefault(trace, {})
     if (layer, cross) in known:
         return known[layer, cross]
     maps, all_values = (trace.cross, trace.cross_values) if cross else (trace.attention, trace.values)
@@ -121,7 +121,7 @@ def head_outputs(trace: Trace, layer: int, *, part: Part | None = None) -> Float
     return output
 
 
-def _sides(source: Trace | PairTrace, part: Part | None) -> tuple[Trace, Trace]:
+def _sides_of_patch_source(source: Trace | PairTrace, part: Part | None) -> tuple[Trace, Trace]:
     """(the trace whose tokens are queries, the one whose tokens are keys) of a part."""
     if isinstance(source, Trace):
         if part == "cross":
@@ -135,7 +135,7 @@ def _sides(source: Trace | PairTrace, part: Part | None) -> tuple[Trace, Trace]:
     return side, side
 
 
-def check_alike(found: Sequence[Any], source: Trace, name: str) -> None:
+def check_patch_source_states(found: Sequence[Any], source: Trace, name: str) -> None:
     """Refuse a source whose states are not those that running its tokens again gives.
 
     Raises:

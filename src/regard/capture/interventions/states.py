@@ -93,12 +93,12 @@ class StateHooks:
             if depth > 1:
                 return None
             for n, each in enumerate(args):
-                if is_states(each):
+                if is_hidden_states(each):
                     self._shape = each.shape
                     states = self._changed(stack, 0, each) if self._count.get(stack, 0) == 0 else each
                     return (*args[:n], states, *args[n + 1 :]), kwargs
             for key, each in kwargs.items():
-                if is_states(each):
+                if is_hidden_states(each):
                     self._shape = each.shape
                     states = self._changed(stack, 0, each) if self._count.get(stack, 0) == 0 else each
                     return args, kwargs | {key: states}
@@ -112,7 +112,7 @@ class StateHooks:
             if self._depth[stack]:
                 return None
             self._count[stack] = self._count.get(stack, 0) + 1
-            return map_states(output, lambda states: self._changed(stack, self._count[stack], states))
+            return change_first_hidden_states(output, lambda states: self._changed(stack, self._count[stack], states))
 
         return hook
 
@@ -126,7 +126,7 @@ class StateHooks:
                 shaped = states.reshape(*self._shape[:2], -1)
                 return self._changed(stack, layer, shaped, feed_forward=True).reshape(states.shape)
 
-            return map_states(output, changed, least=2)
+            return change_first_hidden_states(output, changed, least=2)
 
         return hook
 
@@ -168,17 +168,17 @@ class StateHooks:
         own[at] = own[at] + rows if change.adds else rows
 
 
-def is_states(value: Any, least: int = 3) -> bool:
+def is_hidden_states(value: Any, least: int = 3) -> bool:
     """Whether something is a tensor of hidden states, of so many axes or more."""
     return isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= least
 
 
-def map_states(output: Any, function: Any, least: int = 3) -> Any:
+def change_first_hidden_states(output: Any, function: Any, least: int = 3) -> Any:
     """What a module gave, with a function of its first tensor of states in that one's place."""
-    if is_states(output, least):
+    if is_hidden_states(output, least):
         return function(output)
     if type(output) in (tuple, list):
         for n, each in enumerate(output):
-            if is_states(each, least):
+            if is_hidden_states(each, least):
                 return type(output)((*output[:n], function(each), *output[n + 1 :]))
     return None

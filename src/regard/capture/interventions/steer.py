@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.capture.interventions.names import OF, Part, check_number, check_part
-from regard.capture.interventions.places import Places, places_of, written
+from regard.capture.interventions.names import OF, Part, check_intervention_part, check_number
+from regard.capture.interventions.places import Places, places_of_intervention, written
 from regard.errors import RegardError
 from regard.text.words import Place
 from regard.trace.trace import PairTrace, Trace
@@ -49,7 +49,7 @@ def steering_vector(
     Raises:
         RegardError: something else than traces, or a layer that they do not have.
     """
-    _check_layer(layer, part)
+    _check_steering_layer(layer, part)
     means = []
     for trace in (towards, away_from):
         if not isinstance(trace, (Trace, PairTrace)):
@@ -86,8 +86,8 @@ def steer(
     Raises:
         RegardError: an argument of another kind, or a vector that holds NaN or infinity.
     """
-    _check_layer(layer, part)
-    places, origin = places_of("at", at), "a given vector"
+    _check_steering_layer(layer, part)
+    places, origin = places_of_intervention("at", at), "a given vector"
     if not isinstance(vector, Tensor):
         if not isinstance(vector, Sequence) or len(vector) != 2:
             raise RegardError(f"steer: given {type(vector).__name__}, needs a vector (M,) or two traces")
@@ -103,8 +103,8 @@ def steer(
     return Steer(vector.detach(), layer, places, float(strength), part, origin)
 
 
-def _check_layer(layer: int | Literal["input"], part: Part | None) -> None:
-    check_part(part)
+def _check_steering_layer(layer: int | Literal["input"], part: Part | None) -> None:
+    check_intervention_part(part)
     if layer != "input":
         check_number("layer", layer)
     if part == "cross":

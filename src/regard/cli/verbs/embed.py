@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli import options, start
-from regard.cli.estimate import spelled
+from regard.cli.estimate import progress_time_in_words
 from regard.cli.file_options import writes
 from regard.cli.options import flag, number, said, whole_numbers
 from regard.cli.outputs import NOTHING, Outputs
@@ -66,10 +66,10 @@ def embed(
     outputs: Outputs = NOTHING,
 ) -> None:
     """Read texts once; keep every word's contextual embedding and attention in a store that can be asked."""
-    from regard.corpus.settings import Settings, Where, chosen_layers
+    from regard.corpus.settings import Settings, Where, chosen_layers_to_store
 
     chosen = Settings(
-        layers=_layers(layers),
+        layers=_layers_option_value(layers),
         unit=unit,
         where=None if where is None else Where.parse(where),
         lemma=lemma,
@@ -84,13 +84,13 @@ def embed(
     from regard.corpus.reading.find_files import find_files
 
     if lemma is not None:
-        from regard.corpus.writing.words import check_language
+        from regard.corpus.writing.words import check_lemma_language
 
-        check_language(lemma)
+        check_lemma_language(lemma)
     sizes = _sizes(find_files(paths))
     reader = read_sizes(model)
     if reader.layers is not None:
-        chosen_layers(chosen.layers, reader.layers, reader.name)
+        chosen_layers_to_store(chosen.layers, reader.layers, reader.name)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
@@ -122,7 +122,7 @@ def embed(
     tell(Embedded(report, missing_words(out, chosen.where)), outputs, (console, errors))
 
 
-def _layers(given: str) -> tuple[int, ...] | None:
+def _layers_option_value(given: str) -> tuple[int, ...] | None:
     """Layers as `Settings` takes them."""
     if given == "last":
         return None
@@ -163,7 +163,7 @@ class _Line:
         text = f"{done.shards} shards, {done.tokens:,} tokens, {rate:,.0f} tokens a second"
         if self._all and done.new_tokens:
             left = max(0, self._all - done.characters) / max(1, done.characters) * done.seconds
-            text += f", about {spelled(left)} left"
+            text += f", about {progress_time_in_words(left)} left"
         if self._console.is_terminal:
             self._status.update(text)
         elif time.monotonic() - self._said > EVERY:

@@ -11,8 +11,8 @@ from regard.cli.file_options import writes
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
 from regard.errors import RegardError
-from regard.explain.part import check_part
-from regard.train.watched import check_watched
+from regard.explain.part import check_explained_part
+from regard.train.watched import check_watched_traces
 
 Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]
 Part = Annotated[str | None, options.part("cross")]
@@ -38,11 +38,11 @@ def evolve(
     if not run.is_dir():
         raise RegardError(f"no folder {str(run)!r}: needs a run that was trained with --watch")
     outputs.check()
-    early = saved(check_watched(run)[0])
+    early = saved(check_watched_traces(run)[0])
     early.check_numbers(Selection(layer, head), "there are")
     early.check_page(outputs.html)
     if early.model.pairs is not None:
-        check_part(part, early.model.pairs)
+        check_explained_part(part, early.model.pairs)
 
     # torch is imported only now: help and bad input do not wait for it
     from regard.cli.console import consoles

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.early_checks import EarlyChecks, no_continuation
+from regard.cli.early_checks import EarlyChecks, generate_verb_refused
 from regard.cli.file_options import writes
 from regard.cli.options import number, said
 from regard.cli.outputs import NOTHING, Outputs
@@ -16,7 +16,7 @@ from regard.cli.start import load_model
 from regard.errors import RegardError
 
 
-def real_number(given: str | float) -> float:
+def real_number_option_value(given: str | float) -> float:
     """An option's value as a number. Raises typer.BadParameter, naming what was given."""
     try:
         return float(given)
@@ -24,22 +24,22 @@ def real_number(given: str | float) -> float:
         raise typer.BadParameter(f"given {given!r}, needs a number") from error
 
 
-def real(name: str, metavar: str, text: str, default: str) -> typer.models.OptionInfo:
+def number_option(name: str, metavar: str, text: str, default: str) -> typer.models.OptionInfo:
     """An option whose value is a number. name: with its dashes; default: what goes without it."""
-    return typer.Option(name, parser=real_number, metavar=metavar, help=text, show_default=default)
+    return typer.Option(name, parser=real_number_option_value, metavar=metavar, help=text, show_default=default)
 
 
 Prompt = Annotated[str | None, typer.Argument(metavar="TEXT", help="What the text begins with.")]
 Towards = Annotated[str | None, said("--towards", "TEXT", "Write once more, steered towards this text.")]
 Away = Annotated[str | None, said("--away", "TEXT", "With --towards: steer away from this text.")]
 Layer = Annotated[int | None, options.layer("none; with --towards: the one whose states are steered")]
-Strength = Annotated[float | None, real("--strength", "S", "How far to steer; below 0 the other way.", "1")]
+Strength = Annotated[float | None, number_option("--strength", "S", "How far to steer; below 0 the other way.", "1")]
 NewTokens = Annotated[
     int | None, number("--new-tokens", "Write at most N tokens.", "60, or as many as the model takes")
 ]
 Temperature = Annotated[
     float | None,
-    real(
+    number_option(
         "--temperature",
         "T",
         "Draw at random; below 1 likelier tokens, above 1 others.",
@@ -50,7 +50,7 @@ TopK = Annotated[int | None, number("--top-k", "Draw at random among the K likel
 Seed = Annotated[int | None, options.seed("another each time")]
 
 
-def check_push(towards: str | None, away: str | None, layer: int | None, strength: float | None) -> bool:
+def check_push_options(towards: str | None, away: str | None, layer: int | None, strength: float | None) -> bool:
     """Refuse what is incomplete; returns whether states are to be pushed from one text towards another.
 
     Raises:
@@ -96,14 +96,14 @@ def generate(
     check_text(text)
     if model is None:
         raise RegardError("--model is needed: the default model reads, it cannot write")
-    pushed = check_push(towards, away, layer, strength)
+    pushed = check_push_options(towards, away, layer, strength)
     if top < 1:
         raise RegardError(f"--top: given {top}, needs 1 or more")
     chosen = Sampling(new_tokens, temperature, top_k, seed)
     chosen.check()
     outputs.check()
     early = EarlyChecks.of(Source(texts=[text], model=model))
-    early.check_kind(True, no_continuation)
+    early.check_kind(True, generate_verb_refused)
     early.check(Selection(layer), page=outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
@@ -117,7 +117,7 @@ def generate(
     with screens[1].status("loading the model and writing …"):
         opened = load_model(model)
         if opened.pairs:
-            raise no_continuation(opened.name)
+            raise generate_verb_refused(opened.name)
         steered, push = None, None
         if pushed:
             both = opened.trace([str(towards), str(away)], logits=False, attention_outputs=False)

@@ -3,8 +3,8 @@
 from typing import Annotated
 
 from regard.cli import options
-from regard.cli.asking import option_name
-from regard.cli.early_checks import EarlyChecks, no_table
+from regard.cli.asking import command_option_name
+from regard.cli.early_checks import EarlyChecks, positions_verb_refused
 from regard.cli.file_options import writes
 from regard.cli.options import number, said
 from regard.cli.outputs import NOTHING, Outputs
@@ -41,7 +41,7 @@ def positions(
         raise RegardError(f"--width: given {width}, needs to be even, for rotary positions turn pairs of components")
     outputs.check()
     if kind == "learned":
-        EarlyChecks.of(Source(model=model)).check_kind(True, no_table)
+        EarlyChecks.of(Source(model=model)).check_kind(True, positions_verb_refused)
 
     # torch and matplotlib are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
@@ -50,5 +50,5 @@ def positions(
     from regard.questions.positions import answer
 
     opened = load_model(model) if kind == "learned" else None
-    found = answer.positions(kind, length, width, model=opened, called=option_name)
+    found = answer.positions(kind, length, width, model=opened, called=command_option_name)
     tell(found, outputs, consoles(outputs.json), everything=everything)

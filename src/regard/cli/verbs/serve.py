@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.early_checks import check_opened
+from regard.cli.early_checks import check_open_option
 from regard.cli.options import number, said
 from regard.cli.store_options import check_store
 from regard.errors import RegardError
 from regard.model_files.sizes import read_sizes
-from regard.train.watched import check_run
+from regard.train.watched import check_there_is_run
 
 Texts = Annotated[
     list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts that the page opens with.", show_default=False)
@@ -43,19 +43,19 @@ def serve(
         if find_spec(package) is None:
             raise RegardError(f"{package} is not installed: pip install 'regard[web]'")
     from regard.text.tokens import check_text
-    from regard.web.built_page import LIVE, check_built
+    from regard.web.built_page import LIVE, check_page_built
 
     for nth, text in enumerate(texts or [], 1):
         check_text(text, f"text {nth}")
     for folder in runs or []:
-        check_run(folder)
+        check_there_is_run(folder)
     for file in files or []:
-        check_opened(file)
+        check_open_option(file)
     for store in stores or []:
         check_store(store)
     for name in models or []:
         read_sizes(name)
-    check_built(LIVE)
+    check_page_built(LIVE)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles

@@ -7,7 +7,7 @@ from regard.cli import options
 from regard.cli.file_options import writes
 from regard.cli.options import file, said
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.source import check_texts
+from regard.cli.source import check_text_arguments
 from regard.errors import RegardError
 from regard.files import check_readable
 from regard.model_files.sizes import read_sizes
@@ -45,7 +45,7 @@ def tokens(
 
     outputs.check()
     if tokenizer not in OWN:
-        check_texts("text", texts)
+        check_text_arguments("text", texts)
         read_sizes(tokenizer)
 
     # torch and transformers are imported only now: help and bad input do not wait for them

@@ -10,12 +10,12 @@ import typer
 from regard.cli import options
 from regard.cli.options import flag, said
 from regard.cli.progress_lines import ProgressLines
-from regard.cli.setting_changes import check_sources, setting_changes, starting_settings
+from regard.cli.setting_changes import check_train_options, setting_changes, starting_settings
 from regard.errors import RegardError
 from regard.files import check_readable
 from regard.text.tokens import check_text
 from regard.train.settings import with_changes
-from regard.train.watched import check_place
+from regard.train.watched import check_place_for_run
 
 Files = Annotated[list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files, UTF-8: learn the next token.")]
 PairsFile = Annotated[Path | None, options.file("--pairs", "Learn to translate, from lines of source<tab>target.")]
@@ -56,10 +56,10 @@ def train(
     for file in sources_read:
         check_readable(file)
     changes = setting_changes(config, settings or (), steps)
-    check_sources(files or [], pairs, with_changes(starting_settings(files or [], pairs), changes), resume=resume)
+    check_train_options(files or [], pairs, with_changes(starting_settings(files or [], pairs), changes), resume=resume)
     is_main = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks, and makes the folder
     if is_main:
-        check_place(out, resume=resume)
+        check_place_for_run(out, resume=resume)
     for option, text in (("--watch", watch), ("--prompt", prompt)):
         if text is not None and not (pairs and option == "--watch"):  # of pairs it has a target, or is one held out
             check_text(text, option)

@@ -3,11 +3,11 @@
 from typing import Annotated
 
 from regard.cli import options
-from regard.cli.early_checks import EarlyChecks, no_translation
+from regard.cli.early_checks import EarlyChecks, translate_verb_refused
 from regard.cli.file_options import writes
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
-from regard.cli.source import Source, check_texts, traced
+from regard.cli.source import Source, check_text_arguments, traced
 from regard.errors import RegardError
 
 BothIn = Annotated[int | None, options.layer("the two that agree most")]
@@ -26,7 +26,7 @@ def translate(
     """Translate texts with an encoder-decoder, or a run of your own, and show what its cross-attention aligns."""
     if not texts:
         raise RegardError("no text given: regard translate TEXT [TEXT ...] --model M")
-    check_texts("text", texts)
+    check_text_arguments("text", texts)
     if model is None:
         raise RegardError("--model is needed: the default model is no encoder-decoder")
     chosen = Selection(layer, head, top)
@@ -34,7 +34,7 @@ def translate(
     outputs.check()
     given = Source(texts=texts, model=model)
     early = EarlyChecks.of(given)
-    early.check_kind(False, no_translation)
+    early.check_kind(False, translate_verb_refused)
     early.check(chosen, page=outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
@@ -47,7 +47,7 @@ def translate(
     with screens[1].status("loading the model and translating …"):
         done = traced(given)
         if not done.generated:
-            raise no_translation(done.model.name)
+            raise translate_verb_refused(done.model.name)
         found = seen(
             done.traces, layer=layer, head=head, kind=Translation, top=top, names=done.names, generated=done.generated
         )

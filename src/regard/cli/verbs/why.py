@@ -67,16 +67,16 @@ def why(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
     from regard.display.answer import Read
-    from regard.explain.texts.occurrences import lettered
+    from regard.explain.texts.occurrences import occurrence_label_in_text
     from regard.questions.why.answer import WhyOfTexts
-    from regard.questions.why.causes import occurrences
+    from regard.questions.why.causes import occurrences_to_ask_why
 
     screens = consoles(outputs.json)
     found: list[tuple[str, Why]] = []
     with screens[1].status("loading the model, tracing and ablating …"):
         done = traced(given, screens[1]) if open_file is None else traced_again(given)
         estimate = Estimate(screens[1], "measuring without each")
-        of_texts = [occurrences(trace, word) for trace in done.traces]
+        of_texts = [occurrences_to_ask_why(trace, word) for trace in done.traces]
         every = sum(map(len, of_texts))
 
         def progress(count: int, runs: int) -> None:
@@ -84,7 +84,7 @@ def why(
 
         for number, (trace, words) in enumerate(zip(done.traces, of_texts, strict=True), 1):
             for nth, (of, each) in enumerate(words):
-                label = lettered(str(number), nth, len(words))
+                label = occurrence_label_in_text(str(number), nth, len(words))
                 found.append((label, done.model.why(trace, each, part=of, tokens_by=method, progress=progress)))
     read = Read(tuple(done.texts), tuple(trace.status for trace in done.traces), Read.of(*done.traces).sides)
     answer = WhyOfTexts(found, done.generated, about=read, traces=done.traces)

@@ -14,8 +14,8 @@ from jaxtyping import Float
 
 from regard.capture.interventions.names import Ablate, ablate, edge
 from regard.corpus.asking.clusters import Clusters
-from regard.corpus.asking.context_words import words_around
-from regard.corpus.asking.places import Place, state, word_at, word_there
+from regard.corpus.asking.context_words import words_around_occurrence
+from regard.corpus.asking.places import Place, layer_states_as_array, word_at, word_there
 from regard.corpus.asking.vectors import unit
 from regard.models.model import Model
 from regard.text.words import Word
@@ -64,13 +64,13 @@ def check_causes(
     occurrence is nearer to another sense.
     """
     random = np.random.default_rng(seed)
-    wanted = {word: _some(places, word, most, random) for word in words}
+    wanted = {word: _occurrences_drawn_to_cut(places, word, most, random) for word in words}
     counts = {word: _Count() for word in words}
     astray = 0
     for number in sorted({n for own in wanted.values() for n in own}):
         place = places[number]
         causes = [word for word in words if number in wanted[word]]
-        done = _cut_all(model, place, causes, layer, random)
+        done = _embed_with_causes_cut(model, place, causes, layer, random)
         if int(clusters.assign(done[0][None])[0]) != sense:
             astray += 1
             continue
@@ -83,40 +83,44 @@ def check_causes(
             count.random_changed += int(labels[2 * n + 1] != sense)
             count.moved += float(moved[2 * n])
             count.random_moved += float(moved[2 * n + 1])
-    return {word: _checked(count) for word, count in counts.items() if count.occurrences}, astray
+    return {word: _checked_context_word(count) for word, count in counts.items() if count.occurrences}, astray
 
 
-def cut(word: Word, others: Sequence[Word]) -> list[Ablate]:
+def cut_occurrence_from_words(word: Word, others: Sequence[Word]) -> list[Ablate]:
     """Make the ablations that cut a word from others, in all layers and heads."""
     return [ablate(edge(word, other)) for other in others]
 
 
-def _checked(count: _Count) -> Checked:
+def _checked_context_word(count: _Count) -> Checked:
     n = count.occurrences
     return Checked(n, count.changed / n, count.random_changed / n, count.moved / n, count.random_moved / n)
 
 
-def _some(places: Sequence[Place], word: str, most: int, random: np.random.Generator) -> set[int]:
+def _occurrences_drawn_to_cut(places: Sequence[Place], word: str, most: int, random: np.random.Generator) -> set[int]:
     """Occurrences in whose excerpts a word stands beside another that can be drawn, at most so many."""
-    having = [n for n, place in enumerate(places) if len(known := words_around(place)) > 1 and word in known]
+    having = [n for n, place in enumerate(places) if len(known := words_around_occurrence(place)) > 1 and word in known]
     if len(having) > most:
         having = random.choice(having, most, replace=False).tolist()
     return set(having)
 
 
-def _cut_all(
+def _embed_with_causes_cut(
     model: Model, place: Place, causes: Sequence[str], layer: int, random: np.random.Generator
 ) -> Float[np.ndarray, "runs M"]:
     """The occurrence's embedding: as it is, then for each cause with it cut and with another word cut."""
     plain = model.trace(place.text, layers=[layer], logits=False, attention_outputs=False)
-    word, by_name = word_at(plain, place), words_around(place)
+    word, by_name = word_at(plain, place), words_around_occurrence(place)
     sets: list[list[Ablate]] = []
     for cause in causes:
         names = sorted(set(by_name) - {cause})
         for name in (cause, names[int(random.integers(len(names)))]):
             spans = [Place(place.text, *span) for span in by_name[name]]
-            sets.append(cut(word, [found for each in spans if (found := word_there(plain, each)) is not None]))
-    rows = {0: state(plain, layer)[list(word.tokens)].mean(0)}
+            sets.append(
+                cut_occurrence_from_words(
+                    word, [found for each in spans if (found := word_there(plain, each)) is not None]
+                )
+            )
+    rows = {0: layer_states_as_array(plain, layer)[list(word.tokens)].mean(0)}
     if layer == len(plain.hidden_states) - 2:  # the last: many runs at once, which keep that one alone
         for number, trace in model.ablated(place.text, sets, logits=False):
             assert isinstance(trace, Trace)
@@ -124,5 +128,5 @@ def _cut_all(
     else:
         for number, each in enumerate(sets):
             trace = model.trace(place.text, layers=[layer], logits=False, attention_outputs=False, interventions=each)
-            rows[number + 1] = state(trace, layer)[list(word.tokens)].mean(0)
+            rows[number + 1] = layer_states_as_array(trace, layer)[list(word.tokens)].mean(0)
     return np.stack([rows[n] for n in range(len(sets) + 1)])

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from regard.corpus.asking.vectors import unit
-from regard.corpus.extra import needed
+from regard.corpus.extra import import_from_corpus_extra
 from regard.errors import RegardError
 
 THRESHOLD = 0.25  # mean silhouette from which senses are told apart
@@ -95,7 +95,7 @@ def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, se
     return Clusters(labels, centroids, distances, silhouettes, notes)
 
 
-def silhouette(vectors: Float[np.ndarray, "R M"], labels: Int[np.ndarray, " R"]) -> float:
+def silhouette_of_senses(vectors: Float[np.ndarray, "R M"], labels: Int[np.ndarray, " R"]) -> float:
     """Compute the mean silhouette by cosine distance, of two clusters or more; a cluster of one counts 0.
 
     The mean of 1 - cosine to many vectors of length 1 is 1 - cosine with their mean, so no R × R distances are needed.
@@ -120,7 +120,7 @@ def _silhouettes(points: Float[np.ndarray, "R M"], seed: int) -> dict[int, float
     for k in range(2, min(MOST, len(points) // 2) + 1):
         labels, centroids = _k_means(points, k, seed)
         if len(centroids) == k and np.bincount(labels).min() >= max(2, SMALLEST * len(points)):
-            found[k] = silhouette(points, labels)
+            found[k] = silhouette_of_senses(points, labels)
     return found
 
 
@@ -133,8 +133,11 @@ def _k_means(
     """
     if k == 1:
         return np.zeros(len(points), dtype=np.int64), unit(points.mean(0, keepdims=True))
-    cluster, poor = needed("sklearn.cluster"), needed("sklearn.exceptions").ConvergenceWarning
-    limits = needed("threadpoolctl").threadpool_limits
+    cluster, poor = (
+        import_from_corpus_extra("sklearn.cluster"),
+        import_from_corpus_extra("sklearn.exceptions").ConvergenceWarning,
+    )
+    limits = import_from_corpus_extra("threadpoolctl").threadpool_limits
     with warnings.catch_warnings(), limits(1, "openmp"):  # threads add up in the order in which they end
         warnings.simplefilter("ignore", poor)  # fewer different points than clusters: seen below
         labels = cluster.KMeans(k, n_init=STARTS, random_state=seed).fit(points).labels_.astype(np.int64)

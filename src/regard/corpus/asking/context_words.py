@@ -23,7 +23,7 @@ REACH = 200  # characters of an excerpt on either side of the occurrence
 LEAST = 2  # occurrences of a sense in which a word has to stand
 
 
-def excerpt(part: Part, start: int, end: int, reach: int = REACH) -> Place:
+def excerpt_around_occurrence(part: Part, start: int, end: int, reach: int = REACH) -> Place:
     """Cut the text around an occurrence, [start, end) of its document: reach characters on a side, to whole words."""
     first, last = start - part.start, end - part.start
     left, right = max(0, first - reach), min(len(part.text), last + reach)
@@ -36,7 +36,7 @@ def excerpt(part: Part, start: int, end: int, reach: int = REACH) -> Place:
     return Place(part.text[left:right], first - left, last - left)
 
 
-def words_around(place: Place) -> dict[str, list[tuple[int, int]]]:
+def words_around_occurrence(place: Place) -> dict[str, list[tuple[int, int]]]:
     """Find where each other word of an excerpt stands, by how it is looked up, as the rows of a store have them."""
     found: dict[str, list[tuple[int, int]]] = {}
     for start, end in word_spans(place.text):
@@ -48,7 +48,7 @@ def words_around(place: Place) -> dict[str, list[tuple[int, int]]]:
 
 def near(place: Place) -> set[str]:
     """List the words around an occurrence, as they are looked up, itself left out."""
-    return set(words_around(place))
+    return set(words_around_occurrence(place))
 
 
 def log_odds(contexts: Sequence[set[str]], labels: Sequence[int], sense: int) -> dict[str, float]:

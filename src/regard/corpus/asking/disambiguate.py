@@ -71,7 +71,7 @@ class Disambiguator:
         return [self.labels[word][n] for n in (unit(vectors) @ self.centroids[word].T).argmax(1)]
 
 
-def train(
+def train_disambiguator(
     model: "Model",
     examples: Sequence[Labelled],
     layers: Sequence[int],
@@ -124,13 +124,15 @@ def learn(
         for column, pooling in enumerate(poolings):
             each = points[:, row, column]
             parts = [(training[folds != fold], training[folds == fold]) for fold in range(FOLDS)]
-            answered = [_answer(each, keys, learned, asked) for learned, asked in parts if len(asked)]
+            answered = [_right_sense_labels(each, keys, learned, asked) for learned, asked in parts if len(asked)]
             tried[layer, pooling] = float(np.concatenate(answered).mean())
     rank = {key: (tried[key], list(layers).index(key[0]), -list(poolings).index(key[1])) for key in tried}
     layer, pooling = max(rank, key=lambda each: rank[each])
     best = points[:, list(layers).index(layer), list(poolings).index(pooling)]
-    accuracy = _accuracy(keys, training, np.flatnonzero(aside), _answer(best, keys, training, np.flatnonzero(aside)))
-    known, centroids = _centroids(best, keys, np.arange(len(keys)))
+    accuracy = _sense_accuracy_by_word(
+        keys, training, np.flatnonzero(aside), _right_sense_labels(best, keys, training, np.flatnonzero(aside))
+    )
+    known, centroids = _centroids_of_sense_labels(best, keys, np.arange(len(keys)))
     return Disambiguator(layer, pooling, tried, accuracy, known, centroids)
 
 
@@ -147,14 +149,14 @@ def stratified_folds(keys: Sequence[tuple[str, str]], seed: int) -> Int[np.ndarr
     return folds
 
 
-def _answer(
+def _right_sense_labels(
     points: Float[np.ndarray, "n M"],
     keys: Sequence[tuple[str, str]],
     learned: Int[np.ndarray, " l"],
     asked: Int[np.ndarray, " a"],
 ) -> Float[np.ndarray, " a"]:
     """1 where the centroids of some examples name the label of others, else 0."""
-    labels, centroids = _centroids(points, keys, learned)
+    labels, centroids = _centroids_of_sense_labels(points, keys, learned)
     right = np.zeros(len(asked))
     for place, number in enumerate(asked):
         word, label = keys[number]
@@ -163,7 +165,7 @@ def _answer(
     return right
 
 
-def _centroids(
+def _centroids_of_sense_labels(
     points: Float[np.ndarray, "n M"], keys: Sequence[tuple[str, str]], learned: Int[np.ndarray, " l"]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Float[np.ndarray, "_ M"]]]:
     """Each word's labels and their centroids, unit length."""
@@ -178,7 +180,7 @@ def _centroids(
     return labels, means
 
 
-def _accuracy(
+def _sense_accuracy_by_word(
     keys: Sequence[tuple[str, str]],
     learned: Int[np.ndarray, " l"],
     asked: Int[np.ndarray, " a"],

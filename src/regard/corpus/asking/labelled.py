@@ -39,7 +39,7 @@ def read_labelled(file: Path) -> list[Labelled]:
             missing = [name for name in NEEDED if name not in (reader.fieldnames or ())]
             if missing:
                 raise RegardError(f"{str(file)!r}: has no column {missing[0]!r}, needs {', '.join(NEEDED)}")
-            found = [_read(row, f"{str(file)!r}, line {reader.line_num}") for row in reader]
+            found = [_read_labelled_row(row, f"{str(file)!r}, line {reader.line_num}") for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RegardError(f"{str(file)!r} cannot be read: {error}") from error
     if not found:
@@ -47,7 +47,7 @@ def read_labelled(file: Path) -> list[Labelled]:
     return found
 
 
-def _read(row: dict[str, str | None], where: str) -> Labelled:
+def _read_labelled_row(row: dict[str, str | None], where: str) -> Labelled:
     sentence, position, label = (row[name] or "" for name in NEEDED)
     words = [match.span() for match in re.finditer(r"\S+", sentence)]
     if not position.strip().isdecimal() or int(position) >= len(words):

@@ -73,27 +73,27 @@ def read_passage(model: "Model", found: Occurrences) -> Passage:
     if ids(first, last) == cut.windows[window].ids:
         return passage(first, last, True)
     if first > 0 and not part.text[first - 1].isspace():
-        first = _after_blank(part.text, first, start)
+        first = _passage_word_begin(part.text, first, start)
     if last < len(part.text) and not part.text[last].isspace():
-        last = _before_blank(part.text, end, last)
+        last = _passage_word_end(part.text, end, last)
     while len(ids(first, last)) > size.window:  # its first word has other tokens without the one before it
         before = (first, last)
         if start - first > last - end:
-            first = _after_blank(part.text, first, start)
+            first = _passage_word_begin(part.text, first, start)
         else:
-            last = _before_blank(part.text, end, last)
+            last = _passage_word_end(part.text, end, last)
         if (first, last) == before:
             raise RegardError(f"passage: no text around the word has {size.window} tokens or fewer")
     return passage(first, last, False)
 
 
-def _after_blank(text: str, first: int, last: int) -> int:
+def _passage_word_begin(text: str, first: int, last: int) -> int:
     """Where the next word begins; where there is no blank before `last`, there."""
     found = BLANK.search(text, first, last)
     return found.end() if found else last
 
 
-def _before_blank(text: str, first: int, last: int) -> int:
+def _passage_word_end(text: str, first: int, last: int) -> int:
     """Where the word before the last one ends; where there is no blank behind `first`, there."""
     blanks = list(BLANK.finditer(text, first, last))
     return blanks[-1].start() if blanks else first

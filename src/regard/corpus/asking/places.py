@@ -75,7 +75,7 @@ def word_there(trace: "Trace", place: Place) -> Word | None:
     return Word(place.form, place.start, place.end, tokens) if tokens else None
 
 
-def state(trace: "Trace", layer: int) -> Float[np.ndarray, "L M"]:
+def layer_states_as_array(trace: "Trace", layer: int) -> Float[np.ndarray, "L M"]:
     """Return what leaves a layer; of the last one the contextual embeddings."""
     states = trace.hidden_states
     last = len(states) - 2  # one more state than layers
@@ -83,5 +83,5 @@ def state(trace: "Trace", layer: int) -> Float[np.ndarray, "L M"]:
 
 
 def _pooled(trace: "Trace", word: Word, layers: Sequence[int]) -> Float[np.ndarray, "layers poolings M"]:
-    rows = np.stack([state(trace, layer)[list(word.tokens)] for layer in layers])
+    rows = np.stack([layer_states_as_array(trace, layer)[list(word.tokens)] for layer in layers])
     return np.stack([rows.mean(1), rows[:, 0], rows[:, -1]], axis=1)

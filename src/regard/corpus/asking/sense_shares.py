@@ -21,7 +21,7 @@ NUMBERS = 1 << 22  # of a block of permutations
 ROUNDING = 1e-9
 
 
-def share_test(
+def sense_share_test(
     labels: Int[np.ndarray, " R"],
     first: Bool[np.ndarray, " R"],
     units: Int[np.ndarray, " R"],
@@ -48,18 +48,18 @@ def share_test(
     in_first = np.zeros(len(counts), dtype=bool)
     in_first[which[first]] = True
     sizes, counts = counts.sum(1), counts[:, tested]
-    observed = _deviations(in_first[None], sizes, counts)[0]
+    observed = _sense_share_deviations(in_first[None], sizes, counts)[0]
     random, block, larger = np.random.default_rng(seed), max(1, NUMBERS // len(in_first)), np.zeros(len(tested))
     for begin in range(0, rounds, block):
         dealt = random.permuted(np.tile(in_first, (min(block, rounds - begin), 1)), axis=1)
-        most = _deviations(dealt, sizes, counts).max(1)
+        most = _sense_share_deviations(dealt, sizes, counts).max(1)
         larger += (most[:, None] >= observed - ROUNDING).sum(0)
     for place, sense in enumerate(tested.tolist()):
         found[sense] = float((1 + larger[place]) / (1 + rounds))
     return found
 
 
-def _deviations(
+def _sense_share_deviations(
     first: Bool[np.ndarray, "labellings units"],
     sizes: Float[np.ndarray, " units"],
     counts: Float[np.ndarray, "units k"],

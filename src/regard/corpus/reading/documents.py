@@ -13,10 +13,10 @@ from regard.corpus.reading.document import DEFAULT, MOST
 from regard.corpus.reading.document import Columns as Columns
 from regard.corpus.reading.document import Document as Document
 from regard.corpus.reading.document import Rejected as Rejected
-from regard.corpus.reading.find_files import STANDARD_INPUT, find
+from regard.corpus.reading.find_files import STANDARD_INPUT, find_files_and_rejected
 from regard.corpus.reading.find_files import find_files as find_files
 from regard.corpus.reading.parquet_files import read_parquet
-from regard.corpus.reading.parts import cut
+from regard.corpus.reading.parts import cut_document_into_parts
 from regard.corpus.reading.seen_ids import SeenIds
 from regard.corpus.reading.streams import BLOCK, FAULTS, Stream, kind_of, opened, reason, text_blocks
 from regard.corpus.reading.tables import read_csv, read_jsonl
@@ -41,7 +41,7 @@ def read_documents(
     """
     if most < 1:
         raise RegardError(f"most: given {most}, needs to be at least 1")
-    found = find(paths, folder)
+    found = find_files_and_rejected(paths, folder)
     for path in found:
         for ending in (kind_of(path) or ()) if isinstance(path, Path) else ():
             package = _PACKAGES.get(ending)
@@ -66,14 +66,16 @@ def _read_all(found: list[Path | Rejected], columns: Columns, most: int, folder:
             if ids is not None and item.start == 0:
                 first = ids.add(item.id, number, item.line)
                 if first is not None:
-                    place = _place(found[first[0]], first[1])
+                    place = _document_place_in_words(found[first[0]], first[1])
                     yield Rejected(item.source, item.line, f"the id {item.id[:80]!r} is there already: {place}")
             if first is not None:  # nor are its other parts read
                 continue
             if item.line is None:  # cut as it was read
                 yield item
             else:
-                yield from (replace(item, start=start, text=text) for start, text in cut([item.text], most))
+                yield from (
+                    replace(item, start=start, text=text) for start, text in cut_document_into_parts([item.text], most)
+                )
 
 
 def _read_file(path: Path, columns: Columns, most: int, folder: Path) -> Iterator[Document | Rejected]:
@@ -81,10 +83,10 @@ def _read_file(path: Path, columns: Columns, most: int, folder: Path) -> Iterato
     source, kind, at = path.as_posix(), (kind_of(path) or ("", ""))[0], folder / path
     try:
         if path == STANDARD_INPUT:
-            with copied_input() as again:
-                yield from read_text(source, again, most)
+            with copied_standard_input() as again:
+                yield from read_text_document(source, again, most)
         elif kind == ".txt":
-            yield from read_text(source, partial(opened, at), most)
+            yield from read_text_document(source, partial(opened, at), most)
         elif kind == ".parquet":
             yield from read_parquet(source, at, columns)
         else:
@@ -94,7 +96,7 @@ def _read_file(path: Path, columns: Columns, most: int, folder: Path) -> Iterato
         yield Rejected(source, None, reason(error))
 
 
-def read_text(
+def read_text_document(
     source: str, opened: Callable[[], AbstractContextManager[Stream]], most: int
 ) -> Iterator[Document | Rejected]:
     """Read a text in parts of at most `most` characters; it is read twice, so that no part of a bad one is given.
@@ -104,18 +106,18 @@ def read_text(
     """
     try:
         with opened() as stream:
-            if said := _no_text(stream):
+            if said := _why_stream_no_text(stream):
                 yield Rejected(source, None, said)
                 return
         with opened() as stream:
-            for start, text in cut(text_blocks(stream), most):
+            for start, text in cut_document_into_parts(text_blocks(stream), most):
                 yield Document(source, text, start, source, None, {})
     except FAULTS as error:
         yield Rejected(source, None, reason(error))
 
 
 @contextmanager
-def copied_input() -> Iterator[Callable[[], AbstractContextManager[Stream]]]:
+def copied_standard_input() -> Iterator[Callable[[], AbstractContextManager[Stream]]]:
     """Copy standard input, so that it can be opened twice.
 
     Raises:
@@ -135,7 +137,7 @@ def copied_input() -> Iterator[Callable[[], AbstractContextManager[Stream]]]:
         yield rewound
 
 
-def _no_text(stream: Stream) -> str:
+def _why_stream_no_text(stream: Stream) -> str:
     """Say why a stream holds no text; nothing where it does. What cannot be decoded raises."""
     length, blank = 0, True
     for block in text_blocks(stream):
@@ -144,7 +146,7 @@ def _no_text(stream: Stream) -> str:
     return ("blank" if length else "empty") if blank else ""
 
 
-def _place(source: "Path | Rejected", line: int | None) -> str:
+def _document_place_in_words(source: "Path | Rejected", line: int | None) -> str:
     """Name a place: a file, and the line where it is a table."""
     name = source.as_posix() if isinstance(source, Path) else source.source
     return f"{name!r}" if line is None else f"{name!r}, line {line:,}"

@@ -33,10 +33,10 @@ def find_files(paths: Sequence[str]) -> list[Path]:
     Raises:
         RegardError: a path leads to nothing, to a pipe or a device, or a folder holds no file of a known kind.
     """
-    return [each for each in find(paths) if isinstance(each, Path)]
+    return [each for each in find_files_and_rejected(paths) if isinstance(each, Path)]
 
 
-def find(paths: Sequence[str], folder: Path = Path()) -> list[Path | Rejected]:
+def find_files_and_rejected(paths: Sequence[str], folder: Path = Path()) -> list[Path | Rejected]:
     """Find files as `find_files` does, and between them what is not read, with the reason.
 
     folder: which paths that are relative are in; they are named as from there, and opened as `folder / path`.
@@ -52,7 +52,7 @@ def find(paths: Sequence[str], folder: Path = Path()) -> list[Path | Rejected]:
         if given == "-":
             found += [STANDARD_INPUT] * (STANDARD_INPUT not in found)
             continue
-        several, there = _expand(given, folder)
+        several, there = _expand_input_path(given, folder)
         entries, known = _walk(there, names, folder)
         if several and not known:
             for each in entries:
@@ -66,7 +66,7 @@ def find(paths: Sequence[str], folder: Path = Path()) -> list[Path | Rejected]:
     return found
 
 
-def _expand(given: str, folder: Path) -> tuple[bool, list[Path]]:
+def _expand_input_path(given: str, folder: Path) -> tuple[bool, list[Path]]:
     """Look at a path: does it stand for several files (a folder, a pattern), and what is there."""
     place = os.path.join(folder, given) if folder != Path() else given
     if os.path.isdir(place):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.corpus.reading.document import Columns, Document, Rejected
-from regard.corpus.reading.rows import no_column, repeated, to_document
+from regard.corpus.reading.rows import missing_document_column, repeated_document_column, to_document
 from regard.corpus.reading.streams import FAULTS, opened, reason
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def read_parquet(source: str, path: Path, columns: Columns) -> Iterator[Document
                             done += 1
                 except faults as error:
                     lost = f"rows {first + done:,} to {row:,} are not read"
-                    yield Rejected(source, first + done, f"{_reason(error)}; {lost}")
+                    yield Rejected(source, first + done, f"{_why_parquet_unreadable(error)}; {lost}")
     except faults as error:
-        yield Rejected(source, None, _reason(error))
+        yield Rejected(source, None, _why_parquet_unreadable(error))
 
 
 def _batches(file: "pyarrow.parquet.ParquetFile", group: int) -> "Iterator[pyarrow.RecordBatch]":
@@ -61,7 +61,7 @@ def _no_table(file: "pyarrow.parquet.ParquetFile", columns: Columns) -> str:
 
     schema = file.schema_arrow
     needed = [columns.text] if columns.id is None else [columns.text, columns.id]
-    if said := repeated(schema.names) or no_column(needed, schema.names):
+    if said := repeated_document_column(schema.names) or missing_document_column(needed, schema.names):
         return said
     kind = schema.field(columns.text).type
     plain = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
@@ -104,6 +104,6 @@ def _to_document(source: str, row: int, cells: dict[str, object], columns: Colum
     return to_document(source, row, cells, columns)
 
 
-def _reason(error: Exception) -> str:
+def _why_parquet_unreadable(error: Exception) -> str:
     """Say why a file cannot be read; what Arrow raises may be an OSError or a ValueError."""
     return reason(error) if isinstance(error, FAULTS) else f"cannot be read: {str(error).splitlines()[0]}"

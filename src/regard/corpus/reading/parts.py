@@ -27,7 +27,7 @@ _FLAGS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 _VIRAMA = 9  # the combining class of what joins the consonants of Indic scripts
 
 
-def cut(blocks: Iterable[str], most: int) -> Iterator[tuple[int, str]]:
+def cut_document_into_parts(blocks: Iterable[str], most: int) -> Iterator[tuple[int, str]]:
     """Cut a text, which comes in blocks, into parts of at most `most` characters; each with the character it begins at.
 
     A part that is cut short ends in its second half at the last blank line, else line, sentence or word, else between
@@ -37,24 +37,24 @@ def cut(blocks: Iterable[str], most: int) -> Iterator[tuple[int, str]]:
     for block in blocks:
         held, at = held[at:] + block, 0
         while len(held) - at > most:
-            end = _place(held, at, at + most)
+            end = _end_of_document_part(held, at, at + most)
             yield start, held[at:end]
             start, at = start + end - at, end
     if at < len(held):
         yield start, held[at:]
 
 
-def _place(text: str, first: int, last: int) -> int:
+def _end_of_document_part(text: str, first: int, last: int) -> int:
     """Find where the part that begins at `first` ends: in its second half, at `last` at the latest."""
     middle = first + (last - first) // 2
     for pause in _PAUSES:
         for end in reversed([match.end() for match in pause.finditer(text, middle, last)]):
-            if _between(text, first, end):
+            if _between_whole_characters(text, first, end):
                 return end
-    return next((end for end in range(last, middle, -1) if _between(text, first, end)), last)
+    return next((end for end in range(last, middle, -1) if _between_whole_characters(text, first, end)), last)
 
 
-def _between(text: str, first: int, place: int) -> bool:
+def _between_whole_characters(text: str, first: int, place: int) -> bool:
     """Tell whether a place lies between two characters as a reader sees them, no accent or emoji cut in two."""
     before, after = text[place - 1], text[place]
     if before == "\r" and after == "\n":

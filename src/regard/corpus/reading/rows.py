@@ -22,20 +22,20 @@ def to_document(source: str, line: int, cells: Mapping[str, object], columns: Co
     in JSON; None is left out.
     """
     needed = [columns.text] if columns.id is None else [columns.text, columns.id]
-    if said := no_column(needed, cells):
+    if said := missing_document_column(needed, cells):
         return Rejected(source, line, said)
     text = cells[columns.text]
     name = f"{source}:{line}" if columns.id is None else cells[columns.id]
     if not isinstance(text, str):
-        return Rejected(source, line, f"column {columns.text!r} is {_type(text)}, needs a string")
+        return Rejected(source, line, f"column {columns.text!r} is {_document_cell_type(text)}, needs a string")
     if isinstance(name, int) and not isinstance(name, bool):
         name = str(name)
     if not isinstance(name, str) or not name.strip():
-        given = "blank" if isinstance(name, str) else _type(name)
+        given = "blank" if isinstance(name, str) else _document_cell_type(name)
         return Rejected(source, line, f"column {columns.id!r} is {given}, needs a string or a whole number")
     rest = {column: as_string(value) for column, value in cells.items() if column not in needed and value is not None}
     for column, string in ((columns.text, text), (columns.id, name), *rest.items(), *((each, each) for each in rest)):
-        if said := lone_surrogate(string):
+        if said := lone_surrogate_in_document(string):
             return Rejected(source, line, f"column {column!r} holds {said}")
     if "\0" in text:
         return Rejected(
@@ -46,7 +46,7 @@ def to_document(source: str, line: int, cells: Mapping[str, object], columns: Co
     return Document(name, text, 0, source, line, rest)
 
 
-def no_column(needed: Iterable[str], there: Iterable[str]) -> str:
+def missing_document_column(needed: Iterable[str], there: Iterable[str]) -> str:
     """Say which column is missing and which there are; nothing where none is."""
     there = list(there)
     missing = [name for name in needed if name not in there]
@@ -56,7 +56,7 @@ def no_column(needed: Iterable[str], there: Iterable[str]) -> str:
     return f"no column {missing[0]!r}: there are {named}" if there else f"no column {missing[0]!r}, nor any"
 
 
-def repeated(names: Iterable[str]) -> str:
+def repeated_document_column(names: Iterable[str]) -> str:
     """Say which column is there twice, so that one would hide the other; nothing where none is."""
     seen: set[str] = set()
     for name in names:
@@ -66,7 +66,7 @@ def repeated(names: Iterable[str]) -> str:
     return ""
 
 
-def lone_surrogate(text: str) -> str:
+def lone_surrogate_in_document(text: str) -> str:
     """Name the first half of a surrogate pair without the other, which no UTF-8 can hold; nothing where none is."""
     found = None if text.isascii() else _SURROGATE.search(text)
     return f"a lone surrogate, U+{ord(found[0]):04X} at place {found.start()}" if found else ""
@@ -77,18 +77,18 @@ def as_string(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, (bytes, datetime.date, datetime.time)):
-        return _inside(value)
+        return _nested_cell_as_json(value)
     if isinstance(value, (bool, int, float, list, dict, tuple)):
-        return json.dumps(value, ensure_ascii=False, default=_inside)
+        return json.dumps(value, ensure_ascii=False, default=_nested_cell_as_json)
     return str(value)
 
 
-def _inside(value: object) -> str:
+def _nested_cell_as_json(value: object) -> str:
     """Write what JSON has no form for."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value.isoformat() if isinstance(value, (datetime.date, datetime.time)) else str(value)
 
 
-def _type(value: object) -> str:
+def _document_cell_type(value: object) -> str:
     return "null" if value is None else _TYPES.get(type(value), type(value).__name__)

@@ -105,7 +105,7 @@ def text_blocks(stream: Stream) -> Iterator[str]:
     decoder, place, begun = codecs.getincrementaldecoder("utf-8")(), 0, False
     while True:
         block = stream.read(BLOCK)
-        if (nul := block.find(b"\0")) >= 0 and not _is_utf16(block, place):
+        if (nul := block.find(b"\0")) >= 0 and not _document_begins_as_utf16(block, place):
             raise RegardError(f"binary: byte 0x00 at place {place + nul:,}")
         held = len(decoder.getstate()[0])
         try:
@@ -124,11 +124,11 @@ def text_blocks(stream: Stream) -> Iterator[str]:
 def no_utf8(error: UnicodeDecodeError, before: int = 0) -> str:
     """Say which byte is no UTF-8. before: how many bytes came before those that the error is about."""
     byte, place = error.object[error.start], before + error.start
-    hint = "; it begins as UTF-16 does, needs UTF-8" if _is_utf16(error.object, before) else ""
+    hint = "; it begins as UTF-16 does, needs UTF-8" if _document_begins_as_utf16(error.object, before) else ""
     return f"invalid UTF-8: byte {byte:#04x} at place {place:,}{hint}"
 
 
-def _is_utf16(block: bytes, place: int) -> bool:
+def _document_begins_as_utf16(block: bytes, place: int) -> bool:
     return place == 0 and block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from regard.corpus.reading.document import Columns, Document, Rejected
-from regard.corpus.reading.rows import no_column, repeated, to_document
+from regard.corpus.reading.rows import missing_document_column, repeated_document_column, to_document
 from regard.corpus.reading.streams import FAULTS, LONGEST_LINE, Stream, lines, no_utf8, reason
 from regard.errors import RegardError
 from regard.json_files import parse_json
@@ -46,7 +46,7 @@ def read_csv(source: str, stream: Stream, columns: Columns) -> Iterator[Document
     while True:
         line = reader.line_num + 1
         try:
-            cells = _next_row(reader)
+            cells = _next_csv_row(reader)
         except StopIteration:
             break
         except csv.Error as error:
@@ -68,7 +68,7 @@ def read_csv(source: str, stream: Stream, columns: Columns) -> Iterator[Document
             header = cells
             continue
         rows += 1
-        if said := _no_text(cells, header):
+        if said := _why_no_csv_document(cells, header):
             yield Rejected(source, line, said)
         else:
             yield to_document(source, line, dict(zip(header, cells, strict=True)), columns)
@@ -106,7 +106,7 @@ def _text_lines(stream: Stream) -> Iterator[str]:
             yield text
 
 
-def _next_row(reader: "Iterator[list[str]]") -> list[str]:
+def _next_csv_row(reader: "Iterator[list[str]]") -> list[str]:
     """Read a row with cells as long as we allow; the limit is one for all of Python, so it is put back each time."""
     before = csv.field_size_limit(LONGEST_CELL)
     try:
@@ -119,20 +119,20 @@ def _no_header(names: list[str], columns: Columns) -> str:
     """Say why a first row does not name the columns; nothing where it does."""
     if any("\0" in name for name in names):
         return "binary: character U+0000 in the names of the columns"
-    if said := _bad_byte(names, range(1, len(names) + 1)):
+    if said := _first_bad_document_byte(names, range(1, len(names) + 1)):
         return f"{said} of the first row"
     needed = [columns.text] if columns.id is None else [columns.text, columns.id]
-    return repeated(names) or no_column(needed, names)
+    return repeated_document_column(names) or missing_document_column(needed, names)
 
 
-def _no_text(cells: list[str], header: list[str]) -> str:
+def _why_no_csv_document(cells: list[str], header: list[str]) -> str:
     """Say why cells are no row of text; nothing where they are."""
     if len(cells) != len(header):
         return f"{len(cells)} cells where there are {len(header)} columns"
-    return _bad_byte(cells, map(repr, header))
+    return _first_bad_document_byte(cells, map(repr, header))
 
 
-def _bad_byte(cells: Iterable[str], names: Iterable[object]) -> str:
+def _first_bad_document_byte(cells: Iterable[str], names: Iterable[object]) -> str:
     """Name the first byte that is no UTF-8; nothing where none is."""
     for name, cell in zip(names, cells, strict=True):
         if not cell.isascii() and (found := _ESCAPED.search(cell)):

@@ -11,7 +11,7 @@ LEAST = np.float32(-200.0)  # of a score below its row's highest: the weight of 
 
 
 @compiled()
-def add_layer(scores, weights, highest, special, counted, entropy, away, marked, sums):
+def add_layer_store_sums(scores, weights, highest, special, counted, entropy, away, marked, sums):
     """Write the entropy of every row (B, H, L); add distances and special shares to away and marked (B, L), and sums.
 
     log w = (score - highest) + log(largest weight): no logarithm but one a row, and all terms of one sign.
@@ -54,7 +54,7 @@ def add_layer(scores, weights, highest, special, counted, entropy, away, marked,
 
 
 @compiled()
-def add_repeats(weights, ids, counted, sums):
+def add_repeats_store_sums(weights, ids, counted, sums):
     """Add what counted queries give to earlier tokens of their own id, and to those behind such a token."""
     batch, heads, length, _ = weights.shape
     for b in range(batch):
@@ -70,7 +70,7 @@ def add_repeats(weights, ids, counted, sums):
 
 
 @compiled()
-def count_repeats(ids, counted):
+def count_repeats_for_store(ids, counted):
     """Count the counted queries that have an earlier token of their id, and one that has a token between."""
     batch, length = ids.shape
     duplicates, inductions = 0, 0

@@ -46,27 +46,27 @@ def sum_layer(
     from regard.corpus.writing import attention_passes
 
     scores = weights.scores[...].float()  # (B, H, L, L)
-    dense = _softmax(scores, weights)
+    dense = _weights_of_layer_scores(scores, weights)
     own, highest = dense.cpu().numpy(), scores.amax(-1).cpu().numpy()
     entropies = np.empty_like(highest)
     batch, heads, length = entropies.shape
     received = own.sum(2).mean(1)
     away, marked = np.zeros((batch, length), np.float32), np.zeros((batch, length), np.float32)
     sums = np.zeros((heads, len(SUMS)))
-    attention_passes.add_layer(
+    attention_passes.add_layer_store_sums(
         scores.cpu().numpy(), own, highest, special.astype(np.float32), counted, entropies, away, marked, sums
     )
     if weights.rule.sinks is not None:  # what a sink takes is one more outcome
         entropies += torch.special.entr(weights.sink_share.float()).cpu().numpy()
-    attention_passes.add_repeats(own, ids, counted, sums)
+    attention_passes.add_repeats_store_sums(own, ids, counted, sums)
     sums[:, _AT["entropy"]] = (entropies * counted[:, None]).sum((0, 2), dtype=np.float64)
     sums[:, _AT["queries"]] = counted.sum()
     sums[:, _AT["nexts"]] = counted[:, :-1].sum()
-    sums[:, [_AT["duplicates"], _AT["inductions"]]] = attention_passes.count_repeats(ids, counted)
+    sums[:, [_AT["duplicates"], _AT["inductions"]]] = attention_passes.count_repeats_for_store(ids, counted)
     return LayerSums(entropies.mean(1), received, away / heads, marked / heads, sums, own.mean(1) if mean else None)
 
 
-def _softmax(scores: Float[Tensor, "B H L S"], weights: AttentionMap) -> Float[Tensor, "B H L S"]:
+def _weights_of_layer_scores(scores: Float[Tensor, "B H L S"], weights: AttentionMap) -> Float[Tensor, "B H L S"]:
     """The weights of scores: each row by its own largest score, a head's sink in the denominator alone."""
     if weights.rule.sinks is not None:
         return weights.dense().float()
@@ -76,7 +76,9 @@ def _softmax(scores: Float[Tensor, "B H L S"], weights: AttentionMap) -> Float[T
     return found
 
 
-def largest(mean: Float[np.ndarray, "k L"], top: int) -> tuple[Int[np.ndarray, "k T"], Float[np.ndarray, "k T"]]:
+def largest_weights_to_store(
+    mean: Float[np.ndarray, "k L"], top: int
+) -> tuple[Int[np.ndarray, "k T"], Float[np.ndarray, "k T"]]:
     """Return the keys and the weights that are largest in some rows, the smaller key first of two alike.
 
     Where there are fewer keys than top the rest is -1 and 0.

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from regard.corpus.reading.document import Document
-from regard.corpus.writing.cut_windows import CutText, cut_texts, owners
+from regard.corpus.writing.cut_windows import CutText, cut_texts, window_of_each_word
 from regard.corpus.writing.read_words import Part, Reading, read_words
 from regard.corpus.writing.shard import ShardTables, sort_rows
 from regard.corpus.writing.shard_tables import Span, heads_table, rows_table, spans_table, texts_table
 from regard.corpus.writing.words import find_tokens, find_words
-from regard.memory import give_back
+from regard.memory import give_memory_back
 from regard.models.states import count_layers
 
 
@@ -37,7 +37,7 @@ def build_shard(reading: Reading, documents: Sequence[Document]) -> ShardTables:
         parts.append(part)
         part_rows.append(row)
     found = read_words(reading, parts)
-    give_back()  # what the passes took, before the tables take theirs
+    give_memory_back()  # what the passes took, before the tables take theirs
     rows = rows_table(parts, part_rows, found, count_layers(reading.model))
     rows, vectors = sort_rows(rows, found.vectors)
     heads = None if found.heads is None or not settings.statistics else heads_table(found.heads)
@@ -54,7 +54,7 @@ def _part(document: Document, cut: CutText, reading: Reading) -> tuple[Part, lis
         units, missed = find_words(document.text, starts, ends, tokens, settings.where, settings.lemma)
     else:
         units, missed = find_tokens(document.text, starts, ends, tokens), []
-    window = owners(units.first, units.first + units.count - 1, cut.spans, reading.size.causal)
+    window = window_of_each_word(units.first, units.first + units.count - 1, cut.spans, reading.size.causal)
     long = [(int(units.start[n]), int(units.end[n]), "long") for n in np.flatnonzero(window < 0)]
     kept = np.flatnonzero(window >= 0)
     units, window = units.take(kept), window[kept]

@@ -63,10 +63,13 @@ def window_tokens(model: Model, settings: Settings) -> tuple[int, int]:
 
 def cut_texts(model: Model, texts: Sequence[str], size: WindowSize) -> list[CutText | None]:
     """Tokenise texts and cut them; None for one of which the tokenizer leaves nothing."""
-    return [None if each is None else _cut(model, each, size) for each in _encoded(model.tokenizer, texts)]
+    return [
+        None if each is None else _cut_into_windows(model, each, size)
+        for each in _encoded_texts_to_cut(model.tokenizer, texts)
+    ]
 
 
-def owners(
+def window_of_each_word(
     first: Int[np.ndarray, " n"], last: Int[np.ndarray, " n"], spans: Sequence[tuple[int, int]], causal: bool
 ) -> Int[np.ndarray, " n"]:
     """Return the window that each run of tokens first to last is taken from: where it stands furthest from an edge.
@@ -84,17 +87,17 @@ def owners(
     return chosen
 
 
-def _encoded(tokenizer: object, texts: Sequence[str]) -> list[Encoded | None]:
+def _encoded_texts_to_cut(tokenizer: object, texts: Sequence[str]) -> list[Encoded | None]:
     """Tokenise all texts at once; where one of them leaves no token, one by one."""
     try:
         return list(encode_all(tokenizer, texts))
     except RegardError:
         if len(texts) == 1:
             return [None]
-        return [each for text in texts for each in _encoded(tokenizer, [text])]
+        return [each for text in texts for each in _encoded_texts_to_cut(tokenizer, [text])]
 
 
-def _cut(model: Model, encoded: Encoded, size: WindowSize) -> CutText:
+def _cut_into_windows(model: Model, encoded: Encoded, size: WindowSize) -> CutText:
     cut = plan(encoded, model.tokenizer, size.window, size.stride, model.limit, model.name)
     tokens = encoded.tokens
     all_ids, end = encoded.ids, len(tokens) - cut.after

@@ -23,7 +23,7 @@ from regard.capture.quiet import quiet
 from regard.corpus.writing.cut_windows import WindowSize, cut_texts
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.models.states import StateBatch, Window, count_layers, one_length_batches, read_states
+from regard.models.states import StateBatch, Window, count_layers, read_states, window_batches_by_length
 
 StatesReader = Callable[[Sequence[Window]], Iterator[StateBatch]]
 
@@ -46,7 +46,7 @@ SAMPLE = (
 )
 
 
-def check_installed() -> None:
+def check_openvino_installed() -> None:
     """Check that OpenVINO is there, without loading it.
 
     Raises:
@@ -64,13 +64,13 @@ def openvino_states(model: Model, layers: Sequence[int], size: WindowSize) -> St
     Raises:
         RegardError: OpenVINO is not installed, the model cannot be converted, or its states are not those of torch.
     """
-    check_installed()
-    sample = _sample(model, size)
+    check_openvino_installed()
+    sample = _windows_to_compare_on(model, size)
     segments = "token_type_ids" in model._session.takes and all(each.segments is not None for each in sample)
     request = _converted(model, layers, segments=segments, causal=size.causal)
 
     def read(windows: Sequence[Window]) -> Iterator[StateBatch]:
-        for batch in one_length_batches([len(window.ids) for window in windows]):
+        for batch in window_batches_by_length([len(window.ids) for window in windows]):
             given = {"input_ids": np.array([windows[n].ids for n in batch], np.int64)}
             if segments:
                 given["token_type_ids"] = np.array([windows[n].segments for n in batch], np.int64)
@@ -78,7 +78,7 @@ def openvino_states(model: Model, layers: Sequence[int], size: WindowSize) -> St
                 found = request.infer(given, share_inputs=True, share_outputs=True)
                 states = torch.from_numpy(np.stack([found[n] for n in range(len(layers))], 1))  # a copy
             except (RuntimeError, ValueError, KeyError) as error:
-                raise _refused(
+                raise _openvino_refused_model(
                     model, f"read {len(batch)} windows of {len(windows[batch[0]].ids)} tokens", error
                 ) from error
             check_finite({layer + 1: states[:, n] for n, layer in enumerate(layers)}, model.name)
@@ -136,7 +136,7 @@ def _converted(model: Model, layers: Sequence[int], *, segments: bool, causal: b
     except (RegardError, MemoryError):
         raise
     except Exception as error:  # a conversion raises whatever it runs into
-        raise _refused(model, "be converted", error) from error
+        raise _openvino_refused_model(model, "be converted", error) from error
 
 
 @contextmanager
@@ -156,7 +156,7 @@ def _unreported() -> Iterator[None]:
             sys.modules[name] = before
 
 
-def _sample(model: Model, size: WindowSize) -> list[Window]:
+def _windows_to_compare_on(model: Model, size: WindowSize) -> list[Window]:
     """Windows of real text to compare on: of several lengths, the longest that can be, and three of one length."""
     text = "".join(SAMPLE)
     once = cut_texts(model, [text], size)[0]
@@ -192,7 +192,7 @@ def _by_window(batches: Iterator[StateBatch]) -> dict[int, Tensor]:
     return {number: batch.states[row].float() for batch in batches for row, number in enumerate(batch.numbers)}
 
 
-def _refused(model: Model, what: str, error: Exception) -> RegardError:
+def _openvino_refused_model(model: Model, what: str, error: Exception) -> RegardError:
     """The one line on a model that OpenVINO cannot have."""
     # OpenVINO's messages begin with the lines of its source that they come from
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("Exception from")]

@@ -10,12 +10,12 @@ from jaxtyping import Bool, Float, Int
 from regard.corpus import schema
 from regard.corpus.reading.document import Document
 from regard.corpus.settings import Settings
-from regard.corpus.writing.attention_sums import SUMS, LayerSums, largest, sum_layer
-from regard.corpus.writing.cut_windows import CutText, WindowSize, owners
+from regard.corpus.writing.attention_sums import SUMS, LayerSums, largest_weights_to_store, sum_layer
+from regard.corpus.writing.cut_windows import CutText, WindowSize, window_of_each_word
 from regard.corpus.writing.openvino_states import StatesReader, openvino_states
 from regard.corpus.writing.words import Units
 from regard.errors import RegardError
-from regard.memory import give_back
+from regard.memory import give_memory_back
 from regard.models.model import Model
 from regard.models.states import StateBatch, Window, count_heads, count_layers, read_states, state_width
 
@@ -117,7 +117,7 @@ def read_words(reading: Reading, parts: Sequence[Part]) -> Found:
         _add_batch(reading, found, batch, ids, parts, own, firsts, counted)
         del batch  # the next pass runs before the name is given to what it makes
         if passes % PASSES == 0:
-            give_back()
+            give_memory_back()
     return found
 
 
@@ -132,7 +132,7 @@ def _add_batch(
     counted: Sequence[np.ndarray],
 ) -> None:
     """Put what a batch gave in its places. runs: its windows."""
-    words = _words(parts, runs, firsts)
+    words = _words_of_windows(parts, runs, firsts)
     states = words.mean(batch.states.transpose(1, 2).float().cpu().numpy())
     if reading.settings.dtype == "float16" and states.size and float(np.abs(states).max()) > HALF:
         most = f"{np.abs(states).max():.3g}"
@@ -174,7 +174,7 @@ def _empty(reading: Reading, count: int) -> Found:
     return Found(vectors, np.zeros((4, count, depth), np.float32), sources, np.zeros((depth, heads, len(SUMS))))
 
 
-def _words(parts: Sequence[Part], runs: Sequence[_Run], firsts: Int[np.ndarray, " p"]) -> _Words:
+def _words_of_windows(parts: Sequence[Part], runs: Sequence[_Run], firsts: Int[np.ndarray, " p"]) -> _Words:
     """The words of a batch's windows, one window after another."""
     none = [np.zeros(0, np.int64)]
     return _Words(
@@ -188,7 +188,7 @@ def _words(parts: Sequence[Part], runs: Sequence[_Run], firsts: Int[np.ndarray, 
 def _counted(part: Part, causal: bool) -> np.ndarray:
     """The window that each token of a part counts in, as a query of the heads' sums; -1 for special ones."""
     every = np.arange(len(part.cut.ids))
-    return np.where(part.cut.special, -1, owners(every, every, part.cut.spans, causal))
+    return np.where(part.cut.special, -1, window_of_each_word(every, every, part.cut.spans, causal))
 
 
 def _marks(
@@ -225,7 +225,7 @@ def _put_sources(
     runs: Sequence[_Run],
 ) -> None:
     """Put the characters and the weights of what a batch's words look at most in their places."""
-    keys, weights = largest(mean, schema.TOP)
+    keys, weights = largest_weights_to_store(mean, schema.TOP)
     columns = slice(layer * schema.TOP, (layer + 1) * schema.TOP)
     for n, place in enumerate(words.at):
         run = runs[words.row[n]]

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from regard.checks import is_whole
-from regard.corpus.checksums import BLOCK, CheckedFile, damaged, read_index, write_index
+from regard.corpus.checksums import BLOCK, CheckedFile, damaged, read_shard_index, write_shard_index
 from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.reading.document import Document
 from regard.corpus.schema import ROW_GROUP
@@ -108,7 +108,7 @@ def parquet_of(shard: Path, columns: Sequence[str] | None = None) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    index = read_index(shard) if (shard / INDEX).exists() else None
+    index = read_shard_index(shard) if (shard / INDEX).exists() else None
     with CheckedFile(shard / TEXTS, index) as file:
         try:
             return pq.read_table(file, columns=None if columns is None else list(columns))
@@ -132,12 +132,12 @@ def documents_of(shard: Path) -> list[Document]:
         raise RegardError(f"{str(shard / TEXTS)!r} holds no texts of a store ({error})") from error
 
 
-def has_others(folder: Path) -> bool:
+def has_more_than_shards(folder: Path) -> bool:
     """Tell whether there is anything in a folder that no shard has: then it is not ours to remove."""
     return any(each.name not in FILES or is_link(each) or not each.is_file() for each in folder.iterdir())
 
 
-def digest(shard: Path) -> str:
+def digest_of_shard(shard: Path) -> str:
     """Compute a hash of all files of a shard, names included."""
     whole = hashlib.sha256()
     for path in sorted(shard.iterdir()):
@@ -147,13 +147,13 @@ def digest(shard: Path) -> str:
     return whole.hexdigest()
 
 
-def remove_unfinished(folder: Path) -> int:
+def remove_unfinished_shards(folder: Path) -> int:
     """Remove what killed processes left half-written; return how many shards. No other process may be writing.
 
     A folder that holds anything but a shard's files is somebody else's, and stays.
     """
     named = [path for path in folder.glob(f".*{PART}") if path.is_dir()] if folder.is_dir() else []
-    left = [path for path in named if not is_link(path) and not has_others(path)]
+    left = [path for path in named if not is_link(path) and not has_more_than_shards(path)]
     for path in left:
         shutil.rmtree(path, ignore_errors=True)
     return len(left)
@@ -177,7 +177,7 @@ def _write_files(folder: Path, tables: ShardTables) -> None:
     words, lemmas = (tables.rows.column(name) for name in ("word", "lemma"))
     edges = [(n, min(n + ROW_GROUP, len(words)) - 1) for n in range(0, len(words), ROW_GROUP)]
     names = {*words.unique().to_pylist(), *(LEMMA + each for each in lemmas.unique().to_pylist() if each is not None)}
-    write_index(folder, ends, [(words[first].as_py(), words[last].as_py()) for first, last in edges], names)
+    write_shard_index(folder, ends, [(words[first].as_py(), words[last].as_py()) for first, last in edges], names)
     for path in folder.iterdir():
         with path.open("rb+") as file:
             os.fsync(file.fileno())

@@ -63,7 +63,7 @@ def rows_table(parts: Sequence[Part], part_rows: Sequence[int], found: Found, de
     columns: dict[str, Any] = {
         "word": [word for part in parts for word in part.units.words],
         "form": forms,
-        "lemma": [lemma for part in parts for lemma in _lemmas(part)],
+        "lemma": [lemma for part in parts for lemma in _lemmas_of_kept_words(part)],
         "document": [part.document.id for part in parts for _ in part.units.words],
         "part": np.repeat(np.array(part_rows, np.int32), counts),
         "start": joined(lambda part: part.units.start + part.document.start),
@@ -82,5 +82,5 @@ def rows_table(parts: Sequence[Part], part_rows: Sequence[int], found: Found, de
     return pa.table(columns, schema=wanted)
 
 
-def _lemmas(part: Part) -> Sequence[str | None]:
+def _lemmas_of_kept_words(part: Part) -> Sequence[str | None]:
     return [None] * len(part.units) if part.units.lemmas is None else part.units.lemmas

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from regard.corpus.manifest import NAME
 from regard.corpus.writing.plan_shards import is_shard
-from regard.corpus.writing.shard import remove_unfinished
+from regard.corpus.writing.shard import remove_unfinished_shards
 from regard.errors import RegardError
 from regard.files import is_link
 from regard.locks import held_elsewhere
@@ -57,7 +57,7 @@ def _check_own(store: Path) -> None:
 
 
 @contextmanager
-def opened(store: Path) -> Iterator[None]:
+def opened_store_folder(store: Path) -> Iterator[None]:
     """Make a store's folder where it is not there, and keep other runs out of it inside the block.
 
     Where the block fails, what is half-written is removed, and a store in which no shard was written.
@@ -67,7 +67,7 @@ def opened(store: Path) -> Iterator[None]:
             another run is writing into it.
     """
     _check_own(store)
-    made = _make(store)
+    made = _make_store_folder(store)
     try:
         handle = os.open(store / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
@@ -79,9 +79,9 @@ def opened(store: Path) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            remove_unfinished(store / SHARDS)
+            remove_unfinished_shards(store / SHARDS)
             if not began:
-                _unmake(store, whole=made)
+                _remove_begun_store(store, whole=made)
             raise
     finally:
         os.close(handle)
@@ -95,7 +95,7 @@ def remove_others(folder: Path, names: set[str], base: bytes) -> None:
     Raises:
         RegardError: the file system refuses.
     """
-    remove_unfinished(folder)
+    remove_unfinished_shards(folder)
     try:
         for path in folder.iterdir():
             if path.name not in names and is_shard(path, base):
@@ -104,7 +104,7 @@ def remove_others(folder: Path, names: set[str], base: bytes) -> None:
         raise RegardError(f"cannot remove from {str(folder)!r}: {error.strerror or error}") from error
 
 
-def _make(store: Path) -> bool:
+def _make_store_folder(store: Path) -> bool:
     """Make the store's folder; return whether it was not there."""
     try:
         if store.exists() and not store.is_dir():
@@ -122,7 +122,7 @@ def _make(store: Path) -> bool:
     return made
 
 
-def _unmake(store: Path, *, whole: bool) -> None:
+def _remove_begun_store(store: Path, *, whole: bool) -> None:
     """Remove a store that has only its beginning. whole: the folder as well."""
     if any((store / SHARDS).iterdir()):
         return

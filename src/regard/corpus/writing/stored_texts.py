@@ -117,10 +117,10 @@ def compare(
 
 def check_same(read: Iterable[Document | Rejected], stored: StoredTexts) -> Compared:
     """Count the documents of a store that are not among what is read, text and all; standard input's are left out."""
-    held = {_digest(each.whole()): each.document for each in stored if each.source != "-"}
+    held = {_digest_of_document(each.whole()): each.document for each in stored if each.source != "-"}
     for each in read:
         if isinstance(each, Document):
-            held.pop(_digest(each), None)
+            held.pop(_digest_of_document(each), None)
     gone = dict.fromkeys(held.values())  # once, however many of their parts
     return Compared(gone=len(gone), first=next(iter(gone), ""))
 
@@ -163,5 +163,5 @@ def _by_id(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator
             yield part
 
 
-def _digest(document: Document) -> bytes:
+def _digest_of_document(document: Document) -> bytes:
     return blake2b(json.dumps(astuple(document), sort_keys=True).encode(), digest_size=16).digest()

@@ -57,7 +57,7 @@ def find_words(
     """
     words, spans, lemmas = [], [], []
     for start, end in word_spans(text):
-        word = _normal(text[start:end])
+        word = _interned_word_looked_up(text[start:end])
         lemma = None if language is None else find_lemma(text[start:end], language)
         if where is None or (word if where.field == "word" else lemma) in where.values:
             words.append(word)
@@ -87,11 +87,14 @@ def find_tokens(
     text: str, token_starts: Int[np.ndarray, " L"], token_ends: Int[np.ndarray, " L"], tokens: Int[np.ndarray, " L"]
 ) -> Units:
     """Take every token that stands for characters as a unit: it is looked up by those. Arguments as in `find_words`."""
-    words = [_normal(text[a:b].strip()) for a, b in zip(token_starts.tolist(), token_ends.tolist(), strict=True)]
+    words = [
+        _interned_word_looked_up(text[a:b].strip())
+        for a, b in zip(token_starts.tolist(), token_ends.tolist(), strict=True)
+    ]
     return Units(words, token_starts, token_ends, tokens, np.ones(len(tokens), np.int64), None)
 
 
-def check_language(language: str) -> None:
+def check_lemma_language(language: str) -> None:
     """Check that lemmas of a language can be found.
 
     Raises:
@@ -116,5 +119,5 @@ def find_lemma(form: str, language: str) -> str:
 
 
 @functools.lru_cache(maxsize=1 << 17)
-def _normal(word: str) -> str:
+def _interned_word_looked_up(word: str) -> str:
     return sys.intern(normal(word))

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from regard.corpus.environment import check_environment, pin_products, pinned
+from regard.corpus.environment import check_store_environment, pin_store_products, pinned_store_products
 from regard.corpus.settings import Settings
 from regard.corpus.writing.build_shard import build_shard
 from regard.corpus.writing.cut_windows import WindowSize
@@ -24,7 +24,7 @@ from regard.corpus.writing.plan_shards import ShardPlan
 from regard.corpus.writing.read_words import Reading
 from regard.corpus.writing.shard import read_counts, write_shard
 from regard.errors import RegardError
-from regard.memory import give_back
+from regard.memory import give_memory_back
 from regard.models.digest import digest_model
 from regard.models.load import load
 from regard.models.model import Model
@@ -54,7 +54,7 @@ Built = tuple[ShardPlan, dict[str, int], bool]  # a shard, its counts, and wheth
 def build(job: Job, reading: Reading, plan: ShardPlan) -> dict[str, int]:
     """Build and write one shard, and return its counts."""
     counts = read_counts(write_shard(job.folder, plan.name, build_shard(reading, plan.documents)))
-    give_back()
+    give_memory_back()
     return counts
 
 
@@ -63,7 +63,7 @@ def build_here(job: Job, model: Model, plans: Iterable[ShardPlan]) -> Iterator[B
     reading = _reading(job, model)
     for plan in plans:
         missing = not (job.folder / plan.name).is_dir()
-        with pinned(job.environment):
+        with pinned_store_products(job.environment):
             counts = build(job, reading, plan) if missing else read_counts(job.folder / plan.name)
         yield plan, counts, missing
 
@@ -76,7 +76,7 @@ def build_in_processes(job: Job, plans: Iterable[ShardPlan], workers: int) -> It
     """
     context = multiprocessing.get_context("spawn")  # a forked child of a process that ran kernels can hang
     ours, end = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(ours,))
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_shard_worker, initargs=(ours,))
 
     def submit(plan: ShardPlan) -> "Future[dict[str, int]]":
         with _without_script():
@@ -121,13 +121,13 @@ def _done(job: Job, plan: ShardPlan, future: "Future[dict[str, int]] | None") ->
 _worker: dict[str, Any] = {}
 
 
-def _start_worker(pipe: Connection) -> None:
+def _start_shard_worker(pipe: Connection) -> None:
     """Set a process up. pipe: its other end is the parent's alone: it closes when the parent ends, however it does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
+    threading.Thread(target=_end_with_parent_process, args=(pipe,), daemon=True).start()
 
 
-def _end_with(pipe: Connection) -> None:
+def _end_with_parent_process(pipe: Connection) -> None:
     """Wait for the pipe's other end to be closed, and end this process: a shard is written whole or not at all."""
     wait([pipe])
     os._exit(1)
@@ -155,8 +155,8 @@ def prepare(job: Job) -> Reading:
 
         torch.set_num_threads(1)
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
-        check_environment(job.environment)
-        pin_products(job.environment)
+        check_store_environment(job.environment)
+        pin_store_products(job.environment)
         model = load(job.source, device="cpu")
         if digest_model(model) != job.digest:
             raise RegardError(f"model {job.source!r} is not the one of the store: its weights or tokenizer differ")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from regard.display.elements.canvas import spread
+from regard.display.elements.canvas import places_spread_apart
 from regard.display.elements.colours import FOLLOWED, WEIGHTS, weight_scale
 
 NAME = 0.135  # inches that a name, written upright, needs beside the next
@@ -54,21 +54,21 @@ def draw_arcs(
     places = sorted(named)
     gap = NAME / inches[0] * length
     below = 1.15 * DEEP / max(inches[1] - DEEP, 0.5)
-    ends = spread(places, gap, length - 1 - gap / 2) if places else []
+    ends = places_spread_apart(places, gap, length - 1 - gap / 2) if places else []
     lead = 0.16 * below
     for place, at in zip(places, ends, strict=True):
         axes.plot([place, at], [-0.02, -lead], color="#bbbbbb", linewidth=0.5)
         own = place == followed
         axes.text(at, -lead * 1.15, named[place], rotation=90, ha="center", va="top", fontsize=8 if own else 7,
                   color=FOLLOWED if own else "black", fontweight="bold" if own else "normal")  # fmt: skip
-    _labels(axes, links, farthest, length, inches[0])
+    _labels_of_drawn_arcs(axes, links, farthest, length, inches[0])
     axes.set(xlim=(-0.01 * length, 1.01 * length), ylim=(-below, 1.15))
     axes.set_yticks([])
     for side in ("left", "right", "top"):
         axes.spines[side].set_visible(False)
 
 
-def _labels(axes: Axes, links: Sequence[Link], farthest: int, length: int, inches: float) -> None:
+def _labels_of_drawn_arcs(axes: Axes, links: Sequence[Link], farthest: int, length: int, inches: float) -> None:
     """What stands on the arcs: each on its own, at the top or further down where another label is."""
     taken: list[tuple[float, float, float]] = []
     wide = 0.032 / inches * length  # of half a character

@@ -26,7 +26,7 @@ FALLBACK_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Emoji", "Noto Sa
                   "Hiragino Sans", "Microsoft YaHei", "Segoe UI Emoji")  # fmt: skip
 
 
-def stack(rows: Sequence[tuple[float, Any]], wide: float) -> Figure:
+def stack_rows_in_figure(rows: Sequence[tuple[float, Any]], wide: float) -> Figure:
     """Put rows below one another, each as high as it says, in inches, and laid out by itself.
 
     A row's painter is called with its part of the figure, and with the place in that part for its axes.
@@ -40,7 +40,7 @@ def stack(rows: Sequence[tuple[float, Any]], wide: float) -> Figure:
     return figure
 
 
-def spread(places: Sequence[int], gap: float, last: float) -> list[float]:
+def places_spread_apart(places: Sequence[int], gap: float, last: float) -> list[float]:
     """Places in order, moved apart to at least gap where they fit before last, and no further than that takes."""
     gap = min(gap, last / max(1, len(places) - 1))
     found: list[float] = []
@@ -56,7 +56,7 @@ def or_nan(values: Sequence[float | None]) -> list[float]:
     return [float("nan") if value is None else value for value in values]
 
 
-def names(tokens: Sequence[Token], most: int = 16) -> tuple[list[int], list[str], int]:
+def token_names_on_axis(tokens: Sequence[Token], most: int = 16) -> tuple[list[int], list[str], int]:
     """(places, names, size) of the tokens on an axis: every one, or of many every so many-th with its number."""
     step = max(1, -(-len(tokens) // LABELS))
     places = list(range(0, len(tokens), step))
@@ -73,7 +73,7 @@ def mark_names(
     On axis x or y as names() has put them.
     """
     axis = axes.xaxis if which == "x" else axes.yaxis
-    places, labels, _ = names(tokens)
+    places, labels, _ = token_names_on_axis(tokens)
     labels = [f"{name} (sink)" if place in sinks else name for place, name in zip(places, labels, strict=True)]
     if sinks:
         axis.set_ticks(places, labels)
@@ -85,12 +85,12 @@ def mark_names(
             label.set_fontweight("bold")
 
 
-def whose(layer: int, head: int | None, every: str = "mean of heads") -> str:
+def name_of_drawn_weights(layer: int, head: int | None, every: str = "mean of heads") -> str:
     """What weights a picture shows."""
     return f"layer {layer}, {every if head is None else f'head {head}'}"
 
 
-def write(figure: Figure, file: Path) -> list[str]:
+def write_figure(figure: Figure, file: Path) -> list[str]:
     """Write a picture, PNG or SVG by the file's ending, whole or not at all; returns notes on missing characters.
 
     An SVG's text is text, to be searched and read aloud; whoever shows it takes the first font of the list that is
@@ -114,7 +114,7 @@ def write(figure: Figure, file: Path) -> list[str]:
                 FigureCanvasSVG(figure).print_svg(temporary, metadata={"Date": None})
             else:
                 FigureCanvasAgg(figure).print_png(temporary)
-    return missing_glyphs(caught, kind)
+    return notes_on_missing_glyphs(caught, kind)
 
 
 def _settle(figure: Figure) -> None:
@@ -135,7 +135,7 @@ def all_axes(figure: FigureBase) -> list[Axes]:
     return [axes for part in figure.subfigs for axes in all_axes(part)] if figure.subfigs else list(whole.axes)
 
 
-def missing_glyphs(caught: Sequence[warnings.WarningMessage], kind: str) -> list[str]:
+def notes_on_missing_glyphs(caught: Sequence[warnings.WarningMessage], kind: str) -> list[str]:
     """One note for all characters that no installed font has."""
     said = [str(warning.message) for warning in caught]
     codes = [int(each.split()[1]) for each in said if each.startswith("Glyph ")]

@@ -31,7 +31,7 @@ def line_style(number: int) -> tuple[str, str]:
     return LINES[number % len(LINES)], DASHES[number // len(LINES) % len(DASHES)]
 
 
-def lab(rgb: ArrayLike) -> Float[np.ndarray, "*n 3"]:
+def srgb_to_cielab(rgb: ArrayLike) -> Float[np.ndarray, "*n 3"]:
     """Convert sRGB colours in [0, 1], (..., 3), to CIELAB (CIE 1976; the white is that of sRGB)."""
     values = np.asarray(rgb, dtype=float)
     linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
@@ -41,29 +41,32 @@ def lab(rgb: ArrayLike) -> Float[np.ndarray, "*n 3"]:
     return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], -1)
 
 
-def even(colours: ArrayLike, shades: int = SHADES) -> Float[np.ndarray, "n 3"]:
+def evenly_spaced_colours(colours: ArrayLike, shades: int = SHADES) -> Float[np.ndarray, "n 3"]:
     """Resample a run of sRGB colours (n, 3) to some shades, each as far from the next in CIELAB."""
     given = np.asarray(colours, dtype=float)
-    along = np.concatenate([[0.0], np.linalg.norm(np.diff(lab(given), axis=0), axis=1).cumsum()])
+    along = np.concatenate([[0.0], np.linalg.norm(np.diff(srgb_to_cielab(given), axis=0), axis=1).cumsum()])
     at = np.linspace(0, along[-1], shades)
     return np.stack([np.interp(at, along, part) for part in given.T], -1)
 
 
-def _fine(name: str, start: float, end: float) -> Float[np.ndarray, "n 3"]:
+def _fine_run_of_colours(name: str, start: float, end: float) -> Float[np.ndarray, "n 3"]:
     return matplotlib.colormaps[name].resampled(4097)(np.linspace(start, end, 4097))[:, :3]
 
 
-def _maps() -> tuple[ListedColormap, ListedColormap, ListedColormap]:
+def _colour_maps_to_draw() -> tuple[ListedColormap, ListedColormap, ListedColormap]:
     """(weights, differences, what stands apart)."""
-    below, above = even(_fine("RdBu_r", 0.0, 0.5), SHADES // 2 + 1), even(_fine("RdBu_r", 0.5, 1.0), SHADES // 2 + 1)
+    below, above = (
+        evenly_spaced_colours(_fine_run_of_colours("RdBu_r", 0.0, 0.5), SHADES // 2 + 1),
+        evenly_spaced_colours(_fine_run_of_colours("RdBu_r", 0.5, 1.0), SHADES // 2 + 1),
+    )
     return (
-        ListedColormap(even(_fine("Blues", 0.0, 1.0)), "weights"),
+        ListedColormap(evenly_spaced_colours(_fine_run_of_colours("Blues", 0.0, 1.0)), "weights"),
         ListedColormap(np.concatenate([below, above[1:]]), "differences"),
-        ListedColormap(even(_fine("Greys", 0.0, 0.75)), "apart"),
+        ListedColormap(evenly_spaced_colours(_fine_run_of_colours("Greys", 0.0, 0.75)), "apart"),
     )
 
 
-WEIGHTS, DIFFERENCES, APART = _maps()
+WEIGHTS, DIFFERENCES, APART = _colour_maps_to_draw()
 """Of weights, from white for 0; of numbers of both signs (below 0 blue, above it red); of special tokens and sinks."""
 
 

@@ -38,7 +38,7 @@ class Labels:
 
     def put(self, text: str, point: tuple[float, float], size: float, *, needed: bool = True, **style: object) -> bool:
         """Write a name beside its point; one that is not needed is left out where there is no room close by."""
-        width, height = characters(text) * size * 0.66 / 72, size * 1.25 / 72
+        width, height = drawn_text_width(text) * size * 0.66 / 72, size * 1.25 / 72
         best: tuple[float, int, tuple[float, float], Box] | None = None
         for far in RINGS if needed else RINGS[:1]:
             for across, up in AROUND:
@@ -46,7 +46,7 @@ class Labels:
                 x = point[0] * self.scale + across * away - (0 if across > 0 else width / 2 if across == 0 else width)
                 y = point[1] * self.scale + up * away - (0 if up > 0 else height / 2 if up == 0 else height)
                 box = (x, y, x + width, y + height)
-                cost = sum(_shared(box, other) for other in self.taken) + 9 * self._outside(box)
+                cost = sum(_area_labels_share(box, other) for other in self.taken) + 9 * self._outside(box)
                 if best is None or cost < best[0] - 1e-9:
                     best = cost, far, (x, y), box
             assert best is not None
@@ -69,7 +69,7 @@ class Labels:
         return (box[2] - box[0]) * (box[3] - box[1]) - inside
 
 
-def framed(axes: Axes, points: Sequence[tuple[float, float]], across: float, up: float) -> Labels:
+def framed_label_points(axes: Axes, points: Sequence[tuple[float, float]], across: float, up: float) -> Labels:
     """Set limits around some points, with a tenth to spare, in the shape of the room there is, and make its labels.
 
     across, up: the room, in inches. Both axes get one scale.
@@ -84,13 +84,13 @@ def framed(axes: Axes, points: Sequence[tuple[float, float]], across: float, up:
     return Labels(axes, 1 / wide, (left / wide, bottom / wide, right / wide, top / wide))
 
 
-def _shared(one: Box, other: Box) -> float:
+def _area_labels_share(one: Box, other: Box) -> float:
     """The area that two boxes share."""
     return max(0.0, min(one[2], other[2]) - max(one[0], other[0])) * max(
         0.0, min(one[3], other[3]) - max(one[1], other[1])
     )
 
 
-def characters(text: str) -> float:
+def drawn_text_width(text: str) -> float:
     """Characters, those of East Asian writing counted as they are drawn."""
     return sum(1.65 if unicodedata.east_asian_width(each) in "WF" else 1.0 for each in text)

@@ -40,7 +40,7 @@ def effects(trace: Trace, place: Place) -> Callable[[Trace], Effect]:
 
     def compare(ablated: Trace) -> Effect:
         after = ablated.contextual[tokens].double().mean(0)
-        moved = _from_zero(1 - float(torch.dot(before, after) / (before.norm() * after.norm())))
+        moved = _effect_not_negative(1 - float(torch.dot(before, after) / (before.norm() * after.norm())))
         if logits is None or ablated.logits is None:
             return Effect(moved, None, None)
         return Effect(moved, *(divergence(logits[n], ablated.logits[n]) for n in (-1, tokens[-1])))
@@ -51,9 +51,9 @@ def effects(trace: Trace, place: Place) -> Callable[[Trace], Effect]:
 def divergence(kept: Float[Tensor, " V"], changed: Float[Tensor, " V"]) -> float:
     """Compute the Kullback-Leibler divergence, in nats, of what some logits say from what others said before."""
     p, q = (logits.double().log_softmax(-1) for logits in (kept, changed))
-    return _from_zero(float(torch.where(p > -torch.inf, p.exp() * (p - q), 0.0).sum()))
+    return _effect_not_negative(float(torch.where(p > -torch.inf, p.exp() * (p - q), 0.0).sum()))
 
 
-def _from_zero(value: float) -> float:
+def _effect_not_negative(value: float) -> float:
     """What cannot be negative but for rounding; NaN stays what it is."""
     return value if isnan(value) else max(0.0, value)

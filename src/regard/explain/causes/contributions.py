@@ -26,7 +26,7 @@ from regard.explain.frames import Row, Table
 from regard.explain.places import Place, tokens_of
 from regard.explain.weights.attended import check_layer
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
-from regard.trace.trace import Trace, is_cross
+from regard.trace.trace import Trace, asks_for_cross_attention
 
 COMPARED = 8  # tokens whose contributions are added up and held against the model's own output
 TOLERANCE = 1e-5  # of the vector's norm: how far the parts' sum may be from what the model computed
@@ -75,7 +75,7 @@ class Contributions(Table):
 
     def heads(self) -> Float[Tensor, "H M"]:
         """Sum the sources: what each head gave."""
-        context = _context(self._weights[:, None], self._values)[:, 0]  # (H, E)
+        context = _context_of_contributions(self._weights[:, None], self._values)[:, 0]  # (H, E)
         return (self._projection @ context[..., None])[..., 0]
 
     def sources(self) -> Float[Tensor, "S M"]:
@@ -98,7 +98,7 @@ def contributions(trace: Trace, place: Place, layer: int, *, part: Part | None =
             has a shape that was not verified; or the parts do not add up to what the model computed.
     """
     rows = tokens_of(trace, place)
-    cross, layer = is_cross("contributions", part), check_layer(trace, layer)
+    cross, layer = asks_for_cross_attention("contributions", part), check_layer(trace, layer)
     maps = trace.cross if cross else trace.attention
     values = trace.cross_values if cross else trace.values
     attention_outputs = trace.cross_attention_outputs if cross else trace.attention_outputs
@@ -133,34 +133,37 @@ def split(
     summed = block.residual[chosen] + block.added[chosen]  # (r, M), in the model's dtype: the vector that it had
     model = summed if norm is None else F.layer_norm(summed, summed.shape[-1:], norm.weight, norm.bias, norm.eps)
     w, v, out, residual, projected, added, computed = map(
-        _wide,
+        _contribution_in_float64,
         (weights, values, block.weight, block.residual[chosen], block.projected[chosen], block.added[chosen], model),
     )
     h, m = w.shape[0], out.shape[0]
-    bias = out.new_zeros(m) if block.bias is None else _wide(block.bias)
+    bias = out.new_zeros(m) if block.bias is None else _contribution_in_float64(block.bias)
     projection = out.view(m, h, -1).transpose(0, 1)  # (H, M, E): each head's slice of W_O
-    by_head = _context(w, v) @ projection.transpose(1, 2)  # (H, r, M)
+    by_head = _context_of_contributions(w, v) @ projection.transpose(1, 2)  # (H, r, M)
     attended = by_head.sum(0)
     # A large residual must not hide a wrong split, so attention's part is also held against its own heads' parts.
-    error = _far(attended + bias, projected, by_head.norm(dim=-1).sum(0) + bias.norm())
+    error = _error_of_contributions(attended + bias, projected, by_head.norm(dim=-1).sum(0) + bias.norm())
 
     inner = scale = out.new_ones(
         len(chosen), 1
     )  # what attention's part, and all of it, is multiplied by, token by token
     shift = out.new_zeros(m)
     if block.scaling is not None:
-        inner, gain = _wide(block.scaling.scale[chosen]), _wide(block.scaling.gain)
+        inner, gain = (
+            _contribution_in_float64(block.scaling.scale[chosen]),
+            _contribution_in_float64(block.scaling.gain),
+        )
         projection, attended, bias = gain[:, None] * projection, gain * attended, gain * bias
-        error = max(error, _far(inner * gain * projected, added, added.norm(dim=-1)))
+        error = max(error, _error_of_contributions(inner * gain * projected, added, added.norm(dim=-1)))
     if norm is not None:
         # With its statistics fixed the norm is linear: take away the mean, times weight / deviation, add its bias.
         scale = ((residual + added).var(-1, correction=0, keepdim=True) + norm.eps).rsqrt()  # (r, 1)
-        gain = out.new_ones(m) if norm.weight is None else _wide(norm.weight)
-        shift = shift if norm.bias is None else _wide(norm.bias)
+        gain = out.new_ones(m) if norm.weight is None else _contribution_in_float64(norm.weight)
+        shift = shift if norm.bias is None else _contribution_in_float64(norm.bias)
         projection = gain[:, None] * (projection - projection.mean(1, keepdim=True))
         residual, attended, bias = (gain * (x - x.mean(-1, keepdim=True)) for x in (residual, attended, bias))
     parts = scale * (residual + inner * (attended + bias)) + shift
-    error = max(error, _far(parts, computed, computed.norm(dim=-1)))
+    error = max(error, _error_of_contributions(parts, computed, computed.norm(dim=-1)))
     if not error <= TOLERANCE:
         raise RegardError(
             f"the parts' sum differs from what the model computed by {error:.1e} of its norm, allowed is "
@@ -188,19 +191,23 @@ def split(
     )
 
 
-def _wide(tensor: Tensor) -> Tensor:
+def _contribution_in_float64(tensor: Tensor) -> Tensor:
     """In float64, on the CPU where the device has none."""
     return (tensor.cpu() if tensor.device.type == "mps" else tensor).detach().double()
 
 
-def _context(weights: Float[Tensor, "H r S"], values: Float[Tensor, "G S E"]) -> Float[Tensor, "H r E"]:
+def _context_of_contributions(
+    weights: Float[Tensor, "H r S"], values: Float[Tensor, "G S E"]
+) -> Float[Tensor, "H r E"]:
     """weights @ values, each group of query heads with its one value head."""
     groups, size, width = values.shape
     context = weights.reshape(groups, -1, size) @ values  # (G, H / G * r, E): the heads of a group stand side by side
     return context.view(*weights.shape[:2], width)
 
 
-def _far(found: Float[Tensor, "r M"], expected: Float[Tensor, "r M"], size: Float[Tensor, " r"]) -> float:
+def _error_of_contributions(
+    found: Float[Tensor, "r M"], expected: Float[Tensor, "r M"], size: Float[Tensor, " r"]
+) -> float:
     """The largest distance of a row from what was expected, relative to its size."""
     return float(((found - expected).norm(dim=-1) / size.clamp_min(torch.finfo(torch.float64).tiny)).max())
 

@@ -105,7 +105,7 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
     itself, across = _Blocks(own, place), _Blocks(own, place, "cross")
     found = []
     for layer in range(len(own.hidden_states) - 1):
-        enters, leaves = (_mean(own.hidden_states[n], itself.rows) for n in (layer, layer + 1))
+        enters, leaves = (_mean_of_updated_rows(own.hidden_states[n], itself.rows) for n in (layer, layer + 1))
         first = itself.of_layer(layer, enters)
         second = across.of_layer(layer, enters if first is None else first.vector.cpu())
         found.append(_update(layer, enters, leaves, (first, second), (own.tokens, names), top))
@@ -140,7 +140,7 @@ class _Blocks:
             )
         block = self.outputs[layer] if self.outputs else None
         if isinstance(block, AttentionOutput):
-            begins = _mean(block.residual, self.rows)
+            begins = _mean_of_updated_rows(block.residual, self.rows)
             if float((begins - vector).norm()) > TOLERANCE * float(vector.norm()):
                 raise RegardError(
                     f"steps: layer {layer} of {self.trace.status.model} does something of its own before its "
@@ -149,7 +149,7 @@ class _Blocks:
         return contributions(self.trace, self.place, layer, part=self.part)
 
 
-def _mean(vectors: Float[Tensor, "L M"], rows: Sequence[int]) -> Float[Tensor, " M"]:
+def _mean_of_updated_rows(vectors: Float[Tensor, "L M"], rows: Sequence[int]) -> Float[Tensor, " M"]:
     """The mean of some rows in float64, on the CPU."""
     return vectors[list(rows)].detach().cpu().double().mean(0)
 

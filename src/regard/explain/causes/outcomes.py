@@ -49,8 +49,8 @@ def logit(model: Model, token: str | int, *, at: Place | None = None) -> Outcome
     Raises:
         RegardError: what is given is not one token of the vocabulary.
     """
-    place = _id(model, token)
-    return Outcome(f"logit of {_token(token)}{_after(at)}", lambda trace: _logits(trace, at, place)[place])
+    place = _outcome_token_id(model, token)
+    return Outcome(f"logit of {_token(token)}{_after(at)}", lambda trace: _outcome_logits(trace, at, place)[place])
 
 
 def logit_difference(model: Model, token: str | int, other: str | int, *, at: Place | None = None) -> Outcome:
@@ -62,10 +62,10 @@ def logit_difference(model: Model, token: str | int, other: str | int, *, at: Pl
     Raises:
         RegardError: what is given is not one token of the vocabulary.
     """
-    first, second = _id(model, token), _id(model, other)
+    first, second = _outcome_token_id(model, token), _outcome_token_id(model, other)
 
     def number(trace: AnyTrace) -> Float[Tensor, ""]:
-        logits = _logits(trace, at, first, second)
+        logits = _outcome_logits(trace, at, first, second)
         return logits[first] - logits[second]
 
     return Outcome(f"logit of {_token(token)} less that of {_token(other)}{_after(at)}", number)
@@ -77,8 +77,8 @@ def probability(model: Model, token: str | int, *, at: Place | None = None) -> O
     Raises:
         RegardError: what is given is not one token of the vocabulary.
     """
-    place, name = _id(model, token), f"probability of {_token(token)}{_after(at)}"
-    return Outcome(name, lambda trace: _logits(trace, at, place).double().softmax(-1)[place])
+    place, name = _outcome_token_id(model, token), f"probability of {_token(token)}{_after(at)}"
+    return Outcome(name, lambda trace: _outcome_logits(trace, at, place).double().softmax(-1)[place])
 
 
 def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the reference") -> Outcome:
@@ -113,11 +113,11 @@ def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
     return found
 
 
-def _id(model: Model, token: str | int) -> int:
+def _outcome_token_id(model: Model, token: str | int) -> int:
     return token_id(model.tokenizer, token, f"outcome of {model.name}")
 
 
-def _logits(trace: AnyTrace, at: Place | None, *ids: int) -> Float[Tensor, " V"]:
+def _outcome_logits(trace: AnyTrace, at: Place | None, *ids: int) -> Float[Tensor, " V"]:
     """The logits at a place, which have to hold these ids."""
     side = trace.sides[-1]
     if side.logits is None:

@@ -25,12 +25,15 @@ def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None)
         RegardError: no such word or token, or a part that is missing or not wanted.
     """
     if isinstance(trace, Trace) and part is None:
-        return [_hidden(trace, trace, place, None)]
+        return [_removal_from_keys(trace, trace, place, None)]
     if isinstance(trace, PairTrace) and part == "encoder":
         source = trace.encoder
-        return [_hidden(source, source, place, "encoder"), _hidden(trace.decoder, source, place, "cross")]
+        return [
+            _removal_from_keys(source, source, place, "encoder"),
+            _removal_from_keys(trace.decoder, source, place, "cross"),
+        ]
     if isinstance(trace, PairTrace) and part == "decoder":
-        return [_hidden(trace.decoder, trace.decoder, place, "decoder")]
+        return [_removal_from_keys(trace.decoder, trace.decoder, place, "decoder")]
     if isinstance(trace, (Trace, PairTrace)):
         ways = " or ".join(map(repr, STACKS))
         needs = ways if isinstance(trace, PairTrace) else "none: it is no encoder-decoder"
@@ -38,7 +41,7 @@ def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None)
     raise RegardError(f"removal: given {type(trace).__name__}, needs the trace of a text, or of a text and its target")
 
 
-def _hidden(queries: Trace, keys: Trace, place: Place, part: Part | None) -> Ablate:
+def _removal_from_keys(queries: Trace, keys: Trace, place: Place, part: Part | None) -> Ablate:
     """Hide some tokens of one text from all of one (also from themselves: nothing else sees what they then are)."""
     tokens = tuple(tokens_of(keys, place))
     name = place.text if isinstance(place, Word) else place if isinstance(place, str) else keys.tokens[tokens[0]].text

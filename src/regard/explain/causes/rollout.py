@@ -50,11 +50,11 @@ def rollout(
     # From the top down: rows @ (product of layers) needs only as many rows as were asked for, and a layer's matrix only
     # a band of its rows at a time.
     for weights in reversed(maps):
-        rows = 0.5 * rows + 0.5 * _through(rows, weights)
+        rows = 0.5 * rows + 0.5 * _rollout_through_layer(rows, weights)
     return rows
 
 
-def _through(rows: Float[Tensor, "r L"], weights: AttentionMap) -> Float[Tensor, "r S"]:
+def _rollout_through_layer(rows: Float[Tensor, "r L"], weights: AttentionMap) -> Float[Tensor, "r S"]:
     """rows @ (mean of heads), by bands of the layer's rows; those that nothing comes from are not computed."""
     heads, _, size = weights.shape
     reached = rows.any(0).nonzero()[:, 0]  # under a causal mask these are few

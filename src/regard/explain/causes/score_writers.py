@@ -36,7 +36,7 @@ def group_of(writer: Writer, by: By) -> Writer:
     return Writer(writer.kind, side=writer.side)
 
 
-def grouped(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Float[Tensor, "P D"]]:
+def writers_by_group(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Float[Tensor, "P D"]]:
     """Return the groups of the parts in their order, and the sum of the vectors of each."""
     groups: dict[Writer, int] = {}
     place = [groups.setdefault(group_of(each, by), len(groups)) for each in parts.writers]
@@ -45,7 +45,7 @@ def grouped(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Float[Tensor,
     return tuple(groups), vectors
 
 
-def together(
+def largest_writers_and_rest(
     names: list[str], sums: Float[Tensor, "P Q"], most: int, others: int = 0
 ) -> tuple[list[str], Float[Tensor, "p Q"]]:
     """Return the rows that matter most, in their order, and all others as one: nothing is left out.

@@ -33,7 +33,7 @@ def check_tokens_by(given: object) -> None:
         raise RegardError(f"tokens_by: given {given!r}, needs one of {', '.join(map(repr, TOKENS_BY))}")
 
 
-def reason(tokens_by: TokensBy, by: Measure) -> str:
+def token_ranking_reason(tokens_by: TokensBy, by: Measure) -> str:
     """Say in one line what tokens are ranked by, and how well each way ranks them as removing them does.
 
     by: what is measured: the "effect" on a word's contextual embedding, or the "divergence" of the next token.

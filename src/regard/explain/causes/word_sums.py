@@ -20,7 +20,9 @@ Join = Literal["sum", "mean", "absmax"]
 JOINS = ("sum", "mean", "absmax")
 
 
-def joined(scores: Float[Tensor, " L"], groups: Sequence[Sequence[int]], join: Join = "sum") -> Float[Tensor, " words"]:
+def cause_scores_by_word(
+    scores: Float[Tensor, " L"], groups: Sequence[Sequence[int]], join: Join = "sum"
+) -> Float[Tensor, " words"]:
     """Join numbers of tokens to one for each word.
 
     Raises:
@@ -28,10 +30,10 @@ def joined(scores: Float[Tensor, " L"], groups: Sequence[Sequence[int]], join: J
     """
     if join not in JOINS:
         raise RegardError(f"join: given {join!r}, needs one of {', '.join(map(repr, JOINS))}")
-    return torch.stack([_joined(scores[list(group)], join) for group in groups])
+    return torch.stack([_cause_score_of_word(scores[list(group)], join) for group in groups])
 
 
-def _joined(own: Float[Tensor, " n"], join: Join) -> Float[Tensor, ""]:
+def _cause_score_of_word(own: Float[Tensor, " n"], join: Join) -> Float[Tensor, ""]:
     if join == "sum":
         return own.sum()
     return own.mean() if join == "mean" else own[own.abs().argmax()]

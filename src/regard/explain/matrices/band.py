@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.attention.map_statistics import cells
+from regard.attention.map_statistics import picture_cells_of_run
 
 CPU = torch.device("cpu")
 
@@ -35,8 +35,8 @@ class BandSums:
     def __init__(self, length: int, parts: int, first: int, last: int) -> None:
         self.first, self.count = first, last - first + 1
         self.shape = min(parts, length), min(parts, self.count)
-        self.rows = cells(slice(0, length), length, self.shape[0], CPU)
-        self.columns = cells(slice(0, self.count), self.count, self.shape[1], CPU)
+        self.rows = picture_cells_of_run(slice(0, length), length, self.shape[0], CPU)
+        self.columns = picture_cells_of_run(slice(0, self.count), self.count, self.shape[1], CPU)
         spots = self.shape[0] * self.shape[1]
         self.sums = torch.zeros(spots + 1, dtype=torch.float64)  # the last: pairs beyond the offsets
         self.pairs = torch.zeros(spots + 1, dtype=torch.long)
@@ -64,7 +64,7 @@ class BandSums:
         ]
 
 
-def reach(rows: Sequence[tuple[int, int, int, int]], causal: bool) -> tuple[int, int]:
+def matrix_band_of_windows(rows: Sequence[tuple[int, int, int, int]], causal: bool) -> tuple[int, int]:
     """Return the lowest and the highest offset of windows. rows: of each its first and last query and key.
 
     A causal model's queries have no weight on later keys: there the highest is 0.

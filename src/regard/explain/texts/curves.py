@@ -31,10 +31,10 @@ def curves(summary: Summary) -> list[Curve]:
     for word in dict.fromkeys(each.word for each in summary.references):
         own = {each.occurrence: each.states for each in summary.references if each.word == word}
         found.append(Curve(word, [own[label] for label in labels], neutral.get(word)))
-    return found or [Curve(None, [_to_start(each.hidden_states) for each in summary.occurrences], None)]
+    return found or [Curve(None, [_cosines_to_first_state(each.hidden_states) for each in summary.occurrences], None)]
 
 
-def _to_start(states: list[list[float] | None]) -> list[float | None]:
+def _cosines_to_first_state(states: list[list[float] | None]) -> list[float | None]:
     """The cosine of every state to the first."""
     held = [None if each is None else torch.tensor(each, dtype=torch.float64) for each in states]
     return [None if each is None or held[0] is None else cosine(held[0], each) for each in held]

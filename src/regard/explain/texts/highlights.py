@@ -55,16 +55,16 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
     sinks: numbers of tokens that are attention sinks. top: how many words, and how many links.
     """
     found = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
-    return Highlights(_moved(trace, found)[:top], _links(trace, found, head)[:top])
+    return Highlights(_words_by_movement(trace, found)[:top], _links_in_whole_text(trace, found, head)[:top])
 
 
 def words_of(tokens: Sequence[Token], without: Collection[int] = ()) -> list[list[int]]:
     """Group the numbers of tokens to words, special tokens and some others aside, which part what is around them."""
     own = [[n for n in word if not tokens[n].special and n not in without] for word in words(tokens)]
-    return [part for word in own for part in _together(word)]
+    return [part for word in own for part in _consecutive_token_runs(word)]
 
 
-def _together(numbers: Sequence[int]) -> list[list[int]]:
+def _consecutive_token_runs(numbers: Sequence[int]) -> list[list[int]]:
     """Cut ascending numbers where one is missing."""
     parts: list[list[int]] = []
     for number in numbers:
@@ -81,7 +81,7 @@ def _spelling(trace: Trace, word: Sequence[int]) -> str:
     return trace.text[first.start : last.end].strip() or first.text
 
 
-def _moved(trace: Trace, words: Sequence[Sequence[int]]) -> list[Moved]:
+def _words_by_movement(trace: Trace, words: Sequence[Sequence[int]]) -> list[Moved]:
     """The words by how far they moved; none where the trace does not hold the first and last hidden state."""
     last = len(trace.hidden_states) - 1
     held = kept_numbers(trace.hidden_states)
@@ -101,13 +101,13 @@ def _moved(trace: Trace, words: Sequence[Sequence[int]]) -> list[Moved]:
 def strongest_link(trace: Trace, layer: int, head: int, sinks: Collection[int] = ()) -> Link | None:
     """Find the largest weight of one head between words that are no neighbours, as `highlights` does; None without."""
     found = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
-    weight, query, key = _largest(trace.attention[layer], head, _places(trace, found))
+    weight, query, key = _largest_link_of_head(trace.attention[layer], head, _word_number_of_tokens(trace, found))
     if not weight > 0:
         return None
     return Link(layer, head, query, trace.tokens[query].text, key, trace.tokens[key].text, weight)
 
 
-def _places(trace: Trace, words: Sequence[Sequence[int]]) -> Tensor:
+def _word_number_of_tokens(trace: Trace, words: Sequence[Sequence[int]]) -> Tensor:
     """The number of each token's word, -1 where it is left out."""
     place = torch.full((len(trace.tokens),), -1)
     for number, word in enumerate(words):
@@ -115,23 +115,23 @@ def _places(trace: Trace, words: Sequence[Sequence[int]]) -> Tensor:
     return place
 
 
-def _links(trace: Trace, words: Sequence[Sequence[int]], head: int | None) -> list[Link]:
+def _links_in_whole_text(trace: Trace, words: Sequence[Sequence[int]], head: int | None) -> list[Link]:
     """The largest weight of every head between words that are no neighbours, one for each pair of tokens."""
-    place = _places(trace, words)
+    place = _word_number_of_tokens(trace, words)
     found: dict[tuple[int, int], Link] = {}
     for layer in kept_numbers(trace.attention):
         weights = trace.attention[layer]
         if weights.shape[1:] != (len(place), len(place)):
             continue
         for number in range(weights.shape[0]) if head is None else (head,):
-            weight, query, key = _largest(weights, number, place)
+            weight, query, key = _largest_link_of_head(weights, number, place)
             if weight > (found[query, key].weight if (query, key) in found else 0.0):
                 texts = trace.tokens[query].text, trace.tokens[key].text
                 found[query, key] = Link(layer, number, query, texts[0], key, texts[1], weight)
     return sorted(found.values(), key=lambda each: (-each.weight, each.layer, each.head))
 
 
-def _largest(weights: AttentionMap, head: int, place: Tensor) -> tuple[float, int, int]:
+def _largest_link_of_head(weights: AttentionMap, head: int, place: Tensor) -> tuple[float, int, int]:
     """(weight, query, key) of the largest weight of a head between words that are no neighbours.
 
     place: the number of each token's word, -1 where it is left out.

@@ -8,11 +8,11 @@ import torch
 from regard.errors import RegardError
 from regard.explain.causes.layer_updates import Attending, LayerUpdate, layer_updates
 from regard.explain.frames import Row, Table
-from regard.explain.vectors.neutral import cosines
+from regard.explain.vectors.neutral import state_cosines_to_reference
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.attended import Attended, attended
 from regard.explain.weights.word_links import WordLink, other_words, sharpest_link
-from regard.text.words import Word, letters
+from regard.text.words import Word, letters_of_occurrence
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.trace.word_rows import gives, vector
@@ -90,7 +90,7 @@ class Reference:
 Found = Sequence[tuple[int, Sequence[Word]]]  # numbers of texts, and the words found in each
 
 
-def find(traces: Sequence[Trace], word: str) -> Found:
+def find_word_in_texts(traces: Sequence[Trace], word: str) -> Found:
     """Find where the word occurs in each text. Raises RegardError where it is not in one of them; the text is named."""
     found = []
     for number, trace in enumerate(traces):
@@ -115,8 +115,8 @@ def occurrences(
     sinks: of each text, the numbers of the tokens that are attention sinks. top: how many tokens a row names.
     """
     return [
-        _occurrence(
-            lettered(labels[number], nth, len(words)),
+        _occurrence_in_text(
+            occurrence_label_in_text(labels[number], nth, len(words)),
             number,
             traces[number],
             each,
@@ -129,12 +129,12 @@ def occurrences(
     ]
 
 
-def lettered(text: str, nth: int, count: int) -> str:
+def occurrence_label_in_text(text: str, nth: int, count: int) -> str:
     """Name occurrence nth (from 0) of count in a text: the text's label, with a letter where there are several."""
-    return f"{text}{letters(nth) if count > 1 else ''}"
+    return f"{text}{letters_of_occurrence(nth) if count > 1 else ''}"
 
 
-def compare(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> Pair:
+def compare_two_occurrences(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> Pair:
     """Compare two occurrences state by state, a in the trace in_a with b in the trace in_b."""
     equal = learned = None
     if in_a.learned is not None and in_b.learned is not None:
@@ -154,13 +154,13 @@ def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) ->
     learned = None
     if reference.learned is not None and trace.learned is not None:
         learned = cosine(reference.learned[own].mean(0), trace.learned[occurrence.tokens].mean(0))
-    states = cosines(trace, occurrence.as_word(), reference)
+    states = state_cosines_to_reference(trace, occurrence.as_word(), reference)
     contextual = states[-1]
     assert contextual is not None
     return Reference(reference.text, occurrence.label, learned, contextual, states)
 
 
-def _occurrence(
+def _occurrence_in_text(
     label: str,
     number: int,
     trace: Trace,
@@ -229,7 +229,10 @@ def word_updates(
     except RegardError as error:
         return WordUpdates(occurrence.label, None, str(error))
     others = set(other_words(sides[-1].tokens, occurrence.tokens, sinks))
-    named = [replace(s, attention=_first(s.attention, top), cross=_first(s.cross, top)) for s in steps]
+    named = [
+        replace(s, attention=_update_with_first_tokens(s.attention, top), cross=_update_with_first_tokens(s.cross, top))
+        for s in steps
+    ]
     return WordUpdates(occurrence.label, named, None, most_brought(steps, others))
 
 
@@ -244,6 +247,6 @@ def most_brought(steps: Sequence[LayerUpdate], others: Collection[int]) -> Broug
     return max(found, key=lambda each: each.share, default=None)
 
 
-def _first(part: Attending | None, top: int) -> Attending | None:
+def _update_with_first_tokens(part: Attending | None, top: int) -> Attending | None:
     """What an attention block did, with its first source tokens alone."""
     return None if part is None else replace(part, top=part.top[:top])

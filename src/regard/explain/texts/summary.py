@@ -19,9 +19,9 @@ from regard.explain.texts.occurrences import (
     Pair,
     Reference,
     WordUpdates,
-    compare,
     compare_reference,
-    find,
+    compare_two_occurrences,
+    find_word_in_texts,
     occurrences,
     word_updates,
 )
@@ -34,7 +34,7 @@ from regard.explain.weights.attended import Attended, attended, check_heads
 from regard.explain.weights.sinks import Sink, sinks
 from regard.models.readout import Readout
 from regard.text.tokens import Token
-from regard.text.words import Word, on_neither_side, which
+from regard.text.words import Word, which_text, word_in_neither_text
 from regard.trace.layer_subset import calls_made, kept_numbers
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
@@ -144,16 +144,16 @@ def summarise(
         raise RegardError(f"given {kinds}: needs traces; of a text read in windows those that `unfold` gives")
     if lone:
         layer, head = check_heads(lone[0], layer, head)
-        found: Found = [] if word is None else find(lone, word) if unfolded is None else unfolded.found
+        found: Found = [] if word is None else find_word_in_texts(lone, word) if unfolded is None else unfolded.found
         names = names_of(*lone) if names is None else names
-        made = _side(lone, found, word, references, layer, head, top, names, unfolded, control=control)
+        made = _summary_of_texts_side(lone, found, word, references, layer, head, top, names, unfolded, control=control)
         if lens_of is not None:
-            made = replace(made, logit_lenses=_lenses(made, lone, [None] * len(lone), lens_of, names))
+            made = replace(made, logit_lenses=_lenses_of_texts(made, lone, [None] * len(lone), lens_of, names))
         return made
-    return _see_pairs(both, word, references, control, layer, head, top, names, lens_of, generated)
+    return _summarise_pairs_of_texts(both, word, references, control, layer, head, top, names, lens_of, generated)
 
 
-def _see_pairs(
+def _summarise_pairs_of_texts(
     pairs: Sequence[PairTrace],
     word: str | None,
     references: Sequence[Trace],
@@ -168,14 +168,14 @@ def _see_pairs(
     sources, targets = [pair.encoder for pair in pairs], [pair.decoder for pair in pairs]
     encoder, decoder = (check_heads(trace, layer, head) for trace in (sources[0], targets[0]))
     names = names_of(*targets, *sources) if names is None else names
-    in_sources, in_targets = _find_either(sources, targets, word)
+    in_sources, in_targets = _find_in_either_text(sources, targets, word)
     beside = references if in_sources else ()
-    source = _side(sources, in_sources, word, beside, *encoder, top, names, control=control)
-    target = _side(targets, in_targets, word, (), *decoder, top, names, both=pairs)
+    source = _summary_of_texts_side(sources, in_sources, word, beside, *encoder, top, names, control=control)
+    target = _summary_of_texts_side(targets, in_targets, word, (), *decoder, top, names, both=pairs)
     if references and not in_sources:
         raise RegardError(f"--with compares words of the texts: {word!r} is in their targets alone")
     if lens_of is not None:
-        target = replace(target, logit_lenses=_lenses(target, targets, sources, lens_of, names))
+        target = replace(target, logit_lenses=_lenses_of_texts(target, targets, sources, lens_of, names))
     layer, head = decoder
     layers = choose(pairs, head) if layer is None else (layer, layer)
     other = Target(
@@ -188,7 +188,7 @@ def _see_pairs(
     return replace(source, target=other)
 
 
-def _find_either(sources: Sequence[Trace], targets: Sequence[Trace], word: str | None) -> tuple[Found, Found]:
+def _find_in_either_text(sources: Sequence[Trace], targets: Sequence[Trace], word: str | None) -> tuple[Found, Found]:
     """The word in each text and in its target; it has to be in one of the two."""
     if word is None:
         return [], []
@@ -201,11 +201,11 @@ def _find_either(sources: Sequence[Trace], targets: Sequence[Trace], word: str |
             except RegardError as error:
                 said.append(str(error))
         if len(said) == 2:
-            raise on_neither_side(said[0], said[1], which(number + 1, len(sources)))
+            raise word_in_neither_text(said[0], said[1], which_text(number + 1, len(sources)))
     return found[0], found[1]
 
 
-def _side(
+def _summary_of_texts_side(
     traces: Sequence[Trace],
     found: Found,
     word: str | None,
@@ -243,17 +243,17 @@ def _side(
         tokens=[list(trace.tokens) for trace in traces],
         sinks=apart,
         occurrences=seen,
-        pairs=[compare(a, traces[a.text], b, traces[b.text]) for a, b in combinations(seen, 2)],
+        pairs=[compare_two_occurrences(a, traces[a.text], b, traces[b.text]) for a, b in combinations(seen, 2)],
         references=[compare_reference(r, o, traces[o.text]) for r in references for o in seen],
-        overview=[_overview(trace, head, top, own) for trace, own in overviewed],
+        overview=[_attended_of_whole_text(trace, head, top, own) for trace, own in overviewed],
         highlights=[highlights(trace, head=head, top=top, sinks=own) for trace, own in overviewed],
-        movement=_movement(traces, seen, references, in_control, ranges, held),
+        movement=_movement_of_text_words(traces, seen, references, in_control, ranges, held),
         layer_updates=[word_updates(added_to[o.text], o, top, numbers[o.text]) for o in seen],
         predictions=[
             predict(trace, n, token, names, top=top, occurrence=label)
             for n, trace in enumerate(traces)
             if trace.logits is not None
-            for token, label in _spoken(trace, n, word, seen, bool(both))
+            for token, label in _predicted_places_of_text(trace, n, word, seen, bool(both))
         ],
         logit_lenses=[],
         statuses=[trace.status for trace in traces],
@@ -264,7 +264,7 @@ def _side(
     )
 
 
-def _movement(
+def _movement_of_text_words(
     traces: Sequence[Trace],
     seen: Sequence[Occurrence],
     references: Sequence[Trace],
@@ -279,14 +279,14 @@ def _movement(
     return movement(words, traces, references, [o.label for o in seen], in_control, ranges, held)
 
 
-def _lenses(
+def _lenses_of_texts(
     summary: Summary, traces: Sequence[Trace], sources: Sequence[Trace | None], model: Any, names: Names
 ) -> list[LogitLens]:
     """The lens at the places of a summary that have predictions."""
     made = []
     for n, (trace, source) in enumerate(zip(traces, sources, strict=True)):
         readout = Readout(model, trace, source)
-        places = _spoken(trace, n, summary.word, summary.occurrences, source is not None)
+        places = _predicted_places_of_text(trace, n, summary.word, summary.occurrences, source is not None)
         if not places:
             needs = (
                 "follow a word of the target" if source is not None else "follow a word, or put a mask into the text"
@@ -299,7 +299,7 @@ def _lenses(
     return made
 
 
-def _spoken(
+def _predicted_places_of_text(
     trace: Trace, number: int, word: str | None, seen: Sequence[Occurrence], writes: bool
 ) -> list[tuple[int, str | None]]:
     """The places of a text at which it is worth to see what the model would say."""
@@ -307,7 +307,7 @@ def _spoken(
     return spoken(trace, own) if not writes or word is None else written(own)
 
 
-def _overview(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:
+def _attended_of_whole_text(trace: Trace, head: int | None, top: int, sinks: Collection[int]) -> list[list[Attended]]:
     """Per token, per layer: where its attention goes, mean of heads or of one head."""
     table: list[list[Attended]] = [[] for _ in trace.tokens]
     for n in kept_numbers(trace.attention):

@@ -36,7 +36,7 @@ class Unfolded:
     found: list[tuple[int, list[Word]]]
 
 
-def unfold(texts: Sequence[WindowedTrace], word: str | None) -> Unfolded:
+def unfold_texts_to_windows(texts: Sequence[WindowedTrace], word: str | None) -> Unfolded:
     """Return the windows to look at, of one long text or several.
 
     Raises:

@@ -20,7 +20,7 @@ def own(trace: Trace) -> list[int]:
     return [n for n, token in enumerate(trace.tokens) if not token.special]
 
 
-def times_median(traces: Sequence[Trace], others: Sequence[Trace] = ()) -> dict[int, Float[Tensor, " L"]]:
+def state_lengths_over_median(traces: Sequence[Trace], others: Sequence[Trace] = ()) -> dict[int, Float[Tensor, " L"]]:
     """How many times the median length a token's state is, in the layer where that is most; by the id() of its trace.
 
     The median of a layer is that of all traces' tokens which are not special. others: measured by it as well.

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.explain.vectors.massive_activations import MASSIVE, own, times_median
+from regard.explain.vectors.massive_activations import MASSIVE, own, state_lengths_over_median
 from regard.explain.vectors.neutral import Control, Neutral, direction
 from regard.explain.vectors.planes import (
     COMPARED,
@@ -27,9 +27,9 @@ from regard.explain.vectors.planes import (
     Point,
     along,
     comparisons,
-    how_many,
+    count_plane_comparisons,
     plane,
-    turned,
+    plane_axes_turned,
 )
 from regard.explain.vectors.similarity import unit
 from regard.text.quoting import quoted
@@ -133,7 +133,7 @@ def movement(
     held: which words they cannot be taken for.
     """
     labels = list(labels) or [str(n + 1) for n in range(len(words))]
-    times = times_median(traces, references)
+    times = state_lengths_over_median(traces, references)
     of_words = [float(times[id(trace)][list(word.tokens)].max()) for trace, word in words]
     of_marks = [float(times[id(r)][own(r)].max()) for r in references]
     left = [LeftOut("word", w.text, n, t) for (_, w), n, t in zip(words, labels, of_words, strict=True) if t > MASSIVE]
@@ -154,12 +154,12 @@ def movement(
     elif ends:
         wanted = _beside_references(paths, ends, called, of_control)
     else:
-        wanted = _paths(paths, called)
+        wanted = _plane_points_of_paths(paths, called)
 
     tried: list[Tried] = []
     flat, drawn = Plane(torch.zeros(1), torch.zeros(1, 2), (0.0, 0.0)), None
     for points in wanted:
-        flat, found = _held(points)
+        flat, found = _plane_holding_order(points)
         tried.append(found)
         if found.wrong == 0:
             drawn = points
@@ -217,7 +217,7 @@ def _beside_references(
     return found
 
 
-def _paths(paths: Sequence[Float[Tensor, "N M"]], labels: Sequence[str]) -> list[Points]:
+def _plane_points_of_paths(paths: Sequence[Float[Tensor, "N M"]], labels: Sequence[str]) -> list[Points]:
     """The words' states in all layers; or their first and last.
 
     Compared are, seen from each state, all of its own path and those of the others at its layer; from a start all of
@@ -249,14 +249,14 @@ def _paths(paths: Sequence[Float[Tensor, "N M"]], labels: Sequence[str]) -> list
     return found
 
 
-def _held(points: Points) -> tuple[Plane, Tried]:
+def _plane_holding_order(points: Points) -> tuple[Plane, Tried]:
     """The plane of some points, turned until near is near, and checked. What has nothing to compare has no plane."""
     flat = (
         plane(points.at)
         if len(points.at) > 1
         else Plane(points.at[0], points.at.new_zeros(len(points.at[0]), 2), (0.0, 0.0))
     )
-    many = how_many(points.groups)
+    many = count_plane_comparisons(points.groups)
     if many > COMPARED:
         most = f"{many:,} comparisons of near and far are too many for a plane: {COMPARED:,} are tried at most"
         return flat, Tried(points.states, points.neutral, many, None, most)
@@ -264,7 +264,7 @@ def _held(points: Points) -> tuple[Plane, Tried]:
     if not len(wanted):
         return flat, Tried(points.states, points.neutral, 0, None, "there are no two distances to compare")
     if flat.share[1] > FLAT:
-        flat = along(points.at, turned(points.at, flat.axes, wanted))
+        flat = along(points.at, plane_axes_turned(points.at, flat.axes, wanted))
     wrong = (~wanted.kept(flat.place(points.at))).nonzero()[:, 0]
     said = None if not len(wrong) else _worst(points, wanted, wrong)
     return flat, Tried(points.states, points.neutral, len(wanted), len(wrong), said)

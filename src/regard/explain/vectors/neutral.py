@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.explain.vectors.massive_activations import MASSIVE, own, times_median
+from regard.explain.vectors.massive_activations import MASSIVE, own, state_lengths_over_median
 from regard.explain.vectors.similarity import cosine
 from regard.text.neutral_sentences import LEAST
 from regard.text.quoting import quoted
@@ -68,8 +68,8 @@ def neutral(
     Raises:
         RegardError: a sentence does not have the word.
     """
-    spelled = {label: _ids(trace, each) for label, trace, each in occurrences}
-    placed = _placed(word, control)
+    spelled = {label: _ids_of_followed_word(trace, each) for label, trace, each in occurrences}
+    placed = _word_in_neutral_sentences(word, control)
     enough, most = _enough(placed, set(spelled.values()))
     refused = None
     if not enough:
@@ -83,16 +83,16 @@ def neutral(
     return ranges, made, [(trace, each) for trace, words in used for each in words]
 
 
-def _placed(word: str, control: Sequence[Trace]) -> list[tuple[Trace, list[Word]]]:
+def _word_in_neutral_sentences(word: str, control: Sequence[Trace]) -> list[tuple[Trace, list[Word]]]:
     """Where the word stands in each sentence, but for massive activations."""
-    times = times_median(control) if _keep_all_states(control) else {}
+    times = state_lengths_over_median(control) if _keep_all_states(control) else {}
     placed: list[tuple[Trace, list[Word]]] = []
     for number, trace in enumerate(control, 1):
         try:
             found = trace.word(word)
         except RegardError as error:
             raise RegardError(f"control: sentence {number}: {error}") from None
-        placed.append((trace, [each for each in found if not _massive(times.get(id(trace)), each)]))
+        placed.append((trace, [each for each in found if not _is_massive_activation(times.get(id(trace)), each)]))
     return placed
 
 
@@ -100,7 +100,7 @@ def _enough(
     placed: Sequence[tuple[Trace, Sequence[Word]]], wanted: set[tuple[int, ...]]
 ) -> tuple[set[tuple[int, ...]], int]:
     """The wanted tokens that enough sentences have, and how many have those that most have."""
-    counts = Counter(ids for trace, words in placed for ids in {_ids(trace, each) for each in words})
+    counts = Counter(ids for trace, words in placed for ids in {_ids_of_followed_word(trace, each) for each in words})
     return {ids for ids in wanted if counts[ids] >= LEAST}, max((counts[ids] for ids in wanted), default=0)
 
 
@@ -108,7 +108,7 @@ def _of_tokens(
     placed: Sequence[tuple[Trace, Sequence[Word]]], ids: set[tuple[int, ...]]
 ) -> list[tuple[Trace, list[Word]]]:
     """The sentences that have the word as some of these tokens, and where."""
-    same = [(trace, [each for each in words if _ids(trace, each) in ids]) for trace, words in placed]
+    same = [(trace, [each for each in words if _ids_of_followed_word(trace, each) in ids]) for trace, words in placed]
     return [(trace, words) for trace, words in same if words]
 
 
@@ -121,7 +121,7 @@ def direction(cosine: float, neutral: Neutral) -> Literal["towards", "away from"
     return "towards" if shown > most else "away from" if shown < least else None
 
 
-def cosines(trace: Trace, word: Word, reference: Trace) -> list[float | None]:
+def state_cosines_to_reference(trace: Trace, word: Word, reference: Trace) -> list[float | None]:
     """Compare a word's states with those of a reference word, all of its own tokens, in the same space: state by state.
 
     The last is the cosine of the contextual embeddings; None for a state that one of the traces does not hold.
@@ -136,8 +136,8 @@ def cosines(trace: Trace, word: Word, reference: Trace) -> list[float | None]:
 
 
 def _beside(reference: Trace, used: Sequence[tuple[Trace, Sequence[Word]]]) -> Neutral:
-    rows = [cosines(trace, word, reference) for trace, words in used for word in words]
-    states = [_known(column) for column in zip(*rows, strict=True)]
+    rows = [state_cosines_to_reference(trace, word, reference) for trace, words in used for word in words]
+    states = [_cosines_of_known_state(column) for column in zip(*rows, strict=True)]
     return Neutral(
         word=reference.text,
         sentences=len(used),
@@ -147,13 +147,13 @@ def _beside(reference: Trace, used: Sequence[tuple[Trace, Sequence[Word]]]) -> N
     )
 
 
-def _known(column: Sequence[float | None]) -> Float[Tensor, " n"] | None:
+def _cosines_of_known_state(column: Sequence[float | None]) -> Float[Tensor, " n"] | None:
     """One state's cosines, or None where one of them is not known."""
     values = [each for each in column if each is not None and math.isfinite(each)]
     return torch.tensor(values, dtype=torch.float64) if len(values) == len(column) else None
 
 
-def _ids(trace: Trace, word: Word) -> tuple[int, ...]:
+def _ids_of_followed_word(trace: Trace, word: Word) -> tuple[int, ...]:
     return tuple(trace.tokens[n].id for n in word.tokens)
 
 
@@ -161,5 +161,5 @@ def _keep_all_states(traces: Sequence[Trace]) -> bool:
     return bool(traces) and all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in traces)
 
 
-def _massive(times: Float[Tensor, " L"] | None, word: Word) -> bool:
+def _is_massive_activation(times: Float[Tensor, " L"] | None, word: Word) -> bool:
     return times is not None and float(times[list(word.tokens)].max()) > MASSIVE

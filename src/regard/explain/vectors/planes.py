@@ -86,7 +86,7 @@ class Comparisons:
 
     def kept(self, points: Float[Tensor, "p D"]) -> Bool[Tensor, " C"]:
         """Return which comparisons come out the same among points, which are those of another space."""
-        distances = _distances(points, self.pairs)
+        distances = _distances_of_plane_points(points, self.pairs)
         return distances[self.near] < distances[self.far]
 
 
@@ -103,7 +103,7 @@ def comparisons(
         index.append(torch.combinations(torch.arange(start, start + len(group))).reshape(-1, 2))
         start += len(group)
     one, other = torch.cat(index).T
-    distances = _distances(points, every) if full is None else full[every[:, 0], every[:, 1]]
+    distances = _distances_of_plane_points(points, every) if full is None else full[every[:, 0], every[:, 1]]
     apart = distances[other] - distances[one]
     known = apart.abs() > TIE
     near = torch.where(apart > 0, one, other)[known]
@@ -111,16 +111,18 @@ def comparisons(
     return Comparisons(every, near, far, distances)
 
 
-def how_many(groups: Sequence[Sequence[tuple[int, int]]]) -> int:
+def count_plane_comparisons(groups: Sequence[Sequence[tuple[int, int]]]) -> int:
     """Count the comparisons of groups, ties among them."""
     return sum(len(group) * (len(group) - 1) // 2 for group in groups)
 
 
-def _distances(points: Float[Tensor, "p D"], pairs: Int[Tensor, "P 2"]) -> Float[Tensor, " P"]:
+def _distances_of_plane_points(points: Float[Tensor, "p D"], pairs: Int[Tensor, "P 2"]) -> Float[Tensor, " P"]:
     return (points[pairs[:, 0]] - points[pairs[:, 1]]).norm(dim=1)
 
 
-def turned(points: Float[Tensor, "p D"], axes: Float[Tensor, "D 2"], wanted: Comparisons) -> Float[Tensor, "D 2"]:
+def plane_axes_turned(
+    points: Float[Tensor, "p D"], axes: Float[Tensor, "D 2"], wanted: Comparisons
+) -> Float[Tensor, "D 2"]:
     """Turn two orthonormal axes until more of the comparisons are kept on them, all of them where that is possible.
 
     Gradient steps on what each comparison lacks, from the given axes on, within the space that the points span; of few
@@ -131,21 +133,21 @@ def turned(points: Float[Tensor, "p D"], axes: Float[Tensor, "D 2"], wanted: Com
         return axes
     inside = torch.linalg.qr(torch.cat([axes, (points - points.mean(0)).T], 1))[0]  # (D, r); the axes are among it
     apart = (points[wanted.pairs[:, 0]] - points[wanted.pairs[:, 1]]) @ inside  # (P, r)
-    best, left = _turned(apart, inside.T @ axes, wanted, MARGIN, STEPS)
+    best, left = _plane_axes_turned_once(apart, inside.T @ axes, wanted, MARGIN, STEPS)
     others = torch.Generator().manual_seed(0)
     for _ in range(STARTS if len(wanted) <= FEW else 0):
         if left[0] == 0:
             break
         start = torch.linalg.qr(torch.randn(best.shape, generator=others, dtype=best.dtype))[0]
-        found, lacks = _turned(apart, start, wanted, MARGIN, STEPS)
+        found, lacks = _plane_axes_turned_once(apart, start, wanted, MARGIN, STEPS)
         if lacks < left:
             best, left = found, lacks
     if left[0] == 0:
-        best, _ = _turned(apart, best, wanted, SEEN, ON)
+        best, _ = _plane_axes_turned_once(apart, best, wanted, SEEN, ON)
     return inside @ best
 
 
-def _turned(
+def _plane_axes_turned_once(
     apart: Float[Tensor, "P r"], axes: Float[Tensor, "r 2"], wanted: Comparisons, part: float, steps: int
 ) -> tuple[Float[Tensor, "r 2"], tuple[int, float]]:
     """Turn from one start: the best axes on the way, with how many comparisons are wrong on them and what all lack.

@@ -73,20 +73,24 @@ def across_layers(a: tuple[Trace, Place], b: tuple[Trace, Place], measure: str =
     return table(first, second, measure)
 
 
-def _cosines(a: Tensor, b: Tensor) -> Tensor:
-    return _dots(a, b) / (a.norm(dim=-1)[..., :, None] * b.norm(dim=-1)[..., None, :])
+def _cosines_of_vectors(a: Tensor, b: Tensor) -> Tensor:
+    return _dots_of_vectors(a, b) / (a.norm(dim=-1)[..., :, None] * b.norm(dim=-1)[..., None, :])
 
 
-def _dots(a: Tensor, b: Tensor) -> Tensor:
+def _dots_of_vectors(a: Tensor, b: Tensor) -> Tensor:
     return a @ b.transpose(-1, -2)
 
 
-def _distances(a: Tensor, b: Tensor) -> Tensor:
+def _distances_of_vectors(a: Tensor, b: Tensor) -> Tensor:
     # Without |a|² + |b|² - 2ab, which cancels: the distance of a vector to itself has to be 0.
     return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
 
 
-_TABLES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"cosine": _cosines, "dot": _dots, "euclidean": _distances}
+_TABLES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "cosine": _cosines_of_vectors,
+    "dot": _dots_of_vectors,
+    "euclidean": _distances_of_vectors,
+}
 
 
 def unit(vectors: Float[Tensor, "*n M"]) -> Float[Tensor, "*n M"]:

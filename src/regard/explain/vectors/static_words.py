@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.errors import RegardError
 from regard.explain.vectors.movement import FLAT
-from regard.explain.vectors.planes import along, comparisons, plane, turned
+from regard.explain.vectors.planes import along, comparisons, plane, plane_axes_turned
 from regard.explain.vectors.similarity import cosine, unit
 from regard.trace.trace import Trace
 from regard.trace.word_rows import vector
@@ -59,7 +59,7 @@ def static_words(
     flat = plane(points)
     if flat.share[1] > FLAT:
         order = comparisons(points, [[(0, n) for n in range(1, len(known))]])
-        flat = along(points, turned(points, flat.axes, order))
+        flat = along(points, plane_axes_turned(points, flat.axes, order))
     places = dict(zip(known, flat.place(points).tolist(), strict=True))
     words = [
         StaticWord(each, cosine(rows[0], vectors[each].double()), (places[each][0], places[each][1]))

@@ -77,7 +77,7 @@ def align(
     this pair. head: of this head's weights instead of the mean of heads. top: how many tokens a row names. Layers and
     heads that do not exist are for the caller to refuse.
     """
-    numbers, weights = list(kept_numbers(pair.decoder.cross)), rows_of(pair, head)
+    numbers, weights = list(kept_numbers(pair.decoder.cross)), cross_attention_rows(pair, head)
     written, read = choose([pair], head) if layers is None else layers
     for layer in (written, read):
         pair.decoder.cross[layer]  # says so itself where the trace does not hold it
@@ -115,10 +115,10 @@ def _table(pair: PairTrace, head: int | None) -> Float[Tensor, "N N"]:
     own = [n for n, token in enumerate(pair.decoder.tokens) if n > 0 and not token.special]
     sinks = {sink.token for sink in cross_sinks(pair)}
     words = [n for n, token in enumerate(pair.encoder.tokens) if not token.special and n not in sinks]
-    return agreements(rows_of(pair, head)[:, :, words], own)
+    return agreements(cross_attention_rows(pair, head)[:, :, words], own)
 
 
-def rows_of(pair: PairTrace, head: int | None) -> Float[Tensor, "N T S"]:
+def cross_attention_rows(pair: PairTrace, head: int | None) -> Float[Tensor, "N T S"]:
     """Cross-attention of every layer that the trace holds, the mean of heads or one head."""
     maps = [pair.decoder.cross[n] for n in kept_numbers(pair.decoder.cross)]
     if not maps:
@@ -148,7 +148,7 @@ def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = N
 
     label: what the word is called. head: None for the mean of heads. top: how many tokens to name.
     """
-    weights, tokens = rows_of(pair, head), list(word.tokens)
+    weights, tokens = cross_attention_rows(pair, head), list(word.tokens)
     before = [n - 1 for n in tokens if n > 0]
     sinks = {sink.token for sink in cross_sinks(pair)}
     return Across(
@@ -160,7 +160,7 @@ def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = N
 
 def from_source(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
     """Find what each target token gives a source word, layer by layer: the sum over its tokens; see `from_target`."""
-    read = rows_of(pair, head)[:, :, list(word.tokens)].sum(2)  # (N, T)
+    read = cross_attention_rows(pair, head)[:, :, list(word.tokens)].sum(2)  # (N, T)
     written = torch.cat([read.new_zeros(len(read), 1), read[:, :-1]], 1)
     own = pair.decoder
     return Across(label, _each(pair, written, own, head, top), _each(pair, read, own, head, top))

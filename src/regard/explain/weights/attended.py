@@ -94,7 +94,7 @@ def check_heads(trace: Trace, layer: int | None, head: int | None) -> tuple[int 
 
 def check_layer(trace: Trace, layer: int) -> int:
     """As `check_heads`, of a layer."""
-    _holds_any(trace)
+    _layers_holding_attention(trace)
     layer = from_zero("layer", layer, len(trace.attention), f"{trace.status.model} has")
     trace.attention[layer]  # says so itself where it is not held
     return layer
@@ -102,18 +102,18 @@ def check_layer(trace: Trace, layer: int) -> int:
 
 def check_head(trace: Trace, head: int) -> int:
     """As `check_heads`, of a head."""
-    held = _holds_any(trace)
+    held = _layers_holding_attention(trace)
     return from_zero("head", head, trace.attention[held[0]].shape[0], f"{trace.status.model} has")
 
 
-def held_calls(trace: Trace) -> tuple[CallNumber, ...]:
+def held_attention_calls(trace: Trace) -> tuple[CallNumber, ...]:
     """List the attention calls whose maps the trace of one text holds, of which there has to be one.
 
     Raises:
         RegardError: the whole trace of an encoder-decoder, or a trace without attention.
     """
     refuse_pairs(trace)
-    _holds_any(trace)
+    _layers_holding_attention(trace)
     return call_numbers(trace.attention)
 
 
@@ -121,18 +121,18 @@ def maps_between_tokens(trace: Trace, unknown: str) -> list[AttentionMap]:
     """List the maps (H, L, L) of these calls. unknown: what is not known where keys are no tokens, for the message.
 
     Raises:
-        RegardError: as of `held_calls`, and keys that are no tokens of the text.
+        RegardError: as of `held_attention_calls`, and keys that are no tokens of the text.
     """
     maps: list[AttentionMap] = []
     size = len(trace.tokens)
-    for call in held_calls(trace):
+    for call in held_attention_calls(trace):
         maps.append(trace.attention[call])
         if maps[-1].shape[1:] != (size, size):
             raise RegardError(f"layer {call[0]} has keys that are no tokens of the text: {unknown}")
     return maps
 
 
-def _holds_any(trace: Trace) -> tuple[int, ...]:
+def _layers_holding_attention(trace: Trace) -> tuple[int, ...]:
     """The layers whose attention a trace holds, of which there has to be one."""
     held = kept_numbers(trace.attention)
     if not held:

@@ -22,7 +22,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.explain.places import refuse_pairs
-from regard.explain.weights.attended import held_calls
+from regard.explain.weights.attended import held_attention_calls
 from regard.explain.weights.head_means import HeadMeans
 from regard.trace.layer_subset import CallNumber
 from regard.trace.trace import Trace
@@ -63,7 +63,7 @@ def content_or_position(
         region, queries = torch.tensor(places[1:-stay]), torch.tensor(places[-stay:])
         ids = torch.tensor([token.id for token in trace.tokens])
         for _ in range(exchanges):
-            moved = _cycle(len(region), random)
+            moved = _cycle_of_exchanged_tokens(len(region), random)
             changed = ids.clone()
             changed[region[moved]] = ids[region]
             calls, found = compare(trace, _trace(model, changed.tolist()), queries, region, moved)
@@ -94,11 +94,11 @@ def compare(
         RegardError: the whole trace of an encoder-decoder, or one without attention.
     """
     refuse_pairs(other)
-    calls = held_calls(trace)
+    calls = held_attention_calls(trace)
     heads = max(trace.attention[call].shape[0] for call in calls)
     table = torch.full((3, len(calls), heads), torch.nan, dtype=torch.float64)
     for row, call in enumerate(calls):
-        before, after = (_part(each.attention[call], queries, region) for each in (trace, other))
+        before, after = (_weights_of_region(each.attention[call], queries, region) for each in (trace, other))
         own = len(before)
         table[0, row, :own] = _alike(before, after)
         table[1, row, :own] = _alike(before, after[:, :, moved])
@@ -106,7 +106,9 @@ def compare(
     return calls, table
 
 
-def _part(weights: AttentionMap, queries: Int[Tensor, " q"], region: Int[Tensor, " r"]) -> Float[Tensor, "H q r"]:
+def _weights_of_region(
+    weights: AttentionMap, queries: Int[Tensor, " q"], region: Int[Tensor, " r"]
+) -> Float[Tensor, "H q r"]:
     """The weights of some rows on some keys."""
     first, last = int(queries[0]), int(queries[-1]) + 1
     return weights[:, first:last].cpu().double()[:, queries - first][:, :, region]
@@ -118,7 +120,7 @@ def _alike(one: Float[Tensor, "H q r"], other: Float[Tensor, "H q r"]) -> Float[
     return torch.minimum(one, other).sum((1, 2)) / torch.where(both > 0, both, torch.nan)
 
 
-def _cycle(count: int, random: torch.Generator) -> Int[Tensor, " n"]:
+def _cycle_of_exchanged_tokens(count: int, random: torch.Generator) -> Int[Tensor, " n"]:
     """Where each of n tokens goes: all in one random circle, so that none stays."""
     order = torch.randperm(count, generator=random)
     moved = torch.empty_like(order)

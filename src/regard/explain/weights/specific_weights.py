@@ -163,7 +163,7 @@ def word_numbers(text: str, tokens: Sequence[Token]) -> list[int]:
     return numbers
 
 
-def most_specific(found: Sequence[Sequence[SpecificWeight]]) -> SpecificWeight | None:
+def most_specific_weight(found: Sequence[Sequence[SpecificWeight]]) -> SpecificWeight | None:
     """Choose the layer and head that say most about a whole text, by its weight with the largest divergence.
 
     The layer in which the divergences of the text's words have the largest sum, and the head that has most of it: a

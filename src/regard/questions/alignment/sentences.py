@@ -52,17 +52,21 @@ def alignment_findings(summary: Summary) -> list[str]:
     sentences = _parted(summary)
     for each in alignments[:TEXTS]:
         sides = source, target = summary.tokens[each.text], summary.target.summary.tokens[each.text]
-        found = links(each, target)
+        found = links_of_alignment(each, target)
         where = f"in text {summary.labels[each.text]} " if len(alignments) > 1 else ""
-        said = [_clearest(found, each, sides, where), _order(found, sides, where), _unsure(each, target, where)]
-        said += [_left(found, each, source, where), _agree(each)]
+        said = [
+            _clearest(found, each, sides, where),
+            _word_order_of_target(found, sides, where),
+            _unsure(each, target, where),
+        ]
+        said += [_source_words_left_out(found, each, source, where), _agree(each)]
         some = [capital(sentence) for sentence in said if sentence]
         sentences += some if len(alignments) == 1 else some[:SENTENCES]
     left = len(alignments) - TEXTS
     return [*sentences, *([f"{left} more texts are shown with --all."] if left > 0 else [])]
 
 
-def links(alignment: Alignment, target: Sequence[Token]) -> list[Link]:
+def links_of_alignment(alignment: Alignment, target: Sequence[Token]) -> list[Link]:
     """The source token that each target token comes from most; special tokens, and rows with nothing else, aside."""
     return [
         Link(each.token, each.text, row.top[0].token, row.top[0].text, row.top[0].weight)
@@ -90,7 +94,7 @@ def parted(summary: Summary) -> list[Parted]:
         if not all(name in each for each in became):
             continue
         ways = [(each.text, *own[name][:2]) for each, own in zip(few, became, strict=True)]
-        if len({_spelled(summary, text, token) for text, token, _ in ways}) > 1:
+        if len({_target_word_spelled(summary, text, token) for text, token, _ in ways}) > 1:
             found.append((min(weight for *_, weight in ways), Parted(became[0][name][2], ways)))
     return [each for _, each in sorted(found, key=lambda pair: -pair[0])]
 
@@ -118,7 +122,7 @@ def _became(alignment: Alignment, summary: Summary) -> dict[str, tuple[int, floa
     return found
 
 
-def _spelled(summary: Summary, text: int, token: int) -> str:
+def _target_word_spelled(summary: Summary, text: int, token: int) -> str:
     """The word of a target that a token is of."""
     assert summary.target is not None
     target = summary.target.summary.tokens[text]
@@ -164,15 +168,19 @@ def _clearest(found: Sequence[Link], alignment: Alignment, sides: Sides, where: 
     if not best:
         return ""
     if not sharp:
-        beside = ", special tokens and sinks aside" if any(row.apart >= SHARP for row in _rows(alignment, best)) else ""
+        beside = (
+            ", special tokens and sinks aside"
+            if any(row.apart >= SHARP for row in _rows_of_alignment_links(alignment, best))
+            else ""
+        )
         return f"{where}no target word has a clear source: none looks at one with {SHARP} or more{beside} ({layer})."
     source, target = sides
-    says = [f"{named(target, each.target)} comes {_from(each, source)}" for each in sharp]
+    says = [f"{named(target, each.target)} comes {_source_of_alignment_link(each, source)}" for each in sharp]
     beside = ", special tokens and sinks aside" if any(_outdone(alignment, link, source) for link in sharp) else ""
     return f"{where}{listed(says)}: by the weights of the {layer}, as each is written{beside}."
 
 
-def _rows(alignment: Alignment, found: Sequence[Link]) -> list[Attended]:
+def _rows_of_alignment_links(alignment: Alignment, found: Sequence[Link]) -> list[Attended]:
     """The rows that write the target tokens of some links."""
     every = {each.token: row for each, row in _written(alignment)}
     return [every[link.target] for link in found]
@@ -180,7 +188,7 @@ def _rows(alignment: Alignment, found: Sequence[Link]) -> list[Attended]:
 
 def _outdone(alignment: Alignment, link: Link, source: Sequence[Token]) -> bool:
     """Whether the row of a link gives a special token or a sink more."""
-    (row,) = _rows(alignment, [link])
+    (row,) = _rows_of_alignment_links(alignment, [link])
     special = [weight for weight, token in zip(row.weights or (), source, strict=False) if token.special]
     return max([*special, *(share.weight for share in row.sinks)], default=0.0) > link.weight
 
@@ -194,34 +202,34 @@ def _one_a_word(found: Sequence[Link], target: Sequence[Token]) -> list[Link]:
     return list(first.values())
 
 
-def _order(found: Sequence[Link], sides: Sides, where: str) -> str:
+def _word_order_of_target(found: Sequence[Link], sides: Sides, where: str) -> str:
     """Whether the target's words keep the order of the source's, of links that are sharp."""
     clear = [link for link in found if link.weight >= SHARP]
     source, target = sides
     sharp = [link for link in clear if wordlike(link.target_text) and wordlike(link.source_text)]
     if len(sharp) < 3:
         return ""
-    crossed = _crossing(sharp)
+    crossed = _crossing_alignment_links(sharp)
     if not crossed:
-        beside = _crossing(clear)
+        beside = _crossing_alignment_links(clear)
         says = f"{where}the order of words is kept: of {len(sharp)} links of {SHARP} or more none crosses another"
         if not beside:
             return f"{says}."
-        a, b = _largest(beside)
+        a, b = _largest_crossing_links(beside)
         return f"{says}; of those with punctuation {_link(b, sides)} crosses {_link(a, sides)}."
-    a, b = _largest(crossed)
+    a, b = _largest_crossing_links(crossed)
     return (
         f"{where}the order changes: {named(target, a.target)} stands before {named(target, b.target)}, but comes from "
         f"{named(source, a.source)}, which stands after {named(source, b.source)}."
     )
 
 
-def _crossing(found: Sequence[Link]) -> list[tuple[Link, Link]]:
+def _crossing_alignment_links(found: Sequence[Link]) -> list[tuple[Link, Link]]:
     """The pairs of links of which the one that stands before comes from what stands after."""
     return [(a, b) for n, a in enumerate(found) for b in found[n + 1 :] if a.source > b.source]
 
 
-def _largest(pairs: Sequence[tuple[Link, Link]]) -> tuple[Link, Link]:
+def _largest_crossing_links(pairs: Sequence[tuple[Link, Link]]) -> tuple[Link, Link]:
     """The pair whose smaller weight is largest."""
     return max(pairs, key=lambda pair: min(pair[0].weight, pair[1].weight))
 
@@ -229,10 +237,10 @@ def _largest(pairs: Sequence[tuple[Link, Link]]) -> tuple[Link, Link]:
 def _link(link: Link, sides: Sides) -> str:
     """A link in a sentence."""
     source, target = sides
-    return f"{named(target, link.target)} {_from(link, source)}"
+    return f"{named(target, link.target)} {_source_of_alignment_link(link, source)}"
 
 
-def _from(link: Link, source: Sequence[Token]) -> str:
+def _source_of_alignment_link(link: Link, source: Sequence[Token]) -> str:
     return f"from {named(source, link.source)} ({link.weight:.2f})"
 
 
@@ -247,23 +255,23 @@ def _unsure(alignment: Alignment, target: Sequence[Token], where: str) -> str:
     return f"{where}least clear of the words is {named(target, least.token)}: it looks at {listed(looks)}{beside}."
 
 
-def _left(found: Sequence[Link], alignment: Alignment, source: Sequence[Token], where: str) -> str:
+def _source_words_left_out(found: Sequence[Link], alignment: Alignment, source: Sequence[Token], where: str) -> str:
     """Source words that no target token comes from most; sinks are no such words."""
     sinks = {sink.token for sink in alignment.sinks}
     every = [word for word in words(source) if wordlike(spelling(source, word)) and not source[word[0]].special]
     every = [word for word in every if not sinks & set(word)]
-    left = _not_taken(every, found)
+    left = _source_words_not_taken(every, found)
     if left:
         named_left = some_of([quoted(spelling(source, word)) for word in left], 4)
         return f"{where}no target token looks most at {named_left}."
     if not every:
         return ""
     first = [link for link in found if not _outdone(alignment, link, source)]
-    beside = ", special tokens and sinks aside" if sinks or _not_taken(every, first) else ""
+    beside = ", special tokens and sinks aside" if sinks or _source_words_not_taken(every, first) else ""
     return f"{where}every word of the text is what some target token looks at most{beside}."
 
 
-def _not_taken(every: Sequence[range], found: Sequence[Link]) -> list[range]:
+def _source_words_not_taken(every: Sequence[range], found: Sequence[Link]) -> list[range]:
     """The words that no link comes from."""
     taken = {link.source for link in found}
     return [word for word in every if not taken & set(word)]

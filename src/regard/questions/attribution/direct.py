@@ -19,7 +19,7 @@ from regard.capture.outcome_path import AttributionTarget
 from regard.capture.score_path import Side, SideParts, Writer
 from regard.display.answer import Answer, Read
 from regard.errors import RegardError
-from regard.explain.causes.score_writers import By, grouped, named
+from regard.explain.causes.score_writers import By, named, writers_by_group
 from regard.explain.frames import Row
 from regard.explain.places import Place, tokens_of
 from regard.explain.wording import capital, signed
@@ -63,7 +63,7 @@ class Attribution(Answer):
         at one "token", all that came from one "source" token, a "layer", or a "kind". words: whether the source tokens
         of one word are taken together, by the number of its first one.
         """
-        groups, sums = grouped(self.parts, by)
+        groups, sums = writers_by_group(self.parts, by)
         tokens: Mapping[Side | None, Sequence[Token]] = self.tokens
         if words:
             groups, sums, tokens = self._by_word(groups, sums)
@@ -120,10 +120,10 @@ def attribution(trace: Trace | PairTrace, place: Place, outcome: AttributionTarg
     own = trace.decoder if isinstance(trace, PairTrace) else trace
     rows = tokens_of(own, place)
     where = ", ".join(own.tokens[n].text.strip() for n in rows)
-    expected, said = _expected(own, rows, outcome)
+    expected, said = _outcome_to_attribute(own, rows, outcome)
     name = f"attribution in {own.status.model}"
     parts = split(outcome, rows)
-    value, sums = float(parts.whole[0]), grouped(parts, "writer")[1]
+    value, sums = float(parts.whole[0]), writers_by_group(parts, "writer")[1]
     size = float(sums.abs().sum())
     apart = abs(value - expected) / max(size, torch.finfo(torch.float64).tiny)
     if not apart <= SAME:
@@ -144,7 +144,7 @@ def attribution(trace: Trace | PairTrace, place: Place, outcome: AttributionTarg
     return Attribution(f"{said} at {quoted(where)}", value, error, parts, tokens, texts, about=Read.of(trace))
 
 
-def _expected(trace: Trace, rows: list[int], outcome: AttributionTarget) -> tuple[float, str]:
+def _outcome_to_attribute(trace: Trace, rows: list[int], outcome: AttributionTarget) -> tuple[float, str]:
     """The outcome as the trace has it, and what it is called."""
     if outcome.token is None:
         assert outcome.direction is not None

@@ -149,7 +149,7 @@ def attribute_to_heads(
     outputs = [each.output for each in done.heads]
     values = [each.value for each in done.heads] if baseline == "zero" else []
     slopes = done.gradients(value, [*outputs, *values])
-    others = _others(model, trace, baseline, outputs)
+    others = _other_attributed_states(model, trace, baseline, outputs)
     scores = tuple(
         ((z.detach() - b).double() * g.double())[0].sum((1, 2)).cpu()
         for z, b, g in zip(outputs, others, slopes, strict=False)
@@ -173,7 +173,9 @@ def attribute_to_heads(
     )
 
 
-def _others(model: "Model", trace: AnyTrace, baseline: Baseline, outputs: list[Tensor]) -> list[Tensor]:
+def _other_attributed_states(
+    model: "Model", trace: AnyTrace, baseline: Baseline, outputs: list[Tensor]
+) -> list[Tensor]:
     """What stands in the place of each call's outputs."""
     if baseline == "zero":
         return [torch.zeros((), dtype=each.dtype, device=each.device) for each in outputs]

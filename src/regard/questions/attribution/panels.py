@@ -76,7 +76,7 @@ def of_heads(found: "HeadAttribution") -> list[Panel]:
         texts = list(dict.fromkeys(map(tuple, found.tokens)))
         behind = Behind(
             note="What this head brings by looking at each token. The numbers sum to the head's.",
-            texts=[_shown(text) for text in texts],
+            texts=[_attributed_tokens_as_text(text) for text in texts],
             of=[texts.index(tuple(own)) for own in found.tokens],
             values=[[own[h].tolist() if h < len(own) else None for h in range(count)] for own in found.sources],
         )
@@ -112,12 +112,14 @@ class _Heads:
         ]
         own = [(each, value) for each, value in writers if each.kind == "attention" and each.head is not None]
         order = {None: 0, "encoder": 1, "decoder": 2}
-        rows = sorted({_row(each) for each, _ in own}, key=lambda row: (order[row[0]], row[2], row[1]))
+        rows = sorted(
+            {_attribution_row_of_writer(each) for each, _ in own}, key=lambda row: (order[row[0]], row[2], row[1])
+        )
         heads = _Heads(rows, {}, dict(found.tokens))
         for each, value in own:
             assert each.head is not None
             assert each.source is not None
-            place = rows.index(_row(each)), each.head
+            place = rows.index(_attribution_row_of_writer(each)), each.head
             sums = heads.added.setdefault(place, [0.0] * len(heads.tokens[heads.read(rows[place[0]])]))
             sums[each.source] += value
         return heads
@@ -136,7 +138,7 @@ class _Heads:
         return f"layer {layer}" if side is None else f"{side} layer {layer}{', cross' * cross}"
 
 
-def _row(writer: Writer) -> tuple[Side | None, bool, int]:
+def _attribution_row_of_writer(writer: Writer) -> tuple[Side | None, bool, int]:
     assert writer.layer is not None
     return writer.side, writer.cross, writer.layer
 
@@ -149,7 +151,7 @@ def _head_grid(found: "Attribution", heads: _Heads) -> Heat:
     behind = Behind(
         note="What this head added by looking at each token: its weight on the token, times what it writes there, read "
         "in the direction of the outcome. The numbers sum to the head's.",
-        texts=[_shown(heads.tokens[side]) for side in sides],
+        texts=[_attributed_tokens_as_text(heads.tokens[side]) for side in sides],
         of=[sides.index(heads.read(row)) for row in heads.rows],
         values=each,
     )
@@ -200,6 +202,6 @@ def _layers(found: "Attribution") -> Table:
     )  # fmt: skip
 
 
-def _shown(tokens: Sequence[Token]) -> TokenText:
+def _attributed_tokens_as_text(tokens: Sequence[Token]) -> TokenText:
     text = [token.text for token in tokens]
     return TokenText(text, direction("".join(text)))

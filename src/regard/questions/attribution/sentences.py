@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from regard.capture.interventions.call_ids import CallId
-from regard.explain.causes.score_writers import grouped
+from regard.explain.causes.score_writers import writers_by_group
 from regard.explain.wording import capital, exactly_split, listed, signed
 from regard.text.quoting import quoted
 
@@ -56,20 +56,26 @@ def of_parts(found: "Attribution") -> list[str]:
     words = found.unit == "word"
     said = [f"The {found.outcome} is {signed(found.value)}: the sum of what was written there directly."]
     parts = found.by()
-    kinds = dict.fromkeys(KINDS[writer.kind] for writer in grouped(found.parts, "writer")[0])
-    said += _most(f"Of all {len(parts)} parts ({listed(list(kinds))}),", parts)
+    kinds = dict.fromkeys(KINDS[writer.kind] for writer in writers_by_group(found.parts, "writer")[0])
+    said += _most_of_attribution_parts(f"Of all {len(parts)} parts ({listed(list(kinds))}),", parts)
     heads = [part for part in parts if "head " in part[0]]
-    only_heads = not parts or all(part in heads for part in _named(parts))  # so that this was said of heads already
+    only_heads = not parts or all(
+        part in heads for part in _attribution_parts_named(parts)
+    )  # so that this was said of heads already
     if len(heads) > 1 and not only_heads:
-        said += _most(f"Of the {len(heads)} heads,", heads)
-    carried = [(_source(name), added) for name, added in found.by("source", words=words) if "attention from " in name]
+        said += _most_of_attribution_parts(f"Of the {len(heads)} heads,", heads)
+    carried = [
+        (_attribution_source_token(name), added)
+        for name, added in found.by("source", words=words)
+        if "attention from " in name
+    ]
     sources = _sources(carried, words=words)
-    said += _most(f"Of {sources}, by attention over all heads and layers,", carried, against=NAMED)
+    said += _most_of_attribution_parts(f"Of {sources}, by attention over all heads and layers,", carried, against=NAMED)
     by_kind = [f"{name} {signed(added)}" for name, added in found.by("kind")]
     return [*said, f"In all: {listed(by_kind)}."]
 
 
-def _source(name: str) -> str:
+def _attribution_source_token(name: str) -> str:
     """The token of what attention carried over: of cross-attention it is one of the text that the encoder read."""
     if name.startswith("cross-attention from "):
         return name.removeprefix("cross-attention from ").removesuffix(" of the decoder") + " of the encoder"
@@ -89,7 +95,7 @@ def of_tokens(found: "TokenAttribution") -> list[str]:
     if found.baseline is not None:
         first += f", and {signed(found.baseline)} where the baseline stands at every token"
     parts = found.by(by)
-    said = [f"{first}.", *_most(f"By {method}, of all {len(parts)} {by}s,", parts)]
+    said = [f"{first}.", *_most_of_attribution_parts(f"By {method}, of all {len(parts)} {by}s,", parts)]
     if found.gap is None or found.baseline is None:
         return [*said, "Gradient x input follows the slope at this text alone: the scores need not sum to the outcome."]
     due = found.outcome - found.baseline
@@ -103,7 +109,9 @@ def of_heads(found: "HeadAttribution") -> list[str]:
     """Say what the outcome is, and which heads brought it."""
     heads = found.by()
     said = [f"The {found.outcome_name} is {signed(found.outcome)}."]
-    said += _most(f"Of all {len(heads)} heads, each beside {beside(found)}, to the first order,", heads)
+    said += _most_of_attribution_parts(
+        f"Of all {len(heads)} heads, each beside {beside(found)}, to the first order,", heads
+    )
     if found.sources is not None and heads and heads[0][1] != 0:
         call, head, score = found.best(1)[0]
         n = found.calls.index(call)
@@ -116,18 +124,18 @@ def of_heads(found: "HeadAttribution") -> list[str]:
     return [*said, "One gradient estimates all of these; ablating a head measures what it does."]
 
 
-def _most(start: str, parts: Parts, against: int = 1) -> list[str]:
+def _most_of_attribution_parts(start: str, parts: Parts, against: int = 1) -> list[str]:
     """Say which parts brought most, and which took most away: so many of these."""
     if not parts or parts[0][1] == 0:
         return []
-    named = _named(parts, against)
+    named = _attribution_parts_named(parts, against)
     along = [f"{name} ({signed(added)})" for name, added in named if added > 0]
     away = [f"{name} ({signed(added)})" for name, added in named if added < 0]
     brought = f"{listed(along)} brought most" if along else "none brought anything"
     return [f"{start} {brought}" + (f"; {listed(away)} took most away." if away else ".")]
 
 
-def _named(parts: Parts, against: int = 1) -> Parts:
+def _attribution_parts_named(parts: Parts, against: int = 1) -> Parts:
     """The parts that a sentence names: the most that was brought, and the most that was taken away.
 
     What brought most is named however small it is, others where they are no less than a part of the largest of all.

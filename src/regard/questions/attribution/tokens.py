@@ -29,7 +29,7 @@ from regard.checks import is_whole
 from regard.display.answer import Answer, Read
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
-from regard.explain.causes.word_sums import Join, joined
+from regard.explain.causes.word_sums import Join, cause_scores_by_word
 from regard.explain.frames import Row
 from regard.explain.wording import signed
 from regard.models.gradient_runs import gradient_run
@@ -98,7 +98,7 @@ class TokenAttribution(Answer):
             tokens, own = self.tokens[first : first + count], getattr(self, of)[first : first + count]
             groups = words(tokens)
             named = [word_text(self.texts[side], tokens, group) for group in groups]
-            found += zip(named, joined(own, groups, join).tolist(), strict=True)
+            found += zip(named, cause_scores_by_word(own, groups, join).tolist(), strict=True)
         return found
 
     def by(self, by: Literal["token", "word"] = "token") -> list[tuple[str, float]]:
@@ -114,7 +114,7 @@ class TokenAttribution(Answer):
             of = f" of the {('source', 'target')[side]}" if len(self.sides) > 1 else ""
             tokens, own = self.tokens[first : first + count], self.scores[first : first + count]
             groups = words(tokens) if by == "word" else [range(n, n + 1) for n in range(count)]
-            for group, score in zip(groups, joined(own, groups).tolist(), strict=True):
+            for group, score in zip(groups, cause_scores_by_word(own, groups).tolist(), strict=True):
                 name = word_text(self.texts[side], tokens, group) if by == "word" else tokens[group[0]].text.strip()
                 found.append((f"{quoted(name)} ({group[0]}){of}", score))
         return sorted(found, key=lambda each: -abs(each[1]))
@@ -179,7 +179,7 @@ def attribute_to_tokens(
     value = number_of(outcome, own)
     inputs = [each.detach() for each in done.embeddings]
     if method == "gradient x input":
-        found = _sums(inputs, done.gradients(value, done.embeddings))
+        found = _attribution_sums_by_token(inputs, done.gradients(value, done.embeddings))
         return _attribution(trace, method, outcome, float(value.detach()), None, 0, found)
     starts = [_start(model, baseline, each) for each in inputs]
 
@@ -194,7 +194,7 @@ def attribute_to_tokens(
         part, number = between(float(place))
         for mean, slope in zip(means, part.gradients(number, part.embeddings), strict=True):
             mean += float(weight) * slope.double()
-    found = _sums([x - b for x, b in zip(inputs, starts, strict=True)], means)
+    found = _attribution_sums_by_token([x - b for x, b in zip(inputs, starts, strict=True)], means)
     return _attribution(trace, method, outcome, float(value.detach()), float(between(0.0)[1].detach()), steps, found)
 
 
@@ -218,7 +218,9 @@ def _attribution(
     )
 
 
-def _sums(inputs: list[Tensor], slopes: list[Tensor]) -> tuple[Float[Tensor, " L"], Float[Tensor, " L"]]:
+def _attribution_sums_by_token(
+    inputs: list[Tensor], slopes: list[Tensor]
+) -> tuple[Float[Tensor, " L"], Float[Tensor, " L"]]:
     """Each token's input times the gradient: its sum over components, and its length."""
     products = [(x.double() * g.double()).cpu() for x, g in zip(inputs, slopes, strict=True)]
     return torch.cat([each.sum(-1) for each in products]), torch.cat([each.norm(dim=-1) for each in products])

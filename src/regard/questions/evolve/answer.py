@@ -16,7 +16,7 @@ from regard.checks import from_zero
 from regard.display.answer import Read, TracesAnswer
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.explain.part import check_part
+from regard.explain.part import check_explained_part
 from regard.explain.vectors.planes import Path2D, plane
 from regard.explain.weights.head_scores import head_scores
 from regard.explain.wording import capital
@@ -216,7 +216,7 @@ def evolution(
 
 def _part(trace: Trace | PairTrace, part: str | None) -> tuple[Sequence[AttentionMap], Trace, Trace, str]:
     """(maps, the trace of the queries, that of the keys, what it is called)."""
-    check_part(part, not isinstance(trace, Trace))
+    check_explained_part(part, not isinstance(trace, Trace))
     if isinstance(trace, Trace):
         return trace.attention, trace, trace, "attention"
     if part in (None, "cross"):

@@ -12,9 +12,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure, FigureBase
 
-from regard.display.elements.canvas import missing_glyphs, stack, write
+from regard.display.elements.canvas import notes_on_missing_glyphs, stack_rows_in_figure, write_figure
 from regard.display.elements.colours import DIFFERENCES, LINES, WEIGHTS, weight_scale
-from regard.display.elements.labels import framed
+from regard.display.elements.labels import framed_label_points
 from regard.display.elements.weight_cells import bare, frame
 from regard.files import whole
 from regard.questions.evolve.panels import MOST, evenly
@@ -41,7 +41,7 @@ def draw(found: "Evolution", file: Path) -> list[str]:
     if file.suffix.lower() == ".gif":
         with matplotlib.rc_context({"text.parse_math": False}):
             return _animate(found, file)
-    return write(paint(found), file)
+    return write_figure(paint(found), file)
 
 
 def paint(found: "Evolution") -> Figure:
@@ -54,7 +54,7 @@ def paint(found: "Evolution") -> Figure:
         rows.append((2.0, lambda figure, place: _between(figure, place, found)))
     if len(found.steps) > 1 or found.paths:
         rows.append((4.8, lambda figure, place: _rest(figure, place, found)))
-    return stack(rows, WIDE)
+    return stack_rows_in_figure(rows, WIDE)
 
 
 def _title(found: "Evolution") -> str:
@@ -167,7 +167,7 @@ def _animate(found: "Evolution", file: Path) -> list[str]:
     with warnings.catch_warnings(record=True) as caught, whole(file) as temporary:
         warnings.simplefilter("always")
         FuncAnimation(figure, frame_of, frames=frames, blit=False).save(temporary, writer=PillowWriter(fps=3), dpi=100)
-    return missing_glyphs(caught, "gif")
+    return notes_on_missing_glyphs(caught, "gif")
 
 
 def _weights(axes: Axes, found: "Evolution", n: int) -> Any:
@@ -233,7 +233,7 @@ def _bar(figure: FigureBase, image: Any, axes: Axes, what: str) -> None:
 
 def _paths(axes: Axes, found: "Evolution", until: int, room: tuple[float, float]) -> None:
     """Where the tokens' learned embeddings went, on one plane for all steps: the later, the darker."""
-    labels = framed(axes, [point for path in found.paths for point in path], *room)
+    labels = framed_label_points(axes, [point for path in found.paths for point in path], *room)
     axes.set_aspect("equal")
     count = max(2, len(found.steps))
     labels.keep_free([path[until - 1] for path in found.paths], 5.0)

@@ -132,7 +132,9 @@ def find(
     notes = tables.notes
     similarity: Float[np.ndarray, " n"] | None
     if everywhere and like is not None:
-        found, similarity, total = _search(tables, _embed_like(tables, word, like, layer), top or NEAREST, layer)
+        found, similarity, total = _find_nearest_rows(
+            tables, _embed_like(tables, word, like, layer), top or NEAREST, layer
+        )
     else:
         found = look_up(tables, word, by)
         if found.run:
@@ -144,7 +146,7 @@ def find(
         if like is not None:
             vectors = found.vectors(layer)  # a run has none: that is said before a model is loaded
             similarity = cosines(vectors, _embed_like(tables, word, like, layer))
-    order = _order(found, similarity, chosen, layer)
+    order = _order_of_found_lines(found, similarity, chosen, layer)
     if chosen in ("source", "meaning") and top is not None:  # else every context is needed to sort by
         order = order[:top]
     picked = found.take(order)
@@ -171,7 +173,7 @@ def _embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None
     return vector
 
 
-def _search(
+def _find_nearest_rows(
     tables: StoreTables, query: Float[np.ndarray, " M"], top: int, layer: int | None
 ) -> tuple[Occurrences, Float[np.ndarray, " n"], int]:
     """The rows of the store whose vectors are nearest to one, in the order of the store, with their cosines."""
@@ -193,7 +195,7 @@ def _search(
     return found, np.array(similarity, dtype=np.float32), total
 
 
-def _order(
+def _order_of_found_lines(
     found: Occurrences, similarity: Float[np.ndarray, " n"] | None, sort: str, layer: int | None
 ) -> Int[np.ndarray, " n"]:
     """The order of occurrences, as far as it does not depend on their contexts."""

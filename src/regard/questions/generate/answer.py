@@ -74,7 +74,7 @@ class Generation(TracesAnswer):
             for each in written.how.tokens:
                 own: Row = {} if self.steered is None else {"written": name}
                 own |= {"token": each.token, "text": each.text, "probability": each.probability, "rank": each.rank}
-                other, chance = [*panels.others(written, each), (None, None)][0]
+                other, chance = [*panels.others_likely_when_written(written, each), (None, None)][0]
                 rows.append(own | {"likeliest_other": other, "its_probability": chance})
         return rows
 
@@ -100,11 +100,11 @@ def generation(plain: Generated, steered: Generated | None = None, push: str = "
     """
     both, names = ([plain], None) if steered is None else ([plain, steered], ("plain", "steered"))
     about = Read.of(*(each.trace for each in both))
-    second = None if steered is None else _written(steered)
-    return Generation(_written(plain), second, push, traces=both, names=names, about=about)
+    second = None if steered is None else _generated_text_written(steered)
+    return Generation(_generated_text_written(plain), second, push, traces=both, names=names, about=about)
 
 
-def _written(done: Generated) -> Written:
+def _generated_text_written(done: Generated) -> Written:
     trace = done.trace
     if not isinstance(trace, Trace):
         raise RegardError("generation: needs what a causal model wrote, given an encoder-decoder's target")

@@ -20,7 +20,7 @@ def of_generation(found: "Generation") -> list[Panel]:
     return [_text_table(found), *likely, _side_by_side(found)]
 
 
-def others(written: "Written", each: WrittenToken) -> list[tuple[str, float]]:
+def others_likely_when_written(written: "Written", each: WrittenToken) -> list[tuple[str, float]]:
     """Say what the model found likely in the place of a written token, the likeliest first."""
     own = written.tokens[each.token].id
     return [(other.text, other.probability) for other in each.likeliest if other.id != own]
@@ -63,7 +63,12 @@ def _text_table(found: "Generation") -> Table:
 def _least_likely(written: "Written") -> Table:
     every = sorted(written.how.tokens, key=lambda each: each.probability)
     rows: list[list[Cell]] = [
-        [f"{n.token}", quoted(n.text), n.probability, Shares(others(written, n)[:NAMED], digits=2, one_line=True)]
+        [
+            f"{n.token}",
+            quoted(n.text),
+            n.probability,
+            Shares(others_likely_when_written(written, n)[:NAMED], digits=2, one_line=True),
+        ]
         for n in every
     ]
     columns = [Column("token"), Column("written"), Column("probability", 2, bar=True), Column("others likely there")]

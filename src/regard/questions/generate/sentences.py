@@ -50,7 +50,7 @@ def writing_findings(found: Writing, tokens: Sequence[Token]) -> list[str]:
     if not found.tokens:
         return [f"It wrote nothing after the {count_of_tokens(found.given)} given {ENDED[found.ended]}."]
     length = f"It wrote {count_of_tokens(len(found.tokens))} after the {found.given} given, {ENDED[found.ended]}."
-    about = (length, _sure(found), _least(found, tokens), _parts(found), _looked_at(found, tokens))
+    about = (length, _sure(found), _least(found, tokens), _what_writing_attended_to(found), _looked_at(found, tokens))
     return [sentence for sentence in about if sentence]
 
 
@@ -80,7 +80,7 @@ def _least(found: Writing, tokens: Sequence[Token]) -> str:
     return f"{own}{before}: {'likelier was' if least.rank > 0 else 'next came'} {says}."
 
 
-def _parts(found: Writing) -> str:
+def _what_writing_attended_to(found: Writing) -> str:
     """What its attention went to."""
     named_parts = (
         ("to special tokens", found.special),

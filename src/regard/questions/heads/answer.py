@@ -35,8 +35,8 @@ class Heads(Answer):
 
     def data(self) -> dict[str, object]:
         """Give of each table what is said of every score, the counts, and the heads."""
-        return {"tables": {name: _table(found) for name, found in self.tables.items()}}
+        return {"tables": {name: _heads_table_as_json(found) for name, found in self.tables.items()}}
 
 
-def _table(found: HeadMeans) -> dict[str, object]:
+def _heads_table_as_json(found: HeadMeans) -> dict[str, object]:
     return {"findings": sentences.of_scores(found), "counts": found.counts, "heads": found.rows()}

@@ -39,7 +39,7 @@ class HeadsAsked(Asked):
 
         if model.pairs:
             self.check_pairs(model.name)
-        tables = of_texts(traces)
+        tables = head_scores_of_texts(traces)
         if self.tests:
             tables |= {
                 "random tokens, repeated": repeated_tokens(model, seed=self.seed),
@@ -48,7 +48,7 @@ class HeadsAsked(Asked):
         return Heads(tables, about=Read.of(*traces))
 
 
-def of_texts(traces: "Sequence[Trace | PairTrace]") -> "dict[str, HeadMeans]":
+def head_scores_of_texts(traces: "Sequence[Trace | PairTrace]") -> "dict[str, HeadMeans]":
     """Average the scores over texts; of an encoder-decoder, of both sides and what stands between them."""
     from regard.explain.weights.cross_head_scores import cross_head_scores
     from regard.explain.weights.head_means import mean_scores

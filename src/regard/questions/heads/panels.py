@@ -8,7 +8,7 @@ from regard.display.panels import Cell, Column, Heat, Panel, Table
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import MEANINGS, SHARE, is_share
 from regard.explain.wording import capital, count_of_tokens
-from regard.questions.heads.sentences import counted, how_to_read, most_of, score_finding
+from regard.questions.heads.sentences import how_to_read, most_of, score_finding, tokens_counted_by_heads
 
 if TYPE_CHECKING:
     from regard.questions.heads.answer import Heads
@@ -22,23 +22,23 @@ def of_heads(found: "Heads") -> list[Panel]:
         for means in found.tables.values()
         for name in means.scores
         if is_share(name)
-        for value in _known(means.scores[name])
+        for value in _known_scores_of_heads(means.scores[name])
     ]
     panels: list[Panel] = []
     for name, means in found.tables.items():
         of = f"{name}: " if several else ""
-        panels.append(_overview(means, of))
+        panels.append(_overview_of_heads(means, of))
         group = name if several else ""
         panels += [_score_grid(means, score, of, group, max(shares, default=0.0)) for score in means.scores]
         panels.append(_all(means, of))
     return panels
 
 
-def _overview(means: HeadMeans, of: str) -> Table:
+def _overview_of_heads(means: HeadMeans, of: str) -> Table:
     """Of each score the heads with most of it; on a page also the mean of the first, and what the score is."""
     rows: list[list[Cell]] = []
     for score in means.scores:
-        known, meaning = _known(means.scores[score]), MEANINGS[score]
+        known, meaning = _known_scores_of_heads(means.scores[score]), MEANINGS[score]
         if not meaning.looks_at:
             continue
         most = most_of(means, score)
@@ -62,7 +62,7 @@ def _score_grid(means: HeadMeans, score: str, of: str, group: str, largest: floa
     values, unit = means.scores[score], MEANINGS[score].unit
     what = "share of attention" if unit == SHARE else unit
     return Heat(
-        name=f"{of}{score}", title=f"{score}: {what}, {counted(means, score)}",
+        name=f"{of}{score}", title=f"{score}: {what}, {tokens_counted_by_heads(means, score)}",
         note=f"{MEANINGS[score].says} {score_finding(means, score)}",
         rows=[f"layer {means.layer(n)}" for n in range(values.shape[0])],
         columns=[f"head {n}" for n in range(values.shape[1])], axes=("layer", "head"),
@@ -82,6 +82,6 @@ def _all(means: HeadMeans, of: str) -> Table:
     )  # fmt: skip
 
 
-def _known(values: np.ndarray) -> list[float]:
+def _known_scores_of_heads(values: np.ndarray) -> list[float]:
     """The numbers that there are."""
     return [float(value) for value in values.ravel() if value == value]

@@ -2,7 +2,7 @@
 
 Findings begin with the shares of attention that a head has most of, each led by another head.
 
-Terminal, page, picture and JSON name heads by `most_of`, and count tokens by `counted`.
+Terminal, page, picture and JSON name heads by `most_of`, and count tokens by `tokens_counted_by_heads`.
 """
 
 from typing import TYPE_CHECKING
@@ -92,7 +92,7 @@ def score_finding(found: HeadMeans, name: str) -> str:
     known = values[values == values]
     if not known.size:
         return f"There are no tokens {MEANINGS[name].mean_of or 'that it could be of'}, and so no number."
-    best, over = most_of(found, name), f"over {counted(found, name)}"
+    best, over = most_of(found, name), f"over {tokens_counted_by_heads(found, name)}"
     mean = f"the mean of all heads is {known.mean():.2f}, {over}"
     if name in AGAINST and "looked" in found.scores:
         return _one_against_the_other(found, name, best, mean)
@@ -101,7 +101,7 @@ def score_finding(found: HeadMeans, name: str) -> str:
         none = "No head has any of it: it is 0 everywhere" if most == 0 else f"No head has as much as {LEAST} of it"
         return f"{none}, {over}."
     named = listed([f"{head} ({score:.2f})" for head, score in best])
-    return f"{_heads(best)} {named} {'has' if len(best) == 1 else 'have'} most of it; {mean}."
+    return f"{_head_or_heads(best)} {named} {'has' if len(best) == 1 else 'have'} most of it; {mean}."
 
 
 def most_of(found: HeadMeans, name: str) -> list[tuple[str, float]]:
@@ -117,7 +117,7 @@ def most_of(found: HeadMeans, name: str) -> list[tuple[str, float]]:
     return [(f"{layer}.{head}", score) for layer, head, score in best[: min(NAMED, count)]]
 
 
-def counted(found: HeadMeans, name: str) -> str:
+def tokens_counted_by_heads(found: HeadMeans, name: str) -> str:
     """Over how many tokens a score is a mean, in words."""
     return count_of_tokens(found.count(name))
 
@@ -144,11 +144,11 @@ def _one_against_the_other(found: HeadMeans, name: str, best: list[tuple[str, fl
     if not best:
         return f"{of}, none follows {name} more than {other}; {mean}."
     rows = {f"{row['layer']}.{row['head']}": float(str(row[other])) for row in found.rows()}
-    named = f"{_heads(best).lower()} " + listed(
+    named = f"{_head_or_heads(best).lower()} " + listed(
         [f"{head} ({score:.2f} against {rows[head]:.2f})" for head, score in best]
     )
     return f"{of}, {named} {'follows' if len(best) == 1 else 'follow'} {name} most above {other}; {mean}."
 
 
-def _heads(best: list[tuple[str, float]]) -> str:
+def _head_or_heads(best: list[tuple[str, float]]) -> str:
     return "Head" if len(best) == 1 else "Heads"

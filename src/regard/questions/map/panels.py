@@ -13,11 +13,17 @@ MOST = 0.98  # of the parts: one special token would make all others flat
 
 def of_matrix(found: "Matrix") -> list[Panel]:
     """First what the parts of the text receive, and the far pairs, or who receives most where none are."""
-    pairs: list[Panel] = [_pairs(found)] if found.pairs else []
-    return [_along(found), *pairs, _receivers(found), _heads(found), _near(found)]
+    pairs: list[Panel] = [_far_pairs_of_map(found)] if found.pairs else []
+    return [
+        _received_along_map(found),
+        *pairs,
+        _receivers_of_map(found),
+        _heads_of_map(found),
+        _near_offsets_of_map(found),
+    ]
 
 
-def _along(found: "Matrix") -> Curves:
+def _received_along_map(found: "Matrix") -> Curves:
     count = len(found.received)
     starts = [n * found.tokens // count for n in range(count)]
     return Curves(
@@ -29,7 +35,7 @@ def _along(found: "Matrix") -> Curves:
     )  # fmt: skip
 
 
-def _pairs(found: "Matrix") -> Table:
+def _far_pairs_of_map(found: "Matrix") -> Table:
     """The far pairs, each token in the text around it."""
     several = len(found.heads) > 1
     columns = [
@@ -49,7 +55,7 @@ def _pairs(found: "Matrix") -> Table:
     )  # fmt: skip
 
 
-def _receivers(found: "Matrix") -> Table:
+def _receivers_of_map(found: "Matrix") -> Table:
     rows: list[list[Cell]] = [
         [
             each.place.text + (" (special)" if each.special else " (sink)" if each.sink else ""), each.place.token,
@@ -68,7 +74,7 @@ def _receivers(found: "Matrix") -> Table:
     )  # fmt: skip
 
 
-def _heads(found: "Matrix") -> Table:
+def _heads_of_map(found: "Matrix") -> Table:
     """One row a head."""
     shares = {"special": "% to special tokens", "sink_tokens": "% to sink tokens", "sink": "% to its sink"}
     there = [name for name in shares if name == "special" or any(getattr(each, name) > 0 for each in found.heads)]
@@ -84,7 +90,7 @@ def _heads(found: "Matrix") -> Table:
     )  # fmt: skip
 
 
-def _near(found: "Matrix") -> Heat:
+def _near_offsets_of_map(found: "Matrix") -> Heat:
     """A row a head: the mean weight at each offset that has some; a causal model looks back alone."""
     values, first = found.near.values, found.near.first
     there = [n for n in range(len(values[0])) if any(row[n] for row in values)] or [0]

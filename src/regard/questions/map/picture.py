@@ -11,7 +11,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
 from regard.display.elements.arcs import Link, draw_arcs
-from regard.display.elements.canvas import spread, stack, write
+from regard.display.elements.canvas import places_spread_apart, stack_rows_in_figure, write_figure
 from regard.display.elements.colours import FOLLOWED, SPECIAL, WEIGHTS, weight_scale
 from regard.text.quoting import spelled
 
@@ -34,12 +34,12 @@ def draw(matrix: "Matrix", file: Path) -> list[str]:
     and beside it all of the matrix, queries down and keys across; of a text that was read in windows, how far the key
     is, since there is no weight beyond a window.
     """
-    return write(paint(matrix), file)
+    return write_figure(paint(matrix), file)
 
 
 def paint(matrix: "Matrix") -> Figure:
     """Return the picture as a figure."""
-    return stack(rows(matrix, why=matrix.why), WIDE)
+    return stack_rows_in_figure(rows(matrix, why=matrix.why), WIDE)
 
 
 def rows(matrix: "Matrix", label: str = "", why: str = "") -> list[tuple[float, Any]]:
@@ -48,21 +48,21 @@ def rows(matrix: "Matrix", label: str = "", why: str = "") -> list[tuple[float, 
     label: what the text is called, before the title. why: the reason for this layer and head, below it.
     """
     return [
-        (OVER + 1.9, lambda figure, place: _over_the_text(figure, place, matrix, label, why)),
-        (5.6, lambda figure, place: _all_of_it(figure, place, matrix)),
+        (OVER + 1.9, lambda figure, place: _draw_map_over_text(figure, place, matrix, label, why)),
+        (5.6, lambda figure, place: _draw_whole_map(figure, place, matrix)),
     ]
 
 
-def _over_the_text(figure: FigureBase, place: Any, matrix: "Matrix", label: str, why: str) -> None:
+def _draw_map_over_text(figure: FigureBase, place: Any, matrix: "Matrix", label: str, why: str) -> None:
     title = f"{label}{matrix.title()}"
     figure.suptitle(f"{title}\n{why}" if why else title, fontsize=12)
     parts = place.subgridspec(2, 1, height_ratios=(OVER, 1.5))
     above = figure.add_subplot(parts[0])
-    _far(above, matrix)
-    _received(figure.add_subplot(parts[1], sharex=above), matrix)
+    _draw_far_map_pairs(above, matrix)
+    _draw_map_receivers(figure.add_subplot(parts[1], sharex=above), matrix)
 
 
-def _far(axes: Axes, matrix: "Matrix") -> None:
+def _draw_far_map_pairs(axes: Axes, matrix: "Matrix") -> None:
     """The pairs that are far apart, each an arc."""
     links: list[Link] = []
     named: dict[int, str] = {}
@@ -83,7 +83,7 @@ def _far(axes: Axes, matrix: "Matrix") -> None:
     axes.spines["bottom"].set_visible(False)
 
 
-def _received(axes: Axes, matrix: "Matrix") -> None:
+def _draw_map_receivers(axes: Axes, matrix: "Matrix") -> None:
     """What each part of the text receives, with the tokens that receive most named."""
     edges = np.arange(len(matrix.received) + 1) * matrix.tokens // len(matrix.received)
     axes.stairs(matrix.received, edges, color=BAR, fill=True)
@@ -101,7 +101,7 @@ def _received(axes: Axes, matrix: "Matrix") -> None:
         axes.set_ylim(0, 1.75 * top)
     named = sorted(matrix.receivers, key=lambda each: each.place.token)
     gap = 0.135 / (WIDE - 1) * matrix.tokens
-    places = spread([each.place.token for each in named], gap, matrix.tokens - 1 - gap / 2)
+    places = places_spread_apart([each.place.token for each in named], gap, matrix.tokens - 1 - gap / 2)
     for each, at in zip(named, places, strict=True):
         colour = SPECIAL if each.special or each.sink else "black"
         name = f"{spelled(each.place.text, 10)} {each.received:.1f}"
@@ -115,9 +115,9 @@ def _received(axes: Axes, matrix: "Matrix") -> None:
         axes.spines[side].set_visible(False)
 
 
-def _all_of_it(figure: FigureBase, place: Any, matrix: "Matrix") -> None:
+def _draw_whole_map(figure: FigureBase, place: Any, matrix: "Matrix") -> None:
     parts = place.subgridspec(1, 2)
-    _near(figure, figure.add_subplot(parts[0]), matrix)
+    _draw_near_map_offsets(figure, figure.add_subplot(parts[0]), matrix)
     axes = figure.add_subplot(parts[1])
     if matrix.band is None:
         values = np.array(matrix.picture, dtype=float)
@@ -132,12 +132,12 @@ def _all_of_it(figure: FigureBase, place: Any, matrix: "Matrix") -> None:
         _colours(figure, axes, values, extent, _each(matrix.tokens, matrix.band.count, values.shape))
         axes.set_xlabel("offset of the key from the query, in tokens (left of 0: earlier ones)", fontsize=8)
         axes.set_ylabel("attending (query), in tokens of the text", fontsize=8)
-    _circles(axes, matrix, by_offset=matrix.band is not None)
-    axes.set_title("; ".join(_told(matrix, values)), fontsize=9)
+    _circle_far_map_pairs(axes, matrix, by_offset=matrix.band is not None)
+    axes.set_title("; ".join(_map_title_lines(matrix, values)), fontsize=9)
     axes.tick_params(labelsize=7)
 
 
-def _near(figure: FigureBase, axes: Axes, matrix: "Matrix") -> None:
+def _draw_near_map_offsets(figure: FigureBase, axes: Axes, matrix: "Matrix") -> None:
     """A row a head: the mean weight at each offset."""
     values = np.array(matrix.near.values, dtype=float)
     first, count = matrix.near.first, values.shape[1]
@@ -184,7 +184,7 @@ def _colours(figure: FigureBase, axes: Axes, values: Any, across: tuple[float, f
     bar.set_label(f"mean weight of a cell of {each} (logarithmic)", fontsize=8)
 
 
-def _circles(axes: Axes, matrix: "Matrix", *, by_offset: bool) -> None:
+def _circle_far_map_pairs(axes: Axes, matrix: "Matrix", *, by_offset: bool) -> None:
     """The far pairs, numbered as they are listed."""
     for number, pair in enumerate(matrix.pairs, 1):
         across = pair.key.token - pair.query.token if by_offset else pair.key.token + 0.5
@@ -194,7 +194,7 @@ def _circles(axes: Axes, matrix: "Matrix", *, by_offset: bool) -> None:
         label.set_path_effects([withStroke(linewidth=2, foreground="white")])
 
 
-def _told(matrix: "Matrix", values: Any) -> list[str]:
+def _map_title_lines(matrix: "Matrix", values: Any) -> list[str]:
     """What is drawn, and what the marks and missing colours mean, as far as there are some."""
     legend = ["All of it" if matrix.band is None else "All of it, by query and offset"]
     if bool((values == 0).any()):

@@ -14,7 +14,13 @@ PART = 0.005  # parts of all attention below it round to 0%
 
 def of_matrix(matrix: "Matrix") -> list[str]:
     """Compose the sentences, each where its numbers bear it."""
-    about = (_distance, _spread, _apart, _receiver, _pair)
+    about = (
+        _map_distance_sentence,
+        _map_sharpness_sentence,
+        _map_sinks_sentence,
+        _map_receiver_sentence,
+        _map_pair_sentence,
+    )
     return [sentence for sentence in (each(matrix) for each in about) if sentence]
 
 
@@ -27,7 +33,7 @@ def _least_and_most(matrix: "Matrix", of: "Callable[[HeadFigures], float]") -> "
     return min(matrix.heads, key=of), max(matrix.heads, key=of)
 
 
-def _distance(matrix: "Matrix") -> str:
+def _map_distance_sentence(matrix: "Matrix") -> str:
     """How far tokens look."""
     mean = _mean_of_heads(matrix, lambda head: head.distance)
     near, far = _least_and_most(matrix, lambda head: head.distance)
@@ -40,7 +46,7 @@ def _distance(matrix: "Matrix") -> str:
     return f"{where}: {ends}."
 
 
-def _spread(matrix: "Matrix") -> str:
+def _map_sharpness_sentence(matrix: "Matrix") -> str:
     """How sharp the heads are."""
     sharp, broad = _least_and_most(matrix, lambda head: head.entropy)
     if matrix.head is not None:
@@ -53,7 +59,7 @@ def _spread(matrix: "Matrix") -> str:
     )
 
 
-def _apart(matrix: "Matrix") -> str:
+def _map_sinks_sentence(matrix: "Matrix") -> str:
     """What special tokens and sinks take of all attention."""
     parts = []
     for name, of in (
@@ -70,7 +76,7 @@ def _apart(matrix: "Matrix") -> str:
     return capital(" and ".join(parts)) + " of all attention." if parts else ""
 
 
-def _receiver(matrix: "Matrix") -> str:
+def _map_receiver_sentence(matrix: "Matrix") -> str:
     """Which token with a meaning receives most."""
     rest = [each for each in matrix.receivers if not each.special and not each.sink]
     if not rest:
@@ -92,7 +98,7 @@ def _times(receiver: "Receiver") -> str:
     return f"{receiver.received:.1f} times what tokens get on average"
 
 
-def _pair(matrix: "Matrix") -> str:
+def _map_pair_sentence(matrix: "Matrix") -> str:
     """The strongest link across a distance."""
     if not matrix.pairs:
         within = " within its window" if matrix.band is not None else ""

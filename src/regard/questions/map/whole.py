@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.head_map import one_head
-from regard.attention.map_statistics import Progress, cell_sizes, cells
+from regard.attention.map_statistics import Progress, cell_sizes, picture_cells_of_run
 from regard.checks import from_zero
 from regard.display.answer import Read
 from regard.errors import RegardError
@@ -22,7 +22,7 @@ from regard.explain.matrices.distant_weights import Distant, whole_map
 from regard.explain.matrices.offset_means import OffsetMeans, offset_means
 from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks, sinks_of
-from regard.explain.weights.specific_weights import most_specific, specific_weights, text_choice
+from regard.explain.weights.specific_weights import most_specific_weight, specific_weights, text_choice
 from regard.questions.map.answer import AROUND, HeadFigures, Matrix, Pair, Place, Receiver
 from regard.text.tokens import Token
 from regard.trace.layer_subset import kept_numbers
@@ -111,7 +111,7 @@ def matrix_of(
     received = sums.received.mean(0).cpu()
     best = received.sort(descending=True, stable=True)
     length, columns = len(tokens), min(CELLS, len(tokens))
-    column = cells(slice(0, length), length, columns, torch.device("cpu"))
+    column = picture_cells_of_run(slice(0, length), length, columns, torch.device("cpu"))
     across = torch.zeros(columns, dtype=torch.float64).index_add_(0, column, received)
     across /= cell_sizes(length, columns, torch.device("cpu"))
     numbers = range(len(sums.received)) if head is None else [head]
@@ -154,7 +154,7 @@ def chosen_layer(trace: Trace, layer: int | None, head: int | None) -> tuple[int
     head = None if head is None else check_head(trace, head)
     apart = [sink.token for sink in sinks(trace)]
     found = specific_weights(trace, None, apart, head=head)
-    best = most_specific(found)
+    best = most_specific_weight(found)
     if best is not None:
         return best.layer, text_choice(found, trace.tokens, best.layer, apart=apart, head_asked=head is not None)
     held = kept_numbers(trace.attention)

@@ -11,12 +11,12 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.map_statistics import Progress
 from regard.display.answer import Read
 from regard.errors import RegardError
-from regard.explain.matrices.band import Band, BandSums, reach
+from regard.explain.matrices.band import Band, BandSums, matrix_band_of_windows
 from regard.explain.matrices.distant_weights import BLOCK, Distant, offer_rows
 from regard.explain.matrices.offset_means import OffsetSums
 from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks_of
-from regard.models.windows import Plan, merged
+from regard.models.windows import Plan, merge_statuses_of_windows
 from regard.questions.map.answer import Matrix
 from regard.questions.map.whole import CELLS, Sums, heads_shown, matrix, matrix_of
 from regard.trace.status import Status
@@ -47,7 +47,7 @@ def windowed(
     if len(plan.spans) == 1:
         (trace,) = traces
         alone = matrix(replace(trace, text=text, tokens=tokens), layer, head, top=top, far=far, progress=progress)
-        return replace(alone, about=_about(plan, [trace.status]), traces=())
+        return replace(alone, about=_windowed_map_texts(plan, [trace.status]), traces=())
     whole: _Whole | None = None
     statuses: list[Status] = []
     for number, trace in enumerate(traces):
@@ -65,13 +65,13 @@ def windowed(
             progress(1 / len(plan.spans))
     if whole is None:
         raise RegardError("a text in no windows has no matrix")
-    about = _about(plan, statuses)
+    about = _windowed_map_texts(plan, statuses)
     return matrix_of(whole.sums(), tokens, layer, head, top=top, about=about, traces=())
 
 
-def _about(plan: Plan, statuses: Sequence[Status]) -> Read:
+def _windowed_map_texts(plan: Plan, statuses: Sequence[Status]) -> Read:
     """The whole text, with one status of all windows."""
-    status, text = merged(plan, statuses), plan.encoded.text
+    status, text = merge_statuses_of_windows(plan, statuses), plan.encoded.text
     return Read(((text, None),), (status,), (("text 1", status, len(plan.encoded.tokens)),))
 
 
@@ -90,7 +90,7 @@ class _Whole:
             own, keys = self._own(number), self._keys(number)
             if len(own):
                 spans.append((int(own[0]), int(own[-1]), keys.start, keys.stop - 1))
-        self.band = BandSums(length, CELLS, *reach(spans, causal))
+        self.band = BandSums(length, CELLS, *matrix_band_of_windows(spans, causal))
         self.near = OffsetSums(heads, length)
 
     def _own(self, number: int) -> Int[Tensor, " r"]:

@@ -20,7 +20,7 @@ from regard.explain.vectors.movement import Movement
 from regard.explain.vectors.neutral import Neutral
 from regard.explain.vectors.similarity import unit
 from regard.explain.wording import signed
-from regard.questions.movement.sentences import curves_title, left_out, missing, plane_sentences, plane_title
+from regard.questions.movement.sentences import left_out, missing, movement_curves_title, plane_sentences, plane_title
 from regard.text.quoting import quoted, short, spelled, visible
 
 REACH = 60  # characters of a text on either side of the word
@@ -76,7 +76,7 @@ def _panel(
                 "layer n (n) to the end (★), its contextual embedding.",
         "digits": 3, "states": _states(len(summary.occurrences[0].hidden_states)),
         "paths": _paths(summary, moved, vectors, part, names, source),
-        "curves": _curves(summary), "nearness": visible(curves_title(summary)),
+        "curves": _curves(summary), "nearness": visible(movement_curves_title(summary)),
         "drawn": moved.states, "plane": None if not moved.states else visible(plane_title(summary) or ""),
         "neutral": None if moved.neutral is None else _point(moved.neutral),
         "sentences": [visible(each) for each in plane_sentences(summary)] + _not_compared(len(vectors)),

@@ -142,7 +142,7 @@ def _beyond(cosine: float, neutral: Neutral) -> float:
     return max(cosine - high, low - cosine)
 
 
-def curves_title(summary: Summary) -> str:
+def movement_curves_title(summary: Summary) -> str:
     """What the curves beside the plane show."""
     word = quoted(summary.word or "")
     if not summary.references:

@@ -47,41 +47,41 @@ def by_construction(
     if ends[0] == ends[1]:
         return ()
     found: list[tuple[int, int, Reason]] = []
-    last = len(own_side(run, part).hidden_states) - 1
+    last = len(patched_side_of_trace(run, part).hidden_states) - 1
     for row, layer in enumerate(layers):
         state = 0 if layer == "input" else layer + 1
         for column, (here, there) in enumerate(places):
             reached = abs(outcomes[row][column] - ends[1]) <= NEAR * abs(ends[1] - ends[0])
             alone = all(each == ends[0] for n, each in enumerate(outcomes[row]) if n != column)
-            if (reached or estimated) and _same_elsewhere(run, source, part, state, here, there):
+            if (reached or estimated) and _same_outside_patch(run, source, part, state, here, there):
                 found.append((row, column, "elsewhere"))
             elif state == last and part != "encoder" and (alone if estimated else reached):
                 found.append((row, column, "read"))
     return tuple(found)
 
 
-def _same_elsewhere(
+def _same_outside_patch(
     run: AnyTrace, source: AnyTrace, part: Part | None, state: int, here: Tokens, there: Tokens
 ) -> bool:
     """Whether two runs hold the same in a state at all tokens but these, and in all else that is read after it."""
-    mine, theirs = own_side(run, part), own_side(source, part)
+    mine, theirs = patched_side_of_trace(run, part), patched_side_of_trace(source, part)
     if here != there or len(mine.tokens) != len(theirs.tokens):
         return False
     others = [n for n in range(len(mine.tokens)) if n not in here]
-    if not _alike(mine.hidden_states[state][others], theirs.hidden_states[state][others]):
+    if not _patched_states_alike(mine.hidden_states[state][others], theirs.hidden_states[state][others]):
         return False
     if part is None:
         return True
     number, other = (-1, 0) if part == "decoder" else (0, 1)  # what the encoder gave; what the decoder reads
-    return _alike(run.sides[other].hidden_states[number], source.sides[other].hidden_states[number])
+    return _patched_states_alike(run.sides[other].hidden_states[number], source.sides[other].hidden_states[number])
 
 
-def _alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _patched_states_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.shape != other.shape:
         return False
     return not one.numel() or float((one - other).abs().max()) <= ALIKE * float(one.abs().max())
 
 
-def own_side(trace: AnyTrace, part: Part | None) -> Trace:
+def patched_side_of_trace(trace: AnyTrace, part: Part | None) -> Trace:
     """Return the trace of the stack that a part is in; of one stack the trace itself."""
     return trace if isinstance(trace, Trace) else trace.encoder if part == "encoder" else trace.decoder

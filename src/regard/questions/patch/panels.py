@@ -39,7 +39,7 @@ def said(sweep: "PatchSweep", row: int, place: int) -> str:
 
 def _patched(sweep: "PatchSweep", row: int, place: int) -> str:
     """What one patch put in, as a sentence begins."""
-    layer, where = sweep.layers[row], _place(sweep, place)
+    layer, where = sweep.layers[row], _patch_place_in_words(sweep, place)
     taken = f", taken from {quoted(sweep.sources[place])}" if place < len(sweep.sources) else ""
     if sweep.what == "hidden_states":
         return f"What {'enters layer 0' if layer == 'input' else f'leaves layer {layer}'} at {where}{taken}"
@@ -51,7 +51,7 @@ def _patched(sweep: "PatchSweep", row: int, place: int) -> str:
     return f"{name} of all heads of layer {layer} at {where}{taken}"
 
 
-def _place(sweep: "PatchSweep", place: int) -> str:
+def _patch_place_in_words(sweep: "PatchSweep", place: int) -> str:
     """What a column is called in a sentence."""
     name = sweep.columns[place]
     found = PLACED.fullmatch(name)

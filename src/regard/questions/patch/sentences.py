@@ -37,7 +37,7 @@ def of_patches(sweep: "PatchSweep") -> list[str]:
     if sweep.run == sweep.source:
         found += ["both texts have the same outcome: there is no way between them to measure"]
     else:
-        found += [*_step(sweep), _furthest(sweep), *_given(sweep)]
+        found += [*_patch_layer_bringing_most(sweep), _furthest(sweep), *_given(sweep)]
     return [f"{capital(sentence)}." for sentence in found]
 
 
@@ -60,7 +60,7 @@ def reason_of(sweep: "PatchSweep", row: int, column: int) -> str:
     return REASONS[reasons[row, column]] if (row, column) in reasons else ""
 
 
-def _step(sweep: "PatchSweep") -> list[str]:
+def _patch_layer_bringing_most(sweep: "PatchSweep") -> list[str]:
     """The layer that brings most to a place: the largest rise of a share from what enters it to what leaves it.
 
     A patch that changes nothing at all puts in what is not read any more, as behind the last layer at all places but

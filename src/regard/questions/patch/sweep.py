@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from regard.capture.interventions.names import Part
 from regard.capture.interventions.patch import OF_HEADS, WHATS, Patch, What, patch
-from regard.capture.interventions.places import places_of, tokens_at, written
+from regard.capture.interventions.places import places_of_intervention, tokens_at, written
 from regard.capture.status_notes import NO_OUTPUTS, REUSED
 from regard.display.answer import Read
 from regard.errors import RegardError
@@ -22,8 +22,8 @@ from regard.explain.causes.outcomes import AnyTrace, Outcome
 from regard.explain.places import Place
 from regard.models.model import Model
 from regard.questions.patch.answer import By, Direction, PatchSweep
-from regard.questions.patch.by_construction import Layer, Reason, by_construction, own_side
-from regard.text.tokens import shortened, unequal_lengths
+from regard.questions.patch.by_construction import Layer, Reason, by_construction, patched_side_of_trace
+from regard.text.tokens import shortened, unequal_token_counts
 from regard.trace.layer_subset import call_numbers
 from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
@@ -85,7 +85,8 @@ def patch_sweep(
         raise RegardError(f"targets: {model.name} needs {needs}")
     texts, read = [clean, corrupted], list(targets) if targets is not None else [None, None]
     plain: list[AnyTrace] = [
-        _traced(model, text, target, logits=outcome.logits) for text, target in zip(texts, read, strict=True)
+        _trace_for_patching(model, text, target, logits=outcome.logits)
+        for text, target in zip(texts, read, strict=True)
     ]
     run, source = (1, 0) if direction == "denoising" else (0, 1)
     cells = _Cells.of(plain[run], plain[source], what, by, layers, at, part)
@@ -106,7 +107,7 @@ def patch_sweep(
     return PatchSweep(
         what, by, direction, clean, corrupted, outcome.name, *ends, cells.layers, cells.columns, outcomes,
         written(cells.at), part, cells.sources, given,
-        about=Read(((clean, read[0]), (corrupted, read[1])), (_status(plain[run], tuple(notes)),)),
+        about=Read(((clean, read[0]), (corrupted, read[1])), (_status_of_patched_run(plain[run], tuple(notes)),)),
     )  # fmt: skip
 
 
@@ -134,16 +135,16 @@ class _Cells:
         at: Place | Sequence[Place] | None,
         part: Part | None,
     ) -> "_Cells":
-        mine, theirs = (_side(each, what, part) for each in (run, source))
-        places = places_of("at", at)
-        depth, heads = _sizes(run, what, part)
+        mine, theirs = (_side_to_patch(each, what, part) for each in (run, source))
+        places = places_of_intervention("at", at)
+        depth, heads = _patched_layers_and_heads(run, what, part)
         every: tuple[Layer, ...] = (*(("input",) if what == "hidden_states" else ()), *range(depth))
         chosen = every if layers is None else tuple(each for each in every if each in layers)
         unknown = [each for each in layers or () if each not in every]
         if unknown or not chosen:
             raise RegardError(f"layers: given {unknown or 'none'}, needs some of {', '.join(map(str, every))}")
         if places is None and len(mine.tokens) != len(theirs.tokens):
-            raise unequal_lengths(mine.text, len(mine.tokens), theirs.text, len(theirs.tokens))
+            raise unequal_token_counts(mine.text, len(mine.tokens), theirs.text, len(theirs.tokens))
         if by == "heads":
             return _Cells(what, by, chosen, tuple(f"head {n}" for n in range(heads)), places, (), source, part)
         aligned, names, sources = [], [], []
@@ -170,7 +171,7 @@ class _Cells:
         return patch(self.what, layer=layer, source=self.source, at=list(here), source_at=list(there), part=self.part)
 
 
-def _side(trace: AnyTrace, what: What, part: Part | None) -> Trace:
+def _side_to_patch(trace: AnyTrace, what: What, part: Part | None) -> Trace:
     """The trace whose tokens are patched."""
     if isinstance(trace, Trace):
         return trace
@@ -180,9 +181,9 @@ def _side(trace: AnyTrace, what: What, part: Part | None) -> Trace:
     return trace.encoder if of_source else trace.decoder
 
 
-def _sizes(trace: AnyTrace, what: What, part: Part | None) -> tuple[int, int]:
+def _patched_layers_and_heads(trace: AnyTrace, what: What, part: Part | None) -> tuple[int, int]:
     """(layers, heads) of what is patched."""
-    side = own_side(trace, part)
+    side = patched_side_of_trace(trace, part)
     maps = side.cross if part == "cross" else side.attention
     if what not in OF_HEADS:
         return len(side.hidden_states) - 1, 0
@@ -193,13 +194,13 @@ def _sizes(trace: AnyTrace, what: What, part: Part | None) -> tuple[int, int]:
     return len(maps), maps[first].shape[0]
 
 
-def _status(trace: AnyTrace, more: tuple[str, ...]) -> Status:
+def _status_of_patched_run(trace: AnyTrace, more: tuple[str, ...]) -> Status:
     """The status of a run, without what is said of parts that no sweep needs, and with more notes."""
     notes = (each for each in trace.status.notes if each != NO_OUTPUTS)
     return replace(trace.status, notes=(*notes, *more))
 
 
-def _traced(model: Model, text: str, target: str | None, *, logits: bool) -> AnyTrace:
+def _trace_for_patching(model: Model, text: str, target: str | None, *, logits: bool) -> AnyTrace:
     if target is None:
         return model.trace(text, attention_outputs=False, logits=logits)
     trace = model.trace(text, target=target, attention_outputs=False, logits=logits)

@@ -12,7 +12,13 @@ from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.wording import capital
 from regard.questions.positions import panels, sentences
-from regard.questions.positions.encodings import alike, encoding, learned, slopes, turns
+from regard.questions.positions.encodings import (
+    alike,
+    encoding,
+    learned_position_table,
+    positions_per_rotary_turn,
+    slopes,
+)
 
 if TYPE_CHECKING:
     from regard.models.model import Model
@@ -49,7 +55,7 @@ class Positions(Answer):
         if self.matrices.shape[1] < 2:
             return []
         if self.kind == "rotary":
-            return [{"pair": n, "one_turn_in": each} for n, each in enumerate(turns(self.matrices))]
+            return [{"pair": n, "one_turn_in": each} for n, each in enumerate(positions_per_rotary_turn(self.matrices))]
         return [{"head": n, "a_position": -each} for n, each in enumerate(slopes(self.matrices))]
 
     def data(self) -> dict[str, object]:
@@ -77,5 +83,5 @@ def positions(
     if kind == "learned":
         if model is None:
             raise RegardError(f"{called('kind')} learned: give the model whose table it is")
-        return Positions(kind, learned(model, length, width, called=called), model.name)
+        return Positions(kind, learned_position_table(model, length, width, called=called), model.name)
     return Positions(kind, encoding(kind, length, width))

@@ -50,7 +50,7 @@ def encoding(kind: str, length: int | None = None, width: int | None = None) -> 
     raise RegardError(f"kind: given {kind!r}, needs sinusoidal, learned, rotary or alibi")
 
 
-def learned(
+def learned_position_table(
     model: "Model", length: int | None = None, width: int | None = None, *, called: Called = str
 ) -> Float[Tensor, "1 length width"]:
     """Read a model's own table, as the model adds it to a text of so many tokens. called: as of `Asked.check`.
@@ -80,7 +80,7 @@ def alike(table: Float[Tensor, "rows columns"]) -> list[tuple[int, float]]:
     return [(far, float((unit[far:] * unit[:-far]).sum(1).mean())) for far in FAR if far < len(unit)]
 
 
-def turns(matrices: Float[Tensor, "2 rows pairs"]) -> list[float]:
+def positions_per_rotary_turn(matrices: Float[Tensor, "2 rows pairs"]) -> list[float]:
     """Of rotary positions, in how many positions each pair of components turns once; from its angle at position 1."""
     angles = torch.atan2(matrices[1, 1].double(), matrices[0, 1].double())
     return [FULL_TURN / float(angle) if float(angle) > 0 else math.inf for angle in angles]

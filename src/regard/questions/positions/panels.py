@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Heat, Panel, Table
 from regard.explain.wording import capital, number
-from regard.questions.positions.encodings import alike, slopes, turns
+from regard.questions.positions.encodings import alike, positions_per_rotary_turn, slopes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,17 +33,17 @@ def of_positions(found: "Positions") -> list[Panel]:
     elif found.matrices.shape[1] < 2:
         rows, columns, note = [], [Column("positions apart", 0)], "One position alone: there is no distance"
     elif found.kind == "rotary":
-        rows, columns, note = _turns(found.matrices)
+        rows, columns, note = _rotary_turns_table(found.matrices)
     else:
-        rows, columns, note = _slopes(found.matrices)
+        rows, columns, note = _alibi_slopes_table(found.matrices)
     name = {"rotary": "By pair", "alibi": "By head"}.get(found.kind, "By distance")
     table = Table(name=name, title=found.title(), columns=columns, rows=rows, note=note, screen=True)
     return [table, *(_matrix_grid(found, name, each) for name, each in zip(found.names, found.matrices, strict=True))]
 
 
-def _turns(matrices: "Tensor") -> tuple[list[list[Cell]], list[Column], str]:
+def _rotary_turns_table(matrices: "Tensor") -> tuple[list[list[Cell]], list[Column], str]:
     """Some pairs, spread over all of them."""
-    every, length = turns(matrices), matrices.shape[1]
+    every, length = positions_per_rotary_turn(matrices), matrices.shape[1]
     chosen = sorted({round(place * (len(every) - 1) / (SPREAD - 1)) for place in range(SPREAD)})
     columns = [Column("pair", 0), Column("one turn in … positions", 1), Column(f"turns in {length}", 2, bar=True)]
     which = "" if len(chosen) == len(every) else f"; {len(chosen)} of {len(every)} pairs"
@@ -51,7 +51,7 @@ def _turns(matrices: "Tensor") -> tuple[list[list[Cell]], list[Column], str]:
     return [[n, every[n], length / every[n]] for n in chosen], columns, note
 
 
-def _slopes(matrices: "Tensor") -> tuple[list[list[Cell]], list[Column], str]:
+def _alibi_slopes_table(matrices: "Tensor") -> tuple[list[list[Cell]], list[Column], str]:
     far = [each for each in DISTANCES if each < matrices.shape[1]]
     columns = [Column("head", 0), Column("a position", 6, bar=True), *(Column(f"weight at {each}", 3) for each in far)]
     rows: list[list[Cell]] = [

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.explain.wording import number
-from regard.questions.positions.encodings import FULL_TURN, alike, slopes, turns
+from regard.questions.positions.encodings import FULL_TURN, alike, positions_per_rotary_turn, slopes
 
 if TYPE_CHECKING:
     from regard.questions.positions.answer import Positions
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def of_positions(found: "Positions") -> list[str]:
     """Compose the sentences."""
     about: dict[str, Callable[[Tensor], list[str]]] = {
-        "sinusoidal": _sinusoidal, "learned": _learned, "rotary": _rotary, "alibi": _alibi
+        "sinusoidal": _sinusoidal, "learned": _learned, "rotary": _rotary, "alibi": _alibi_positions_sentences
     }  # fmt: skip
     return [sentence for sentence in about[found.kind](found.matrices.double()) if sentence]
 
@@ -65,11 +65,11 @@ def _learned(matrices: Float[Tensor, "1 rows columns"]) -> list[str]:
         f"To each position's token a vector of {width} learned numbers is added, of median length {number(usual)}"
         f"{longest}.",
         _nearness(table),
-        _lone(table),
+        _position_least_alike(table),
     ]
 
 
-def _lone(table: Float[Tensor, "rows columns"]) -> str:
+def _position_least_alike(table: Float[Tensor, "rows columns"]) -> str:
     """The position that is least like the others."""
     unit = torch.nn.functional.normalize(table, dim=1)
     rows = len(unit)
@@ -93,7 +93,7 @@ def _rotary(matrices: Float[Tensor, "2 rows pairs"]) -> list[str]:
     ]
     if rows < 2:
         return says
-    every = turns(matrices)
+    every = positions_per_rotary_turn(matrices)
     slow = sum(turn > rows for turn in every)
     return [
         *says,
@@ -102,7 +102,7 @@ def _rotary(matrices: Float[Tensor, "2 rows pairs"]) -> list[str]:
     ]
 
 
-def _alibi(matrices: Float[Tensor, "heads rows rows"]) -> list[str]:
+def _alibi_positions_sentences(matrices: Float[Tensor, "heads rows rows"]) -> list[str]:
     heads, rows = matrices.shape[:2]
     says = ["Nothing is added to the tokens: each head takes something off a score for every position of distance."]
     if rows < 2:

@@ -44,11 +44,11 @@ class ScoreAsked(Asked):
             RegardError: a word, token, layer or head that is not there, or a model that cannot be asked this.
         """
         from regard.explain.places import place_in
-        from regard.questions.score.sources import texts_of
+        from regard.questions.score.sources import texts_behind_score
 
         part: Any = self.part  # one of PARTS
         (trace,) = traces
-        queries, keys, _ = texts_of(trace, part)
+        queries, keys, _ = texts_behind_score(trace, part)
         query, key = (
             place_in(side, given) if isinstance(given, str) else given
             for side, given in ((queries, self.query), (keys, self.key))
@@ -59,13 +59,13 @@ class ScoreAsked(Asked):
     def _strongest(self, trace: "Trace | PairTrace", query: "Place", key: "Place") -> tuple[int, int]:
         """The layer and head that were asked for; what was left open is where the query gives the key most."""
         from regard.explain.places import tokens_of
-        from regard.questions.score.sources import texts_of
+        from regard.questions.score.sources import texts_behind_score
         from regard.trace.layer_subset import kept_numbers
 
         if self.layer is not None and self.head is not None:
             return self.layer, self.head
         part: Any = self.part
-        queries, keys, maps = texts_of(trace, part)
+        queries, keys, maps = texts_behind_score(trace, part)
         rows, columns = tokens_of(queries, query), tokens_of(keys, key)
         best = (-1.0, 0, 0)
         for layer in kept_numbers(maps) if self.layer is None else [self.layer]:

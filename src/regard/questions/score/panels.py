@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Heat, Panel, Sums, Table
-from regard.explain.causes.score_writers import By, together
+from regard.explain.causes.score_writers import By, largest_writers_and_rest
 from regard.explain.wording import signed
 from regard.text.quoting import quoted
 
@@ -25,10 +25,10 @@ CARRIED = re.compile(r"attention from (?:“(.*)”|(a blank|a line break)) \((\
 
 def of_score(found: "ScoreSources") -> list[Panel]:
     """Show the pairs by each way of grouping parts, and the largest; a picture is by writers, or layers of many."""
-    beside = _beside(found)
+    beside = _score_less_other_keys(found)
     few = max(len(names) for names in beside.table()[:2]) <= FEW
     return [*(_pairing(found, by, name, what, drawn=by == ("writer" if few else "layer")) for by, name, what in GROUPS),
-            _pairs(found), *_sides(found)]  # fmt: skip
+            _score_pairs_table(found), *_sides(found)]  # fmt: skip
 
 
 def _sides(found: "ScoreSources") -> list[Table]:
@@ -49,23 +49,23 @@ def _sides(found: "ScoreSources") -> list[Table]:
     return tables
 
 
-def short_name(name: str) -> str:
+def short_score_part_name(name: str) -> str:
     """A part's name as a label: of a source token, the token and its number."""
     found = CARRIED.fullmatch(name)
     return name if found is None else f"{found[1] or found[2]} {found[3]}"
 
 
-def _beside(found: "ScoreSources") -> "ScoreSources":
+def _score_less_other_keys(found: "ScoreSources") -> "ScoreSources":
     """The difference from the mean of the other keys, where there are others."""
     return found.beside_the_others() if found.seen > 1 else found
 
 
 def _pairing(found: "ScoreSources", by: By, name: str, what: str, *, drawn: bool) -> Heat:
-    shown = _beside(found)
+    shown = _score_less_other_keys(found)
     queries, keys, scores = shown.table(by)
     others = [len(names) - MOST + 1 if len(names) > MOST else 0 for names in (queries, keys)]
-    queries, scores = together(queries, scores, MOST)
-    keys, across = together(keys, scores.T, MOST)
+    queries, scores = largest_writers_and_rest(queries, scores, MOST)
+    keys, across = largest_writers_and_rest(keys, scores.T, MOST)
     scores = across.T
     less = f", less what the mean of all {found.seen} keys holds" if shown.difference else ""
     is_sum = (
@@ -86,7 +86,7 @@ def _pairing(found: "ScoreSources", by: By, name: str, what: str, *, drawn: bool
     title = f"What makes the score of {quoted(found.query)} for {quoted(found.key)}, {name[0].lower()}{name[1:]}"
     return Heat(
         name=name, title=title, note=note, caption=caption, others=(others[0], others[1]),
-        rows=[short_name(each) for each in queries], columns=[short_name(each) for each in keys],
+        rows=[short_score_part_name(each) for each in queries], columns=[short_score_part_name(each) for each in keys],
         values=scores.tolist(), signed=True, unit="adds", digits=4, picture=drawn,
         axes=(f"what {quoted(found.query)} holds (query)", f"what {quoted(found.key)} holds (key){less}"),
         sums=Sums(
@@ -96,9 +96,9 @@ def _pairing(found: "ScoreSources", by: By, name: str, what: str, *, drawn: bool
     )  # fmt: skip
 
 
-def _pairs(found: "ScoreSources") -> Table:
+def _score_pairs_table(found: "ScoreSources") -> Table:
     """The largest pairs of writers, each also as it is in the score itself."""
-    shown = _beside(found)
+    shown = _score_less_other_keys(found)
     queries, keys, own = found.table()
     rows_of, columns_of = ({name: n for n, name in enumerate(names)} for names in (queries, keys))
     rows: list[list[Cell]] = []

@@ -19,7 +19,13 @@ STANDS_OUT = 0.1  # of the sum of absolute values: from where on a pair is more 
 def of_score(found: "ScoreSources") -> list[str]:
     """Compose the sentences: what the score is, which pairs make it, which parts of each side, what is not split."""
     beside = found.beside_the_others()
-    about = (_score(found), _pairs(beside), _side(beside, "key"), _side(beside, "query"), _apart(found))
+    about = (
+        _score(found),
+        _score_pairs_sentence(beside),
+        _score_side_sentence(beside, "key"),
+        _score_side_sentence(beside, "query"),
+        _score_left_unsplit(found),
+    )
     return [sentence for sentence in about if sentence]
 
 
@@ -42,7 +48,7 @@ def _score(found: "ScoreSources") -> str:
     )
 
 
-def _pairs(beside: "ScoreSources") -> str:
+def _score_pairs_sentence(beside: "ScoreSources") -> str:
     """The pairs that carry the difference, or that none does."""
     if beside.seen == 1:
         return ""
@@ -53,15 +59,15 @@ def _pairs(beside: "ScoreSources") -> str:
         return "No pair of parts takes the score above or below the mean."
     if abs(most.score) < STANDS_OUT * every:
         return (
-            f"No pair of parts says why: of {scores.numel():,} the largest, {_named(most, beside)} "
+            f"No pair of parts says why: of {scores.numel():,} the largest, {_score_pair_name(most, beside)} "
             f"({signed(most.score)}), is {abs(most.score) / every:.0%} of the sum of their absolute values."
         )
-    pairs = [(_named(pair, beside), pair.score) for pair in beside.top(scores.numel())]
+    pairs = [(_score_pair_name(pair, beside), pair.score) for pair in beside.top(scores.numel())]
     what = f"Of all {scores.numel():,} pairs of parts, what takes the score {side} the mean most"
     return f"{what} is {_most(pairs, beside)}."
 
 
-def _side(beside: "ScoreSources", side: Literal["query", "key"]) -> str:
+def _score_side_sentence(beside: "ScoreSources", side: Literal["query", "key"]) -> str:
     """Which parts of one side matter most, with all of the other."""
     parts = beside.side(side)
     if beside.seen == 1 or len(parts) < 2 or parts[0][1] == 0:
@@ -84,7 +90,7 @@ def _most(parts: Sequence[tuple[str, float]], beside: "ScoreSources") -> str:
     return named + (f"; {against[0][0]} ({signed(against[0][1])}) stands most against it" if against else "")
 
 
-def _apart(found: "ScoreSources") -> str:
+def _score_left_unsplit(found: "ScoreSources") -> str:
     """What is no part of the split."""
     added = []
     if found.softcapped is not None:
@@ -94,5 +100,5 @@ def _apart(found: "ScoreSources") -> str:
     return f"Before the softmax {listed(added)}, which is no part of the split." if added else ""
 
 
-def _named(pair: "Pair", found: "ScoreSources") -> str:
+def _score_pair_name(pair: "Pair", found: "ScoreSources") -> str:
     return f"{pair.query} of {quoted(found.query)} × {pair.key} of {quoted(found.key)}"

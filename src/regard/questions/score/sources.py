@@ -24,7 +24,7 @@ from regard.capture.score_path import Side, SideParts
 from regard.checks import from_zero
 from regard.display.answer import Read, TracesAnswer
 from regard.errors import RegardError
-from regard.explain.causes.score_writers import By, grouped, named
+from regard.explain.causes.score_writers import By, named, writers_by_group
 from regard.explain.frames import Row
 from regard.explain.places import Place, tokens_of
 from regard.explain.weights.attended import check_layer
@@ -93,10 +93,10 @@ class ScoreSources(TracesAnswer):
         by: what is one part: a "writer" (an embedding, a head, a feed-forward layer, a layer's biases), a writer's look
         at one "token" (as many as there are), all that came from one "source" token, a "layer", or a "kind".
         """
-        queries, query = grouped(self.query_parts, by)
-        keys, key = grouped(self.key_parts, by)
+        queries, query = writers_by_group(self.query_parts, by)
+        keys, key = writers_by_group(self.key_parts, by)
         if self.difference:
-            others, other = grouped(self.other_keys, by)
+            others, other = writers_by_group(self.other_keys, by)
             every = tuple(dict.fromkeys((*keys, *others)))
             place = {each: n for n, each in enumerate(every)}
             whole = key.new_zeros(len(every), key.shape[1])
@@ -170,7 +170,7 @@ def score_sources(
         RegardError: no such word, token, layer or head; the query may not look at the key; the model's queries and keys
             are not made linearly of what was written, or are not the trace's; or the parts do not sum to the score.
     """
-    queries, keys, maps = texts_of(trace, part)
+    queries, keys, maps = texts_behind_score(trace, part)
     rows, cols = tokens_of(queries, query), tokens_of(keys, key)
     layer = check_layer(queries, layer)
     own: AttentionMap = maps[layer]
@@ -178,7 +178,9 @@ def score_sources(
     name = f"score_sources of layer {layer} of {queries.status.model}"
     scores = own.scores[head, rows].double().cpu()  # (r, S)
     seen = (scores > -torch.inf).all(0).nonzero()[:, 0].tolist()
-    words = tuple(_text(own_trace, place, n) for own_trace, place, n in ((queries, query, rows), (keys, key, cols)))
+    words = tuple(
+        _score_place_as_text(own_trace, place, n) for own_trace, place, n in ((queries, query, rows), (keys, key, cols))
+    )
     if not set(cols) <= set(seen):
         raise RegardError(f"{name}: {words[0]!r} may not look at {words[1]!r} there: the score is masked")
     parts, (looked_at, others) = split(CallId(part, layer), head, rows, [cols, seen])
@@ -236,7 +238,7 @@ def _error(found: ScoreSources) -> float:
     return abs(float(scores.sum()) - found.score) / size
 
 
-def texts_of(trace: Trace | PairTrace, part: Part | None) -> tuple[Trace, Trace, Sequence[AttentionMap]]:
+def texts_behind_score(trace: Trace | PairTrace, part: Part | None) -> tuple[Trace, Trace, Sequence[AttentionMap]]:
     """Return the traces of the queries and of the keys, and the maps between them."""
     if isinstance(trace, PairTrace):
         if part not in PARTS:
@@ -251,7 +253,7 @@ def texts_of(trace: Trace | PairTrace, part: Part | None) -> tuple[Trace, Trace,
     return trace, trace, trace.attention
 
 
-def _text(trace: Trace, place: Place, tokens: Sequence[int]) -> str:
+def _score_place_as_text(trace: Trace, place: Place, tokens: Sequence[int]) -> str:
     """What is meant by a place, as a person reads it."""
     if isinstance(place, int):
         return trace.tokens[place].text

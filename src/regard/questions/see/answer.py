@@ -155,13 +155,20 @@ def seen(
 
     kind: of the answer. word, layer, head, how: as of `regard.explain.texts.summary.summarise`, with its errors.
     """
-    from regard.explain.texts.window_texts import unfold
+    from regard.explain.texts.window_texts import unfold_texts_to_windows
 
     windowed = bool(traces) and all(each.windowed for each in traces)
-    unfolded = unfold(traces, word) if windowed else None
+    unfolded = unfold_texts_to_windows(traces, word) if windowed else None
     given = traces if unfolded is None else unfolded.traces
     summary = summarise(given, word, layer=layer, head=head, unfolded=unfolded, **how)
-    return kind(summary, layer, head, traces=given, read=traces if windowed else (), about=_about(summary, traces))
+    return kind(
+        summary,
+        layer,
+        head,
+        traces=given,
+        read=traces if windowed else (),
+        about=_texts_seen_and_statuses(summary, traces),
+    )
 
 
 def on_a_page(
@@ -194,7 +201,7 @@ def on_a_page(
     return [] if word is None else [missing(word, why)]
 
 
-def _about(summary: Summary, traces: Sequence[Any]) -> Read:
+def _texts_seen_and_statuses(summary: Summary, traces: Sequence[Any]) -> Read:
     """The texts and statuses, with their targets'; unknown tokens are told of whole texts, not of windows."""
     targets: Sequence[str | None] = [None] * len(summary.texts)
     statuses = summary.statuses

@@ -8,7 +8,7 @@ from regard.explain.texts.summary import Summary
 from regard.explain.wording import called, number
 from regard.questions.movement.sentences import told
 from regard.questions.see.looks import given_to_others, layer_looked_at
-from regard.questions.see.word_panels import ranged
+from regard.questions.see.word_panels import neutral_range_in_words
 
 LAYERS = 8  # that the table has, of a deeper model those in which most happens
 ROWS = 8  # of tables of occurrences and links
@@ -90,7 +90,10 @@ def _references(summary: Summary) -> Panel:
     for word in dict.fromkeys(reference.word for reference in summary.references):
         own = {each.occurrence: each for each in summary.references if each.word == word}
         among = neutral.get(word)
-        cells: list[Cell] = [word, *([ranged(among, 2) if among is not None else ""] if neutral else [])]
+        cells: list[Cell] = [
+            word,
+            *([neutral_range_in_words(among, 2) if among is not None else ""] if neutral else []),
+        ]
         for each in seen:
             said = "" if among is None else told(summary, own[each.label], among) or ""
             cells.append(f"{number(own[each.label].contextual, '.2f')} {said}".rstrip())

@@ -31,7 +31,7 @@ def word_choice(
     rows: what each head of the layer gives from the word. head: the one that was asked for, all others aside. asked:
     layer and head were asked for, and not chosen.
     """
-    given = f"{_word(best.queries, tokens)} gives {_name(tokens, best.key)} {best.weight:.2f}"
+    given = f"{_word_in_drawn_title(best.queries, tokens)} gives {_name(tokens, best.key)} {best.weight:.2f}"
     expected = f"(others at that distance {best.by_distance:.2f}, to that token {best.by_key:.2f})"
     where = f"layer {best.layer}" if head is None else f"head {head} of layer {best.layer}"
     shown = rows if head is None else rows[head : head + 1]
@@ -70,14 +70,14 @@ def _link(link: Link, tokens: Sequence[Token]) -> str:
 def _name(tokens: Sequence[Token], number: int) -> str:
     """A token in a title; with its number where words or numbers of the text are called the same."""
     text = tokens[number].text.strip()
-    name = text if tokens[number].special else quoted(_short(text))
+    name = text if tokens[number].special else quoted(_short_text_in_title(text))
     twice = wordlike(text) and sum(token.text.strip() == text for token in tokens) > 1
     return f"{name} ({number})" if twice else name
 
 
-def _word(queries: Sequence[int], tokens: Sequence[Token]) -> str:
-    return quoted(_short("".join(tokens[n].text for n in queries).strip()))
+def _word_in_drawn_title(queries: Sequence[int], tokens: Sequence[Token]) -> str:
+    return quoted(_short_text_in_title("".join(tokens[n].text for n in queries).strip()))
 
 
-def _short(text: str) -> str:
+def _short_text_in_title(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -65,7 +65,7 @@ def link_told(summary: Summary) -> str:
             token = numbered(summary.tokens[own.text], link.token)
             told.append(f"layer {link.layer}, head {link.head}, {token} {link.weight:.2f}")
         else:
-            most = at_most(link.weight)
+            most = largest_look_in_words(link.weight)
             told.append(f"no head does ({most})" if any(sharp) else most)
     who = called(summary)
     lead = f"The {which} linking {who} most to {beyond}" if any(sharp) else f"No {which} links {who} to {beyond}"
@@ -90,7 +90,7 @@ def push_told(summary: Summary) -> str:
     return of_each(summary, f"The other word{aside} with the largest share in a layer's step, by attention", told)
 
 
-def at_most(weight: float) -> str:
+def largest_look_in_words(weight: float) -> str:
     """The largest of some weights, where it is not sharp: 0.298 is not told as 0.30, which would be."""
     return f"{weight:.2f} at most" if weight < SHARP - 0.005 else f"{weight:.3f} at most"
 

@@ -23,7 +23,7 @@ def looks(alignment: Alignment, summary: Summary, screen: bool) -> Panel:
     one = alignment.written_layer == alignment.read_layer
     agree = "one layer, both rows" if one else why_these_layers(alignment, len(summary.tokens))
     note = "A decoder's row reads one token and writes the next: written is the row before a token, read its own. "
-    note += f"{capital(agree)}. {_marked(bool(alignment.sinks))}."
+    note += f"{capital(agree)}. {_note_on_marked_looks(bool(alignment.sinks))}."
     if alignment.sinks:
         sinks = [f"{quoted(sink.text)} ({sink.token}) {sink.share:.2f}" for sink in alignment.sinks]
         note += f" Attention sinks of the text, with what they get on average: {listed(sinks)}."
@@ -36,7 +36,7 @@ def looks(alignment: Alignment, summary: Summary, screen: bool) -> Panel:
     return Table(name=f"Alignment, text {label}", title=title, note=note, columns=columns, rows=rows, screen=screen)
 
 
-def _marked(sinks: bool) -> str:
+def _note_on_marked_looks(sinks: bool) -> str:
     """What a mark behind weights says."""
     return f"* special tokens{' and sinks' * sinks} take more than half"
 
@@ -62,7 +62,7 @@ def across(summary: Summary, target: Target) -> list[Panel]:
         ]
         whose = "mean of heads" if each.read[0].head is None else f"head {each.read[0].head}"
         columns = [Column("layer"), Column("as it is written"), Column("as it is read")]
-        note = f"{_marked(any(row.sinks for row in each.read))}."
+        note = f"{_note_on_marked_looks(any(row.sinks for row in each.read))}."
         panels.append(Table(name=title, title=f"{title} ({whose})", note=note, columns=columns, rows=rows))
     return panels
 

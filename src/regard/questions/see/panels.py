@@ -138,7 +138,7 @@ def _predictions(summary: Summary, side: str) -> Panel:
     return Table(name=name_of("Says", side), title=title, columns=columns, rows=rows)
 
 
-def likeliest(summary: Summary) -> list[Bars]:
+def likeliest_tokens_seen(summary: Summary) -> list[Bars]:
     """The likeliest tokens of each place, as a picture has them; nothing comes after the end token of a text."""
     made = []
     for each in summary.predictions:

@@ -14,7 +14,7 @@ from regard.explain.texts.summary import Summary, Target
 from regard.explain.vectors.similarity import cosine
 from regard.explain.wording import numbered, quoted, word_numbered
 from regard.questions.movement.sentences import movement_findings
-from regard.questions.see.looks import SHARP, at_most, link_told, push_told, row_told
+from regard.questions.see.looks import SHARP, largest_look_in_words, link_told, push_told, row_told
 
 SAME = 1 - 1e-6  # a cosine from which on two vectors are called the same: less is rounding
 NEAR = 0.01  # cosines that differ by less are called about equal
@@ -65,7 +65,7 @@ def _sharpest(summary: Summary, text: int, each: str) -> str:
     tokens, links = summary.tokens[text], summary.highlights[text].links
     sharp = [link for link in links[:3] if link.weight >= SHARP]
     if not sharp:
-        return f"none is sharp: {at_most(links[0].weight)}"
+        return f"none is sharp: {largest_look_in_words(links[0].weight)}"
     named = [
         f"{numbered(tokens, link.query)} looks at {numbered(tokens, link.key)} in layer {link.layer}, head {link.head} "
         f"({link.weight:.2f})"
@@ -109,7 +109,7 @@ def _start(summary: Summary) -> str:
         return _pieces(summary, seen[0])
     every = "Both" if len(seen) == 2 else f"All {len(seen)}"
     if all(pair.learned_equal for pair in summary.pairs):
-        enters = [alike for pair in summary.pairs if (alike := _number(pair.hidden_states[0])) is not None]
+        enters = [alike for pair in summary.pairs if (alike := _seen_cosine_or_none(pair.hidden_states[0])) is not None]
         if len(enters) < len(summary.pairs):
             return f"{every} {word} start as the same learned embedding."
         if min(enters) >= SAME:
@@ -117,7 +117,7 @@ def _start(summary: Summary) -> str:
         moved = len({tuple(each.tokens) for each in seen}) > 1
         apart = "their positions set them apart before layer 0" if moved else "they enter layer 0 apart"
         return f"{every} {word} start as the same learned embedding; {apart} (cosine {_near_one(min(enters))})."
-    known = [(alike, pair) for pair in summary.pairs if (alike := _number(pair.learned)) is not None]
+    known = [(alike, pair) for pair in summary.pairs if (alike := _seen_cosine_or_none(pair.learned)) is not None]
     if not known:
         return ""
     least, pair = min(known, key=lambda each: each[0])
@@ -125,7 +125,7 @@ def _start(summary: Summary) -> str:
     return f"The learned embeddings of {word} differ, for its tokens do: cosine {_near_one(least)}{between}."
 
 
-def _number(value: float | None) -> float | None:
+def _seen_cosine_or_none(value: float | None) -> float | None:
     """A cosine, None where there is none: not held, or with a zero vector."""
     return None if value is None or math.isnan(value) else value
 
@@ -150,15 +150,17 @@ def _end(summary: Summary) -> str:
         first, final = seen[0].hidden_states[0], seen[0].hidden_states[-1]
         if first is None or final is None or len(first) != len(final):
             return ""
-        apart = _number(cosine(torch.tensor(first), torch.tensor(final)))
+        apart = _seen_cosine_or_none(cosine(torch.tensor(first), torch.tensor(final)))
         says = f"After layer {last} its vector is at cosine"
         return "" if apart is None else f"{says} {apart:z.2f} to the one that entered layer 0."
-    ends = [(alike, pair) for pair in summary.pairs if (alike := _number(pair.hidden_states[-1])) is not None]
+    ends = [
+        (alike, pair) for pair in summary.pairs if (alike := _seen_cosine_or_none(pair.hidden_states[-1])) is not None
+    ]
     if len(ends) < len(summary.pairs):
         return ""
     (low, least), (high, most) = (each(ends, key=lambda end: end[0]) for each in (min, max))
     if len(seen) == 2:
-        began = _number(least.hidden_states[0])
+        began = _seen_cosine_or_none(least.hidden_states[0])
         nearer = "" if began is None or low - began < NEAR else f", nearer than they began ({began:z.2f})"
         return f"They end at cosine {low:z.2f} after layer {last}{nearer}{_drop(least)}."
     if f"{low:z.2f}" == f"{high:z.2f}":
@@ -171,7 +173,7 @@ def _end(summary: Summary) -> str:
 
 def _drop(pair: Pair) -> str:
     """In which layer two occurrences part most, where they part at all."""
-    states = [_number(each) for each in pair.hidden_states]
+    states = [_seen_cosine_or_none(each) for each in pair.hidden_states]
     steps = [(n, a, b) for n, (a, b) in enumerate(pairwise(states)) if a is not None and b is not None]
     if not steps:
         return ""

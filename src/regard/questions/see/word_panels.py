@@ -72,30 +72,30 @@ def attends(summary: Summary, own: Occurrence, side: str) -> list[Panel]:
     tokens, name = summary.tokens[own.text], f"{quoted(own.word)} in {side} {own.label}"
     order = "sinks, then other tokens, largest first" if any(r.sinks for r in own.attends) else "largest other tokens"
     sink = set(own.tokens) & {each.token for each in summary.sinks[own.text]}
-    why = "it sees nothing but itself, and " if 0 in sink and _sees_itself(own) else ""
+    why = "it sees nothing but itself, and " if 0 in sink and _word_sees_itself(own) else ""
     note = f"{name} is an attention sink: {why}what others give it is for its place, not for its meaning."
     by_layer = Table(
         name=f"Attends to, {side} {own.label}", title=f"{name} attends to (mean of heads)", note=note if sink else "",
         columns=[Column("layer"), Column("special", 3), Column(order)],
-        rows=[[str(row.layer), row.special, _row(row, tokens)] for row in own.attends],
+        rows=[[str(row.layer), row.special, _looks_in_row(row, tokens)] for row in own.attends],
     )  # fmt: skip
     if not own.heads:
         return [by_layer]
     by_head = Table(
         name=f"Single heads, {side} {own.label}", title=f"{name} attends to, single heads", screen=True,
         columns=[Column("layer"), Column("head"), Column("special", 3), Column(order)],
-        rows=[[str(row.layer), str(row.head), row.special, _row(row, tokens)] for row in own.heads],
+        rows=[[str(row.layer), str(row.head), row.special, _looks_in_row(row, tokens)] for row in own.heads],
     )  # fmt: skip
     return [by_layer, by_head]
 
 
-def _sees_itself(own: Occurrence) -> bool:
+def _word_sees_itself(own: Occurrence) -> bool:
     """Whether a word of one token gives all its weight to itself, as a causal model's first token does."""
     (token, *more) = own.tokens
     return not more and all(each.weights is not None and each.weights[token] == 1 for each in own.attends)
 
 
-def _row(row: Attended, tokens: Sequence[Token]) -> Shares:
+def _looks_in_row(row: Attended, tokens: Sequence[Token]) -> Shares:
     """Sinks, then the largest others."""
     sinks = [("first token (sink)" if s.token == 0 else f"{s.text} ({s.token}, sink)", s.weight) for s in row.sinks]
     return Shares([*sinks, *((called(s.token, tokens), s.weight) for s in row.top)], apart=len(sinks))
@@ -149,7 +149,7 @@ def references(summary: Summary) -> Panel:
         among = neutral.get(each.word)
         beside: list[Cell] = []
         if neutral:
-            beside = ["", ""] if among is None else [ranged(among, 3), told(summary, each, among) or ""]
+            beside = ["", ""] if among is None else [neutral_range_in_words(among, 3), told(summary, each, among) or ""]
         rows.append([each.word, each.occurrence, each.contextual, *beside, each.learned])
     note = (
         "A reference word's embeddings are its own, as a text of its own; contextual and learned ones are of two "
@@ -186,7 +186,7 @@ def static_picture(static: Static) -> list[Panel]:
     plane = Scatter(
         name="Plane", title=f"{word} as a static vector ({static.source}): one point in every text", equal=True,
         x=f"a plane through these vectors, each of length 1: {kept} of their variance", y="", points=points,
-        called=Called("word"), caption=_near(static),
+        called=Called("word"), caption=_near_on_static_plane(static),
     )  # fmt: skip
     known = sorted(
         ((each.word, each.cosine) for each in static.words[1:] if each.cosine is not None), key=lambda e: -e[1]
@@ -196,7 +196,7 @@ def static_picture(static: Static) -> list[Panel]:
     return [plane, bars] if known else [plane]
 
 
-def _near(static: Static) -> str:
+def _near_on_static_plane(static: Static) -> str:
     """What near and far mean on the plane: the order of the cosines, or which two words stand otherwise."""
     placed = [(each.word, each.cosine, each.place) for each in static.words if each.cosine is not None and each.place]
     (word, _, start), *others = placed
@@ -211,7 +211,7 @@ def _near(static: Static) -> str:
     return f"Not to be read off as it stands: in all {static.width} dimensions {one} is nearer than {other}"
 
 
-def ranged(neutral: Neutral, digits: int) -> str:
+def neutral_range_in_words(neutral: Neutral, digits: int) -> str:
     """Write the mean of cosines in neutral sentences, and their range."""
     found = [each[-1] for each in (neutral.mean, neutral.low, neutral.high)]
     mean, low, high = ("–" if each is None else number(each, f".{digits}f") for each in found)

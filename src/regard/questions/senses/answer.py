@@ -13,8 +13,8 @@ from jaxtyping import Float, Int
 
 from regard.checks import megabytes
 from regard.corpus.asking.clusters import NOT_TOLD_APART, Clusters, find_clusters
-from regard.corpus.asking.context_words import excerpt, near, telling_words
-from regard.corpus.asking.disambiguate import Disambiguator, train
+from regard.corpus.asking.context_words import excerpt_around_occurrence, near, telling_words
+from regard.corpus.asking.disambiguate import Disambiguator, train_disambiguator
 from regard.corpus.asking.labelled import Labelled
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows
@@ -136,7 +136,7 @@ class Senses(Answer):
             "word": self.word, "told_apart": self.told_apart, "layer": self.layer, "occurrences": len(self.found),
             "senses": [asdict(each) for each in self.senses],
             "silhouettes": {str(k): value for k, value in self.silhouettes.items()},
-            "accuracy": None if self.learned is None else _accuracy(self.learned),
+            "accuracy": None if self.learned is None else _senses_accuracy_as_json(self.learned),
             "points": [
                 {"x": x, "y": y, "sense": self.senses[label].name, "shard": shard, "row": row}
                 for (x, y), label, shard, row in places
@@ -197,7 +197,11 @@ def find_senses(
         )
     tables.layer_index(layer)
     found = look_up(tables, word, by)
-    learned = None if labelled is None else train(tables.model, labelled, tables.manifest.layers, ("mean",), seed=seed)
+    learned = (
+        None
+        if labelled is None
+        else train_disambiguator(tables.model, labelled, tables.manifest.layers, ("mean",), seed=seed)
+    )
     used = learned.layer if learned is not None else tables.layer if layer is None else layer
     vectors = found.vectors(used)
     if learned is None:
@@ -209,7 +213,7 @@ def find_senses(
     texts = found.texts()
     parts = [texts[key] for key in zip(found.shard, found.part.tolist(), strict=True)]
     spans = zip(parts, found.start.tolist(), found.end.tolist(), strict=True)
-    places = [excerpt(part, start, end) for part, start, end in spans]
+    places = [excerpt_around_occurrence(part, start, end) for part, start, end in spans]
     notes = [*tables.notes, *clusters.notes]
     telling = _context_words(tables, places, clusters, used, words, checked, seed, notes)
     made = []
@@ -281,7 +285,7 @@ def _context_words(
     return found
 
 
-def _accuracy(learned: Disambiguator) -> dict[str, object]:
+def _senses_accuracy_as_json(learned: Disambiguator) -> dict[str, object]:
     """How well labelled sentences taught the senses, as JSON has it."""
     rates = learned.accuracy
     return {

@@ -43,7 +43,7 @@ def senses_title(found: "Senses") -> str:
     return f"{quoted(found.word)}: {rows:,} occurrence{'s' if rows != 1 else ''}, {senses}"
 
 
-def not_told_apart(word: str, occurrences: int, silhouettes: Mapping[int, float]) -> str:
+def senses_not_told_apart(word: str, occurrences: int, silhouettes: Mapping[int, float]) -> str:
     """Say that a word's senses could not be told apart, and by how much they fall short of it."""
     said = f"The senses of {quoted(word)} {NOT_TOLD_APART}: "
     if not silhouettes:
@@ -62,7 +62,7 @@ def not_told_apart(word: str, occurrences: int, silhouettes: Mapping[int, float]
 def of_senses(found: "Senses") -> list[str]:
     """Say of every sense how large it is and what stands near it; then, of all, how much cutting that changed."""
     if not found.told_apart:
-        return [not_told_apart(found.word, len(found.found), found.silhouettes)]
+        return [senses_not_told_apart(found.word, len(found.found), found.silhouettes)]
     sentences = [f"{_titled(found, sense)}: {_size(found, sense)}{_told_by(sense)}." for sense in found.senses]
     done = [(sense, word) for sense in found.senses for word in sense.words if word.checked]
     if done:

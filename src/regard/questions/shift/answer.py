@@ -18,7 +18,7 @@ from regard.corpus.asking.change import ROUNDS, Change, permutation_test
 from regard.corpus.asking.clusters import NOT_TOLD_APART, Clusters, find_clusters
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.asking.occurrences import CONTEXT, Line, Occurrences, flat_rows
-from regard.corpus.asking.sense_shares import ABSENT, ALARM, PRESENT, share_test
+from regard.corpus.asking.sense_shares import ABSENT, ALARM, PRESENT, sense_share_test
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.errors import RegardError
@@ -54,7 +54,7 @@ class Shift(Answer):
     """
 
     format: ClassVar[str] = "regard shift"
-    title = sentences.title
+    title = sentences.shift_title
     panels = panels.of_shift
 
     word: str
@@ -137,10 +137,10 @@ def find_shift(
         found, groups = (look_up(tables, word, by), look_up(other, word, by)), _store_names(tables.path, other.path)
     else:
         assert column is not None
-        found, groups = _by_column(look_up(tables, word, by), column, values, notes)
+        found, groups = _shift_groups_by_column(look_up(tables, word, by), column, values, notes)
     used = tables.layer if layer is None else layer
     one, two = (each.vectors(used) for each in found)
-    documents = _documents(found)
+    documents = _documents_of_shift_groups(found)
     few = min(len(np.unique(each)) for each in documents)
     whole = few >= DOCUMENTS
     if not whole:
@@ -152,7 +152,7 @@ def find_shift(
     clusters = find_clusters(np.concatenate([one, two]), k, seed=seed)
     first, units = np.arange(len(one) + len(two)) < len(one), np.concatenate(documents)
     units = units if whole else np.arange(len(first))
-    tested = share_test(clusters.labels, first, units, clusters.k, rounds=rounds, seed=seed)
+    tested = sense_share_test(clusters.labels, first, units, clusters.k, rounds=rounds, seed=seed)
     senses = [_sense(sense, p, clusters, found, examples, context) for sense, p in enumerate(tested)]
     if k is None and clusters.k == 1:
         senses = [replace(senses[0], name=NOT_TOLD_APART)]
@@ -180,7 +180,7 @@ def _store_names(one: Path, other: Path) -> tuple[str, str]:
     return names if names[0] != names[1] else (str(one), str(other))
 
 
-def _by_column(
+def _shift_groups_by_column(
     found: Occurrences, column: str, values: Sequence[str] | None, notes: list[str]
 ) -> tuple[tuple[Occurrences, Occurrences], tuple[str, str]]:
     """Occurrences by the value of a column of their documents' metadata."""
@@ -205,7 +205,9 @@ def _by_column(
     return (parts[0], parts[1]), (f"{column}={wanted[0]}", f"{column}={wanted[1]}")
 
 
-def _documents(found: tuple[Occurrences, Occurrences]) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]:
+def _documents_of_shift_groups(
+    found: tuple[Occurrences, Occurrences],
+) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]:
     """Number the documents of both groups; those of two stores differ, whatever their names."""
     first, second = (np.unique(np.array(each.document), return_inverse=True)[1].astype(np.int64) for each in found)
     return first, second + first.max(initial=-1) + 1
@@ -225,12 +227,12 @@ def _sense(
         lines.append(tuple(group.take(best).lines(context)))
         first += len(group)
     return SharedSense(
-        str(sense + 1), (counts[0], counts[1]), (shares[0], shares[1]), _fate(shares[0], shares[1], p),
+        str(sense + 1), (counts[0], counts[1]), (shares[0], shares[1]), _fate_of_sense(shares[0], shares[1], p),
         (lines[0], lines[1]), p,
     )  # fmt: skip
 
 
-def _fate(before: float, after: float, p: float | None) -> Fate:
+def _fate_of_sense(before: float, after: float, p: float | None) -> Fate:
     """What became of a sense, of its shares and their test."""
     came, went = before <= ABSENT and after >= PRESENT, after <= ABSENT and before >= PRESENT
     if not came and not went:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from regard.corpus.asking.clusters import NOT_TOLD_APART
 from regard.display.contexts import in_context
 from regard.display.panels import Bars, Cell, Column, Panel, Table
-from regard.questions.shift.sentences import title
+from regard.questions.shift.sentences import shift_title
 
 if TYPE_CHECKING:
     from regard.questions.shift.answer import SharedSense, Shift
@@ -56,7 +56,12 @@ def _senses(found: "Shift") -> Table:
     ]  # fmt: skip
     note = "p: that chance alone makes shares as different as these of any sense. Gained and lost are tested by it."
     return Table(
-        name="Senses", title=f"Senses of {title(found)} together", columns=columns, rows=rows, note=note, screen=True
+        name="Senses",
+        title=f"Senses of {shift_title(found)} together",
+        columns=columns,
+        rows=rows,
+        note=note,
+        screen=True,
     )
 
 

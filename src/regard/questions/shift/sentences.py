@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 from regard.corpus.asking.sense_shares import ABSENT, ALARM, LEAST, PRESENT
-from regard.questions.senses.sentences import not_told_apart
+from regard.questions.senses.sentences import senses_not_told_apart
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
     from regard.questions.shift.answer import SharedSense, Shift
 
 
-def title(found: "Shift") -> str:
+def shift_title(found: "Shift") -> str:
     """Say which word in which groups, and how often it occurs in each."""
     one, other = (f"{name} ({count:,})" for name, count in zip(found.groups, found.change.occurrences, strict=True))
     return f"{quoted(found.word)} in {one} and {other}"
@@ -20,7 +20,7 @@ def of_shift(found: "Shift") -> list[str]:
     """Say how the test of the whole word ended, then of each sense that came, went or has another share."""
     sentences = [_test_outcome(found)]
     if found.k is None and len(found.senses) == 1:
-        return [*sentences, not_told_apart(found.word, sum(found.senses[0].occurrences), found.silhouettes)]
+        return [*sentences, senses_not_told_apart(found.word, sum(found.senses[0].occurrences), found.silhouettes)]
     told = [_sense(found, each) for each in found.senses if each.fate != "kept" or (each.p or 1) <= ALARM]
     if not told and len(found.senses) > 1:
         told = [
@@ -33,7 +33,7 @@ def of_shift(found: "Shift") -> list[str]:
 def _test_outcome(found: "Shift") -> str:
     """The outcome of the test of all occurrences."""
     one, other = found.groups
-    test = f"p = {_p(found.change.p)}, {found.change.rounds:,} permutations of {found.permuted}"
+    test = f"p = {_shift_p_value(found.change.p)}, {found.change.rounds:,} permutations of {found.permuted}"
     if found.permuted == "occurrences":
         test += ", which takes those of one document as independent"
     if found.change.p <= ALARM:
@@ -50,7 +50,7 @@ def _sense(found: "Shift", sense: "SharedSense") -> str:
         )
     )
     several = f", corrected for {len(found.senses)} senses" if len(found.senses) > 1 else ""
-    tested = "" if sense.p is None else f"p = {_p(sense.p)}{several}"
+    tested = "" if sense.p is None else f"p = {_shift_p_value(sense.p)}{several}"
     if sense.fate == "unsure":
         what = "gained" if sense.shares[0] < sense.shares[1] else "lost"
         why = f"{tested}, and {ALARM} or less is needed" if tested else f"it takes {LEAST} occurrences to test it"
@@ -60,7 +60,7 @@ def _sense(found: "Shift", sense: "SharedSense") -> str:
     return f"Sense {sense.name} was {sense.fate}: {one}, {other}; {tested}."
 
 
-def _p(value: float) -> str:
+def _shift_p_value(value: float) -> str:
     """A p with three digits that count, or as many as keep it on its side of what is more than chance."""
     return next(
         text

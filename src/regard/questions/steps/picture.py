@@ -9,7 +9,7 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.patches import ConnectionPatch, Rectangle
 from torch import Tensor
 
-from regard.display.elements.canvas import stack, write
+from regard.display.elements.canvas import stack_rows_in_figure, write_figure
 from regard.display.elements.colours import DIFFERENCES, FOLLOWED, SPECIAL, WEIGHTS, weight_scale
 from regard.explain.causes.block_steps import block_steps
 from regard.questions.steps.sentences import root_of
@@ -29,14 +29,14 @@ def draw(found: "Steps", file: Path) -> list[str]:
     """Write the diagram, PNG or SVG by the file's ending, whole or not at all; returns notes on what is not drawn."""
     count = len(found.found)
     more = [f"the first {DRAWN} of {count} tokens are drawn"] if count > DRAWN else []
-    return [*more, *write(paint(found), file)]
+    return [*more, *write_figure(paint(found), file)]
 
 
 def paint(found: "Steps") -> Figure:
     """The diagram as a figure, one below the other for each token of the word."""
     height = 5.6 + 0.21 * min(len(found.tokens), ROWS)
     parts = [_Diagram(found, *each) for each in found.found[:DRAWN]]
-    return stack([(height, part.paint) for part in parts], WIDE)
+    return stack_rows_in_figure([(height, part.paint) for part in parts], WIDE)
 
 
 class _Diagram:

@@ -26,7 +26,7 @@ from regard.display.asked import Progress
 from regard.display.panels import Column, Heat, Panel, Strip, Table
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.explain.weights.attended import held_calls, maps_between_tokens
+from regard.explain.weights.attended import held_attention_calls, maps_between_tokens
 from regard.explain.weights.sinks import equal_shares
 from regard.explain.wording import count_of_tokens, listed, number
 from regard.text.quoting import quoted
@@ -211,7 +211,7 @@ def unseen(trace: Trace, least: float = 0.05, *, progress: Progress | None = Non
         RegardError: the whole trace of an encoder-decoder, a trace without attention, keys that are no tokens of the
             text, or weights that are no numbers.
     """
-    calls, maps = held_calls(trace), maps_between_tokens(trace, "who is looked at is not known")
+    calls, maps = held_attention_calls(trace), maps_between_tokens(trace, "who is looked at is not known")
     length = len(trace.tokens)
     heads = sum(weights.shape[0] for weights in maps)
     may = torch.stack([equal_shares(weights, itself=True)[0].amax(0) for weights in maps]).amax(0)
@@ -238,14 +238,14 @@ def unseen(trace: Trace, least: float = 0.05, *, progress: Progress | None = Non
         trace.tokens, least, heads, seen,
         most=[Look(*most.at(k)[:2]) if seen[k] else None for k in range(length)],
         mean=[float(total[k]) / seen[k] if seen[k] else None for k in range(length)],
-        head=[_in_head(single.at(k), calls) if seen[k] else None for k in range(length)],
+        head=[_unseen_look_in_head(single.at(k), calls) if seen[k] else None for k in range(length)],
         calls=calls,
         layers=[[float(each) if seen[k] else None for k, each in enumerate(row)] for row in layers],
         about=Read.of(trace),
     )  # fmt: skip
 
 
-def _in_head(found: tuple[float, int, int, int], calls: Sequence[CallNumber]) -> Look:
+def _unseen_look_in_head(found: tuple[float, int, int, int], calls: Sequence[CallNumber]) -> Look:
     weight, query, call, head = found
     return Look(weight, query, calls[call][0], head)
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.capture.interventions import names as interventions
 from regard.capture.interventions.given import Intervention
-from regard.capture.interventions.names import STACKS, Part, check_part
+from regard.capture.interventions.names import STACKS, Part, check_intervention_part
 from regard.display.answer import Read
 from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import effects
@@ -27,7 +27,7 @@ from regard.explain.causes.token_rankings import DEFAULT, TokensBy, check_tokens
 from regard.explain.weights.sinks import sinks_of
 from regard.questions.why.answer import Cause, Why
 from regard.text.tokens import Token
-from regard.text.words import Word, on_neither_side
+from regard.text.words import Word, word_in_neither_text
 from regard.trace.trace import PairTrace, Trace
 from regard.trace.word_rows import gives
 
@@ -50,7 +50,7 @@ class _Kind:
         return self.trace.cross if self.part == "cross" else self.trace.attention
 
 
-def occurrences(trace: Trace | PairTrace, word: str) -> list[tuple[Part | None, Word]]:
+def occurrences_to_ask_why(trace: Trace | PairTrace, word: str) -> list[tuple[Part | None, Word]]:
     """Find every occurrence of a word, of an encoder-decoder with the part that reads it: those of the decoder first.
 
     Raises:
@@ -67,7 +67,7 @@ def occurrences(trace: Trace | PairTrace, word: str) -> list[tuple[Part | None, 
         except RegardError as error:
             missing.append(error)
     if not found:
-        raise on_neither_side(missing[1], missing[0])
+        raise word_in_neither_text(missing[1], missing[0])
     return found
 
 
@@ -77,12 +77,12 @@ def only_occurrence(trace: Trace | PairTrace, word: str, part: Part | None = Non
     Raises:
         RegardError: the word occurs nowhere, or more than once; or the part is neither encoder nor decoder.
     """
-    check_part(part, STACKS)
+    check_intervention_part(part, STACKS)
     if isinstance(trace, PairTrace) and part is not None:
         own = trace.encoder if part == "encoder" else trace.decoder
         places: list[tuple[Part | None, Word]] = [(part, each) for each in own.word(word)]
     else:
-        places = [(part or of, each) for of, each in occurrences(trace, word)]
+        places = [(part or of, each) for of, each in occurrences_to_ask_why(trace, word)]
     if len(places) > 1:
         raise RegardError(
             f"why: {word!r} occurs {len(places)} times: give one of trace.word({word!r}), and its part where there are "
@@ -112,7 +112,7 @@ def why(
             part that is missing or not wanted; or something that tokens are not ranked by.
     """
     check_tokens_by(tokens_by)
-    kinds = _kinds(trace, part)
+    kinds = _kinds_of_causes(trace, part)
     own = kinds[0].trace
     causes: list[Cause] = []
     sets: list[list[Intervention]] = []  # what is ablated to measure each cause
@@ -125,11 +125,11 @@ def why(
         for place, token in enumerate(kind.sources):
             if not any(bool((row[:, place] > 0).any()) for row in rows):
                 continue  # what the word may not look at cannot be ablated
-            weight = _mean(row[:, place].mean() for row in rows)
-            given = _mean(share[:, place].sum() for share in shares)
+            weight = _mean_effect_of_causes(row[:, place].mean() for row in rows)
+            given = _mean_effect_of_causes(share[:, place].sum() for share in shares)
             flags = {"sink": place in sinks, "special": token.special, "own": not cross and place in word.tokens}
             causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=kind.part, **flags))
-            sets.append(_without(trace, word, place, kind.part, tokens_by))
+            sets.append(_ablations_without_token(trace, word, place, kind.part, tokens_by))
         special = torch.tensor([token.special or n in sinks for n, token in enumerate(kind.sources)])
         for layer, (row, share) in enumerate(zip(rows, shares, strict=True)):
             for head in range(len(row)):
@@ -154,7 +154,7 @@ def why(
     )
 
 
-def _without(
+def _ablations_without_token(
     trace: Trace | PairTrace, word: Word, token: int, part: Part | None, tokens_by: TokensBy
 ) -> list[Intervention]:
     """What is ablated to measure a token."""
@@ -187,18 +187,18 @@ def _measured(
 
 def spearman(a: Sequence[float], b: Sequence[float]) -> float:
     """Spearman's rank correlation, ties at their mean rank; NaN where one side is constant."""
-    x, y = (_ranks(values) for values in (a, b))
+    x, y = (_ranks_of_causes(values) for values in (a, b))
     x, y = x - x.mean(), y - y.mean()
     return float((x * y).sum() / (x.norm() * y.norm()))
 
 
-def _kinds(trace: Trace | PairTrace, part: Part | None) -> list[_Kind]:
+def _kinds_of_causes(trace: Trace | PairTrace, part: Part | None) -> list[_Kind]:
     """The kinds of attention behind a word of that part's text."""
     if isinstance(trace, Trace):
         if part is not None:
             raise RegardError(f"why: part {part!r} is of an encoder-decoder, {trace.status.model} reads one text")
         return [_Kind(None, trace, trace.tokens)]
-    check_part(part, STACKS)
+    check_intervention_part(part, STACKS)
     if part == "encoder":
         return [_Kind("encoder", trace.encoder, trace.encoder.tokens)]
     if part == "decoder":
@@ -208,11 +208,11 @@ def _kinds(trace: Trace | PairTrace, part: Part | None) -> list[_Kind]:
     raise RegardError(f"why: {trace.status.model} is an encoder-decoder: say whose text the word is of, {ways}")
 
 
-def _mean(values: Iterable[Float[Tensor, ""]]) -> float:
+def _mean_effect_of_causes(values: Iterable[Float[Tensor, ""]]) -> float:
     return float(torch.stack(list(values)).mean())
 
 
-def _ranks(values: Sequence[float]) -> torch.Tensor:
+def _ranks_of_causes(values: Sequence[float]) -> torch.Tensor:
     given = torch.tensor(values, dtype=torch.float64)
     _, inverse, counts = given.unique(return_inverse=True, return_counts=True)
     last = counts.cumsum(0).double()

@@ -7,7 +7,7 @@ says that these are left out, and then what they do.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from regard.explain.causes.token_rankings import reason
+from regard.explain.causes.token_rankings import token_ranking_reason
 from regard.explain.wording import CLOSE, agreement, capital, listed, number, quoted
 from regard.questions.why.measures import CHANGED, CHANGES, WEIGHT
 
@@ -28,12 +28,18 @@ def of_causes(found: "_Ranked") -> list[str]:
     every = found.each()
     if len(every) == 1:
         why = every[0][1]
-        about = (_words(why, _name(every[0], every)), _beside(why), _most_looked_at(why), _heads(why), _predicts(why))
+        about = (
+            _why_words_matter(why, _name(every[0], every)),
+            _causes_beside_words(why),
+            _most_looked_at(why),
+            _why_heads_matter(why),
+            _predicts(why),
+        )
         return [sentence for sentence in about if sentence]
     few = every[: MOST if len(every) <= MOST else MOST - 1]
     sentences = [_shortly(why, _name((label, why), every)) for label, why in few]
     if len(few) <= 2:
-        sentences += [_heads(why, _name((label, why), every)) for label, why in few]
+        sentences += [_why_heads_matter(why, _name((label, why), every)) for label, why in few]
     left = len(every) - len(few)
     more = [f"{left} more occurrences are in the table."] if left else []
     return [sentence for sentence in [*sentences, *more] if sentence]
@@ -44,7 +50,7 @@ def exactness_of_why(found: "_Ranked") -> list[str]:
     whys = [why for _, why in found.each()]
     lines = [f"{CHANGES}: {CHANGED[by].of_tokens}" for by in sorted({why.by for why in whys})]
     lines.append(f"{WEIGHT.heading} of a token: {WEIGHT.of_tokens}")
-    lines += [reason(*each) for each in dict.fromkeys((why.tokens_by, why.by) for why in whys)]
+    lines += [token_ranking_reason(*each) for each in dict.fromkeys((why.tokens_by, why.by) for why in whys)]
     if any(cause.sink for why in whys for cause in why.tokens):
         lines.append("sink: a token that most heads give far more than its share, whatever it means")
     return [f"{capital(line)}." for line in lines]
@@ -80,7 +86,7 @@ def _token(cause: "Cause", why: "Why") -> str:
     return ("the attention sink " if cause.sink else "") + quoted(cause.name) + of
 
 
-def _others(why: "Why") -> "list[Cause]":
+def _causes_with_meaning(why: "Why") -> "list[Cause]":
     """The tokens with a meaning that changed anything, those first that changed most, whatever they are ranked by."""
     return [cause for cause in _by_change(why) if has_meaning(cause) and measured(cause, why) >= LEAST]
 
@@ -100,9 +106,9 @@ def _aside(named: "Sequence[Cause]", why: "Why") -> bool:
     return any(measured(each, why) >= least for each in _set_aside(why))
 
 
-def _words(why: "Why", name: str) -> str:
+def _why_words_matter(why: "Why", name: str) -> str:
     """Without which tokens the word would change most."""
-    others = _others(why)
+    others = _causes_with_meaning(why)
     if not any(has_meaning(cause) for cause in why.tokens):
         return f"{name} looks at no other word: only at itself, special tokens and sinks."
     if not others:
@@ -130,9 +136,9 @@ def _sized(cause: "Cause", why: "Why") -> str:
 
 
 def _shortly(why: "Why", name: str) -> str:
-    others = _others(why)
+    others = _causes_with_meaning(why)
     if not others:
-        return _words(why, name)
+        return _why_words_matter(why, name)
     largest = _largest(others, why)
     rest = [_sized(each, why) for each in largest]
     of = "" if why.by == "effect" else f", by {CHANGED[why.by].its}"
@@ -142,9 +148,9 @@ def _shortly(why: "Why", name: str) -> str:
     )
 
 
-def _beside(why: "Why") -> str:
+def _causes_beside_words(why: "Why") -> str:
     """What special tokens, sinks and the word itself change, where the words' sentence left them out."""
-    apart, named = _set_aside(why), _largest(_others(why), why)
+    apart, named = _set_aside(why), _largest(_causes_with_meaning(why), why)
     if not apart or measured(apart[0], why) < LEAST or not _aside(named, why):
         return ""
     first, *more = _largest(apart, why)
@@ -155,7 +161,7 @@ def _beside(why: "Why") -> str:
 
 def _most_looked_at(why: "Why") -> str:
     """Which token gets most weight, which other word does, and whether that is the one that matters most."""
-    others = _others(why)
+    others = _causes_with_meaning(why)
     seen = [cause for cause in why.tokens if has_meaning(cause)]
     if len(seen) < 2 or not others:
         return ""
@@ -170,7 +176,7 @@ def _most_looked_at(why: "Why") -> str:
     return f"{said}, which {'of other words ' * _aside([first], why)}changes it most, too."
 
 
-def _heads(why: "Why", name: str = "") -> str:
+def _why_heads_matter(why: "Why", name: str = "") -> str:
     """Which heads matter most."""
     ranked = sorted(why.heads, key=lambda cause: -measured(cause, why))
     found = [cause for cause in ranked if measured(cause, why) >= LEAST]

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.attention.kernels.cpu.cell_means import CELL, cell_means
+from regard.attention.kernels.cpu.cell_means import CELL, tiled_cell_means
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 
@@ -23,7 +23,7 @@ def test_means_and_row_sums_of_any_block(
     query, key = (3 * torch.randn(n, width, generator=draws) for n in (start + rows, size))
     mask = None if low is None and high is None else Mask(low=low, high=high)
     rule = ScoreRule(scale=0.7, mask=mask, sinks=torch.tensor([1.5]) if sink else None)
-    means, row_max, row_sum = cell_means(query, key, rule, start, start + rows)
+    means, row_max, row_sum = tiled_cell_means(query, key, rule, start, start + rows)
 
     ahead = np.arange(size) - np.arange(start, start + rows)[:, None]
     scores = 0.7 * (query[start:].double() @ key.double().T).numpy()

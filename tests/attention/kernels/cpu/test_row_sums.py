@@ -21,7 +21,7 @@ def test_row_sums_of_a_few_rows(case: Case, cols: int, data: st.DataObject) -> N
     batch, head = case.query.shape[0] - 1, case.query.shape[1] - 1
     try:
         tiles.COLS = cols
-        top, total = row_sums.row_max_sum(seen.query, seen.key, seen.rule, batch, head, start, stop)
+        top, total = row_sums.threaded_row_max_sum(seen.query, seen.key, seen.rule, batch, head, start, stop)
     finally:
         tiles.COLS = kept
     one = slice(batch, batch + 1), slice(head, head + 1), slice(start, stop)

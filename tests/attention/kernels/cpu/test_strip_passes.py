@@ -21,7 +21,7 @@ def read_off(score: float, sink: np.float32, start: int = 0) -> dict[str, np.nda
     values, keys = np.empty((ROWS, TOP), np.float32), np.empty((ROWS, TOP), np.int64)
     away = np.abs(np.arange(2 * SIZE) - SIZE).astype(np.float32)
     chunks, band = np.empty(SIZE, np.float32), np.zeros(SIZE, np.float32)
-    strip_passes.read_off(
+    strip_passes.read_off_strip_statistics(
         strip, start, -(1 << 40), SEEN, SIZE - SEEN + 1, away, np.array([0, 8, ROWS]), np.array([0, 1]), sink, chunks,
         band, received, np.arange(CELLS + 1) * SIZE // CELLS, picture, values, keys, *rows.values(),
     )  # fmt: skip

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from regard.display.elements.canvas import all_axes, stack
+from regard.display.elements.canvas import all_axes, stack_rows_in_figure
 from regard.explain.texts.curves import curves
 from regard.explain.texts.summary import summarise
-from regard.questions.movement.picture.curves import has_pairs, named, paint_pairs, row
+from regard.questions.movement.picture.curves import has_movement_of_pairs, named, paint_pairs, row
 
 SENTENCES = [f"{begin} the bank{end}" for begin in ("They saw", "We spoke of", "It was", "I know")
              for end in (".", " today.", ", he said.")]  # fmt: skip
@@ -20,7 +20,7 @@ def summary(bank, minilm):
 
 
 def test_each_line_and_range_is_the_summarys(summary) -> None:
-    figure = stack([row(summary)], 13.0)
+    figure = stack_rows_in_figure([row(summary)], 13.0)
     axes = all_axes(figure)
     assert [each.get_title() for each in axes] == ["river", "money"]
     assert axes[0].get_ylim() == axes[1].get_ylim()
@@ -46,10 +46,10 @@ def test_each_line_and_range_is_the_summarys(summary) -> None:
 
 def test_without_neutral_sentences_there_is_no_range(bank, minilm) -> None:
     plain = summarise(bank, "bank", references=[minilm.trace("river")])
-    (panel,) = all_axes(stack([row(plain)], 13.0))
+    (panel,) = all_axes(stack_rows_in_figure([row(plain)], 13.0))
     assert [line.get_gid() for line in panel.lines] == ["curve 1 river", "curve 2 river"]
     assert len(panel.collections) == 0
-    (panel,) = all_axes(stack([row(summarise(bank, "bank"))], 13.0))
+    (panel,) = all_axes(stack_rows_in_figure([row(summarise(bank, "bank"))], 13.0))
     assert [line.get_gid() for line in panel.lines] == [f"curve {n} itself as it enters layer 0" for n in "12"]
 
 
@@ -67,5 +67,5 @@ def test_a_line_for_each_two_occurrences(summary, minilm) -> None:
 
 
 def test_there_are_pairs_of_two_occurrences_alone(summary, bank) -> None:
-    assert has_pairs(summary)
-    assert not has_pairs(summarise(bank[:1], "bank"))
+    assert has_movement_of_pairs(summary)
+    assert not has_movement_of_pairs(summarise(bank[:1], "bank"))

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from regard.display.elements.canvas import all_axes
 from regard.explain.texts.summary import summarise
 from regard.explain.weights.specific_weights import specific_weights
-from regard.questions.see.picture.heads import ACROSS, SHOWN, WordRows, paint_grid, stacked, strip_rows
+from regard.questions.see.picture.heads import ACROSS, SHOWN, WordRows, paint_grid, stacked_heads_of_layers, strip_rows
 from regard.trace.word_rows import gives
 from tests.support.pictures import drawn_weights, framed
 
@@ -73,7 +73,7 @@ def test_of_a_long_text_the_tokens_that_get_most(minilm) -> None:
 
 def test_each_heads_matrix_is_in_its_place(bank) -> None:
     trace, axes = bank[0], Figure().add_subplot()
-    layers = stacked(trace)
+    layers = stacked_heads_of_layers(trace)
     paint_grid(axes, layers, [n for n, token in enumerate(trace.tokens) if not token.special], (3, 7))
     size = len(trace.tokens)
     gap = round(0.12 * size)

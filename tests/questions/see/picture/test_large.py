@@ -5,14 +5,14 @@ from matplotlib.text import Text
 
 from regard.display.elements.canvas import all_axes
 from regard.explain.texts.summary import summarise
-from regard.explain.texts.window_texts import unfold
+from regard.explain.texts.window_texts import unfold_texts_to_windows
 from regard.questions.see.picture.large import choices
 from regard.questions.see.picture.whole import paint
 
 
 def test_of_windows_the_occurrences_that_say_most_are_drawn_and_the_others_grey(minilm) -> None:
     long = minilm.trace("a man on a river bank, " * 9 + "money in a bank, " * 5, window=30)
-    unfolded = unfold([long], "bank")
+    unfolded = unfold_texts_to_windows([long], "bank")
     summary, traces = summarise(unfolded.traces, "bank", unfolded=unfolded), unfolded.traces
     labels = [o.label for o in summary.occurrences]
     assert len(labels) == 14

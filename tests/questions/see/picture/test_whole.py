@@ -6,10 +6,10 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from regard.display.elements.canvas import spread
+from regard.display.elements.canvas import places_spread_apart
 from regard.explain.texts.highlights import highlights, strongest_link
 from regard.explain.texts.summary import summarise
-from regard.explain.weights.specific_weights import most_specific, specific_weights
+from regard.explain.weights.specific_weights import most_specific_weight, specific_weights
 from regard.questions.see.picture import large as drawn_large
 from regard.questions.see.picture.large import choices
 from regard.questions.see.picture.whole import draw, paint
@@ -81,7 +81,7 @@ def test_what_is_asked_for_is_drawn_and_not_called_chosen(bank) -> None:
 def test_without_a_word_the_head_of_the_largest_and_all_heads(bank) -> None:
     figure = paint(summarise(bank), bank)
     for number, trace in enumerate(bank):
-        best = most_specific(specific_weights(trace))
+        best = most_specific_weight(specific_weights(trace))
         (axes,) = axes_with(figure, f"Text {number + 1}: attention weights of layer {best.layer}, head {best.head}")
         np.testing.assert_array_equal(drawn_weights(axes), trace.attention[best.layer][best.head].double().numpy())
         first = highlights(trace).links[0]
@@ -119,7 +119,7 @@ def test_a_word_in_a_long_text_has_arcs_to_what_it_looks_at(minilm) -> None:
 def test_a_long_text_without_a_word_is_drawn_as_map_draws_it(minilm) -> None:
     trace = minilm.trace("the river bank " + "and the old man at sea " * 12)
     figure = paint(summarise([trace]), [trace])
-    best = most_specific(specific_weights(trace))
+    best = most_specific_weight(specific_weights(trace))
     title = figure.subfigs[0].get_suptitle()
     assert title.startswith(
         f"Text 1: Attention of {len(trace.tokens)} tokens, layer {best.layer}, head {best.head}\n"
@@ -171,10 +171,10 @@ def written(file: Path) -> list[str]:
 
 def test_labels_keep_apart() -> None:
     places = [0, 1, 2, 50, 51, 97, 98, 99]
-    found = spread(places, 4.0, 99.5)
+    found = places_spread_apart(places, 4.0, 99.5)
     assert all(b - a > 3.999 for a, b in pairwise(found))
     assert max(found) <= 99.5
     assert found[0] == 0
     assert found[3] == 50
-    assert spread([3, 9], 4.0, 20.0) == [3, 9]
-    assert spread(list(range(10)), 4.0, 9.0) == pytest.approx(range(10))  # more than there is room for
+    assert places_spread_apart([3, 9], 4.0, 20.0) == [3, 9]
+    assert places_spread_apart(list(range(10)), 4.0, 9.0) == pytest.approx(range(10))  # more than there is room for

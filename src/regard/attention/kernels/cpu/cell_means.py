@@ -17,7 +17,7 @@ CELL = LANES  # queries and keys of a cell: a row's weights are one vector, or t
 TILE = tiles.COLS // CELL
 
 
-def cell_means(
+def tiled_cell_means(
     query: Float[Tensor, "L D"], key: Float[Tensor, "S D"], rule: ScoreRule, start: int, stop: int
 ) -> tuple[Float[Tensor, "rows cols"], Float[Tensor, " r"], Float[Tensor, " r"]]:
     """Compute (means, row maxima, row sums) of queries [start, stop) of one head, in float32, on the calling thread.
@@ -34,11 +34,11 @@ def cell_means(
     sums = np.empty((rows, len(starts) * TILE), np.float32)
     shifts = np.empty((len(starts), rows), np.float32)
     for n, tile in enumerate(one.tiles(start, stop, (first, last))):
-        add_tile(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum, sums, n * TILE, shifts[n])
+        add_tile_to_cells(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum, sums, n * TILE, shifts[n])
     sink = -np.inf if rule.sinks is None else rule.sinks[0].item()
     online_softmax.add_sink(row_max, row_sum, np.float32(sink))
     found = np.zeros((-(-rows // CELL), -(-size // CELL)), np.float32)
-    add_cells(sums, shifts, row_max, row_sum, found[:, first // CELL : -(-last // CELL)])
+    add_tile_cell_weights(sums, shifts, row_max, row_sum, found[:, first // CELL : -(-last // CELL)])
     found[:, :-1] /= CELL
     found[:, -1] /= size - (found.shape[1] - 1) * CELL
     found[:-1] /= CELL
@@ -48,7 +48,7 @@ def cell_means(
 
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1], f4[:,::1], i8, f4[::1])")
-def add_tile(scores, low, high, row_max, row_sum, sums, at, shift):
+def add_tile_to_cells(scores, low, high, row_max, row_sum, sums, at, shift):
     """Add exp(score - row_max) of a tile (R, C) to row_sum (R,), and write it to sums (R, at:) for each CELL columns.
 
     Row r uses columns [low + r, high + r). shift (R,): the row maxima that the tile's sums are relative to.
@@ -80,7 +80,7 @@ def add_tile(scores, low, high, row_max, row_sum, sums, at, shift):
 
 
 @compiled("void(f4[:,::1], f4[:,::1], f4[::1], f4[::1], f4[:,:])")
-def add_cells(sums, shifts, row_max, row_sum, cells):
+def add_tile_cell_weights(sums, shifts, row_max, row_sum, cells):
     """Add the weights that sums (R, ·) and shifts (tiles, R) stand for to cells (R // CELL, cols)."""
     for n in range(len(shifts)):
         for r in range(len(row_max)):

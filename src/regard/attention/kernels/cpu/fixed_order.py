@@ -32,7 +32,7 @@ def product(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "
     cols = 2 * BYTES // x.element_size()
     panels = x.new_empty(-(-len(y) // cols), x.shape[1], cols)
     x = torch.nn.functional.pad(x, (0, 0, 0, -len(x) % ROWS)) if len(x) % ROWS else x.contiguous()
-    _multiply(x.numpy(), y.contiguous().numpy(), panels.numpy(), answer.numpy())
+    _multiply_panels(x.numpy(), y.contiguous().numpy(), panels.numpy(), answer.numpy())
     return answer
 
 
@@ -43,7 +43,7 @@ def grouped(a: Float[Tensor, "b h r x"], b: Float[Tensor, "b g x c"]) -> Float[T
     answer = a.new_empty(batch, heads, rows, b.shape[3])
     step = rows
     if answer.numel() * width >= ALONE:
-        step = -(-rows // max(1, 4 * threads.count() // max(1, batch * heads)))
+        step = -(-rows // max(1, 4 * threads.worker_thread_count() // max(1, batch * heads)))
         step = -(-step // ROWS) * ROWS
 
     def part(n: int, h: int, start: int) -> None:
@@ -52,14 +52,14 @@ def grouped(a: Float[Tensor, "b h r x"], b: Float[Tensor, "b g x c"]) -> Float[T
     parts = [(n, h, start) for n in range(batch) for h in range(heads) for start in range(0, rows, max(1, step))]
     tasks: list[Callable[[], None]] = [lambda each=each: part(*each) for each in parts]  # type: ignore[misc]
     if len(tasks) > 1 and answer.numel() * width >= ALONE:
-        threads.run(tasks)
+        threads.run_on_worker_threads(tasks)
     else:
         for task in tasks:
             task()
     return answer
 
 
-def _block(typing: Any, x: Any, panel: Any, into: Any, row: Any, at_row: Any, at_col: Any) -> Any:
+def _multiply_panel_block(typing: Any, x: Any, panel: Any, into: Any, row: Any, at_row: Any, at_col: Any) -> Any:
     """Write rows [row, row + ROWS) of x (R, K) times a panel (K, C) to into[at_row:, at_col:]; C is two vectors."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -105,11 +105,11 @@ def _block(typing: Any, x: Any, panel: Any, into: Any, row: Any, at_row: Any, at
     return types.void(x, panel, into, types.int64, types.int64, types.int64), generate
 
 
-_block_of: Any = intrinsic(_block)
+_block_of: Any = intrinsic(_multiply_panel_block)
 
 
 @compiled(["void(f4[:,::1], f4[:,::1], f4[:,:,::1], f4[:,::1])", "void(f8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1])"])
-def _multiply(x, y, panels, answer):
+def _multiply_panels(x, y, panels, answer):
     """The product of x (R, K), its rows filled up to a multiple of ROWS, with y (C, K), into answer (≤ R, C).
 
     y goes into panels (P, K, columns of a block), each of which stays in the nearest cache while x passes by.

@@ -35,7 +35,7 @@ def forward(
     """
     # numba is loaded, and the passes compiled, when they are first needed
     from regard.attention.kernels import threads
-    from regard.attention.kernels.cpu.tiles import spans
+    from regard.attention.kernels.cpu.tiles import split_into_thread_tasks
     from regard.attention.kernels.matmul import product
 
     query, key, value, rule = query.detach(), key.detach(), value.detach(), rule.detached()
@@ -45,10 +45,10 @@ def forward(
     logsumexp, row_max, row_sum = (torch.empty(batch, heads, length) for _ in range(3))
 
     def task(b: int, h: int, start: int, stop: int) -> None:
-        _rows(query, key, value, rule, b, h, start, stop, multiply, output, logsumexp, row_max, row_sum)
+        _forward_rows_of_head(query, key, value, rule, b, h, start, stop, multiply, output, logsumexp, row_max, row_sum)
 
-    parts = spans(batch * heads, length, threads.count())
-    threads.run(
+    parts = split_into_thread_tasks(batch * heads, length, threads.worker_thread_count())
+    threads.run_on_worker_threads(
         [
             lambda b=b, h=h, start=start, stop=stop: task(b, h, start, stop)  # type: ignore[misc]
             for b in range(batch)
@@ -83,13 +83,13 @@ class _WithBackward(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor, _: Any) -> tuple[Tensor | None, ...]:
-        blockwise.check_once()
+        blockwise.refuse_double_backward()
         query, key, value, bias, sinks, output, logsumexp = ctx.saved_tensors
         rule = replace(ctx.rule, bias=bias, sinks=sinks)
         return *blockwise.backward(query, key, value, rule, output, logsumexp, grad_output), None
 
 
-def _rows(
+def _forward_rows_of_head(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -108,10 +108,10 @@ def _rows(
     from regard.attention.kernels.cpu import online_softmax, tiles
 
     head = tiles.Head.of(query, key, rule, b, h, multiply)
-    v = tiles.single(value[b, h // (query.shape[1] // key.shape[1])])  # (S, E)
+    v = tiles.contiguous_float32_rows(value[b, h // (query.shape[1] // key.shape[1])])  # (S, E)
     sink = np.float32(-np.inf if rule.sinks is None else rule.sinks[h].item())
     width = v.shape[1]
-    rows = tiles.block_rows(output.shape[0] * output.shape[1], output.shape[2])
+    rows = tiles.rows_per_tile_block(output.shape[0] * output.shape[1], output.shape[2])
     for first in range(start, stop, rows):
         last = min(first + rows, stop)
         block = b, h, slice(first, last)
@@ -121,7 +121,7 @@ def _rows(
         weighted = np.zeros((last - first, width), np.float32)
         pending, first_tile = weighted, True
         for tile in head.tiles(first, last):
-            online_softmax.exponentiate(
+            online_softmax.exponentiate_tile(
                 tile.scores.numpy(), tile.low, tile.high, block_max, block_sum, weighted, pending, first_tile
             )
             pending = multiply(tile.scores, v[tile.start : tile.stop].t()).numpy()
@@ -130,6 +130,6 @@ def _rows(
             pending = np.zeros_like(weighted)
         in_place = output.dtype == torch.float32
         block_output = output[block].numpy() if in_place else np.empty_like(weighted)
-        online_softmax.divide_by_row_sum(weighted, pending, block_max, block_sum, sink, block_output, block_logsumexp)
+        online_softmax.divide_tile_by_sums(weighted, pending, block_max, block_sum, sink, block_output, block_logsumexp)
         if not in_place:
             output[block].copy_(torch.from_numpy(block_output))

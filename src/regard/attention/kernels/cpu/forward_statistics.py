@@ -18,7 +18,7 @@ from torch import Tensor
 
 from regard.attention.kernels import threads
 from regard.attention.kernels.cpu import strip_passes, tiles
-from regard.attention.kernels.matmul import onednn, packed, product
+from regard.attention.kernels.matmul import onednn, packed_for_onednn, product
 from regard.attention.kernels.result import KernelResult
 from regard.attention.map_statistics import MapStatistics, Statistics, cell_sizes, merge_top_k, spread_nan
 from regard.attention.scores import ScoreRule
@@ -56,15 +56,15 @@ def compute(
     found = _Found.empty(query, value, size, wanted)
     geometry = _Geometry.of(length, size, wanted, offset or 0)
     multiply = product()
-    row_ranges = tiles.spans(batch * heads, length, threads.count())
+    row_ranges = tiles.split_into_thread_tasks(batch * heads, length, threads.worker_thread_count())
     tasks = [(b, h, *span) for b in range(batch) for h in range(heads) for span in reversed(row_ranges)]
 
     def task(b: int, h: int, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         head = tiles.Head.of(query, key, rule, b, h, multiply)
-        v = tiles.single(value[b, h // (heads // key.shape[1])])
-        return _rows(head, v, geometry, found, start, stop)
+        v = tiles.contiguous_float32_rows(value[b, h // (heads // key.shape[1])])
+        return _strip_rows_of_head(head, v, geometry, found, start, stop)
 
-    sums = threads.run([lambda each=each: task(*each) for each in tasks])  # type: ignore[misc]
+    sums = threads.run_on_worker_threads([lambda each=each: task(*each) for each in tasks])  # type: ignore[misc]
     received = torch.zeros(batch, heads, size, dtype=torch.float64)
     picture = torch.zeros(batch, heads, *geometry.parts, dtype=torch.float64)
     for (b, h, _, _), (own_received, own_picture) in zip(tasks, sums, strict=True):  # in this order, whoever was first
@@ -142,7 +142,7 @@ class _Geometry:
         return np.unique(np.concatenate([np.arange(first, last, BAND), between, [last]]))
 
 
-def _rows(
+def _strip_rows_of_head(
     head: tiles.Head, value: Float[Tensor, "S E"], geometry: _Geometry, found: _Found, start: int, stop: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute queries [start, stop) of one head, a strip after another; return what keys and the picture received."""
@@ -163,7 +163,7 @@ def _rows(
             t[block].numpy() for t in (found.row_max, found.row_sum, found.logsumexp, found.values, found.keys,
                                        found.entropy, found.distance, found.shares)
         )  # fmt: skip
-        strip_passes.read_off(
+        strip_passes.read_off_strip_statistics(
             scores.numpy(), begin, low, high, geometry.origin - first + begin, geometry.away,
             edges - first, geometry.row_cells[edges[:-1]], sink, chunks, band[begin:end], received[begin:end],
             geometry.cell_edges - begin, picture, values, keys, entropy, distance, shares, inverse,
@@ -188,7 +188,7 @@ def _strips(head: tiles.Head, start: int, stop: int) -> tuple[list[tuple[int, in
     reached = head.reach(start, stop)
     whole = head.product is onednn and all(head.reach(row, row + 1) == (0, size) for row in (start, stop - 1))
     while at < stop:
-        width = max(1, (reached[1] - reached[0]) if whole else _width(head, at, min(stop, at + MOST)))
+        width = max(1, (reached[1] - reached[0]) if whole else _strip_width(head, at, min(stop, at + MOST)))
         rows = max(LEAST, min(MOST, (STRIP if whole else STRIP_SLICED) // width // LEAST * LEAST))
         last = min(stop, at + rows)
         begin, end = head.reach(at, last)
@@ -197,11 +197,11 @@ def _strips(head: tiles.Head, start: int, stop: int) -> tuple[list[tuple[int, in
         end = max(begin + 1, min(size, -(-end // strip_passes.GROUP) * strip_passes.GROUP))
         strips.append((at, last, begin, end))
         at = last
-    ready = packed(head.key, strips[0][1] - start) if whole else None
+    ready = packed_for_onednn(head.key, strips[0][1] - start) if whole else None
     return strips, ready
 
 
-def _width(head: tiles.Head, first: int, last: int) -> int:
+def _strip_width(head: tiles.Head, first: int, last: int) -> int:
     begin, end = head.reach(first, last)
     return end - begin
 

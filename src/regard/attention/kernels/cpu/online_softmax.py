@@ -13,7 +13,7 @@ from regard.attention.kernels.cpu.vector import LOG2_E, LOWEST, compiled, exp2, 
 
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1], f4[:,::1], f4[:,::1], b1)")
-def exponentiate(scores, low, high, row_max, row_sum, weighted, pending, first):
+def exponentiate_tile(scores, low, high, row_max, row_sum, weighted, pending, first):
     """Turn scores (R, C) into exp(score - row_max), 0 in unused columns; update row_max, row_sum (R,), weighted (R, E).
 
     weighted: the sum of exponentials @ value so far. pending (R, E): that of the last tile, which is added here, where
@@ -48,7 +48,7 @@ def exponentiate(scores, low, high, row_max, row_sum, weighted, pending, first):
 
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1])")
-def update_row_max_sum(scores, low, high, row_max, row_sum):
+def update_tile_row_sums(scores, low, high, row_max, row_sum):
     """Update row_max and row_sum (R,) with a tile of scores (R, C), which stay as they are."""
     rows, cols = scores.shape
     for r in range(rows):
@@ -81,7 +81,7 @@ def add_sink(row_max, row_sum, sink):
 
 
 @compiled("void(f4[:,::1], f4[:,::1], f4[::1], f4[::1], f4, f4[:,::1], f4[::1])")
-def divide_by_row_sum(weighted, pending, row_max, row_sum, sink, output, logsumexp):
+def divide_tile_by_sums(weighted, pending, row_max, row_sum, sink, output, logsumexp):
     """Write output (R, E) and logsumexp (R,), and join the sink (-inf for none) to row_max and row_sum.
 
     weighted + pending (R, E): exponentials @ value over all tiles.

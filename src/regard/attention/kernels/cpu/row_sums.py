@@ -12,7 +12,7 @@ from regard.attention.scores import ScoreRule
 SHARE = 8  # tasks for each worker: the caller waits for the slowest
 
 
-def row_max_sum(
+def threaded_row_max_sum(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
     rule: ScoreRule,
@@ -30,16 +30,16 @@ def row_max_sum(
     q, k = query[batch, head].detach(), key[batch, group].detach()
     one = tiles.Head(q, k, rule.detached(), batch, head, fixed_order.product)
     first, last = one.reach(start, stop)
-    step = tiles.COLS * max(1, (last - first) // (tiles.COLS * SHARE * threads.count()))
+    step = tiles.COLS * max(1, (last - first) // (tiles.COLS * SHARE * threads.worker_thread_count()))
 
     def part(begin: int) -> tuple[np.ndarray, np.ndarray]:
         row_max = np.full(stop - start, np.finfo(np.float32).min, np.float32)
         row_sum = np.zeros(stop - start, np.float32)
         for tile in one.tiles(start, stop, (begin, min(begin + step, last))):
-            online_softmax.update_row_max_sum(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum)
+            online_softmax.update_tile_row_sums(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum)
         return row_max, row_sum
 
-    parts = threads.run([lambda begin=begin: part(begin) for begin in range(first, last, step)])  # type: ignore[misc]
+    parts = threads.run_on_worker_threads([lambda begin=begin: part(begin) for begin in range(first, last, step)])  # type: ignore[misc]
     row_max, row_sum = part(last) if not parts else parts[0]
     with np.errstate(all="ignore"):  # infinite scores make NaN here as they do everywhere
         for part_max, part_sum in parts[1:]:

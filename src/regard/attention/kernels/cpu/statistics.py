@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention.kernels import threads
 from regard.attention.kernels.cpu import online_softmax, statistics_passes
-from regard.attention.kernels.cpu.tiles import COLS, ROWS, Head, Tile, spans
+from regard.attention.kernels.cpu.tiles import COLS, ROWS, Head, Tile, split_into_thread_tasks
 from regard.attention.kernels.matmul import product
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics, cell_sizes, merge_top_k, spread_nan
 from regard.attention.scores import ScoreRule
@@ -56,7 +56,7 @@ def compute(
         shares=torch.zeros(batch, heads, length),
     )
     multiply = product()
-    row_ranges = spans(batch * heads, length, threads.count())
+    row_ranges = split_into_thread_tasks(batch * heads, length, threads.worker_thread_count())
     tasks = [(b, h, *span) for b in range(batch) for h in range(heads) for span in reversed(row_ranges)]
 
     def task(b: int, h: int, start: int, stop: int) -> "_RowSpan":
@@ -66,7 +66,7 @@ def compute(
             progress((stop - start) / (batch * heads * length))
         return row_span
 
-    row_spans = threads.run([lambda each=each: task(*each) for each in tasks])  # type: ignore[misc]
+    row_spans = threads.run_on_worker_threads([lambda each=each: task(*each) for each in tasks])  # type: ignore[misc]
     received = torch.zeros(batch, heads, size, dtype=torch.float64)
     picture = torch.zeros(batch, heads, *parts, dtype=torch.float64)
     for (b, h, _, _), row_span in zip(tasks, row_spans, strict=True):  # in this order, whoever finished first
@@ -139,7 +139,7 @@ class _RowSpan:
         row_max, row_sum = np.full(last - first, LOWEST, np.float32), np.zeros(last - first, np.float32)
         tiles = []
         for tile in self.head.tiles(first, last):
-            online_softmax.update_row_max_sum(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum)
+            online_softmax.update_tile_row_sums(tile.scores.numpy(), tile.low, tile.high, row_max, row_sum)
             if (last - first) * self.size <= KEPT:
                 tiles.append(tile)
         online_softmax.add_sink(row_max, row_sum, self.sink)
@@ -153,7 +153,7 @@ class _RowSpan:
         """Add up all tiles of a block and write its rows' statistics; return how many rows refute their row sums."""
         rows, first = len(row_max), block[2].start
         shift, inverse = np.empty(rows, np.float32), np.empty(rows, np.float32)
-        statistics_passes.begin_rows(row_max, row_sum, shift, inverse)
+        statistics_passes.begin_tile_rows(row_max, row_sum, shift, inverse)
         sums, largest = np.zeros((3, rows)), np.full(rows, LOWEST, np.float32)
         row_statistics = self.row_statistics
         values, keys = row_statistics.values[block].numpy(), row_statistics.keys[block].numpy()
@@ -179,14 +179,14 @@ class _RowSpan:
                 values,
                 keys,
             )
-        return statistics_passes.finish_rows(
+        return statistics_passes.finish_tile_rows(
             row_max, row_sum, self.sink, TOLERANCE, sums, largest, entropy, distance, shares, values, keys
         )
 
     def _flush_bands(self, first: int, last: int, band_edges: np.ndarray) -> None:
         begin, end = self.head.reach(first, last)
         cells = np.array([self._cell(r) - self.cell for r in band_edges[:-1].tolist()])
-        statistics_passes.flush_bands(
+        statistics_passes.flush_tile_bands(
             self.bands[: len(cells)], begin, end, cells, self.received, self.cell_edges, self.picture
         )
 

@@ -14,7 +14,7 @@ CHUNK = 16  # columns that top looks at together: one vector of AVX-512; 32 and 
 
 
 @compiled()
-def _four_rows(x, y, z, u, band, shift, inverse, place):
+def _sums_of_four_rows(x, y, z, u, band, shift, inverse, place):
     """Compute four rows' sums of weight, weight · log2 weight and weight · distance, and their largest scores.
 
     Their weights are added to the band. Four together, because the band is then read and written once for four rows,
@@ -51,7 +51,7 @@ def _four_rows(x, y, z, u, band, shift, inverse, place):
 
 
 @compiled()
-def _one_row(x, band, shift, inverse, place):
+def _sums_of_one_row(x, band, shift, inverse, place):
     """Compute the same of one row: for what a band of positions leaves over of four."""
     s = e = d = np.float32(0.0)
     m = LOWEST
@@ -67,7 +67,7 @@ def _one_row(x, band, shift, inverse, place):
 
 
 @compiled()
-def _largest_after(row, begin, end, value, place):
+def _next_largest_of_row(row, begin, end, value, place):
     """Return the largest number of row[begin:end] after (value, place), by falling value, then by rising place."""
     part = row[begin:end]
     most = LOWEST
@@ -78,7 +78,7 @@ def _largest_after(row, begin, end, value, place):
 
 
 @compiled()
-def _update_top(row, start, chunks, values, keys):
+def _update_top_from_tile(row, start, chunks, values, keys):
     """Update a row's top (scores, keys) with the columns start, start + 1, … of a tile.
 
     The tile's columns are taken by falling score, ties by rising key, until one does not beat what is kept. So each
@@ -93,7 +93,7 @@ def _update_top(row, start, chunks, values, keys):
         chunks[n] = most
     value, place = np.float32(np.inf), -1  # what was taken last
     if count * CHUNK < size:
-        chunks[count] = _largest_after(row, count * CHUNK, size, value, place)
+        chunks[count] = _next_largest_of_row(row, count * CHUNK, size, value, place)
         count += 1
     maxima = chunks[:count]
     while True:
@@ -110,7 +110,7 @@ def _update_top(row, start, chunks, values, keys):
         while row[place] != most:
             place += 1
         value = most
-        maxima[n] = _largest_after(row, begin, end, value, place)
+        maxima[n] = _next_largest_of_row(row, begin, end, value, place)
         at = last
         while at > 0 and values[at - 1] < value:
             values[at], keys[at] = values[at - 1], keys[at - 1]
@@ -140,7 +140,7 @@ def add_tile(scores, start, low, high, place, shift, inverse, bands, band_edges,
             b = max(a, min(cols, high + r))
             m = (LOWEST, LOWEST, LOWEST, LOWEST)
             if together == 4:
-                s, e, d, m = _four_rows(
+                s, e, d, m = _sums_of_four_rows(
                     scores[r, a:b],
                     scores[r + 1, a:b],
                     scores[r + 2, a:b],
@@ -166,7 +166,7 @@ def add_tile(scores, start, low, high, place, shift, inverse, bands, band_edges,
                     else:
                         left, right = max(b, first), final
                     if left < right:
-                        one = _one_row(
+                        one = _sums_of_one_row(
                             scores[i, left:right],
                             bands[n, start + left : start + right],
                             shift[i],
@@ -179,12 +179,12 @@ def add_tile(scores, start, low, high, place, shift, inverse, bands, band_edges,
                         most = larger(most, one[3])
                 largest[i] = larger(largest[i], most)
                 if top_k > 0 and most > values[i, top_k - 1]:
-                    _update_top(scores[i, first:final], start + first, chunks, values[i], keys[i])
+                    _update_top_from_tile(scores[i, first:final], start + first, chunks, values[i], keys[i])
             r += together
 
 
 @compiled("void(f4[:,::1], i8, i8, i8[::1], f8[::1], i8[::1], f8[:,::1])")
-def flush_bands(bands, first, last, cells, received, edges, picture):
+def flush_tile_bands(bands, first, last, cells, received, edges, picture):
     """Move the bands' columns [first, last) into received (S,) and into the rows cells (N,) of the picture (P, Q)."""
     for n in range(len(bands)):
         band = bands[n, first:last]
@@ -201,7 +201,7 @@ def flush_bands(bands, first, last, cells, received, edges, picture):
 
 
 @compiled("void(f4[::1], f4[::1], f4[::1], f4[::1])")
-def begin_rows(row_max, row_sum, shift, inverse):
+def begin_tile_rows(row_max, row_sum, shift, inverse):
     """Write what scores are lowered by and weights multiplied by, finite also for rows that may attend to nothing."""
     for r in range(len(row_max)):
         empty = row_max[r] == np.float32(-np.inf)
@@ -210,7 +210,7 @@ def begin_rows(row_max, row_sum, shift, inverse):
 
 
 @compiled("i8(f4[::1], f4[::1], f4, f8, f8[:,::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[:,::1], i8[:,::1])")
-def finish_rows(row_max, row_sum, sink, tolerance, sums, largest, entropy, distance, shares, values, keys):
+def finish_tile_rows(row_max, row_sum, sink, tolerance, sums, largest, entropy, distance, shares, values, keys):
     """Turn the sums into statistics, and count the rows whose row maximum or row sum they refute.
 
     Such a row's weights and sink share do not sum to 1, or one of its scores is far above its row maximum.

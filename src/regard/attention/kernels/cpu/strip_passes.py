@@ -19,7 +19,7 @@ FLOOR = np.float32(-127.0)  # of log2 weight: below it the weight is 0, and 0 ·
 
 
 @compiled()
-def _lane_maxima(row, chunks):
+def _strip_lane_maxima(row, chunks):
     """Write the largest score of each lane of each whole group of a row."""
     for g in range(len(row) // GROUP):
         part, into = row[g * GROUP : (g + 1) * GROUP], chunks[g * LANES : (g + 1) * LANES]
@@ -32,7 +32,7 @@ def _lane_maxima(row, chunks):
 
 
 @compiled()
-def _exponentiate(row, row_max, away):
+def _exponentiate_strip_row(row, row_max, away):
     """Turn scores into weights, in place; return the sums of weight, weight · log2 weight and weight · away."""
     s = e = d = np.float32(0.0)
     for j in range(len(row)):
@@ -46,7 +46,7 @@ def _exponentiate(row, row_max, away):
 
 
 @compiled()
-def _insert(value, key, values, keys):
+def _insert_top_score(value, key, values, keys):
     """Put a score among a row's top, by falling score, ties by rising key, if it belongs there."""
     at = len(values) - 1
     if not (value > values[at] or (value == values[at] and key < keys[at])):
@@ -58,7 +58,7 @@ def _insert(value, key, values, keys):
 
 
 @compiled()
-def _top(row, start, chunks, lanes, values, keys):
+def _top_of_strip_row(row, start, chunks, lanes, values, keys):
     """Find a row's top (scores, keys), keys counted from start, and return its largest score.
 
     Of the 16 lanes' maxima over the whole row at least T reach the T-th largest of them, so nothing below that is among
@@ -96,15 +96,15 @@ def _top(row, start, chunks, lanes, values, keys):
                 while hits != 0:
                     at = first + lowest_bit(hits)
                     hits &= hits - 1
-                    _insert(row[at], start + at, values, keys)
+                    _insert_top_score(row[at], start + at, values, keys)
     for at in range(groups * GROUP, len(row)):
         if row[at] >= bound:
-            _insert(row[at], start + at, values, keys)
+            _insert_top_score(row[at], start + at, values, keys)
     return most
 
 
 @compiled()
-def _has_nan(row):
+def _strip_row_has_nan(row):
     found = False
     for j in range(len(row)):
         found |= row[j] != row[j]
@@ -112,7 +112,7 @@ def _has_nan(row):
 
 
 @compiled()
-def _add_eight(a, b, c, d, e, f, g, h, inverse, band):
+def _add_eight_strip_rows(a, b, c, d, e, f, g, h, inverse, band):
     """Add eight rows' weights, each times its own factor, to the sums of their columns."""
     i0, i1, i2, i3 = inverse[0], inverse[1], inverse[2], inverse[3]
     i4, i5, i6, i7 = inverse[4], inverse[5], inverse[6], inverse[7]
@@ -123,14 +123,14 @@ def _add_eight(a, b, c, d, e, f, g, h, inverse, band):
 
 
 @compiled()
-def _add_one(row, inverse, band):
+def _add_one_strip_row(row, inverse, band):
     """Add one row's weights to the sums of their columns."""
     for j in range(len(band)):
         band[j] += row[j] * inverse
 
 
 @compiled()
-def _flush(band, received, edges, picture):
+def _flush_strip_band(band, received, edges, picture):
     """Move a band's column sums into received and into its row of the picture (Q,); edges (Q + 1,) are of its cells."""
     for j in range(len(band)):
         received[j] += band[j]
@@ -147,7 +147,7 @@ def _flush(band, received, edges, picture):
     "void(f4[:,::1], i8, i8, i8, i8, f4[::1], i8[::1], i8[::1], f4, f4[::1], f4[::1], f8[::1], i8[::1], f8[:,::1], "
     "f4[:,::1], i8[:,::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1])"
 )
-def read_off(
+def read_off_strip_statistics(
     strip,
     start,
     low,
@@ -199,10 +199,10 @@ def read_off(
                 strip[i, end:] = np.float32(0.0)
                 first, last = min(first, begin), max(last, end)
                 row = strip[i, begin:end]
-                _lane_maxima(row, chunks)
+                _strip_lane_maxima(row, chunks)
                 values[i, :], keys[i, :] = LOWEST, -1
-                most = _top(row, start + begin, chunks, lanes, values[i], keys[i])
-                if most == LOWEST and not _has_nan(row):  # it sees no key
+                most = _top_of_strip_row(row, start + begin, chunks, lanes, values[i], keys[i])
+                if most == LOWEST and not _strip_row_has_nan(row):  # it sees no key
                     row[:] = np.float32(0.0)
                     alone = np.float32(0.0 if sink == np.float32(-np.inf) else 1.0)
                     shares[i], row_sum[i], row_max[i], logsumexp[i] = alone, alone, sink, sink
@@ -214,7 +214,7 @@ def read_off(
                     stop = min(len(row), j + PART) // 32 * 32
                     stop = stop if stop > j else len(row)
                     at = place - i + begin + j
-                    x, y, z = _exponentiate(row[j:stop], most, away[at : at + stop - j])
+                    x, y, z = _exponentiate_strip_row(row[j:stop], most, away[at : at + stop - j])
                     s, e, d, j = s + x, e + y, d + z, stop
                 top_max, whole, factor, share = np.float64(most), s, 1.0, 0.0
                 if sink != np.float32(-np.inf):
@@ -234,7 +234,7 @@ def read_off(
                     values[i, t] = value
                 finite = finite and scaled == scaled
             if together == TOGETHER and finite:
-                _add_eight(
+                _add_eight_strip_rows(
                     strip[r, first:last],
                     strip[r + 1, first:last],
                     strip[r + 2, first:last],
@@ -250,11 +250,11 @@ def read_off(
                 for i in range(r, r + together):  # NaN · 0 is NaN: a row with it may not reach columns it does not use
                     a = min(size, max(0, low + i))
                     b = max(a, min(size, high + i))
-                    _add_one(strip[i, a:b], inverse[i], band[a:b])
+                    _add_one_strip_row(strip[i, a:b], inverse[i], band[a:b])
             band_first, band_last = min(band_first, first), max(band_last, last)
             r += together
         if band_first < band_last:
-            _flush(
+            _flush_strip_band(
                 band[band_first:band_last],
                 received[band_first:band_last],
                 cell_edges - band_first,

@@ -47,7 +47,7 @@ class Head:
     def of(query: Tensor, key: Tensor, rule: ScoreRule, batch: int, head: int, product: Product) -> "Head":
         """Take one head of the call's tensors (B, H, L, D) and (B, G, S, D)."""
         group = head // (query.shape[1] // key.shape[1])
-        return Head(query[batch, head], single(key[batch, group]), rule, batch, head, product)
+        return Head(query[batch, head], contiguous_float32_rows(key[batch, group]), rule, batch, head, product)
 
     def reach(self, start: int, stop: int) -> tuple[int, int]:
         """Return the keys [first, last) that the band leaves to queries [start, stop)."""
@@ -87,18 +87,18 @@ class Head:
                 scores.masked_fill_(~allowed[0, 0], -torch.inf)
 
 
-def single(tensor: Float[Tensor, "n x"]) -> Float[Tensor, "n x"]:
+def contiguous_float32_rows(tensor: Float[Tensor, "n x"]) -> Float[Tensor, "n x"]:
     """Return the rows as contiguous float32; a copy only where they are not."""
     return tensor.float().contiguous()
 
 
-def block_rows(lines: int, length: int) -> int:
+def rows_per_tile_block(lines: int, length: int) -> int:
     """Return how many rows to compute at once. It follows from the call alone: bits may depend on that number."""
     return max(min(LEAST, ROWS), min(ROWS, -(-lines * length // (BLOCKS * LEAST)) * LEAST))
 
 
-def spans(lines: int, length: int, threads: int) -> list[tuple[int, int]]:
+def split_into_thread_tasks(lines: int, length: int, threads: int) -> list[tuple[int, int]]:
     """Split the queries of each of `lines` heads into tasks (start, stop) of whole blocks, to finish together."""
-    tasks, block = 1 if lines % threads == 0 else -(-SHARE * threads // lines), block_rows(lines, length)
+    tasks, block = 1 if lines % threads == 0 else -(-SHARE * threads // lines), rows_per_tile_block(lines, length)
     step = -(-length // (tasks * block)) * block
     return [(start, min(start + step, length)) for start in range(0, length, step)]

@@ -43,19 +43,19 @@ def compiled(signature: str | list[str] | None = None, **options: Any) -> Callab
     return decorate
 
 
-def _bits(typing: Any, x: Any) -> Any:
+def _simd_float_bits(typing: Any, x: Any) -> Any:
     return types.int32(types.float32), lambda _context, builder, _signature, args: builder.bitcast(
         args[0], ir.IntType(32)
     )
 
 
-def _float_of(typing: Any, x: Any) -> Any:
+def _simd_float_from_bits(typing: Any, x: Any) -> Any:
     return types.float32(types.int32), lambda _context, builder, _signature, args: builder.bitcast(
         args[0], ir.FloatType()
     )
 
 
-def _larger(typing: Any, x: Any, y: Any) -> Any:
+def _simd_larger_float(typing: Any, x: Any, y: Any) -> Any:
     """Return the larger of two float32, NaN where one of them is."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -66,7 +66,7 @@ def _larger(typing: Any, x: Any, y: Any) -> Any:
     return types.float32(types.float32, types.float32), generate
 
 
-def _bits_from(typing: Any, row: Any, start: Any, bound: Any) -> Any:
+def _simd_bits_above_bound(typing: Any, row: Any, start: Any, bound: Any) -> Any:
     """Return a bit for each of row[start : start + 16], set where the number is not below bound; NaN is below all."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -82,7 +82,7 @@ def _bits_from(typing: Any, row: Any, start: Any, bound: Any) -> Any:
     return types.int64(row, types.int64, types.float32), generate
 
 
-def _wide(typing: Any) -> Any:
+def _use_widest_simd(typing: Any) -> Any:
     """Let the compiler use the widest vectors in a function.
 
     LLVM keeps to 256 bits on Intel's CPUs, whose first models with 512 ran slower at them. llvmlite lists no attribute
@@ -97,7 +97,7 @@ def _wide(typing: Any) -> Any:
     return types.void(), generate
 
 
-def _add_up(typing: Any, numbers: Any, start: Any, sums: Any, at: Any) -> Any:
+def _simd_sums_of_sixteen(typing: Any, numbers: Any, start: Any, sums: Any, at: Any) -> Any:
     """Write to sums[at : at + 16] the sum of each 16 of numbers[start : start + 256].
 
     Sixteen vectors are added to one by halves, with two shuffles an addition; one by one LLVM takes four times as many.
@@ -131,12 +131,12 @@ def _add_up(typing: Any, numbers: Any, start: Any, sums: Any, at: Any) -> Any:
     return types.void(numbers, types.int64, sums, types.int64), generate
 
 
-wide: Any = intrinsic(_wide)
-add_up: Any = intrinsic(_add_up)
-bits: Any = intrinsic(_bits)  # a float32's bits as an int32
-number: Any = intrinsic(_float_of)  # and back
-larger: Any = intrinsic(_larger)
-at_least: Any = intrinsic(_bits_from)
+wide: Any = intrinsic(_use_widest_simd)
+add_up: Any = intrinsic(_simd_sums_of_sixteen)
+bits: Any = intrinsic(_simd_float_bits)  # a float32's bits as an int32
+number: Any = intrinsic(_simd_float_from_bits)  # and back
+larger: Any = intrinsic(_simd_larger_float)
+at_least: Any = intrinsic(_simd_bits_above_bound)
 lowest_bit: Any = trailing_zeros  # the number of the lowest bit that is set
 
 

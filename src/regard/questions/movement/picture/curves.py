@@ -7,12 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
 
-from regard.display.elements.canvas import or_nan, spread
+from regard.display.elements.canvas import or_nan, places_spread_apart
 from regard.display.elements.colours import line_style
-from regard.display.elements.labels import characters
+from regard.display.elements.labels import drawn_text_width
 from regard.explain.texts.curves import Curve, curves
 from regard.explain.texts.summary import Occurrence, Summary
-from regard.questions.movement.sentences import curves_title
+from regard.questions.movement.sentences import movement_curves_title
 from regard.text.quoting import quoted, short, visible
 
 ACROSS = 5  # panels side by side
@@ -60,7 +60,7 @@ def panels(figure: FigureBase, place: Any, summary: Summary, told: Sequence[str]
 
 def above(summary: Summary, told: Sequence[str]) -> list[str]:
     """What the panels are, and what is not in them, in lines."""
-    count, lines = len(curves(summary)), [visible(curves_title(summary))]
+    count, lines = len(curves(summary)), [visible(movement_curves_title(summary))]
     if count > MOST:
         lines.append(f"{MOST} of {count} reference words are drawn; --json has all")
     if len(told) < len(summary.occurrences):
@@ -102,7 +102,7 @@ def named(summary: Summary, first: Sequence[str] = ()) -> list[str]:
     return [label for label in labels if label in chosen]
 
 
-def has_pairs(summary: Summary) -> bool:
+def has_movement_of_pairs(summary: Summary) -> bool:
     """Whether two occurrences have states to compare, layer by layer."""
     return any(len([c for c in pair.hidden_states if c is not None]) > 1 for pair in summary.pairs)
 
@@ -121,7 +121,7 @@ def paint_pairs(axes: Axes, summary: Summary, labels: Sequence[str]) -> None:
     count = max(len(pair.hidden_states) for pair in pairs)
     low, high = axes.get_ylim()
     ends.sort()
-    rows = spread([round(1000 * (value - low) / (high - low)) for value, _, _ in ends], 75.0, 1000.0)
+    rows = places_spread_apart([round(1000 * (value - low) / (high - low)) for value, _, _ in ends], 75.0, 1000.0)
     for at, (value, nth, text) in zip(rows, ends, strict=True):
         colour = line_style(nth)[0] if len(pairs) > 1 else "#444444"
         axes.annotate(text, (count - 1, value), xytext=(count - 1 + 0.03 * count, low + (high - low) * at / 1000),
@@ -129,7 +129,7 @@ def paint_pairs(axes: Axes, summary: Summary, labels: Sequence[str]) -> None:
     layer_axis(axes, count)
     axes.set_ylabel("cosine", fontsize=8)
     plain(axes)
-    axes.set_xlim(-0.05 * count, count - 1 + 0.027 * count * max(characters(text) for _, _, text in ends))
+    axes.set_xlim(-0.05 * count, count - 1 + 0.027 * count * max(drawn_text_width(text) for _, _, text in ends))
     axes.set_title(f"How alike the {quoted(short(summary.word or ''))} are, layer by layer{left}", fontsize=9.5)
 
 
@@ -177,7 +177,7 @@ def _names(axes: Axes, curve: Curve, occurrences: Sequence[Occurrence], told: Se
     low, high = axes.get_ylim()
     ends.sort(key=lambda each: each[0])
     last = len(curve.paths[0]) - 1
-    rows = spread([round(1000 * (value - low) / (high - low)) for value, _, _ in ends], 75.0, 1000.0)
+    rows = places_spread_apart([round(1000 * (value - low) / (high - low)) for value, _, _ in ends], 75.0, 1000.0)
     for at, (value, colour, text) in zip(rows, ends, strict=True):
         axes.annotate(text, (last, value), xytext=(last * 1.05, low + (high - low) * at / 1000), fontsize=7,
                       va="center", color=colour, annotation_clip=False)  # fmt: skip

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
 from regard.display.elements.colours import line_style
-from regard.display.elements.labels import Labels, framed
+from regard.display.elements.labels import Labels, framed_label_points
 from regard.explain.texts.curves import curves as every_curve
 from regard.explain.texts.summary import Summary
 from regard.explain.vectors.planes import Path2D, Point
@@ -41,7 +41,7 @@ def rows(summary: Summary, first: Sequence[str] = ()) -> list[tuple[float, Any]]
     """
     moved, told = summary.movement, curves.named(summary, first)
     assert moved is not None
-    lines, pairs = _below(summary), curves.has_pairs(summary)
+    lines, pairs = _below(summary), curves.has_movement_of_pairs(summary)
     several = len(every_curve(summary)) > 1
 
     def put(figure: FigureBase, place: Any) -> None:
@@ -62,7 +62,7 @@ def paint(figure: FigureBase, place: Any, summary: Summary, told: Sequence[str],
     moved = summary.movement
     assert moved is not None
     beside: list[Any] = [] if several else [lambda at: _one_curve(figure, at, summary, told)]
-    if curves.has_pairs(summary):
+    if curves.has_movement_of_pairs(summary):
         beside.append(lambda at: curves.paint_pairs(figure.add_subplot(at), summary, told))
     if moved.states and beside:
         parts = place.subgridspec(1, 2, width_ratios=(ACROSS, COSINES) if several else (COSINES, ACROSS))
@@ -106,7 +106,9 @@ def _plane(axes: Axes, summary: Summary, told: Sequence[str]) -> None:
     names = dict.fromkeys(each.word for each in summary.references)
     marks = [(name, point) for name, point in zip(names, moved.references, strict=True) if point]
     middle = [] if moved.neutral is None else [moved.neutral]
-    labels = framed(axes, [*(p for _, path, _ in every for p in path), *(p for _, p in marks), *middle], ACROSS, UP)
+    labels = framed_label_points(
+        axes, [*(p for _, path, _ in every for p in path), *(p for _, p in marks), *middle], ACROSS, UP
+    )
     labels.keep_free([point for _, path, _ in paths for point in path], 4.0)
     labels.keep_free([path[-1] for _, path, _ in paths], 13.0)
     labels.keep_free([*(point for _, point in marks), *middle], 8.0)

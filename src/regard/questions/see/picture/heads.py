@@ -122,7 +122,7 @@ def strip_rows(rows: WordRows, shown: int) -> list[tuple[float, Any]]:
     ]
 
 
-def stacked(trace: Trace) -> dict[int, Any]:
+def stacked_heads_of_layers(trace: Trace) -> dict[int, Any]:
     """The dense weights (H, L, S) of every layer that a trace holds, of those whose keys are its tokens."""
     return {n: trace.attention[n].dense().double().cpu().numpy() for n in _held(trace)}
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.explain.weights.attended import check_heads
-from regard.explain.weights.specific_weights import SpecificWeight, choose_layer, most_specific, specific_weights
+from regard.explain.weights.specific_weights import SpecificWeight, choose_layer, most_specific_weight, specific_weights
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
@@ -42,7 +42,7 @@ def choices(summary: Summary, traces: Sequence[Trace], layer: int | None, head: 
     together = choose_layer(found)
     made = []
     for n, text in enumerate(found):
-        best = most_specific(text)
+        best = most_specific_weight(text)
         shown = layer
         if shown is None:
             shown = together if summary.occurrences else best.layer if best is not None else None

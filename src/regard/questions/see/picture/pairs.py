@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
-from regard.display.elements.canvas import mark_names, names, whose
+from regard.display.elements.canvas import mark_names, name_of_drawn_weights, token_names_on_axis
 from regard.display.elements.weight_cells import bare, frame, largest_own, paint_weights, weight_bar, write_weights
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Alignment
@@ -51,7 +51,7 @@ def _views(figure: FigureBase, place: Any, summary: Summary, alignment: Alignmen
         image = _heat(axes, values, source, target, columns, lines, largest, sinks)
         axes.set_ylabel(f"target {label}: token that is {doing}", fontsize=8)
         title = f"Text {label}: where each target token looks as it is {doing}"
-        axes.set_title(f"{title} ({whose(layer, alignment.head)})", fontsize=10)
+        axes.set_title(f"{title} ({name_of_drawn_weights(layer, alignment.head)})", fontsize=10)
         weight_bar(figure, image, axes, source, sinks)
 
 
@@ -71,7 +71,7 @@ def _heat(
     write_weights(axes, values, own, largest)
     peaks = _peaks(values, columns, lines)
     for which, tokens, marked in (("x", source, columns), ("y", target, {*lines, *(i for i, _ in peaks)})):
-        places, labels, size = names(tokens)
+        places, labels, size = token_names_on_axis(tokens)
         if which == "x":
             axes.set_xticks(places, labels, rotation=50, ha="right", rotation_mode="anchor", fontsize=size + 1)
         else:

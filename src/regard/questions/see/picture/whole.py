@@ -11,7 +11,7 @@ from matplotlib.figure import Figure, FigureBase
 
 from regard.display.elements import canvas
 from regard.display.elements.arcs import Link, draw_arcs
-from regard.display.elements.canvas import LABELS, mark_names, names, whose, write
+from regard.display.elements.canvas import LABELS, mark_names, name_of_drawn_weights, token_names_on_axis, write_figure
 from regard.display.elements.weight_cells import bare, frame, paint_weights, weight_bar, write_weights
 from regard.display.figure import drawn
 from regard.display.panels import Panel
@@ -25,9 +25,9 @@ from regard.questions.map import picture as long_text
 from regard.questions.map.whole import matrix
 from regard.questions.movement.picture import paths
 from regard.questions.see.choice import strongest_links, word_choice
-from regard.questions.see.panels import likeliest
+from regard.questions.see.panels import likeliest_tokens_seen
 from regard.questions.see.picture import pairs
-from regard.questions.see.picture.heads import WordRows, paint_grid, stacked, strip_rows
+from regard.questions.see.picture.heads import WordRows, paint_grid, stacked_heads_of_layers, strip_rows
 from regard.questions.see.picture.large import Choice, Large, choices, drawn_large, not_all, reason_of
 from regard.questions.see.word_panels import static_picture
 from regard.text.quoting import quoted, short, spelled, visible
@@ -57,7 +57,7 @@ def draw(
     font has, occurrences beyond the first eight of a text.
     """
     figure, few = _paint(summary, traces, layer, head)
-    return [*few, *write(figure, file)]
+    return [*few, *write_figure(figure, file)]
 
 
 def paint(summary: Summary, traces: Sequence[Any], *, layer: int | None = None, head: int | None = None) -> Figure:
@@ -82,12 +82,14 @@ def _paint(summary: Summary, traces: Sequence[Any], layer: int | None, head: int
     else:
         rows += [row for each in summary.target.alignments for row in pairs.rows(summary, each)]
     for side in sides:
-        rows += _beside(likeliest(side), 1.12) + _beside([cells(each, side, "") for each in side.logit_lenses])
+        rows += _beside(likeliest_tokens_seen(side), 1.12) + _beside(
+            [cells(each, side, "") for each in side.logit_lenses]
+        )
     if summary.target is None and summary.movement:
         rows += paths.rows(summary, [occurrence.label for text in large for occurrence, _ in text])
     if summary.static is not None:
         rows += _beside(static_picture(summary.static))
-    return canvas.stack(rows, WIDE), few
+    return canvas.stack_rows_in_figure(rows, WIDE), few
 
 
 def _beside(panels: Sequence[Panel], most: float | None = None) -> Rows:
@@ -219,7 +221,7 @@ def _overview_row(
     def put(figure: FigureBase, place: Any) -> None:
         parts = place.subgridspec(1, 2)
         _matrix(figure.add_subplot(parts[0]), summary, trace, number, chosen, said, framed_cells)
-        axes, layers = figure.add_subplot(parts[1]), stacked(trace)
+        axes, layers = figure.add_subplot(parts[1]), stacked_heads_of_layers(trace)
         if not layers:
             axes.set_axis_off()
             return
@@ -248,7 +250,7 @@ def _matrix(
     own = own_tokens(trace.tokens, sinks)
     paint_weights(axes, values, own)
     write_weights(axes, values, own)
-    places, labels, size = names(trace.tokens)
+    places, labels, size = token_names_on_axis(trace.tokens)
     followed = {n for o in summary.occurrences if o.text == number for n in o.tokens}
     axes.set_xticks(places, labels, rotation=50, ha="right", rotation_mode="anchor", fontsize=size)
     mark_names(axes, "x", trace.tokens, followed, sinks)
@@ -256,7 +258,7 @@ def _matrix(
     mark_names(axes, "y", trace.tokens, followed, sinks)
     axes.set_xlabel("attended to (key)", fontsize=8)
     axes.set_ylabel("attending (query)", fontsize=8)
-    title = f"Text {summary.labels[number]}: attention weights of {whose(chosen.layer, chosen.head)}"
+    title = f"Text {summary.labels[number]}: attention weights of {name_of_drawn_weights(chosen.layer, chosen.head)}"
     for query, key in framed:
         frame(axes, query, key)
     axes.set_title(_wrapped(title, *said), fontsize=9.5)
