@@ -78,3 +78,5 @@ def test_maps_of_a_pair_are_asked_of_one_side(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as users call it: its own check speaks
     with pytest.raises(RegardError, match="is an encoder-decoder: give its trace's .encoder or .decoder"):
         held_attention_calls(pair().trace(TEXTS[0], target="Un homme"))  # type: ignore[arg-type]
+    with pytest.raises(RegardError, match="is an encoder-decoder: give its trace's .encoder or .decoder"):
+        maps_between_tokens(pair().trace(TEXTS[0], target="Un homme"), "x")  # type: ignore[arg-type]

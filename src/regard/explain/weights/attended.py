@@ -124,8 +124,8 @@ def maps_between_tokens(trace: Trace, unknown: str) -> list[AttentionMap]:
         RegardError: as of `held_attention_calls`, and keys that are no tokens of the text.
     """
     maps: list[AttentionMap] = []
-    size = len(trace.tokens)
-    for call in held_attention_calls(trace):
+    calls, size = held_attention_calls(trace), len(trace.tokens)
+    for call in calls:
         maps.append(trace.attention[call])
         if maps[-1].shape[1:] != (size, size):
             raise RegardError(f"layer {call[0]} has keys that are no tokens of the text: {unknown}")
