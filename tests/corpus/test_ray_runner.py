@@ -221,13 +221,13 @@ LOCAL = """
 import os, sys
 from regard.cli.main import main
 import regard.corpus.ray_runner as runner
-run = runner._run
+run = runner._build_shards_on_ray
 def spied(*given):
     import subprocess
     said = subprocess.run(["ss", "-tlnpH"], capture_output=True, text=True).stdout
     open("listening", "w").write(said)
     return run(*given)
-runner._run = spied
+runner._build_shards_on_ray = spied
 main(sys.argv[1:])
 """
 
