@@ -11,7 +11,7 @@ from regard.questions.movement.picture import paths
 
 def painted(summary: Any, rows: slice = slice(None)) -> Any:
     """The rows of the word's way as `draw` lays them out, all or some of them: the figure, after a drawing."""
-    figure = stack_rows_in_figure(paths.rows(summary)[rows], 13.0)
+    figure = stack_rows_in_figure(paths.path_rows(summary)[rows], 13.0)
     figure.canvas.draw()
     return figure
 

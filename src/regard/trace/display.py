@@ -194,9 +194,9 @@ def plot_map(weights: "LabelledMap", head: int | None = None, axes: "Axes | None
     Raises:
         RegardError: there is no such head.
     """
-    from regard.display.elements.heatmap import paint
+    from regard.display.elements.heatmap import paint_heatmap
 
-    return paint(weights, head, axes)
+    return paint_heatmap(weights, head, axes)
 
 
 def map_html(weights: "LabelledMap") -> str:
@@ -204,12 +204,12 @@ def map_html(weights: "LabelledMap") -> str:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from regard.display.elements.heatmap import paint, size_in_inches
+    from regard.display.elements.heatmap import paint_heatmap, size_in_inches
 
     heads, length, size = weights.shape
     figure = Figure(figsize=size_in_inches(weights, 0.26), layout="constrained")
     FigureCanvasAgg(figure)
-    paint(weights, axes=figure.add_subplot())
+    paint_heatmap(weights, axes=figure.add_subplot())
     written = io.BytesIO()
     figure.savefig(written, format="png", dpi=90)
     data = base64.b64encode(written.getvalue()).decode("ascii")

@@ -12,7 +12,7 @@ from PIL import Image
 
 from regard.display.elements.canvas import all_axes
 from regard.questions.evolve.answer import Evolution
-from regard.questions.evolve.picture import draw, paint
+from regard.questions.evolve.picture import draw_evolution, paint_evolution
 from tests.support.pictures import axes_with, framed
 
 
@@ -37,7 +37,7 @@ def drawn(axes) -> np.ndarray:
 
 
 def test_the_first_the_last_and_their_difference(found: Evolution) -> None:
-    figure = paint(found)
+    figure = paint_evolution(found)
     weights = np.array(found.weights)
     future = np.triu(np.ones((5, 5), bool), 1)
     for title, expected in (
@@ -59,7 +59,7 @@ def test_the_first_the_last_and_their_difference(found: Evolution) -> None:
 
 
 def test_the_steps_between_have_the_colours_of_the_large_difference(found: Evolution) -> None:
-    figure = paint(found)
+    figure = paint_evolution(found)
     small = [axes for axes in all_axes(figure) if axes.get_title().startswith("step ") and ":" not in axes.get_title()]
     assert len(small) == 12
     largest = max(np.abs(found.from_start(n)).max() for n in range(15))
@@ -70,12 +70,12 @@ def test_the_steps_between_have_the_colours_of_the_large_difference(found: Evolu
         assert n > 0  # the first less itself would show nothing
     two = replace(found, steps=[0, 10], weights=found.weights[:2], entropy=found.entropy[:2], change=found.change[:2],
                   paths=[path[:2] for path in found.paths])  # fmt: skip
-    titles = [axes.get_title() for axes in all_axes(paint(two))]
+    titles = [axes.get_title() for axes in all_axes(paint_evolution(two))]
     assert [title for title in titles if title == "step 10"] == []  # it is the large difference
 
 
 def test_lines_and_paths(found: Evolution) -> None:
-    figure = paint(found)
+    figure = paint_evolution(found)
     limits = set()
     for title, first, values in (("entropy in nats", 0, found.entropy), ("mean change", 1, found.change)):
         (axes,) = axes_with(figure, title)
@@ -97,31 +97,31 @@ def test_lines_and_paths(found: Evolution) -> None:
 
 def test_nothing_changed_one_step_and_no_embeddings_are_said_as_they_are(found: Evolution) -> None:
     still = replace(found, weights=[found.weights[0]] * 15)
-    assert "no weight changed" in paint(still).subfigs[0].get_suptitle()
+    assert "no weight changed" in paint_evolution(still).subfigs[0].get_suptitle()
     assert still.most_changed() is None
     one = replace(found, steps=[7], weights=found.weights[:1], entropy=[1.0], change=[0.0],
                   paths=[path[:1] for path in found.paths])  # fmt: skip
-    assert paint(one).subfigs[0].get_suptitle().startswith(f"{found.title()}: step 7")
-    assert axes_with(paint(one), "the difference") == []
-    assert axes_with(paint(replace(found, embedded=[], paths=[])), "learned embeddings") == []
-    assert len(paint(replace(one, embedded=[], paths=[])).subfigs) == 1
+    assert paint_evolution(one).subfigs[0].get_suptitle().startswith(f"{found.title()}: step 7")
+    assert axes_with(paint_evolution(one), "the difference") == []
+    assert axes_with(paint_evolution(replace(found, embedded=[], paths=[])), "learned embeddings") == []
+    assert len(paint_evolution(replace(one, embedded=[], paths=[])).subfigs) == 1
 
 
 def test_the_film_has_a_frame_a_step_and_stays_at_the_end(found: Evolution, tmp_path: Path) -> None:
     short = replace(found, steps=found.steps[:3], weights=found.weights[:3], entropy=found.entropy[:3],
                     change=found.change[:3], paths=[path[:3] for path in found.paths])  # fmt: skip
-    assert draw(short, tmp_path / "a.gif") == []
+    assert draw_evolution(short, tmp_path / "a.gif") == []
     with Image.open(tmp_path / "a.gif") as film:
         assert film.n_frames in (3, 7)  # the last frame, repeated, may be one that lasts longer
-    assert draw(short, tmp_path / "a.svg") == []
+    assert draw_evolution(short, tmp_path / "a.svg") == []
     assert "$x$" in (tmp_path / "a.svg").read_text(encoding="utf-8")
 
 
 def test_a_line_of_the_head_in_which_induction_formed(found: Evolution) -> None:
     rising = [[[0.01, n / 15]] for n in range(15)]
-    (axes,) = axes_with(paint(replace(found, induction=rising)), "induction of head 0.1")
+    (axes,) = axes_with(paint_evolution(replace(found, induction=rising)), "induction of head 0.1")
     (line,) = axes.lines
     assert list(line.get_xdata()) == found.steps
     assert list(line.get_ydata()) == [n / 15 for n in range(15)]
     flat = replace(found, induction=rising[:1] * 15)
-    assert not [axes for axes in all_axes(paint(flat)) if "induction" in axes.get_title()]
+    assert not [axes for axes in all_axes(paint_evolution(flat)) if "induction" in axes.get_title()]

@@ -8,7 +8,7 @@ from regard.display.panels import Heat, Table
 from regard.explain.texts.summary import summarise
 from regard.explain.wording import state_name
 from regard.questions.lens.answer import lens
-from regard.questions.see.picture.whole import paint
+from regard.questions.see.picture.whole import paint_seen
 from regard.text.quoting import spelled
 from tests.support import make_tiny
 from tests.support.pictures import axes_with
@@ -28,7 +28,7 @@ def writer(tmp_path_factory, minilm):
 def test_bars_and_lens(writer) -> None:
     trace = writer.trace("a man on a river bank")
     summary = summarise([trace], "man", top=4, lens_of=writer)
-    figure = paint(summary, [trace])
+    figure = paint_seen(summary, [trace])
     bars = axes_with(figure, ": likeliest tokens")
     assert len(bars) == 1 < len(summary.predictions)  # nothing comes after the end token
     for axes, prediction in zip(bars, summary.predictions[:1], strict=True):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from regard.display.elements.canvas import all_axes
-from regard.questions.map.picture import paint
+from regard.questions.map.picture import paint_map
 from regard.questions.map.whole import matrix
 from regard.questions.map.windowed import windowed
 from tests.support.pictures import axes_with
@@ -24,7 +24,7 @@ def whole(minilm):
 
 
 def test_the_band_is_what_is_drawn(found) -> None:
-    (axes,) = axes_with(paint(found), "All of it, by query and offset")
+    (axes,) = axes_with(paint_map(found), "All of it, by query and offset")
     (image,) = axes.images
     band, drawn = np.array(found.band.values, dtype=float), image.get_array()
     there = ~np.isnan(band) & (band > 0)
@@ -42,14 +42,16 @@ def test_the_band_is_what_is_drawn(found) -> None:
 
 
 def test_its_title_says_how_the_text_was_read(found, whole) -> None:
-    title = paint(found).subfigs[0].get_suptitle()
+    title = paint_map(found).subfigs[0].get_suptitle()
     assert f"Attention of {found.tokens} tokens read in {found.band.windows} windows of 64 tokens, stride 31" in title
     assert "layer 2, mean of 12 heads" in title
-    assert paint(whole).subfigs[0].get_suptitle() == f"Attention of {whole.tokens} tokens, layer 2, mean of 12 heads"
+    assert (
+        paint_map(whole).subfigs[0].get_suptitle() == f"Attention of {whole.tokens} tokens, layer 2, mean of 12 heads"
+    )
 
 
 def test_a_text_that_was_read_as_a_whole_has_its_matrix(whole) -> None:
-    (axes,) = axes_with(paint(whole), "All of it; circles: the arcs")
+    (axes,) = axes_with(paint_map(whole), "All of it; circles: the arcs")
     assert axes.get_xlabel() == "attended to (key), in tokens"
     np.testing.assert_allclose(axes.images[0].get_array(), np.maximum(whole.picture, np.max(whole.picture) * 1e-5))
     spots = [tuple(line.get_xydata()[0]) for line in axes.lines]
@@ -59,7 +61,7 @@ def test_a_text_that_was_read_as_a_whole_has_its_matrix(whole) -> None:
 @pytest.mark.parametrize("which", ["found", "whole"])
 def test_arcs_are_the_far_pairs_with_their_weights_and_heads(which: str, request) -> None:
     shown = request.getfixturevalue(which)
-    (axes,) = axes_with(paint(shown), f"The largest weights between tokens more than {shown.far} apart")
+    (axes,) = axes_with(paint_map(shown), f"The largest weights between tokens more than {shown.far} apart")
     arcs = [line.get_gid() for line in axes.lines if line.get_gid()]
     assert sorted(arcs) == sorted(f"arc {pair.query.token} {pair.key.token}" for pair in shown.pairs)
     texts = [text.get_text() for text in axes.texts]
@@ -68,7 +70,7 @@ def test_arcs_are_the_far_pairs_with_their_weights_and_heads(which: str, request
 
 
 def test_what_is_received_and_how_far_heads_look(whole, minilm) -> None:
-    figure = paint(whole)
+    figure = paint_map(whole)
     (received,) = [axes for axes in all_axes(figure) if axes.get_xlabel().startswith("token of the text")]
     (stairs,) = received.patches
     np.testing.assert_allclose(stairs.get_data().values, whole.received)
@@ -77,12 +79,12 @@ def test_what_is_received_and_how_far_heads_look(whole, minilm) -> None:
     (near,) = axes_with(figure, "How far each head looks")
     np.testing.assert_array_equal(near.images[0].get_array(), np.array(whole.near.values))
     one = matrix(minilm.trace(TEXT, layers=[2]), 2, 3)
-    (near,) = axes_with(paint(one), "How far each head looks")
+    (near,) = axes_with(paint_map(one), "How far each head looks")
     np.testing.assert_array_equal(near.patches[0].get_data().values, one.near.values[0])
     assert near.get_ylabel() == "mean weight, head 3"
 
 
 def test_nothing_far_is_said(minilm) -> None:
     short = matrix(minilm.trace("a man on a river bank"), 1)
-    (axes,) = axes_with(paint(short), "The largest weights")
+    (axes,) = axes_with(paint_map(short), "The largest weights")
     assert [text.get_text() for text in axes.texts] == ["none: no token attends so far"]

@@ -75,7 +75,7 @@ def heatmap(
     return whole
 
 
-def paint(weights: LabelledMap, head: int | None = None, axes: Axes | None = None) -> Axes:
+def paint_heatmap(weights: LabelledMap, head: int | None = None, axes: Axes | None = None) -> Axes:
     """Draw a map (H, L, S) into axes, by default new ones of pyplot. head: None for the mean of all heads.
 
     A map of more than 48 tokens a side is drawn as at most 256 × 256 cells, each the mean of the weights that it stands

@@ -94,15 +94,15 @@ class Evolution(TracesAnswer):
 
     def plot(self, *names: str) -> "Figure":
         """Draw how it formed, or the panels of these names. Raises RegardError: there is no panel of a name."""
-        from regard.questions.evolve.picture import paint
+        from regard.questions.evolve.picture import paint_evolution
 
-        return super().plot(*names) if names else paint(self)
+        return super().plot(*names) if names else paint_evolution(self)
 
     def draw(self, file: Path) -> list[str]:
         """Write its picture, or (.gif) a film; returns notes on missing characters."""
-        from regard.questions.evolve.picture import draw
+        from regard.questions.evolve.picture import draw_evolution
 
-        return draw(self, file)
+        return draw_evolution(self, file)
 
     def from_start(self, n: int) -> list[list[float]]:
         """Subtract the weights of the first step from those of steps[n]."""

@@ -31,7 +31,7 @@ NEVER = "#e9e9e9"  # what has no weight at any step: the future, to a causal mod
 Values = Any  # a (queries, keys) array
 
 
-def draw(found: "Evolution", file: Path) -> list[str]:
+def draw_evolution(found: "Evolution", file: Path) -> list[str]:
     """Write how the attention formed: the first and the last step, what came between, or (.gif) one frame a step.
 
     Where there are several steps: the weights of the first and the last, their difference, small the difference to the
@@ -41,10 +41,10 @@ def draw(found: "Evolution", file: Path) -> list[str]:
     if file.suffix.lower() == ".gif":
         with matplotlib.rc_context({"text.parse_math": False}):
             return _animate(found, file)
-    return write_figure(paint(found), file)
+    return write_figure(paint_evolution(found), file)
 
 
-def paint(found: "Evolution") -> Figure:
+def paint_evolution(found: "Evolution") -> Figure:
     """The picture as a figure."""
     tokens = max(len(found.queries), len(found.keys))
     rows: list[tuple[float, Any]] = [

@@ -33,7 +33,7 @@ def table(lens: LogitLens, summary: Summary, side: str) -> Panel:
         f"The model says {final}: {lens.final.probability:.3f}; its own final norm and head are put on each state, and "
         f"from the last give its logits within {lens.difference:.0e}."
     )
-    return Table(name=_name(lens, summary, side), title=title, note=note, columns=columns, rows=rows, screen=True)
+    return Table(name=_lens_of(lens, summary, side), title=title, note=note, columns=columns, rows=rows, screen=True)
 
 
 def cells(lens: LogitLens, summary: Summary, side: str) -> Heat:
@@ -42,7 +42,7 @@ def cells(lens: LogitLens, summary: Summary, side: str) -> Heat:
     found = [layer.candidates for layer in lens.layers]
     final = quoted(lens.final.text)
     return Heat(
-        name=f"{_name(lens, summary, side)}, cells", title=f"{label}: {_where(lens, at)}: what each layer would say",
+        name=f"{_lens_of(lens, summary, side)}, cells", title=f"{label}: {_where(lens, at)}: what each layer would say",
         rows=[state_name(layer.state) for layer in lens.layers], columns=[str(n + 1) for n in range(len(found[0]))],
         values=[[each.probability for each in row] for row in found], axes=("state", "place"), unit="probability",
         largest=1.0, upwards=True, picture=True, written=[[each.text for each in row] for row in found],
@@ -61,6 +61,6 @@ def _where(each: LogitLens, at: str) -> str:
     return f"{'after' if each.after else 'at'} {quoted(at)}"
 
 
-def _name(lens: LogitLens, summary: Summary, side: str) -> str:
+def _lens_of(lens: LogitLens, summary: Summary, side: str) -> str:
     label, at = place(summary, lens)
     return f"Logit lens, {side} {label} {_where(lens, at)}"

@@ -149,12 +149,12 @@ class Matrix(TracesAnswer):
 
     def plot(self, *names: str) -> "Figure":
         """Draw it over its text, or the panels of these names. Raises RegardError: there is no panel of a name."""
-        from regard.questions.map.picture import paint
+        from regard.questions.map.picture import paint_map
 
-        return super().plot(*names) if names else paint(self)
+        return super().plot(*names) if names else paint_map(self)
 
     def draw(self, file: Path) -> list[str]:
         """Write its picture; returns notes on missing characters."""
-        from regard.questions.map.picture import draw
+        from regard.questions.map.picture import draw_map
 
-        return draw(self, file)
+        return draw_map(self, file)

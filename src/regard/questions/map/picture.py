@@ -26,7 +26,7 @@ NO_WEIGHT = "#efefef"
 BAR = "#4292c6"
 
 
-def draw(matrix: "Matrix", file: Path) -> list[str]:
+def draw_map(matrix: "Matrix", file: Path) -> list[str]:
     """Write the picture, PNG or SVG by the file's ending, whole or not at all; returns notes on missing characters.
 
     Over the text: the largest weights between tokens that are far apart as arcs, numbered as they are listed, and below
@@ -34,15 +34,15 @@ def draw(matrix: "Matrix", file: Path) -> list[str]:
     and beside it all of the matrix, queries down and keys across; of a text that was read in windows, how far the key
     is, since there is no weight beyond a window.
     """
-    return write_figure(paint(matrix), file)
+    return write_figure(paint_map(matrix), file)
 
 
-def paint(matrix: "Matrix") -> Figure:
+def paint_map(matrix: "Matrix") -> Figure:
     """Return the picture as a figure."""
-    return stack_rows_in_figure(rows(matrix, why=matrix.why), WIDE)
+    return stack_rows_in_figure(map_rows(matrix, why=matrix.why), WIDE)
 
 
-def rows(matrix: "Matrix", label: str = "", why: str = "") -> list[tuple[float, Any]]:
+def map_rows(matrix: "Matrix", label: str = "", why: str = "") -> list[tuple[float, Any]]:
     """Return (height, painter) of the rows that the picture is made of, for a picture of several texts.
 
     label: what the text is called, before the title. why: the reason for this layer and head, below it.

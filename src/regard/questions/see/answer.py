@@ -128,18 +128,18 @@ class Seen(TracesAnswer):
         Raises:
             RegardError: there is no panel of a name, or it has no picture.
         """
-        from regard.questions.see.picture.whole import paint
+        from regard.questions.see.picture.whole import paint_seen
 
         if names:
             return super().plot(*names)
         layer, head = (self.layer, self.head) if layer is None and head is None else (layer, head)
-        return paint(self.summary, self.traces, layer=layer, head=head)
+        return paint_seen(self.summary, self.traces, layer=layer, head=head)
 
     def draw(self, file: Path) -> list[str]:
         """Write its picture; returns notes on what the picture could not show."""
-        from regard.questions.see.picture.whole import draw
+        from regard.questions.see.picture.whole import draw_seen
 
-        return draw(self.summary, self.traces, file, layer=self.layer, head=self.head)
+        return draw_seen(self.summary, self.traces, file, layer=self.layer, head=self.head)
 
 
 def seen(

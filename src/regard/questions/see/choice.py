@@ -31,12 +31,12 @@ def word_choice(
     rows: what each head of the layer gives from the word. head: the one that was asked for, all others aside. asked:
     layer and head were asked for, and not chosen.
     """
-    given = f"{_word_in_drawn_title(best.queries, tokens)} gives {_name(tokens, best.key)} {best.weight:.2f}"
+    given = f"{_word_in_drawn_title(best.queries, tokens)} gives {_token_name(tokens, best.key)} {best.weight:.2f}"
     expected = f"(others at that distance {best.by_distance:.2f}, to that token {best.by_key:.2f})"
     where = f"layer {best.layer}" if head is None else f"head {head} of layer {best.layer}"
     shown = rows if head is None else rows[head : head + 1]
     place, key = divmod(int(shown.argmax()), shown.shape[1])
-    at = "itself" if key in best.queries and len(best.queries) == 1 else _name(tokens, key)
+    at = "itself" if key in best.queries and len(best.queries) == 1 else _token_name(tokens, key)
     largest = place if head is None else head
     if (largest, key) == (best.head, best.key):
         also = f"most beyond these in {where}, and the largest weight"
@@ -64,10 +64,10 @@ def strongest_links(own: Link | None, every: Sequence[Link], tokens: Sequence[To
 
 
 def _link(link: Link, tokens: Sequence[Token]) -> str:
-    return f"{_name(tokens, link.query)} looks at {_name(tokens, link.key)} {link.weight:.2f}"
+    return f"{_token_name(tokens, link.query)} looks at {_token_name(tokens, link.key)} {link.weight:.2f}"
 
 
-def _name(tokens: Sequence[Token], number: int) -> str:
+def _token_name(tokens: Sequence[Token], number: int) -> str:
     """A token in a title; with its number where words or numbers of the text are called the same."""
     text = tokens[number].text.strip()
     name = text if tokens[number].special else quoted(_short_text_in_title(text))

@@ -83,15 +83,15 @@ class Steps(TracesAnswer):
 
     def plot(self, *names: str) -> "Figure":
         """Draw the whole way in one diagram, or the panels of these names."""
-        from regard.questions.steps.picture import paint
+        from regard.questions.steps.picture import paint_steps
 
-        return super().plot(*names) if names else paint(self)
+        return super().plot(*names) if names else paint_steps(self)
 
     def draw(self, file: Path) -> list[str]:
         """Write the diagram; returns notes on what is not drawn."""
         from regard.questions.steps import picture
 
-        return picture.draw(self, file)
+        return picture.draw_steps(self, file)
 
     def opening(self) -> dict[str, str | int | None]:
         """Open the page at these steps."""

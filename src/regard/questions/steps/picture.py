@@ -25,14 +25,14 @@ HIDDEN = "#dddddd"  # what the query may not look at
 DRAWN = 6  # tokens of a word, over all its occurrences, that are drawn
 
 
-def draw(found: "Steps", file: Path) -> list[str]:
+def draw_steps(found: "Steps", file: Path) -> list[str]:
     """Write the diagram, PNG or SVG by the file's ending, whole or not at all; returns notes on what is not drawn."""
     count = len(found.found)
     more = [f"the first {DRAWN} of {count} tokens are drawn"] if count > DRAWN else []
-    return [*more, *write_figure(paint(found), file)]
+    return [*more, *write_figure(paint_steps(found), file)]
 
 
-def paint(found: "Steps") -> Figure:
+def paint_steps(found: "Steps") -> Figure:
     """The diagram as a figure, one below the other for each token of the word."""
     height = 5.6 + 0.21 * min(len(found.tokens), ROWS)
     parts = [_Diagram(found, *each) for each in found.found[:DRAWN]]

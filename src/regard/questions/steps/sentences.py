@@ -44,7 +44,7 @@ def root_of(steps: "HeadSteps") -> str:
     return f"1/√{width}" if abs(steps.scale - width**-0.5) < 1e-9 else ""
 
 
-def _name(tokens: Sequence[Token], n: int, sinks: Collection[int] = ()) -> str:
+def _key_name(tokens: Sequence[Token], n: int, sinks: Collection[int] = ()) -> str:
     twice = sum(token.text == tokens[n].text for token in tokens) > 1
     sink = ", a sink" if n in sinks else ""
     name = tokens[n].text if tokens[n].special else quoted(tokens[n].text)
@@ -61,7 +61,7 @@ def _looks(
     if not best:
         return ""
     who = f"{quoted(tokens[query].text)} (token {query})" if several else quoted(tokens[query].text)
-    names = ["itself" if n == query else _name(tokens, n, sinks) for n in best]
+    names = ["itself" if n == query else _key_name(tokens, n, sinks) for n in best]
     taken = 1 - float(steps.weights.sum())
     beside = f", beside {number(taken)} to a sink that the head has learned" if taken >= LEAST else ""
     if len(_allowed(steps)) == 1:
@@ -107,7 +107,7 @@ def _comes_about(steps: "HeadSteps", query: int, tokens: Sequence[Token], sinks:
         scored += f", with {'softcap and ' * (steps.softcap is not None)}bias {float(steps.scores[n]):z.2f}"
     largest = max(float(steps.scores.max()), float("-inf") if steps.sink is None else steps.sink)
     top = f"exp({float(steps.scores[n]):z.2f} - {largest:z.2f}) / {steps.total:.2f} = {number(float(steps.weights[n]))}"
-    return f"For {_name(tokens, n)}: {scored}; softmax makes {top} of it."
+    return f"For {_key_name(tokens, n)}: {scored}; softmax makes {top} of it."
 
 
 def _gives(steps: "HeadSteps", tokens: Sequence[Token]) -> str:
@@ -117,10 +117,10 @@ def _gives(steps: "HeadSteps", tokens: Sequence[Token]) -> str:
     best = [n for n in order[:NAMED] if float(parts[n]) >= LEAST]
     if not best:
         return ""
-    named = [f"{_name(tokens, n)} ({float(parts[n]):.0%})" for n in best]
+    named = [f"{_key_name(tokens, n)} ({float(parts[n]):.0%})" for n in best]
     most = int(steps.weights.argmax())
     other = (
-        f", though {_name(tokens, most)} has the largest weight: its value points elsewhere or is short"
+        f", though {_key_name(tokens, most)} has the largest weight: its value points elsewhere or is short"
         if most != best[0]
         else ""
     )

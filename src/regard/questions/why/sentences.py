@@ -29,7 +29,7 @@ def of_causes(found: "_Ranked") -> list[str]:
     if len(every) == 1:
         why = every[0][1]
         about = (
-            _why_words_matter(why, _name(every[0], every)),
+            _why_words_matter(why, _asked_outcome_name(every[0], every)),
             _causes_beside_words(why),
             _most_looked_at(why),
             _why_heads_matter(why),
@@ -37,9 +37,9 @@ def of_causes(found: "_Ranked") -> list[str]:
         )
         return [sentence for sentence in about if sentence]
     few = every[: MOST if len(every) <= MOST else MOST - 1]
-    sentences = [_shortly(why, _name((label, why), every)) for label, why in few]
+    sentences = [_shortly(why, _asked_outcome_name((label, why), every)) for label, why in few]
     if len(few) <= 2:
-        sentences += [_why_heads_matter(why, _name((label, why), every)) for label, why in few]
+        sentences += [_why_heads_matter(why, _asked_outcome_name((label, why), every)) for label, why in few]
     left = len(every) - len(few)
     more = [f"{left} more occurrences are in the table."] if left else []
     return [sentence for sentence in [*sentences, *more] if sentence]
@@ -71,7 +71,7 @@ def has_meaning(cause: "Cause") -> bool:
     return not (cause.special or cause.sink or cause.own)
 
 
-def _name(one: "tuple[str, Why]", every: "Sequence[tuple[str, Why]]") -> str:
+def _asked_outcome_name(one: "tuple[str, Why]", every: "Sequence[tuple[str, Why]]") -> str:
     return quoted(one[1].word) + (f" of {place(*one)}" if len(every) > 1 else "")
 
 

@@ -33,7 +33,7 @@ PARTS = [n / 20 for n in range(21)]  # of an arrow
 Drawn = list[tuple[str, Path2D, tuple[str, str]]]  # an occurrence's label, its path, and its colour and dashes
 
 
-def rows(summary: Summary, first: Sequence[str] = ()) -> list[tuple[float, Any]]:
+def path_rows(summary: Summary, first: Sequence[str] = ()) -> list[tuple[float, Any]]:
     """The curves, and the plane with how alike the occurrences are: heights in inches, and what draws each.
 
     first: the occurrences that come before others where not all are named. A single panel of curves stands beside the
@@ -45,7 +45,7 @@ def rows(summary: Summary, first: Sequence[str] = ()) -> list[tuple[float, Any]]
     several = len(every_curve(summary)) > 1
 
     def put(figure: FigureBase, place: Any) -> None:
-        paint(figure, place, summary, told, several)
+        paint_paths(figure, place, summary, told, several)
 
     found = [curves.row(summary, first)] if several else []
     high = UP + 0.5 if moved.states else ALONE if pairs or not several else 0.0
@@ -53,7 +53,7 @@ def rows(summary: Summary, first: Sequence[str] = ()) -> list[tuple[float, Any]]
     return [*found, (high, put)] if high > 0.2 else found
 
 
-def paint(figure: FigureBase, place: Any, summary: Summary, told: Sequence[str], several: bool) -> None:
+def paint_paths(figure: FigureBase, place: Any, summary: Summary, told: Sequence[str], several: bool) -> None:
     """Draw the plane, beside it how alike the occurrences are, layer by layer, and the curves where not several.
 
     told: of the occurrences those that are named; of the others the paths are grey. Both axes of the plane have the

@@ -17,7 +17,7 @@ from regard.text.tokens import Token
 ACROSS = 12  # small pictures side by side
 
 
-def rows(summary: Summary, alignment: Alignment) -> list[tuple[float, Any]]:
+def alignment_rows(summary: Summary, alignment: Alignment) -> list[tuple[float, Any]]:
     """(height, painter) of the rows that show one text and its target."""
     layers = len(alignment.weights)
     length = len(alignment.tokens)

@@ -41,7 +41,7 @@ LINKS = 14  # of a word in a long text that are drawn as arcs
 Rows = list[tuple[float, Any]]  # height in inches, and what draws the row into its part of the grid
 
 
-def draw(
+def draw_seen(
     summary: Summary, traces: Sequence[Any], file: Path, *, layer: int | None = None, head: int | None = None
 ) -> list[str]:
     """Write one picture of a summary, PNG or SVG by the file's ending, whole or not at all.
@@ -60,7 +60,7 @@ def draw(
     return [*few, *write_figure(figure, file)]
 
 
-def paint(summary: Summary, traces: Sequence[Any], *, layer: int | None = None, head: int | None = None) -> Figure:
+def paint_seen(summary: Summary, traces: Sequence[Any], *, layer: int | None = None, head: int | None = None) -> Figure:
     """The picture as a figure, which says itself where not all occurrences are drawn."""
     figure, _ = _paint(summary, traces, layer, head)
     return figure
@@ -80,13 +80,13 @@ def _paint(summary: Summary, traces: Sequence[Any], layer: int | None, head: int
             rows += [(0.3, lambda figure, place, note=note: _note(figure, place, note)) for note in few]
             rows += text_rows(summary, traces, chosen, large, layer, head)
     else:
-        rows += [row for each in summary.target.alignments for row in pairs.rows(summary, each)]
+        rows += [row for each in summary.target.alignments for row in pairs.alignment_rows(summary, each)]
     for side in sides:
         rows += _beside(likeliest_tokens_seen(side), 1.12) + _beside(
             [cells(each, side, "") for each in side.logit_lenses]
         )
     if summary.target is None and summary.movement:
-        rows += paths.rows(summary, [occurrence.label for text in large for occurrence, _ in text])
+        rows += paths.path_rows(summary, [occurrence.label for text in large for occurrence, _ in text])
     if summary.static is not None:
         rows += _beside(static_picture(summary.static))
     return canvas.stack_rows_in_figure(rows, WIDE), few
@@ -138,7 +138,7 @@ def text_rows(
         elif len(trace.tokens) > LABELS:
             reason = _text_reason(summary, trace, number, chosen, layer, head)
             whole = matrix(trace, chosen.layer, chosen.head)
-            rows += long_text.rows(whole, f"Text {summary.labels[number]}: ", reason)
+            rows += long_text.map_rows(whole, f"Text {summary.labels[number]}: ", reason)
         else:
             rows.append(_overview_row(summary, trace, number, chosen, layer, head))
     return rows
