@@ -1,5 +1,6 @@
 """What OpenVINO computes is what torch computes, the same bits each time; where it is not, it is refused by name."""
 
+import ctypes
 import re
 import sys
 from importlib.util import find_spec
@@ -64,6 +65,23 @@ def test_without_openvino(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, minil
     with pytest.raises(RegardError, match=said):
         embed(tmp_path / "a.txt", tmp_path / "store", model=minilm, settings=FAST)
     assert not (tmp_path / "store").exists()
+
+
+@needs_openvino
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's stack_t")
+def test_signal_handlers_keep_their_stack(bert: Model) -> None:
+    """OpenVINO's own would be freed in another thread, and a signal write into freed memory."""
+
+    def signal_stack() -> bytes:
+        found = ctypes.create_string_buffer(64)
+        assert ctypes.CDLL(None).sigaltstack(None, found) == 0
+        return found.raw
+
+    before = signal_stack()
+    reader = openvino_states._converted(bert, [0], segments=True, causal=False)
+    assert signal_stack() == before
+    del reader
+    assert signal_stack() == before
 
 
 @needs_openvino

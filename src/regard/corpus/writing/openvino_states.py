@@ -5,8 +5,10 @@ gives is compared with torch's on some text before any of it is used: a conversi
 model that decides by its input what it computes would be converted wrongly without an error.
 """
 
+import ctypes
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -128,7 +130,7 @@ def _converted(model: Model, layers: Sequence[int], *, segments: bool, causal: b
     # without a mask a causal model of transformers looks for several texts in a row, which cannot be converted
     masked = causal and "attention_mask" in model._session.takes
     try:
-        with model._session.lock, quiet(), torch.no_grad(), _unreported():
+        with model._session.lock, quiet(), torch.no_grad(), _unreported(), _signal_stack_kept():
             openvino: Any = importlib.import_module("openvino")
             stack = _Layers(model, layers, masked=masked).eval()
             converted = openvino.convert_model(stack, example_input=example)
@@ -154,6 +156,25 @@ def _unreported() -> Iterator[None]:
         del sys.modules[name]
         if before is not None:
             sys.modules[name] = before
+
+
+@contextmanager
+def _signal_stack_kept() -> Iterator[None]:
+    """Give this thread back the memory that its signal handlers run on, which OpenVINO replaces by some of its own.
+
+    OpenVINO frees its memory with the last model, in whichever thread that goes: Ctrl-C in this one would write there.
+    """
+    if os.name != "posix":
+        yield
+        return
+    sigaltstack = ctypes.CDLL(None).sigaltstack
+    before = ctypes.create_string_buffer(64)  # a stack_t, which is smaller everywhere
+    known = sigaltstack(None, before) == 0
+    try:
+        yield
+    finally:
+        if known:
+            sigaltstack(before, None)
 
 
 def _windows_to_compare_on(model: Model, size: WindowSize) -> list[Window]:
