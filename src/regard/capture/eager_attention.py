@@ -18,9 +18,10 @@ from regard.attention.recording import Call
 from regard.attention.scores import ScoreRule
 from regard.capture.hf_attention import attention_settings
 from regard.capture.operations import MATRIX_PRODUCTS, SOFTMAXES, OperationMode, tensors_within
-from regard.capture.quiet import model_in_evaluation_mode, quiet
 from regard.capture.state import Capture, LayerStack
 from regard.errors import RegardError
+from regard.model_files.quiet import quiet
+from regard.nn.evaluation_mode import model_in_evaluation_mode
 
 KERNEL = "the family's own eager attention"
 NOTE = (

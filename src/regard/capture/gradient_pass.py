@@ -18,9 +18,10 @@ from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import record_last_hidden_states
 from regard.capture.interventions.states import Stacks, is_hidden_states
 from regard.capture.options import CaptureOptions, PassOptions
-from regard.capture.quiet import model_in_evaluation_mode, quiet
 from regard.capture.session import Session
 from regard.errors import RegardError
+from regard.model_files.quiet import quiet
+from regard.nn.evaluation_mode import model_in_evaluation_mode
 from regard.text.tokens import Encoded
 
 # Gives the learned embeddings of the n-th text that the model looks up (an encoder's first) what it is to go on with.

@@ -22,9 +22,9 @@ from regard.attention.masks import Mask
 from regard.attention.recording import scope
 from regard.capture.hf_masks import ModelMask, TensorMaskError, as_function, specification
 from regard.capture.output_path import follow_context
-from regard.capture.quiet import model_in_evaluation_mode
 from regard.capture.state import Capture, compared_batch_texts, sampled_rows
 from regard.errors import RegardError
+from regard.nn.evaluation_mode import model_in_evaluation_mode
 
 NAME = "regard"
 

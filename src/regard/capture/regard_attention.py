@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from regard.attention import masks, reference
 from regard.attention.recording import Call, open_records
 from regard.capture.output_path import follow_context
-from regard.capture.quiet import model_in_evaluation_mode
 from regard.capture.session import Session
 from regard.capture.state import Capture, sampled_rows
+from regard.nn.evaluation_mode import model_in_evaluation_mode
 from regard.nn.multihead import MultiHeadAttention
 
 DEFINITION = "the definition of attention, in float64, on the same queries and keys"

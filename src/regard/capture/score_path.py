@@ -19,10 +19,10 @@ from regard.capture.hooks import record_last_hidden_states, record_layers
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.linear_pass import Kind, Leaf, LinearPass, ReachedError
 from regard.capture.options import CaptureOptions, PassOptions
-from regard.capture.quiet import quiet
 from regard.capture.session import Session
 from regard.capture.state import Capture
 from regard.errors import RegardError
+from regard.model_files.quiet import quiet
 from regard.text.tokens import Encoded
 
 Side = Literal["encoder", "decoder"]

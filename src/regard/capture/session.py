@@ -37,9 +37,9 @@ from regard.capture.interventions.states import StateHooks
 from regard.capture.layout import Layout
 from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, PassOptions
 from regard.capture.prefix import NO_REUSE, LayerReuse
-from regard.capture.quiet import quiet
 from regard.capture.state import Capture
 from regard.errors import RegardError
+from regard.model_files.quiet import quiet
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import UnverifiedOutput
 

@@ -13,7 +13,6 @@ from regard.attention.ablation import ablating
 from regard.attention.map_statistics import Statistics
 from regard.capture.interventions.ablation import call_name
 from regard.capture.interventions.given import Intervention
-from regard.capture.quiet import model_in_evaluation_mode
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.generator import Ended, Generated, Generator, Request
@@ -28,6 +27,7 @@ from regard.generation.step_ablation import (
     with_tokens,
 )
 from regard.nn.decoding import OPTIONS, Choice, write_with_transformer
+from regard.nn.evaluation_mode import model_in_evaluation_mode
 from regard.text.continuation import begun, continued
 from regard.text.reader import Reader
 from regard.text.tokens import Encoded

@@ -23,12 +23,12 @@ from transformers import (
 
 from regard.capture.build_trace import pair_of, trace_of
 from regard.capture.hf_masks import TensorMaskError
-from regard.capture.quiet import quiet
 from regard.errors import RegardError
 from regard.generation.generator import Ended, Generated, Generator, Request
 from regard.generation.settings import settings
 from regard.generation.step_ablation import first_target, unwritten_notes, whole_text_changes, with_tokens
 from regard.generation.step_capture import StepCapture
+from regard.model_files.quiet import quiet
 from regard.text.continuation import begun, continued
 from regard.text.tokens import Encoded
 from regard.trace.trace import PairTrace, Trace

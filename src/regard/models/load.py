@@ -15,7 +15,6 @@ from torch import nn
 from transformers.utils.hub import cached_file
 
 from regard import memory
-from regard.capture.quiet import quiet
 from regard.errors import RegardError
 from regard.files import check_regular
 from regard.model_files import gguf
@@ -24,6 +23,7 @@ from regard.model_files.folder import DEFAULT_NAME, check_model_folder, default_
 from regard.model_files.hub import check_hub
 from regard.model_files.locate import locate_model_files
 from regard.model_files.pooling import read_pooling
+from regard.model_files.quiet import quiet
 from regard.model_files.size_limit import Budget, needs
 from regard.model_files.weight_headers import Held
 from regard.models.model import Model

@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.capture.quiet import quiet
 from regard.errors import RegardError
+from regard.model_files.quiet import quiet
 from regard.trace.trace import Trace
 
 TOLERANCE = 1e-4  # largest difference of logits, as a part of the largest of them (of 1, where they are smaller)

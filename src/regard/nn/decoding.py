@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.errors import RegardError
+from regard.nn.evaluation_mode import model_in_evaluation_mode
 from regard.nn.transformer import Transformer
 
 Choose = Callable[[Tensor], Tensor]  # logits (B, V) -> ids (B,)
@@ -112,10 +113,9 @@ def write_with_transformer(
         raise RegardError(f"write: {length} tokens and {new_tokens} new ones are more than the {limit} the model takes")
     choose = Choice().chooser() if choose is None else choose
     written: list[list[int]] = [[] for _ in range(ids.shape[0])]
-    open_rows, training = set(range(ids.shape[0])), model.training
+    open_rows = set(range(ids.shape[0]))
     caches, given = model.caches(), ids
-    model.eval()
-    try:
+    with model_in_evaluation_mode(model):
         for _ in range(new_tokens):
             if limit is not None and ids.shape[1] > limit:
                 caches, given = model.caches(), ids[:, -limit:]
@@ -130,8 +130,6 @@ def write_with_transformer(
                     open_rows.discard(row)
             if not open_rows:
                 break
-    finally:
-        model.train(training)
     return written
 
 
@@ -149,12 +147,8 @@ def translate(
 
     mask: True for real tokens, None for all. All other arguments are as in `write_with_transformer`.
     """
-    training = model.training
-    model.eval()
-    try:
+    with model_in_evaluation_mode(model):
         context = model.encode(ids, mask=mask)
-    finally:
-        model.train(training)
     start = model.config.start
     assert start is not None
     first = torch.full((ids.shape[0], 1), start, device=ids.device)

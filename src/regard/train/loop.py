@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.errors import RegardError
+from regard.nn.evaluation_mode import model_in_evaluation_mode
 from regard.nn.transformer import Transformer
 from regard.train.batches import IGNORED, Batch, Data
 from regard.train.checkpoint import TrainingState
@@ -70,14 +71,11 @@ def loss_of(model: Any, batch: Batch, settings: Settings, *, smoothing: float = 
 @torch.no_grad()
 def validate(model: nn.Module, batches: Iterable[Batch], settings: Settings) -> float:
     """Measure the mean loss a token, in nats, without dropout."""
-    training, total, tokens = model.training, 0.0, 0
-    model.eval()
-    try:
+    total, tokens = 0.0, 0
+    with model_in_evaluation_mode(model):
         for batch in batches:
             total += float(loss_of(model, batch, settings))
             tokens += batch.tokens
-    finally:
-        model.train(training)
     return total / tokens
 
 

@@ -21,9 +21,9 @@ import transformers
 from torch import Tensor, nn
 
 from regard.capture.build_trace import check_finite
-from regard.capture.quiet import quiet
 from regard.corpus.writing.cut_windows import WindowSize, cut_texts
 from regard.errors import RegardError
+from regard.model_files.quiet import quiet
 from regard.models.model import Model
 from regard.models.states import StateBatch, Window, count_layers, read_states, window_batches_by_length
 

@@ -1,6 +1,4 @@
-"""Leave what a pass is made with as it was: evaluation mode for its time, and nothing on the terminal.
-
-`quiet` keeps log messages, warnings and progress bars of transformers off it, for the calling thread alone.
+"""Keep log messages, warnings and progress bars of transformers off the terminal, for the calling thread alone.
 
 Handlers, warning filters and progress bars belong to the whole process. The filters that are installed here look at the
 thread: they hold back what a thread logs inside `quiet()`, and let through what any other logs meanwhile. The first
@@ -18,7 +16,6 @@ from typing import Any
 
 import huggingface_hub.utils as hub
 import transformers
-from torch import nn
 
 from regard.model_files.import_models import import_models
 
@@ -87,16 +84,3 @@ def quiet() -> Iterator[None]:
             installed = _inside.pop()
             if not _inside:
                 installed.remove()
-
-
-@contextmanager
-def model_in_evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """Run every part of a model in evaluation mode inside the block; each part's own mode comes back after."""
-    training = [module for module in model.modules() if module.training]
-    for module in training:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True

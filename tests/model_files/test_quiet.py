@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import huggingface_hub.utils as hub
-import pytest
 import transformers
-from torch import nn
 
 import regard
-from regard.capture.quiet import model_in_evaluation_mode, quiet
+from regard.model_files.quiet import quiet
 from tests.support import make_tiny
 
 LOGGERS = ("transformers", "huggingface_hub", None)
@@ -108,16 +106,3 @@ def test_bars_of_the_hub_alone_stay_off() -> None:
         (hub.disable_progress_bars if disabled else hub.enable_progress_bars)()
         if not bars:
             transformers.utils.logging.disable_progress_bar()
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_each_part_has_its_own_mode_again(fails: bool) -> None:
-    model = nn.Sequential(nn.Dropout(), nn.Sequential(nn.Dropout(), nn.Linear(2, 2)), nn.Dropout())
-    model[1].eval()  # as somebody trains a part of a model alone
-    before = [module.training for module in model.modules()]
-    assert len(set(before)) == 2
-    with pytest.raises(KeyError) if fails else model_in_evaluation_mode(model), model_in_evaluation_mode(model):
-        assert not any(module.training for module in model.modules())
-        if fails:
-            raise KeyError
-    assert [module.training for module in model.modules()] == before
