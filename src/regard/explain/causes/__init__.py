@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from regard.explain.causes import contributions as contributions
     from regard.explain.causes import layer_updates as layer_updates
     from regard.explain.causes import outcomes as outcomes
+    from regard.explain.causes import rank_correlation as rank_correlation
     from regard.explain.causes import removal as removal
     from regard.explain.causes import rollout as rollout
     from regard.explain.causes import score_writers as score_writers

@@ -22,6 +22,7 @@ from regard.display.answer import Read
 from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import effects
 from regard.explain.causes.contributions import contributions
+from regard.explain.causes.rank_correlation import spearman
 from regard.explain.causes.removal import removal
 from regard.explain.causes.token_rankings import DEFAULT, TokensBy, check_tokens_by
 from regard.explain.weights.sinks import sinks_of
@@ -185,13 +186,6 @@ def _measured(
     return [found[number] for number in range(len(causes))]
 
 
-def spearman(a: Sequence[float], b: Sequence[float]) -> float:
-    """Spearman's rank correlation, ties at their mean rank; NaN where one side is constant."""
-    x, y = (_ranks_of_causes(values) for values in (a, b))
-    x, y = x - x.mean(), y - y.mean()
-    return float((x * y).sum() / (x.norm() * y.norm()))
-
-
 def _kinds_of_causes(trace: Trace | PairTrace, part: Part | None) -> list[_Kind]:
     """The kinds of attention behind a word of that part's text."""
     if isinstance(trace, Trace):
@@ -210,13 +204,6 @@ def _kinds_of_causes(trace: Trace | PairTrace, part: Part | None) -> list[_Kind]
 
 def _mean_effect_of_causes(values: Iterable[Float[Tensor, ""]]) -> float:
     return float(torch.stack(list(values)).mean())
-
-
-def _ranks_of_causes(values: Sequence[float]) -> torch.Tensor:
-    given = torch.tensor(values, dtype=torch.float64)
-    _, inverse, counts = given.unique(return_inverse=True, return_counts=True)
-    last = counts.cumsum(0).double()
-    return (last - (counts - 1) / 2)[inverse]
 
 
 def _sorted(causes: list[Cause], by: str) -> list[Cause]:
