@@ -57,7 +57,12 @@ class CallAblations(NamedTuple):
         wanted: Statistics | None,
         offset: int | None,
     ) -> ComputedCall:
-        """Compute the call with these done to it. wanted: statistics of its weights; offset: as in `attend`.
+        """Compute the call with these done to it.
+
+        Args:
+            query, key, value, rule, dropout: of the call, as `dispatch.compute` takes them.
+            wanted: statistics of its weights.
+            offset: as in `attend`.
 
         Raises:
             PatchError: a patch has other sizes than the call, or gives weight to what the mask forbids.

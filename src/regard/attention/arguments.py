@@ -69,8 +69,13 @@ def score_rule(
 ) -> tuple[ScoreRule, int | None]:
     """Check the arguments of `attend` that shape the scores; return their ScoreRule and the position of query 0.
 
-    query (B, H, L, D) has been checked; size is S; the others are as `attend` is given them. The position of query 0
-    among the keys is None where neither an offset nor a band of positions fixes it and L differs from S.
+    The position of query 0 among the keys is None where neither an offset nor a band of positions fixes it and L
+    differs from S.
+
+    Args:
+        query: (B, H, L, D), checked already.
+        size: S, the number of keys.
+        mask, bias, causal, window, offset, scale, softcap, sinks: as `attend` is given them, unchecked.
 
     Raises:
         TypeError, ValueError: naming the argument, what was given and what is needed.

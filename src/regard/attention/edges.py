@@ -36,7 +36,12 @@ class Edges:
     def tile(
         self, batch: Index, heads: Index, rows: Index, cols: Index, device: torch.device
     ) -> Bool[Tensor, "#b #h #r #c"] | None:
-        """Compute, as `Mask.tile`, a tensor that is True at these edges of a tile; None without any."""
+        """Compute a tensor that is True at these edges of a tile, every axis at its size or 1; None without any.
+
+        Args:
+            batch, heads, rows, cols: the tile's texts, heads, queries and keys.
+            device: where the tensor is made.
+        """
         hits = []
         for axis, (name, index) in enumerate(zip(AXES, (batch, heads, rows, cols), strict=True)):
             numbers: tuple[int, ...] | None = getattr(self, name)

@@ -33,7 +33,7 @@ def merge_top_k(kept: tuple[Tensor, Tensor] | None, scores: Tensor, cols: slice,
 
 
 def picture_cells_of_run(run: slice, size: int, parts: int, device: torch.device) -> Int[Tensor, " n"]:
-    """Return the cell of each position of a run; cell p covers [p·size // parts, (p + 1)·size // parts)."""
+    """Return the cell of each position of a run, on device; cell p covers [p·size // parts, (p + 1)·size // parts)."""
     return ((positions(run, device) + 1) * parts - 1) // size
 
 
@@ -98,7 +98,7 @@ class Statistics:
         received: bool = False,
         distance: bool = False,
     ) -> "Statistics":
-        """Ask for nothing but what is named, each as the class has it."""
+        """Ask for what is named alone: top, pooled, entropy, received, distance, each as the class has it."""
         return Statistics(top, pooled, entropy, received, distance)
 
     @staticmethod

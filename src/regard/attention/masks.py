@@ -84,7 +84,9 @@ class Mask:
     ) -> Bool[Tensor, "b h r c"] | None:
         """Compute the mask of a tile, every axis at its size or 1; None where all of it is allowed.
 
-        batch, heads, rows, cols: the tile's texts, heads, queries and keys.
+        Args:
+            batch, heads, rows, cols: the tile's texts, heads, queries and keys.
+            device: where the tensor is made.
         """
         allowed: Tensor | None = None
 
@@ -112,7 +114,10 @@ class Mask:
     def materialise(
         self, batch: int, heads: int, length: int, size: int, device: torch.device
     ) -> Bool[Tensor, "b h L S"]:
-        """Compute the whole mask as a boolean tensor, (B or 1, H or 1, L, S): for small sizes and for tests."""
+        """Compute the whole mask as a boolean tensor on device, (batch or 1, heads or 1, length, size).
+
+        It is for small sizes and for tests.
+        """
         whole = self.tile(slice(0, batch), slice(0, heads), slice(0, length), slice(0, size), device)
         if whole is None:
             return torch.ones(1, 1, length, size, dtype=torch.bool, device=device)

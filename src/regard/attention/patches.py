@@ -102,7 +102,10 @@ class GivenWeights:
                     self.rows[text, head, place] = rows[n, k]
 
     def remove(self, batch: Sequence[int], heads: Sequence[int], queries: Sequence[int], keys: Sequence[int]) -> None:
-        """Leave edges (queries × keys) out of the rows: what is left shares their weight, sinks included."""
+        """Leave edges (queries × keys) out of the rows: what is left shares their weight, sinks included.
+
+        batch, heads: the numbers of the texts and heads in which the edges are.
+        """
         for (text, head, place), row in self.rows.items():
             if text in batch and head in heads and place in queries:
                 chosen = list(keys)

@@ -73,7 +73,12 @@ class Calls(dict[tuple[str, int], Call]):
     ) -> None:
         """Keep one call. Calls that are not kept are counted too, so that numbers do not depend on the layers kept.
 
-        path: of the module that made it. kernel: the name of what computed it. tensors: by `KEEPABLE` names.
+        Args:
+            path: of the module that made it.
+            kernel: the name of what computed it.
+            weights: its attention map.
+            ablations: what was done to it.
+            tensors: by `KEEPABLE` names.
         """
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1

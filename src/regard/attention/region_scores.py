@@ -42,7 +42,11 @@ def scores(
     rows: Index,
     cols: Index,
 ) -> Float[Tensor, "b h r c"]:
-    """Compute the scores of a region in `dtype_of`, -inf where the mask forbids. Arguments as in `score_tile`."""
+    """Compute the scores of a region in `dtype_of`, -inf where the mask forbids.
+
+    Args:
+        query, key, rule, batch, heads, rows, cols: as `score_tile` takes them.
+    """
     dtype = dtype_of(query, key)
     return score_tile(query, key, rule, batch, heads, rows, cols, dtype, map_score_product(query, key))
 
@@ -55,7 +59,9 @@ def weights(
 ) -> Float[Tensor, "b h r c"]:
     """Compute the weights of a region in dtype. Only the difference of score and maximum is rounded before exp.
 
-    row_max, row_sum: over all keys that a query may attend to, its head's sink included.
+    Args:
+        scores: of the region, -inf where the mask forbids.
+        row_max, row_sum: over all keys that a query may attend to, its head's sink included.
     """
     exponentials = (scores - finite_max(row_max)[..., None]).to(dtype).exp_()
     return exponentials.div_(torch.where(row_sum == 0, 1.0, row_sum).to(dtype)[..., None])
@@ -81,7 +87,13 @@ def map_score_product(query: Tensor, key: Tensor) -> Product:
 def of_queries(
     query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, batch: int, head: int, rows: Index
 ) -> tuple[Float[Tensor, " r"], Float[Tensor, " r"]]:
-    """Compute (row maximum, row sum) for queries of one head, from the very scores that `scores` computes."""
+    """Compute (row maximum, row sum) for queries of one head, from the very scores that `scores` computes.
+
+    Args:
+        query, key, rule: of the whole call.
+        batch, head: the numbers of the text and of its query head.
+        rows: which queries.
+    """
     large = isinstance(rows, slice) and (rows.stop - rows.start) * key.shape[2] >= CPU_SCORES
     if isinstance(rows, slice) and large and scores_in_fixed_order(query, key) and cpu.fits(query, key, key, rule):
         from regard.attention.kernels.cpu import row_sums as fast  # numba is loaded when it is first needed
@@ -96,7 +108,14 @@ def of_queries(
 def of_scores(
     scores: Float[Tensor, "b h r S"], rule: ScoreRule, heads: Index, dtype: torch.dtype
 ) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
-    """Compute (row maximum, row sum) of queries whose scores against all keys are at hand. dtype: of the weights."""
+    """Compute (row maximum, row sum) of queries whose scores against all keys are at hand.
+
+    Args:
+        scores: of the queries of some heads against all keys.
+        rule: of the whole call, for the sinks.
+        heads: which heads the scores are of.
+        dtype: of the weights.
+    """
     row_max = scores.amax(-1)
     exponentials = (scores - finite_max(row_max)[..., None]).to(dtype).exp_()
     row_sum = exponentials.sum(-1, dtype=scores.dtype)
@@ -127,7 +146,12 @@ class RowSums:
     def of_scores(
         self, scores: Float[Tensor, "b h r S"], batch: Index, heads: Index, rows: Index
     ) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
-        """Return the same for queries (rows) whose scores against all keys are at hand, and remember it."""
+        """Return those of queries whose scores against all keys are at hand, and remember them.
+
+        Args:
+            scores: -inf where the mask forbids.
+            batch, heads, rows: which texts, heads and queries the scores are of.
+        """
         known = self._known(batch, heads, rows)
         if known is not None:
             return known
@@ -139,7 +163,12 @@ class RowSums:
     def keep(
         self, batch: slice, heads: slice, rows: slice, row_max: Float[Tensor, "*b r"], row_sum: Float[Tensor, "*b r"]
     ) -> None:
-        """Remember those of queries, which were computed from what `scores` gives."""
+        """Remember row_max and row_sum of some queries, which were computed from what `scores` gives.
+
+        Args:
+            batch, heads, rows: which texts, heads and queries they are of.
+            row_max, row_sum: of these queries, sinks included.
+        """
         maxima, sums, known = self._tables()
         maxima[batch, heads, rows], sums[batch, heads, rows] = row_max, row_sum
         known[batch, heads, rows] = True

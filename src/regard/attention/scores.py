@@ -72,8 +72,11 @@ def score_tile(
 ) -> Float[Tensor, "b h r c"]:
     """Compute the scores of the region batch × heads × rows × cols, -inf where the mask forbids.
 
-    batch, heads, rows, cols: the texts, heads, queries and keys. dtype: by default fp32 or better. product: what
-    multiplies queries and keys, by default torch's `@`.
+    Args:
+        query, key, rule: of the whole call.
+        batch, heads, rows, cols: the texts, heads, queries and keys.
+        dtype: by default fp32 or better.
+        product: what multiplies queries and keys, by default torch's `@`.
     """
     dtype = dtype or working_dtype(query)
     q = query[batch][:, heads][:, :, rows].to(dtype)  # (b, h, r, D)
@@ -144,7 +147,12 @@ def matmul(a: Float[Tensor, "*n r x"], b: Float[Tensor, "*n x c"]) -> Float[Tens
 
 
 def key_blocks(query: Tensor, key: Tensor, rule: ScoreRule, batch: Index, heads: Index, rows: Index) -> Iterator[slice]:
-    """Yield the blocks of keys that these queries may reach, each small enough for a tile."""
+    """Yield the blocks of keys that some queries may reach, each small enough for a tile.
+
+    Args:
+        query, key, rule: of the whole call.
+        batch, heads, rows: which texts, heads and queries.
+    """
     first, last = 0, key.shape[2]
     if rule.mask is not None and isinstance(rows, slice):
         first, last = rule.mask.key_range(rows.start, rows.stop, last)

@@ -29,7 +29,9 @@ def row_max_sum(
 ) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
     """Compute (row maximum, row sum) of queries over all their keys, sinks included.
 
-    rows: the queries. All other arguments are as in `score_tile`.
+    Args:
+        query, key, rule, batch, heads, dtype, product: as in `score_tile`.
+        rows: the queries.
     """
     empty = score_tile(query, key, rule, batch, heads, rows, slice(0, 0), dtype)  # (b, h, r, 0): its shape and dtype
     row_max = empty.new_full(empty.shape[:-1], -torch.inf)
@@ -73,6 +75,12 @@ def add_sink_to_rows(row_max: Tensor, row_sum: Tensor, sink: Tensor) -> tuple[Te
 
 
 def sink_share(rule: ScoreRule, heads: Index, row_max: Tensor, row_sum: Tensor) -> Tensor | None:
-    """Compute the part of each query's attention that its head's sink takes, (b, h, r); None without sinks."""
+    """Compute the part of queries' attention that their head's sink takes, (b, h, r); None without sinks.
+
+    Args:
+        rule: of the whole call.
+        heads: which heads the queries are of.
+        row_max, row_sum: of the queries, (b, h, r), sinks included.
+    """
     sink = sink_column(rule, heads, row_max.dtype)
     return None if sink is None else torch.where(row_sum == 0, 0.0, torch.exp(sink - row_max) / row_sum)

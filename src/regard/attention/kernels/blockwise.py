@@ -36,8 +36,10 @@ def forward(
 ) -> KernelResult:
     """Compute output and logsumexp of any call. Gradients flow to the output.
 
-    Dropout zeroes weights with the given probability and scales the rest by 1 / (1 - dropout); its random numbers come
-    from torch's default generator on the CPU, so `torch.manual_seed` repeats them.
+    Args:
+        query, key, value, rule: as `dispatch.compute` takes them.
+        dropout: the probability with which a weight becomes zero; the rest is scaled by 1 / (1 - dropout). Its random
+            numbers come from torch's default generator on the CPU, so `torch.manual_seed` repeats them.
     """
     seed = int(torch.randint(2**62, ())) if dropout > 0 else None
     rest = replace(rule, bias=None, sinks=None)
@@ -134,7 +136,14 @@ def backward(
     dropout: float = 0.0,
     seed: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Compute gradients of query, key, value, bias and sinks from a forward's output and logsumexp."""
+    """Compute gradients of query, key, value, bias and sinks from a forward's output and logsumexp.
+
+    Args:
+        query, key, value, rule, dropout: as the forward took them.
+        output, logsumexp: what the forward gave.
+        grad_output: the gradient of its output.
+        seed: of the forward's dropout, None where it had none.
+    """
     dtype = working_dtype(query)
     grad_query = torch.zeros_like(query, dtype=dtype)
     grad_key, grad_value = torch.zeros_like(key, dtype=dtype), torch.zeros_like(value, dtype=dtype)

@@ -40,9 +40,10 @@ _checked: dict[Kind, str | None] = {}  # why a kind is not used, None where it i
 
 
 def choose(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float) -> str | None:
-    """Choose the fused kernel that is right for these arguments, "cudnn", "flash" or "efficient"; None where none is.
+    """Choose the fused kernel that is right for query, key, value, rule and dropout; None where none is.
 
-    cuDNN is the fastest on Hopper and later, flash before. Both take half precision only; efficient takes float32.
+    It is "cudnn", "flash" or "efficient": cuDNN is the fastest on Hopper and later, flash before. Both take half
+    precision only; efficient takes float32.
     """
     if query.device.type != "cuda" or dropout > 0 or rule.softcap is not None or rule.sinks is not None:
         return None
@@ -66,7 +67,7 @@ def forward(
     value: Float[Tensor, "B G S D"],
     rule: ScoreRule,
 ) -> KernelResult:
-    """Compute output and logsumexp by one of the kernels that `choose` names, for the arguments it was given."""
+    """Compute output and logsumexp by the kernel that `choose` named for query, key, value and rule."""
     query, key, value = (t if t.stride(-1) == 1 else t.contiguous() for t in (query, key, value))
     ops, causal, scale = torch.ops.aten, rule.mask is not None, rule.scale
     if kernel == "cudnn":

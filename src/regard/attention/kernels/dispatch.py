@@ -26,7 +26,13 @@ def compute(
     rule: ScoreRule,
     dropout: float = 0.0,
 ) -> KernelResult:
-    """Compute one attention call by the fastest kernel that is right for it. Gradients flow to the output."""
+    """Compute one attention call by the fastest kernel that is right for it. Gradients flow to the output.
+
+    Args:
+        query, key, value: of all texts and heads; G is a divisor of H, and H // G consecutive heads share a key head.
+        rule: how scores come from queries and keys.
+        dropout: the probability with which a weight becomes zero.
+    """
     if query.device.type == "cuda" and (name := cuda.choose(query, key, value, rule, dropout)):
         return cuda.forward(name, query, key, value, rule)
     causal = rule.mask is not None and rule.mask.is_causal and query.shape[2] <= key.shape[2]
@@ -53,7 +59,10 @@ def compute_with_statistics(
 ) -> KernelResult:
     """Compute one attention call and the wanted statistics of its weights: in one sweep where that is the fastest.
 
-    offset: the position of query 0 among the keys, None for cross-attention, which has no distances.
+    Args:
+        query, key, value, rule, dropout: as `compute` takes them.
+        wanted: which statistics.
+        offset: the position of query 0 among the keys, None for cross-attention, which has no distances.
     """
     large = query.shape[:3].numel() * key.shape[2] >= statistics.CPU_SCORES
     if large and cpu.fits(query, key, value, rule, dropout) and not wants_gradient(query, key, value, rule):
@@ -73,13 +82,20 @@ def add_statistics(
     wanted: Statistics,
     offset: int | None,
 ) -> KernelResult:
-    """Return a call's result with the wanted statistics of its weights, computed in a pass of their own."""
+    """Return a call's result with the wanted statistics of its weights, computed in a pass of their own.
+
+    Args:
+        query, key, rule: of the call.
+        result: what a kernel gave for it.
+        wanted: which statistics.
+        offset: as `compute_with_statistics` takes it.
+    """
     inputs = query.detach(), key.detach(), rule.detached()
     return result._replace(statistics=statistics.compute(*inputs, wanted, offset, result.row_max_sum))
 
 
 def wants_gradient(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule) -> bool:
-    """Return whether autograd will ask for this call's backward."""
+    """Return whether autograd will ask for the backward of the call of query, key, value and rule."""
     tensors = (query, key, value, rule.bias, rule.sinks)
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
 

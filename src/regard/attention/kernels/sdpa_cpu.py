@@ -19,7 +19,7 @@ MASK_LIMIT = 1 << 22  # scores up to which a mask may be written out for a kerne
 
 
 def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float, causal: bool) -> bool:
-    """Return whether the kernel gives the right answer for this call.
+    """Return whether the kernel gives the right answer for a call of query, key, value, rule and dropout.
 
     It needs D == E, at least one query and key, no gradient for the bias; its logsumexp of bfloat16 and float16 is off
     by 5e-5.
@@ -47,7 +47,11 @@ def forward(
 ) -> KernelResult:
     """Compute output and logsumexp of a call that `fits`. Gradients flow to the output.
 
-    causal: as in `fits`. A call in which some score is NaN or infinite is left to the blockwise kernel.
+    A call in which some score is NaN or infinite is left to the blockwise kernel.
+
+    Args:
+        query, key, value, rule: of the call.
+        causal: as in `fits`.
     """
     query, key, value = (t if t.stride(-1) == 1 else t.contiguous() for t in (query, key, value))
     length, size = query.shape[2], key.shape[2]

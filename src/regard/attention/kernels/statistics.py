@@ -36,9 +36,13 @@ def compute(
 ) -> MapStatistics:
     """Compute the wanted statistics by the fastest routine for these arguments.
 
-    offset: the position of query 0 among the keys; None where they have none in common, and no distance.
-    alike: for how many calls of this size they are wanted, which load what is fast once.
-    kernel_rows: each query's (row maximum, row sum) as a kernel computed them, checked before they are used.
+    Args:
+        query, key, rule: as `dispatch.compute` takes them.
+        wanted: which statistics.
+        offset: the position of query 0 among the keys; None where they have none in common, and no distance.
+        kernel_rows: each query's (row maximum, row sum) as a kernel computed them, checked before they are used.
+        progress: called with the share of the pass that was just done, from any thread.
+        alike: for how many calls of this size they are wanted, which load what is fast once.
     """
     if alike * math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
         from regard.attention.kernels.cpu import statistics as fast  # numba is loaded when it is first needed
@@ -55,7 +59,11 @@ def blockwise(
     offset: int | None,
     progress: Progress | None = None,
 ) -> MapStatistics:
-    """Compute them on any device, tile by tile: row maxima and row sums first, then sums over the weights."""
+    """Compute statistics on any device, tile by tile: row maxima and row sums first, then sums over the weights.
+
+    Args:
+        query, key, rule, wanted, offset, progress: as `compute` takes them.
+    """
     batch_size, head_count, length = query.shape[:3]
     size, dtype, device = key.shape[2], working_dtype(query), query.device
 

@@ -20,7 +20,11 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float = 0.0) -> bool:
-    """Return whether `forward` can compute a call: on a CPU, up to float32, no dropout, nothing empty."""
+    """Return whether `forward` can compute a call: on a CPU, up to float32, no dropout, nothing empty.
+
+    Args:
+        query, key, value, rule, dropout: of the call, as `dispatch.compute` takes them.
+    """
     if query.device.type != "cpu" or query.dtype not in DTYPES or dropout > 0 or torch.compiler.is_compiling():
         return False
     return 0 not in query.shape and 0 not in key.shape and value.shape[-1] > 0
@@ -32,6 +36,9 @@ def forward(
     """Compute output, logsumexp, row maxima and row sums, the last three in float32. No gradients.
 
     Row maximum and row sum apart are the only form in which scores of thousands keep their precision.
+
+    Args:
+        query, key, value, rule: of a call that `fits`, as `dispatch.compute` takes them.
     """
     # numba is loaded, and the passes compiled, when they are first needed
     from regard.attention.kernels import threads
@@ -62,7 +69,11 @@ def forward(
 def forward_with_gradient(
     query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"], rule: ScoreRule
 ) -> KernelResult:
-    """Compute output and logsumexp as `forward` does, with the backward of `blockwise`."""
+    """Compute output and logsumexp as `forward` does, with the backward of `blockwise`.
+
+    Args:
+        query, key, value, rule: as `forward` takes them.
+    """
     rest = replace(rule, bias=None, sinks=None)
     output, logsumexp = _WithBackward.apply(query, key, value, rule.bias, rule.sinks, rest)
     return KernelResult(output, logsumexp, "blockwise-cpu")

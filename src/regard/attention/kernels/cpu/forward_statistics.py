@@ -48,7 +48,10 @@ def compute(
 ) -> KernelResult:
     """Compute output, row maxima and sums, and the wanted statistics of a call that `fits`. No gradients.
 
-    offset: the position of query 0 among the keys; None where they have none in common, and no distance.
+    Args:
+        query, key, value, rule: as `dispatch.compute` takes them.
+        wanted: which statistics.
+        offset: the position of query 0 among the keys; None where they have none in common, and no distance.
     """
     query, key, value, rule = query.detach(), key.detach(), value.detach(), rule.detached()
     batch, heads, length = query.shape[:3]

@@ -14,10 +14,15 @@ from regard.attention.kernels.cpu.vector import LOG2_E, LOWEST, compiled, exp2, 
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1], f4[:,::1], f4[:,::1], b1)")
 def exponentiate_tile(scores, low, high, row_max, row_sum, weighted, pending, first):
-    """Turn scores (R, C) into exp(score - row_max), 0 in unused columns; update row_max, row_sum (R,), weighted (R, E).
+    """Turn scores into exp(score - row_max), 0 in unused columns; update row_max, row_sum and weighted.
 
-    weighted: the sum of exponentials @ value so far. pending (R, E): that of the last tile, which is added here, where
-    weighted is rescaled anyway. first: whether this is the rows' first tile.
+    Args:
+        scores: of a tile, (R, C).
+        low, high: row r uses columns [low + r, high + r).
+        row_max, row_sum: of each row so far, (R,).
+        weighted: the sum of exponentials @ value so far, (R, E).
+        pending: that of the last tile, (R, E), which is added here, where weighted is rescaled anyway.
+        first: whether this is the rows' first tile.
     """
     rows, cols = scores.shape
     width = weighted.shape[1]
@@ -49,7 +54,10 @@ def exponentiate_tile(scores, low, high, row_max, row_sum, weighted, pending, fi
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1])")
 def update_tile_row_sums(scores, low, high, row_max, row_sum):
-    """Update row_max and row_sum (R,) with a tile of scores (R, C), which stay as they are."""
+    """Update row_max and row_sum (R,) with a tile of scores (R, C), which stay as they are.
+
+    Row r uses columns [low + r, high + r) of them.
+    """
     rows, cols = scores.shape
     for r in range(rows):
         a = min(cols, max(0, low + r))

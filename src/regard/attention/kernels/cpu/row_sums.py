@@ -23,8 +23,13 @@ def threaded_row_max_sum(
 ) -> tuple[Float[Tensor, " r"], Float[Tensor, " r"]]:
     """Compute (row maximum, row sum) of queries [start, stop) of one head, in float32. Their keys are shared out.
 
-    The product is the one that regions are read by: the row sums are of the very scores, bit for bit,
-    that weights come from.
+    The product is the one that regions are read by: the row sums are of the very scores, bit for bit, that weights come
+    from.
+
+    Args:
+        query, key, rule: of the whole call, as `dispatch.compute` takes them.
+        batch, head: the numbers of the text and of its query head.
+        start, stop: the first query, and the one after the last.
     """
     group = head // (query.shape[1] // key.shape[1])
     q, k = query[batch, head].detach(), key[batch, group].detach()

@@ -174,11 +174,17 @@ def read_off_strip_statistics(
 ):
     """Turn a strip's scores (R, W) into weights relative to their row's maximum, in place, and write all statistics.
 
-    start: the key of column 0. place: where in away, which has |distance| by position, row 0 finds that of column 0.
-    band_edges (N + 1,), cells (N,): the bands' rows, and each one's row of the picture (P, Q). cell_edges (Q + 1,):
-    columns at which the picture's cells begin. chunks, band (W,): scratch, band with zeros before and after.
-    sink: its score, -inf for none. inverse (R,): what the weights have to be multiplied by. The rest is as
-    `MapStatistics` and `KernelResult` say.
+    Args:
+        start: the key of column 0.
+        low, high: row r uses columns [low + r, high + r).
+        place: where in away, which has |distance| by position, row 0 finds that of column 0.
+        band_edges, cells: the bands' rows, (N + 1,), and each one's row of the picture (P, Q), (N,).
+        sink: its score, -inf for none.
+        chunks, band: scratch, band of W with zeros before and after.
+        received, picture, values, keys, entropy, distance, shares: written, as `MapStatistics` has them.
+        cell_edges: the columns at which the picture's cells begin, (Q + 1,).
+        inverse: written: what the weights have to be multiplied by, (R,).
+        row_max, row_sum, logsumexp: written, (R,), as `KernelResult` has them.
     """
     size = strip.shape[1]
     lanes = np.empty(LANES, np.float32)
