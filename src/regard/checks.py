@@ -10,7 +10,11 @@ from regard.errors import RegardError
 def from_zero(what: str, given: int, count: int, there: str) -> int:
     """Count a layer's or head's number from 0, where -1 may be given for the last one.
 
-    what: "layer" or "head". there: who has them, as the start of a clause: "all-MiniLM-L6-v2 has", "there are".
+    Args:
+        what: "layer" or "head".
+        given: the number as it was asked for.
+        count: how many there are.
+        there: who has them, as the start of a clause: "all-MiniLM-L6-v2 has", "there are".
 
     Raises:
         RegardError: what is given is no whole number, or out of range; the range is named.
@@ -56,7 +60,11 @@ def check_integer(name: str, given: object, least: int = 1) -> None:
 
 
 def missing_number_error(what: str, given: int, count: int, there: str) -> RegardError:
-    """Make the error for a layer or head to keep, counted from 0, that does not exist."""
+    """Make the error for a layer or head to keep, counted from 0, that does not exist.
+
+    Args:
+        what, given, count, there: as `from_zero` takes them.
+    """
     return RegardError(f"{what} {given} does not exist: {there} {what}s 0 to {count - 1}")
 
 

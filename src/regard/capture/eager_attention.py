@@ -90,7 +90,13 @@ def reported_calls(
 ) -> tuple[list[Call], dict[str, LayerStack]]:
     """The calls that a pass reported, and the stack of layers of each sequence.
 
-    sizes: how many tokens each text of the batch has, source by source; and target by target of an encoder-decoder.
+    Args:
+        output: what the model returned.
+        stacks: the layers that were seen running, by their path.
+        products: the factors of the products that were seen.
+        capture: of the pass; how exact the calls are is noted in it.
+        name: the model's, for messages.
+        sizes: how many tokens each text of the batch has, source by source; and target by target of an encoder-decoder.
 
     Raises:
         RegardError: there are no weights, or they are not what this module believes.
@@ -140,6 +146,12 @@ def map_of_reported_weights(weights: Float[Tensor, "B H L S"], itself: bool) -> 
 
 def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> None:
     """Refuse a model whose result changes when it is asked for its weights.
+
+    Args:
+        model: of transformers.
+        inputs: of a pass, as the model's forward takes them.
+        output: what that pass gave when it was asked for its weights.
+        name: the model's, for messages.
 
     Raises:
         RegardError: it changes; where running the model eagerly would help, the message says so.

@@ -61,8 +61,12 @@ def gradient_pass(
 ) -> GradientPass:  # fmt: skip
     """Run a text, with the target of an encoder-decoder, through a model with gradients.
 
-    stacks: of the model's layers, from `session.layout`. exchange: puts others in the place of learned embeddings.
-    heads: whether what each head gives is kept.
+    Args:
+        session: of the model.
+        source, target: the text, and what a decoder reads, None without one.
+        stacks: of the model's layers, from `session.layout`.
+        exchange: puts others in the place of learned embeddings.
+        heads: whether what each head gives is kept.
 
     Raises:
         RegardError: the model looks up no embeddings of its own, or its last hidden state is not found; its heads are

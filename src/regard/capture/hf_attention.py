@@ -77,7 +77,18 @@ def attention(
     dropout: float = 0.0,
     **rest: Any,
 ) -> tuple[Float[Tensor, "B L H E"], None]:
-    """The attention function that transformers calls: one call of `attend`, under the path of the module."""
+    """The attention function that transformers calls: one call of `attend`, under the path of the module.
+
+    All arguments are as transformers gives them.
+
+    Args:
+        module: the attention layer that calls.
+        query, key, value: its projections, of all texts and heads.
+        attention_mask: what `mask` gave, or the family's own tensor.
+        scaling: what scores are multiplied by, None for 1 / sqrt(D).
+        dropout: the probability with which a weight becomes zero.
+        rest: what else a family gives: softcap, s_aux (sinks), is_causal, …
+    """
     rule: dict[str, Any] = {"scale": scaling, "softcap": rest.get("softcap"), "sinks": rest.get("s_aux")}
     capture = _capture.get()
     if capture is not None and capture.call_masks is not None:
@@ -128,7 +139,17 @@ def mask(
     attention_mask: Bool[Tensor, "B S"] | None = None,
     **rest: Any,
 ) -> Mask | Tensor:
-    """The mask function that transformers calls: a specification where the pattern is known, else its own tensor."""
+    """The mask function that transformers calls: a specification where the pattern is known, else its own tensor.
+
+    All arguments are as transformers gives them.
+
+    Args:
+        batch_size, q_length, kv_length: how many texts, queries and keys the mask is for.
+        q_offset, kv_offset: the positions of the first query and key.
+        mask_function: says of a text, head, query and key whether it may attend.
+        attention_mask: True for real tokens, None where there is no padding.
+        rest: what transformers' own mask function takes besides.
+    """
     starts = int(q_offset), int(kv_offset)
     skippable = bool(rest.get("allow_is_bidirectional_skip"))
     rest |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}

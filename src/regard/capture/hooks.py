@@ -55,8 +55,12 @@ def record_pass(
 ) -> Iterator[PassRecord]:
     """Record the forward pass that is made inside the block; the model's hooks are taken off after it.
 
-    ids: token ids of each sequence that it reads. head_input: whether what enters the language head may stand for the
-    last hidden state. layers, keep, statistics: of the attention calls, as in `regard.record`.
+    Args:
+        model: whose pass it is.
+        capture: takes what is seen, and says what is kept.
+        ids: token ids of each sequence that it reads.
+        head_input: whether what enters the language head may stand for the last hidden state.
+        layers, keep, statistics: of the attention calls, as in `regard.record`.
     """
     parts: AbstractContextManager[list[EmbeddingParts]] = (
         record_embeddings(model, ids) if capture.keep.embeddings else nullcontext([])

@@ -25,7 +25,11 @@ class ModelInput(Encoded):
 def check_inputs(inputs: Any, model: Any, takes: Collection[str], name: str) -> ModelInput:
     """Check the tensors of one item.
 
-    takes: the names that the model's forward takes.
+    Args:
+        inputs: as the caller gave them.
+        model: of transformers.
+        takes: the names that the model's forward takes.
+        name: the model's, for messages.
 
     Raises:
         RegardError: it is no mapping of names to tensors of one item, the model takes no such thing, or there are
@@ -47,7 +51,14 @@ def check_inputs(inputs: Any, model: Any, takes: Collection[str], name: str) -> 
 
 
 def unreadable_inputs(item: ModelInput, model: Any, name: str, error: Exception) -> RegardError:
-    """The error for tensors that a model could not read: what was given, and what the model says is needed."""
+    """The error for tensors that a model could not read: what was given, and what the model says is needed.
+
+    Args:
+        item: what was given.
+        model: of transformers.
+        name: the model's, for the message.
+        error: what the model raised.
+    """
     tensors = item.tensors or {}
     shown = ", ".join(f"{key!r} {tuple(x.shape)} {dtype_name(x.dtype)}" for key, x in tensors.items())
     without = "" if model.main_input_name in tensors else f" without {model.main_input_name!r}"
@@ -59,6 +70,13 @@ def numbered_tokens(
     item: ModelInput, stacks: Mapping[str, LayerStack], calls: Sequence[Call], pairs: bool, name: str
 ) -> Encoded:
     """The item with the tokens that it turned out to have in its stack of layers: of an encoder-decoder, the first.
+
+    Args:
+        item: what the model read.
+        stacks: its layers, by their path, with the states that entered and left them.
+        calls: the attention calls of the pass.
+        pairs: whether it is an encoder-decoder.
+        name: the model's, for messages.
 
     Raises:
         RegardError: there is no such stack, or its layers have not the same tokens, or attend to parts of them alone.

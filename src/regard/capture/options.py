@@ -40,6 +40,13 @@ class CaptureOptions:
     ) -> "CaptureOptions":
         """The options that were asked for, checked against the model's config as far as it says.
 
+        Args:
+            layers: a number or several, None for all.
+            logits, attention_outputs: whether they are kept.
+            statistics: True for all, False for none, or which.
+            config: the model's.
+            name: the model's, for messages.
+
         Raises:
             RegardError: no layer at all, one that the model does not have, or statistics that are none.
         """

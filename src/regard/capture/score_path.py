@@ -70,6 +70,13 @@ def score_path(
 ) -> tuple[SideParts, list[SideParts]]:
     """Run the text up to an attention call, and split the mean query of some tokens in a head, and some mean keys.
 
+    Args:
+        session: of the model.
+        source, target: the text, and what a decoder reads, None without one.
+        call, head: of which the score is.
+        query: tokens whose mean query is split.
+        keys: of each mean key the tokens.
+
     Raises:
         RegardError: the call's query or key is not made linearly of what the layers below wrote; the operation that
             stands between is named.
@@ -101,7 +108,11 @@ def run_linearly(
 ) -> tuple[LinearPass, Tensor | None, dict[str, Tensor]]:
     """A pass up to a call (None: to its end), its logits, and the last hidden states that were seen.
 
-    logits_of: tokens; the logits are theirs alone where the model can be asked for that.
+    Args:
+        session: of the model.
+        source, target: the text, and what a decoder reads, None without one.
+        call: where the pass ends, None for its end.
+        logits_of: tokens; the logits are theirs alone where the model can be asked for that.
     """
     try:
         return _run_pass_linearly(session, source, target, call, logits_of, written_masks=False)
@@ -156,7 +167,17 @@ def split_rows(
     what: str,
     rows: Sequence[int] | None = None,
 ) -> SideParts:
-    """The parts of the mean of some tokens' vectors. rows: where these stand, if not each at its token's number."""
+    """The parts of the mean of some tokens' vectors.
+
+    Args:
+        done: the pass that they are of.
+        vectors: of all tokens, or of these alone.
+        reason: the operation that stands between where they are no linear function.
+        tokens: whose vectors.
+        sides: whose each sequence is that the pass reads, None of a model of one stack.
+        what: the vectors, in words for messages.
+        rows: where the tokens' vectors stand, None for each at its token's number.
+    """
     if not done.is_linear(vectors):
         raise RegardError(f"{what} is no linear function of the residual stream: {reason!r} stands between")
     whole = vectors[list(tokens if rows is None else rows)].mean(0)

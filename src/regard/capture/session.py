@@ -104,7 +104,12 @@ class Session:
     ) -> CapturedPass:
         """Make one captured pass of a batch; more of them where the first shows that it needs other options.
 
-        interventions: what is done to the pass, for each text.
+        Args:
+            sources: the texts, or one item of other inputs.
+            targets: of an encoder-decoder, what its decoder reads with each.
+            interventions: what is done to the pass, for each text.
+            keep: what is kept of the pass, None for all.
+            reuse: what is taken from an earlier pass.
 
         Raises:
             RegardError: interventions or layers that this model cannot have, inputs that it cannot read, or attention

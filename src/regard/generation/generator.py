@@ -95,7 +95,12 @@ class Generator(ABC, Generic[S]):
         progress: Callable[[str], None] | None,
         options: dict[str, Any],
     ) -> Generated | list[Generated]:
-        """Check the request, read the prompts, and write to each of them; see `Model.generate`."""
+        """Check the request, read the prompts, and write to each of them; see `Model.generate`.
+
+        Args:
+            prompt, ids, new_tokens, seed, cache, stop, interventions, statistics, progress, options: as
+                `Model.generate` takes them.
+        """
         if (prompt is None) == (ids is None):
             raise RegardError(f"generate: needs either a prompt or its ids, given {'none' if ids is None else 'both'}")
         if prompt is not None and (isinstance(prompt, (bytes, dict)) or not isinstance(prompt, Iterable)):

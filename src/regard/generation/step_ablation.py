@@ -116,7 +116,13 @@ def _prompt_token_numbers(prompt: Encoded, places: Places | None) -> tuple[int, 
 def whole_text_changes(
     interventions: Sequence[Intervention], prompt: Encoded, new_tokens: int, session: Session
 ) -> Changes:
-    """Return what is done to the whole text's matrices and states; interventions: as `with_tokens` gives them.
+    """Return what is done to the whole text's matrices and states.
+
+    Args:
+        interventions: as `with_tokens` gives them.
+        prompt: the text that is gone on with, or that an encoder reads.
+        new_tokens: how many are written.
+        session: of the model.
 
     Raises:
         RegardError: a token that the text cannot have, or a part that is missing or not wanted.

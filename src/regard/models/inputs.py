@@ -25,7 +25,11 @@ def read_inputs(
 ) -> tuple[bool, list[Encoded], list[Encoded] | None]:
     """Whether a single item was given, the sources, and of an encoder-decoder their targets.
 
-    any_length: whether sources may be longer than the model's positions, to be read in windows.
+    Args:
+        reader: of texts and ids.
+        session: of the model.
+        text, target, ids, target_ids, inputs: as `Model.trace` takes them.
+        any_length: whether sources may be longer than the model's positions, to be read in windows.
 
     Raises:
         RegardError: none or several of text, ids and inputs, one that does not fit the model, or a target that is

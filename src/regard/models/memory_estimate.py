@@ -72,7 +72,11 @@ class Sizes:
     def passing(self, lengths: Sequence[int], keep: CaptureOptions, trims: bool, written_out: bool) -> int:
         """Bytes that one forward pass of a batch takes beside what its traces hold.
 
-        trims: whether the model can leave logits out. written_out: whether it writes its weights out, L × S.
+        Args:
+            lengths: how many tokens each text of the batch has.
+            keep: what traces hold.
+            trims: whether the model can leave logits out.
+            written_out: whether it writes its weights out, L × S.
         """
         tokens, longest = len(lengths) * max(lengths), max(lengths)
         inside = 3 * self.inner + 4 * self.width + 2 * (self.queries + self.keys)
@@ -86,7 +90,13 @@ class Sizes:
 def require_trace_memory(
     model: Any, name: str, batches: Sequence[Sequence[int]], keep: CaptureOptions, trims: bool, written_out: bool
 ) -> None:
-    """Refuse what will not fit into memory, before it is begun. batches: the lengths of the texts that run together.
+    """Refuse what will not fit into memory, before it is begun.
+
+    Args:
+        model: of transformers, or ours.
+        name: the model's, for messages.
+        batches: the lengths of the texts that run together.
+        keep, trims, written_out: as `Sizes.passing` takes them.
 
     Raises:
         RegardError: naming the need, what there is, and what helps.

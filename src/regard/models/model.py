@@ -498,9 +498,14 @@ class Model:
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None
     ) -> tuple[Plan, Iterator[Trace]]:
-        """A text's windows one after another, for who does not want to hold them all; without logits.
+        """Return a text's windows one after another, for who does not want to hold them all; without logits.
 
         Returns the plan (`plan.sources` has the window of every token) and the traces of the windows in order.
+
+        Args:
+            text: one text.
+            window, stride: as `trace` takes them.
+            layers: the layers whose attention, values and states are kept, None for all.
         """
         _, (encoded,) = self._reader.read("text", [text], None, windowed=True)
         keep = CaptureOptions.of(layers, False, True, False, self.model.config, self.name)

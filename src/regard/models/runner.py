@@ -46,7 +46,12 @@ class Runner:
     ) -> Iterator[tuple[int, Trace | PairTrace]]:
         """Yield the number and the trace of each text, batch by batch.
 
-        targets: of an encoder-decoder, one for each source. streamed: the caller holds one batch of traces at a time.
+        Args:
+            sources: the texts.
+            targets: of an encoder-decoder, one for each source.
+            interventions: what is done to the pass of every text.
+            keep: what is kept of each.
+            streamed: the caller holds one batch of traces at a time.
 
         Raises:
             RegardError: the traces do not fit into memory (before any text is run), or as `Session.run`.
@@ -76,7 +81,13 @@ class Runner:
         interventions: Sequence[Intervention] = (),
         statistics: Statistics | None = None,
     ) -> Trace | PairTrace:
-        """The trace of one text, with everything kept."""
+        """The trace of one text, with everything kept.
+
+        Args:
+            source, target: the text, and what a decoder reads, None without one.
+            interventions: what is done to the pass.
+            statistics: of every attention map, None for none.
+        """
         targets = None if target is None else [target]
         ((_, trace),) = self.traces([source], targets, interventions, CaptureOptions(statistics=statistics))
         return trace
@@ -84,7 +95,13 @@ class Runner:
     def ablated(
         self, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool
     ) -> Iterator[tuple[int, Trace | PairTrace]]:
-        """Yield the number and the trace of each set of ablations of one text, in the order in which they are run."""
+        """Yield the number and the trace of each set of ablations of one text, in the order in which they are run.
+
+        Args:
+            source, target: the text, and what a decoder reads, None without one.
+            sets: for each run what is ablated.
+            logits: whether they are computed.
+        """
         longest = max(len(each.tokens) for each in (source, target) if each is not None)
         most = self._sets_at_once(longest, len(sets), logits)
         for placed, done in ablated(self.session, source, target, sets, logits=logits, most=most):
@@ -102,7 +119,14 @@ class Runner:
         interventions: Sequence[Intervention],
         keep: CaptureOptions,
     ) -> list[WindowedTrace]:
-        """The trace of each text, read in overlapping windows."""
+        """The trace of each text, read in overlapping windows.
+
+        Args:
+            sources: the texts.
+            window, stride: in tokens, special ones counted; stride None for half of what a window holds of a text.
+            interventions: what is done to the pass of every window.
+            keep: what is kept of each window.
+        """
         if any(map(intervention_names_tokens, interventions)):
             raise RegardError("window: edges cannot be ablated in windows, and no tokens patched; heads can be ablated")
         plans = [self._plan(each, window, stride) for each in sources]
@@ -117,7 +141,12 @@ class Runner:
     def stream(
         self, source: Encoded, window: int, stride: int | None, keep: CaptureOptions
     ) -> tuple[Plan, Iterator[Trace]]:
-        """A text's windows, and their traces one after another."""
+        """A text's windows, and their traces one after another.
+
+        Args:
+            source: the text.
+            window, stride, keep: as `windowed` takes them.
+        """
         plan = self._plan(source, window, stride)
         pieces = plan.pieces()  # of one length, so that they come in order
         return plan, (trace for _, trace in self._texts(pieces, (), keep, streamed=True))

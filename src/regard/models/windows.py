@@ -101,9 +101,17 @@ class Plan:
 
 
 def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limit: int | None, name: str) -> Plan:
-    """Cut a text. stride None: half of what a window holds of the text. limit: the most tokens of the model name.
+    """Cut a text into windows.
 
     The last window is moved back to the text's end, so that it is as long as the others.
+
+    Args:
+        encoded: the text.
+        tokenizer: of the model, which puts special tokens around a text.
+        window: how many tokens one holds, special ones counted.
+        stride: how far the next one begins after; None for half of what a window holds of the text.
+        limit: the most tokens of the model.
+        name: the model's.
 
     Raises:
         RegardError: a window that the model cannot read or that holds too little, a stride that would leave tokens out

@@ -145,7 +145,11 @@ def translate(
 ) -> list[list[int]]:
     """Let an encoder-decoder translate a batch of padded source texts; return its ids, the start token left out.
 
-    mask: True for real tokens, None for all. All other arguments are as in `write_with_transformer`.
+    Args:
+        model: an encoder-decoder.
+        ids: the source texts, padded to one length.
+        mask: True for real tokens, None for all.
+        new_tokens, end, choose: as `write_with_transformer` takes them.
     """
     with model_in_evaluation_mode(model):
         context = model.encode(ids, mask=mask)

@@ -17,7 +17,11 @@ from regard.nn.positions import Alibi, Positions, Rotary
 def stack(config: TransformerConfig, name: str, *, causal: bool, crossing: bool) -> nn.ModuleList:
     """Make a model's encoder or decoder, by name: its layers, which share what tells attention of positions.
 
-    causal: whether a token sees no later one. crossing: whether layers attend to another stack's states too.
+    Args:
+        config: of the model.
+        name: "encoder" or "decoder".
+        causal: whether a token sees no later one.
+        crossing: whether layers attend to another stack's states too.
     """
     positions: Positions | None = None
     if config.positions == "rotary":
@@ -70,9 +74,14 @@ class Layer(nn.Module):
         context_mask: Bool[Tensor, "..."] | Mask | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "B L M"]:
-        """Return the states behind the layer. mask: of its own keys; context, context_mask: of the other sequence's.
+        """Return the states behind the layer.
 
-        positions: where the tokens stand, None for 0, 1, 2, … cache: of earlier tokens, which these go on from.
+        Args:
+            x: the states that enter it.
+            context: the states of the other sequence, where it attends to one.
+            positions: where the tokens stand, None for 0, 1, 2, …
+            mask, context_mask: which tokens of each sequence may be attended to, None for all.
+            cache: of earlier tokens, which these go on from.
         """
 
         def attend(states: Tensor) -> Tensor:

@@ -98,7 +98,11 @@ class CrossAttention(_OneHead):
     def from_weights(
         cls, query: Float[Tensor, "_ _"], key: Float[Tensor, "_ _"], value: Float[Tensor, "_ _"], *, convention: str
     ) -> "CrossAttention":
-        """Make the layer with these projections, copied; arguments and errors as in `SelfAttention.from_weights`."""
+        """Make the layer with these projections, copied.
+
+        Args:
+            query, key, value, convention: with their errors as `SelfAttention.from_weights` takes them.
+        """
         query, key, value = _as_linear_weights(convention, query=query, key=key, value=value)
         if value.shape[1] != key.shape[1]:
             raise ValueError(f"value: given weights for inputs of width {value.shape[1]}, needs {key.shape[1]}")
@@ -139,7 +143,14 @@ def _as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
 
 
 def check_layer_input(name: str, x: Any, width: int, beside: Tensor | None = None) -> None:
-    """Raise TypeError or ValueError unless x is (B, L, width) or (L, width), of the batch of the one beside it."""
+    """Raise TypeError or ValueError unless x is (B, L, width) or (L, width), of the batch of the one beside it.
+
+    Args:
+        name: of the argument, for messages.
+        x: what was given.
+        width: of one position's vector.
+        beside: what x's batch has to be that of, None without.
+    """
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: given {type(x).__name__}, needs to be a torch tensor")
     if x.ndim not in (2, 3) or x.shape[-1] != width:

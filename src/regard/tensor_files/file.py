@@ -82,7 +82,11 @@ def write(
 ) -> None:
     """Write a file, one part of a tensor after the other: no copy of all or of one tensor is made.
 
-    tensors: (name, dtype, shape, whether it may hold -inf, its parts, contiguous and in their order) of each.
+    Args:
+        file: where it is written.
+        form: the format's name, such as "regard trace".
+        description: what the tensors mean, in values that JSON can hold.
+        tensors: (name, dtype, shape, whether it may hold -inf, its parts, contiguous and in their order) of each.
 
     Raises:
         RegardError: the description is too long, or a tensor holds NaN or infinity.

@@ -115,9 +115,12 @@ def encode_all(
 ) -> list[Encoded]:
     """Encode several texts as `encode` does one: tokenizers share them out among the cores.
 
-    target: whether they are what a decoder writes; some tokenizers have another vocabulary or language for that.
-    counted: is given each text's number and how many tokens it has, before they are built, which takes longer than
-    counting them: it may refuse.
+    Args:
+        tokenizer: of transformers, or one that is called like it.
+        texts: whole, nothing is cut.
+        target: whether they are what a decoder writes; some tokenizers have another vocabulary or language for that.
+        counted: is given each text's number and how many tokens it has, before they are built, which takes longer than
+            counting them: it may refuse.
     """
     with tokenizer_panics_caught():
         found = _ids_of(tokenizer, texts, target)
@@ -242,7 +245,7 @@ def _token_piece_from_bytes(piece: str) -> str:
 
 
 def unequal_token_counts(text: str, count: int, other: str, counted: int) -> RegardError:
-    """Make the error for a text and another that are patched token by token, and have count and counted tokens."""
+    """Make the error for a text of count tokens and other of counted tokens, which are patched token by token."""
     return RegardError(
         f"patch_sweep: {shortened(text)} has {count} tokens, {shortened(other)} {counted}: give at= the words that "
         "both have"

@@ -99,7 +99,14 @@ def see(
 ) -> "Seen":
     """Look at traces of one kind as `regard see` does: at one word in them, or at what is most worth a look.
 
-    The arguments and errors are those of `regard.explain.texts.summary.summarise`; references may be one trace.
+    Errors are those of `regard.explain.texts.summary.summarise`.
+
+    Args:
+        traces: of one kind.
+        word: in every text, None for what is most worth a look.
+        references: one trace or several.
+        control, layer, head: as `summarise` takes them.
+        top: how many tokens to name.
     """
     from regard.questions.see.answer import seen
 

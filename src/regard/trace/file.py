@@ -36,10 +36,13 @@ def save(
 ) -> None:
     """Write one trace or several to one file that `regard.open` reads without the model, whole or not at all.
 
-    layers, heads: the numbers of those whose attention and values are saved, None for all; vectors (hidden states and
-    the like) are saved of every layer. dtype: bfloat16, float16 or float32, for tensors that are wider; how far the
-    weights then are from those traced is measured on a few rows of each map and noted in the status of the opened
-    trace. attention_outputs: also save the output projection, norm and residual around attention, for contributions.
+    Args:
+        traces: one or several, of texts or of pairs.
+        layers, heads: the numbers of those whose attention and values are saved, None for all; vectors (hidden states
+            and the like) are saved of every layer.
+        dtype: bfloat16, float16 or float32, for tensors that are wider; how far the weights then are from those traced
+            is measured on a few rows of each map and noted in the status of the opened trace.
+        attention_outputs: also save the output projection, norm and residual around attention, for contributions.
 
     Raises:
         RegardError: a layer or head that does not exist, another dtype, attention outputs that the trace does not hold

@@ -71,7 +71,7 @@ class Choice:
         dtype: torch.dtype | str | None,
         attention_outputs: bool,
     ) -> "Choice":
-        """Check the arguments of `save`.
+        """Check the arguments layers, heads, dtype and attention_outputs of `save`.
 
         Raises:
             RegardError: numbers that cannot be, another dtype, or choices that exclude each other.

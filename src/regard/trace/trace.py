@@ -88,7 +88,12 @@ class _Kept(ShownTrace):
         dtype: torch.dtype | str | None = None,
         attention_outputs: bool = False,
     ) -> None:
-        """Write the trace, or pair, to one file that `regard.open` reads without the model: see `regard.save`."""
+        """Write the trace, or pair, to one file that `regard.open` reads without the model: see `regard.save`.
+
+        Args:
+            file: where it is written.
+            layers, heads, dtype, attention_outputs: as `regard.save` takes them.
+        """
         from regard.trace.file import save  # which needs this class
 
         assert isinstance(self, (Trace, PairTrace))

@@ -55,6 +55,12 @@ def save_checkpoint(
 ) -> Path:
     """Write a checkpoint into a run's folder, point at it, and only then remove those older than the newest keep.
 
+    Args:
+        run: the run's folder.
+        model, tokenizer, optimiser: as the run has them now.
+        state: where the run is.
+        keep: how many checkpoints stay.
+
     Raises:
         RegardError: the file system refuses; what was pointed at before is whole still, and pointed at.
     """

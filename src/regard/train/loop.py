@@ -52,7 +52,14 @@ def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
 
 
 def loss_of(model: Any, batch: Batch, settings: Settings, *, smoothing: float = 0.0) -> Float[Tensor, ""]:
-    """Sum the cross-entropy of each next token, in nats. smoothing: of labels (Szegedy et al. 2016)."""
+    """Sum the cross-entropy of each next token, in nats.
+
+    Args:
+        model: ours, perhaps compiled or wrapped.
+        batch: of ids, and of an encoder-decoder their sources.
+        settings: of the run, for the dtype that is computed in.
+        smoothing: of labels (Szegedy et al. 2016).
+    """
     device = next(model.parameters()).device
     cast = torch.autocast(device.type, torch.bfloat16) if settings.dtype == "bfloat16" else nullcontext()
     moved = [None if x is None else x.to(device) for x in (batch.ids, batch.mask, batch.source, batch.source_mask)]
@@ -95,8 +102,13 @@ def train(
     """Train from a state on until settings.steps updates are done, or stop says so.
 
     Args:
+        model, optimiser: changed in place.
+        data: which gives the batches.
+        settings: of the run.
+        state: where the run is; what is returned is where it then is.
         save: called with the state, to write a checkpoint. on_log: called with the metrics of every update.
         on_step_end: called with the step, after every update and whatever it saved.
+        stop: asked after each update whether to end.
         processes: of several processes, what joins their gradients; None for one.
 
     Raises:

@@ -109,6 +109,12 @@ def prepare_text_run(
 ) -> TrainingRun:
     """Prepare a run that learns to predict the next token of texts.
 
+    Args:
+        files: the texts.
+        folder: of the run, new or to go on with.
+        settings: of the model and its training.
+        options: what else a run does, such as watch a sentence.
+
     Raises:
         RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
     """
@@ -151,6 +157,10 @@ def _text_run(
 
 def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunOptions = DEFAULT) -> TrainingRun:
     """Prepare a run that learns to translate, from a file of tab-separated pairs.
+
+    Args:
+        file: the pairs.
+        folder, settings, options: as `prepare_text_run` takes them.
 
     Raises:
         RegardError: as `prepare_text_run`.

@@ -129,8 +129,14 @@ def applied(
 ) -> Iterator[AppliedAblations]:
     """Apply ablations to the forward pass inside the block.
 
-    call_ids: those of its calls, where they are known from an earlier pass. past: how many tokens of the text it begins
-    after; what is done to them is not asked for.
+    Args:
+        ablations: what is done to which calls.
+        model: whose pass it is.
+        capture: of that pass.
+        pairs: whether it is an encoder-decoder.
+        name: the model's, for messages.
+        call_ids: those of its calls, where they are known from an earlier pass.
+        past: how many tokens of the text it begins after; what is done to them is not asked for.
 
     Raises:
         RegardError: a head that the model does not have.

@@ -44,7 +44,11 @@ def steering_vector(
 ) -> Float[Tensor, " M"]:
     """Subtract the mean hidden state of one text from that of another, both as they leave a layer.
 
-    The mean is over all tokens, special ones too. layer="input" is what enters layer 0; part: the side of pairs.
+    The mean is over all tokens, special ones too. layer="input" is what enters layer 0;
+
+    Args:
+        towards, away_from: traces of the two texts; the mean of the second is what is subtracted.
+        part: the side of pairs.
 
     Raises:
         RegardError: something else than traces, or a layer that they do not have.
