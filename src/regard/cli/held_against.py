@@ -39,7 +39,14 @@ class ControlFile:
 def traced_control(
     model: "Model", traces: Sequence[Any], chosen: Selection, sentences: Sequence[str]
 ) -> "list[Trace] | None":
-    """The sentences with the word, traced; None where there are no reference words."""
+    """The sentences with the word, traced; None where there are no reference words.
+
+    Args:
+        model: of the traces.
+        traces: which have the word.
+        chosen: which word is followed, and the reference words.
+        sentences: neutral ones with {} in the word's place.
+    """
     from regard.models.control import trace_control
 
     if chosen.word is None or not chosen.reference_words:

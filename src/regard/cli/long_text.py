@@ -65,8 +65,15 @@ class LongText:
     ) -> "Matrix":
         """Go through the matrix of one layer, with progress bars on the console, as `questions.map.whole.matrix` does.
 
-        text: as `read` gave it. layer: None for the one that says most; why is then said in the answer. Windows are
-        not held: their answer has no traces.
+        Windows are not held: their answer has no traces.
+
+        Args:
+            text: as `read` gave it.
+            layer: None for the one that says most; why is then said in the answer.
+            head: the one alone, None for the mean of heads.
+            top: how many receivers and pairs to name.
+            far: pairs are of tokens more than so many apart.
+            console: where the bars are shown.
 
         Raises:
             RegardError: a layer or head that the model does not have, or a file of several traces or of a pair.

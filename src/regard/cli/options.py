@@ -33,7 +33,14 @@ def whole_numbers(given: str | Numbers) -> Numbers:
 
 
 def number(name: str, text: str, default: str | bool = True, metavar: str = "N") -> typer.models.OptionInfo:
-    """An option whose value is a whole number. name: with its dashes; default: said where it is no number."""
+    """Make an option whose value is a whole number.
+
+    Args:
+        name: with its dashes.
+        text: of the help.
+        default: said in the help where it is no number.
+        metavar: what stands for the value in the help.
+    """
     return typer.Option(name, parser=whole_number_option_value, metavar=metavar, help=text, show_default=default)
 
 
@@ -48,7 +55,14 @@ def file(name: str, text: str) -> typer.models.OptionInfo:
 
 
 def said(name: str, metavar: str, text: str, default: str | bool = True) -> typer.models.OptionInfo:
-    """An option whose value is a text. name: with its dashes; default: what goes without it, where that is no value."""
+    """Make an option whose value is a text.
+
+    Args:
+        name: with its dashes.
+        metavar: what stands for the value in the help.
+        text: of the help.
+        default: what goes without it, where that is no value.
+    """
     return typer.Option(name, metavar=metavar, help=text, show_default=default)
 
 

@@ -21,7 +21,11 @@ def starting_settings(files: Sequence[Path], pairs: Path | None) -> Settings:
 def check_train_options(files: Sequence[Path], pairs: Path | None, chosen: Settings, *, resume: bool) -> None:
     """Refuse what cannot be trained on, and sizes that no model has. A pipe, which is read once, is left to the run.
 
-    resume: then a run that goes on may have settings of its own, and only its texts are looked at.
+    Args:
+        files: the texts.
+        pairs: the file of pairs, None where texts are learned.
+        chosen: the settings of the run.
+        resume: then a run that goes on may have settings of its own, and only its texts are looked at.
 
     Raises:
         RegardError: a text is empty, no UTF-8 or without pairs, there are too few pairs to hold some out, or sizes of

@@ -31,9 +31,15 @@ def tell(
 ) -> None:
     """Write the files of an answer, print it, and say which files were written.
 
-    consoles: for what is shown, and for errors. top: how many parts or rows are named, None for all.
-    first: what is said before all. everything: whether every panel is printed, None where a verb has no --all.
-    traces: what --save writes. notes: what is said at the end, beside how exact it is.
+    Args:
+        found: the answer.
+        outputs: which files were asked for.
+        consoles: for what is shown, and for errors.
+        top: how many parts or rows are named, None for all.
+        first: what is said before all.
+        everything: whether every panel is printed, None where a verb has no --all.
+        traces: what --save writes.
+        notes: what is said at the end, beside how exact it is.
     """
     from regard.cli.console import say_written_files
     from regard.display.terminal_parts import ending_lines_in_terminal, print_terminal_parts
@@ -54,7 +60,11 @@ def tell(
 def more_of(found: "Answer", top: int | None, files: Sequence[str] = FILES[:-1], everything: bool | None = None) -> str:
     """Which options show more of an answer: --top where its screen names as many parts as that says, --all, files.
 
-    top: how many were named, None for all. files: that the verb writes. everything: as of `tell`.
+    Args:
+        found: the answer.
+        top: how many were named, None for all.
+        files: that the verb writes.
+        everything: as of `tell`.
     """
     from regard.display.panels import Table
 

@@ -85,7 +85,11 @@ def follow_run_in_terminal(
 ) -> None:
     """Train, and tell of it. Leaves with 130 where Ctrl-C stopped it, after it was saved.
 
-    board: of `tensorboard_option_writer`, or None. telling: where lines go when no progress bar is shown.
+    Args:
+        run: which is trained.
+        board: of `tensorboard_option_writer`, or None.
+        processes: of several processes, what joins them; None for one.
+        telling: where lines go when no progress bar is shown.
     """
     settle()
     out, bar = consoles()

@@ -69,7 +69,13 @@ def select(
     parameters: Sequence[str | int | float],
     shards: Collection[ShardReader],
 ) -> "pa.Table":
-    """Answer one query that selects. parameters: for its ? signs. shards: the tables that it names are checked.
+    """Answer one query that selects.
+
+    Args:
+        connection: to the store's views.
+        query: in SQL.
+        parameters: for its ? signs.
+        shards: the tables that it names are checked.
 
     Raises:
         RegardError: it is no such query, names what is not there, or reaches beyond the store; or a file is damaged.

@@ -92,10 +92,13 @@ class Answer(Table):
     def shown(
         self, width: int, top: int = 10, more: str = IN_PYTHON, *, everything: bool = False
     ) -> "list[RenderableType]":
-        """What a tokenizer did not know, the findings, the panels of a first screen, for a terminal of so many columns.
+        """Return what a terminal shows: what a tokenizer did not know, the findings, the panels of a first screen.
 
-        top: how many parts or rows are named. more: where those are that are left out. everything: show all panels,
-        with the columns that are details.
+        Args:
+            width: columns of the terminal.
+            top: how many parts or rows are named.
+            more: where those are that are left out.
+            everything: show all panels, with the columns that are details.
         """
         from regard.display.terminal import drawn
         from regard.display.terminal_lines import unknown_tokens_line

@@ -21,10 +21,15 @@ Progress = Callable[[int, int], None]  # told how much of an answer is done, and
 def option(
     text: str, default: Any = None, *, metavar: str = "", among: Sequence[str] = (), word: bool = False, shown: str = ""
 ) -> Any:
-    """Declare a field that may be asked. text: of the help; metavar: what stands for a value there, else its values.
+    """Declare a field that may be asked.
 
-    among: the values that there are. shown: what goes without it, where help is to say so in words.
-    word: whether it is a word of every text, or a token's number.
+    Args:
+        text: of the help.
+        default: what goes where it is not given.
+        metavar: what stands for a value in the help, else its values.
+        among: the values that there are.
+        word: whether it is a word of every text, or a token's number.
+        shown: what goes without it, where help is to say so in words.
     """
     known = {"help": text, "metavar": metavar or "|".join(among) or None, "among": tuple(among), "word": word}
     return field(default=default, metadata=known | {"shown": shown})

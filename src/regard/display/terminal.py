@@ -29,7 +29,7 @@ CURVE = 32  # characters
 
 @singledispatch
 def drawn(panel: Panel, width: int, top: int, more: str) -> RenderableType:
-    """Draw a panel for a terminal of so many columns.
+    """Draw a panel for a terminal of width columns.
 
     top: how many parts or rows are named. more: where those are that are left out, "in --json".
     """

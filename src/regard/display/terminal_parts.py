@@ -136,7 +136,14 @@ def model_line_in_terminal(statuses: Sequence[Status], took: float | None = None
 def ending_lines_in_terminal(
     statuses: Sequence[Status], more: str, took: float | None = None, notes: Sequence[str] = ()
 ) -> Group:
-    """Put together the last lines: how exact it is, the notes of the traces and others, and which options show more."""
+    """Put together the last lines: how exact it is, notes, and which options show more.
+
+    Args:
+        statuses: of the traces; their notes are said, too.
+        more: which options show more.
+        took: how many seconds it took, None for not to say.
+        notes: others that are said.
+    """
     lines = [model_line_in_terminal(statuses, took)] if statuses else []
     lines += [f"note: {note}" for note in dict.fromkeys([*(n for s in statuses for n in s.notes), *notes])]
     return Group(*(Text(line, style="dim") for line in [*lines, f"more: {more}"]))

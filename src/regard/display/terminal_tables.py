@@ -20,7 +20,12 @@ LEAST = 8  # and to keep other columns there
 
 
 def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
-    """Draw the first rows, and as many columns as there is room for."""
+    """Draw the first rows, and as many columns as there is room for.
+
+    Args:
+        panel: which is drawn.
+        width, top, more: as `drawn` takes them.
+    """
     shown_rows = [*panel.rows[:top], *([panel.total] if panel.total else [])]
     if any(isinstance(cell, Shares) for row in shown_rows for cell in row):
         return panel_section(panel, _with_shares(panel, shown_rows, width), *_legend(panel, top, more))
@@ -126,7 +131,12 @@ def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Re
 
 
 def tables_side_by_side(panels: Sequence[Table], width: int, top: int, more: str) -> RenderableType:
-    """Draw tables side by side where all have room with short bars, else one below the other; see `draw_table`."""
+    """Draw tables side by side where all have room with short bars, else one below the other.
+
+    Args:
+        panels: which are drawn.
+        width, top, more: as `drawn` takes them.
+    """
     needs = [_needed(panel, top) for panel in panels]
     left = width - sum(needs) - len(needs) + 1
     if left < 0:
@@ -194,7 +204,14 @@ def panel_section(panel: Panel, *parts: RenderableType) -> RenderableType:
 
 
 def signed_bar(number: float, largest: float, both: bool, room: int = BAR) -> Text:
-    """Draw a bar; of numbers of both signs red above 0 and blue below, as pictures and pages have them."""
+    """Draw a bar; of numbers of both signs red above 0 and blue below, as pictures and pages have them.
+
+    Args:
+        number: that the bar shows.
+        largest: of a full bar, without its sign.
+        both: whether there are numbers of both signs.
+        room: columns of a full bar.
+    """
     own = terminal_bar(abs(number), largest, room)
     own.stylize("red" if both and number >= 0 else "cyan")
     return own

@@ -107,7 +107,7 @@ def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limi
 
     Args:
         encoded: the text.
-        tokenizer: of the model, which puts special tokens around a text.
+        tokenizer: of the model, which puts special tokens around a text; None without one.
         window: how many tokens one holds, special ones counted.
         stride: how far the next one begins after; None for half of what a window holds of the text.
         limit: the most tokens of the model.

@@ -46,9 +46,13 @@ class OutcomeAsked(Asked):
     ) -> "Outcome":
         """Make the outcome.
 
-        alone: what of a next token that is compared with none, `outcomes.logit` or `probability`. at: the token after
-        which it comes, None for the last. like: the word of the text that the word is compared with, None for what the
-        word itself is in this trace, the clean text's.
+        Args:
+            model: of the trace.
+            trace: of the text, or of the clean one of two.
+            alone: what of a next token that is compared with none, `outcomes.logit` or `probability`.
+            like: the word of the text that the word is compared with, None for what the word itself is in this trace,
+                the clean text's.
+            at: the token after which it comes, None for the last.
 
         Raises:
             RegardError: a word or token that is not there.

@@ -55,8 +55,13 @@ def make_app(
 ) -> FastAPI:
     """Make the application; `Gate` stands around it.
 
-    models: what may be asked for, by number. texts: that the page opens with. opened: pages made before, of files.
-    stores: corpora that may be asked. runs: training that may be followed.
+    Args:
+        models: what may be asked for, by number.
+        texts: that the page opens with.
+        opened: pages made before, of files.
+        limits: of what may be asked for, None for the usual ones.
+        stores: corpora that may be asked.
+        runs: training that may be followed.
 
     Raises:
         RegardError: the page is not built.

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 def asking_routes(
     models: Sequence[Model], stores: "Sequence[Store]", limits: Limits, work: Work, shelf: Shelf
 ) -> APIRouter:
-    """Make the routes of questions to models and stores, whose pages come to the shelf, and of what answers."""
+    """Make the routes of questions to models and stores, and of what answers.
+
+    Args:
+        models, stores: what may be asked, by number.
+        limits: of what may be asked for.
+        work: does one piece after another.
+        shelf: where the answers' pages come to.
+    """
     routes = APIRouter()
 
     async def made(asked: Question, make: Callable[[Job], Kept], request: Request, job: str | None) -> Response:

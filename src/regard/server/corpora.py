@@ -24,7 +24,13 @@ LINES = 500  # occurrences that a page lists
 
 
 def corpus_page(stores: Sequence[Store], asked: CorpusAsked, job: Job, models: Sequence[Model] = ()) -> Kept:
-    """Ask a store. models: what the server was started with; of others a store's own model is the default one alone.
+    """Ask a store.
+
+    Args:
+        stores: what may be asked, by number.
+        asked: the request.
+        job: as all that make pages take one; a store answers at once, and asks nothing of it.
+        models: what the server was started with; of others a store's own model is the default one alone.
 
     Raises:
         RegardError: what the store refuses, such as a word that it does not have. RefusedError: there is no such store.

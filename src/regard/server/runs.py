@@ -37,7 +37,14 @@ class Head:
 
 
 def run_routes(runs: Sequence[FollowedRun], limits: Limits, work: Work, shelf: Shelf) -> APIRouter:
-    """Make the routes of training runs."""
+    """Make the routes of training runs.
+
+    Args:
+        runs: by number.
+        limits: of what may be asked for.
+        work: does one piece after another.
+        shelf: where pages come to.
+    """
     routes = APIRouter()
 
     @routes.get("/api/runs/{number}")

@@ -43,9 +43,12 @@ def serve(
     limits: Limits | None = None,
     started: Callable[[str], None] = print,
 ) -> None:
-    """Serve until Ctrl-C; all but these is as in `make_app`.
+    """Serve until Ctrl-C.
 
-    port: 0 for any that is free. started: called with the link, once it can be opened.
+    Args:
+        models, texts, opened, stores, runs, limits: as `make_app` takes them.
+        port: 0 for any that is free.
+        started: called with the link, once it can be opened.
 
     Raises:
         RegardError: the port is taken, or the page is not built.

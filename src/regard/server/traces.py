@@ -48,6 +48,12 @@ def check_sizes(asked: OfModel, models: Sequence[Model], limits: Limits) -> Mode
 def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kept:
     """Trace the texts, ablated as well where that was asked for, and put their page together.
 
+    Args:
+        model: which reads the texts.
+        asked: the request.
+        limits: of what may be asked for.
+        job: says how far it is, and may be stopped.
+
     Raises:
         RegardError: what the library refuses. RefusedError: the job was stopped.
     """
@@ -89,6 +95,12 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
 
     With ablations it writes twice, without them first.
 
+    Args:
+        model: which writes.
+        asked: the request.
+        limits: of what may be asked for.
+        job: says what is written so far, and may be stopped.
+
     Raises:
         RegardError: what the library refuses. RefusedError: the job was stopped.
     """
@@ -118,7 +130,13 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
 
 
 def experiment_page(model: Model, asked: ExperimentAsked, limits: Limits, job: Job) -> Kept:
-    """Answer it, and put its page together; that of one text has the text's attention as well.
+    """Answer an experiment, and put its page together; that of one text has the text's attention as well.
+
+    Args:
+        model: which reads the texts.
+        asked: the request.
+        limits: of what may be asked for.
+        job: says how far it is, and may be stopped.
 
     Raises:
         RegardError: what the library refuses, and models that read pairs. RefusedError: the job was stopped.

@@ -65,9 +65,17 @@ def page_as_seen(
 ) -> Page:
     """Put together the page of some traces with what `see` says of them, and of a word its movement.
 
-    findings: what is said instead, without movement. references: words beside which that is shown, each a text of its
-    own. control: neutral sentences with that word, which its movement is held against. The others are as of `page_of`,
-    with its errors.
+    Errors are those of `page_of`.
+
+    Args:
+        traces: one or several.
+        choice: which layers and heads the page has, None for all.
+        word: to open at, None for none.
+        title: above the page, None for the answer's own.
+        names: of the traces, by default "text 1" and the like.
+        findings: what is said instead, without movement.
+        references: words beside which that is shown, each a text of its own.
+        control: neutral sentences with that word, which its movement is held against.
     """
     each, choice = listed(traces), choice or Choice()
     begun(each, choice)  # refuses what is too large before anything is computed
@@ -89,7 +97,15 @@ def page_of(
     names: Sequence[str] | None = None,
     findings: Sequence[str] = (),
 ) -> Page:
-    """Put together the page of some traces. names: of these, by default "text 1" and the like. findings: above them.
+    """Put together the page of some traces.
+
+    Args:
+        traces: one or several.
+        choice: which layers and heads the page has, None for all.
+        opening: at what it opens, None for the first text's tokens.
+        title: above the page, None for the first text, shortened.
+        names: of the traces, by default "text 1" and the like.
+        findings: sentences above them.
 
     Raises:
         RegardError: a word, layer or head that is not there, a call whose scores a page cannot compute, or too many

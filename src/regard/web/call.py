@@ -60,8 +60,12 @@ def call_data(
 ) -> Data:
     """Write the map (H, L, S) of one call.
 
-    norms: of each key's value once a head has projected it. head_numbers: which of the model's heads they are, None
-    where all are there.
+    Args:
+        weights: the map, (H, L, S).
+        name: what the call is.
+        numbers: of the page, which takes the tensors.
+        norms: of each key's value once a head has projected it.
+        head_numbers: which of the model's heads they are, None where all are there.
 
     Raises:
         RegardError: the scores' rule cannot be computed in a page, or the numbers are infinite or none (NaN).

@@ -21,7 +21,12 @@ def join_pages_into_one(pages: Sequence[Page]) -> Page:
 def page_beside(found: HasPage, traces: Sequence[Trace | PairTrace], choice: Choice, opening: Opening) -> Page:
     """Put together the page of an answer with the attention of its texts, which opens at the answer.
 
-    choice, opening: as of `page_of`. Raises RegardError for what `page_of` raises.
+    Raises RegardError for what `page_of` raises.
+
+    Args:
+        found: the answer.
+        traces: of its texts.
+        choice, opening: as of `page_of`.
     """
     own = found.page()
     page = page_of(traces, choice, opening, title=own.title, findings=own.findings)

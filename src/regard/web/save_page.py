@@ -116,6 +116,13 @@ def page_control_traces(control: Sequence[Trace] | None, references: Sequence[Tr
 
 
 def write_page(page: Page, file: Path, shell: Shell, limit: int | None = LIMIT) -> int:
-    """Write a page that was put together; returns the file's size in bytes. Raises RegardError over the limit."""
+    """Write a page that was put together; returns the file's size in bytes. Raises RegardError over the limit.
+
+    Args:
+        page: what is written.
+        file: its ending is .html.
+        shell: the built page that it is put into.
+        limit: the most bytes of its numbers, None for any.
+    """
     check_page_size(page.numbers.size, limit)
     return write_html(page, file, shell)

@@ -55,7 +55,14 @@ def text_name_on_page(page: Mapping[str, Any], call: int) -> str:
 
 
 def chosen_call(choices: Choices, text: str, layer: int, nth: int = 0) -> Call | None:
-    """Look a call up; None where a text's layer has no such call."""
+    """Look a call up; None where a text's layer has no such call.
+
+    Args:
+        choices: the calls of a page, by the name of their text.
+        text: that name.
+        layer: whose call.
+        nth: which of the layer's calls.
+    """
     return next((call for call in choices[text] if (call.layer, call.nth) == (layer, nth)), None)
 
 
@@ -75,7 +82,13 @@ def check_layer_on_page(choices: Choices, text: str, layer: int) -> int:
 
 
 def check_number(what: str, given: int | None, numbers: Sequence[int], whose: str) -> int | None:
-    """Check the number of a head, a token or a layer's call, counted from the end where it is negative; None stays.
+    """Check the number of a head, a token or a layer's call; None stays.
+
+    Args:
+        what: "head", "token" or "call", for messages.
+        given: the number, counted from the end where it is negative.
+        numbers: those that there are.
+        whose: what has them, for messages.
 
     Raises:
         RegardError: there is no such number.

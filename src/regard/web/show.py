@@ -129,7 +129,14 @@ def shown_traces(
     references: Sequence[Trace] = (),
     control: Sequence[Trace] | None = None,
 ) -> "list[RenderableType]":
-    """The parts that traces show themselves by, about a word where one is given and they are no long texts."""
+    """Return the parts that traces show themselves by, about a word where one is given and they are no long texts.
+
+    Args:
+        traces: one or several.
+        word: in every text, None for none.
+        width: columns of the terminal or notebook.
+        references, control: traces of reference words and of neutral sentences with the word.
+    """
     from rich.text import Text
 
     parts: list[RenderableType] = []

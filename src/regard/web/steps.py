@@ -27,7 +27,16 @@ def steps_data(
     entering: Float[Tensor, "L M"] | None,
     numbers: NumberStore,
 ) -> Data:
-    """Write the steps of one call, of all of its heads. call: its number. entering: what enters the layer."""
+    """Write the steps of one call, of all of its heads.
+
+    Args:
+        call: its number.
+        weights: its map.
+        values: what each key gives, of each key head.
+        output: what becomes of its output.
+        entering: what enters the layer, None where that is not held.
+        numbers: of the page, which takes the tensors.
+    """
     refused = refusal(weights, values, output)
     data: Data = {
         "call": call,
@@ -79,7 +88,12 @@ def refusal(
 def steps_bytes(
     values: Tensor, output: AttentionOutput | UnverifiedOutput | None, entering: Tensor | None, encoding: Encoding
 ) -> int:
-    """How many bytes the steps of a call take at most, before they are deflated."""
+    """Count how many bytes the steps of a call take at most, before they are deflated.
+
+    Args:
+        values, output, entering: as `steps_data` takes them.
+        encoding: how the page writes vectors.
+    """
     tensors: Sequence[Tensor] = [values, *([] if entering is None else [entering])]
     if isinstance(output, AttentionOutput):
         tensors = [*tensors, output.residual]

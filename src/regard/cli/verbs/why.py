@@ -122,7 +122,16 @@ class EdgeAsked:
 
 
 def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, everything: bool, outputs: Outputs) -> None:
-    """Trace the text, split the score, and show it."""
+    """Trace the text, split the score, and show it.
+
+    Args:
+        given: the text and the model.
+        asked: which score.
+        word: the value of --word, which does not go with an edge.
+        top: how many parts or rows are named.
+        everything: whether every panel is printed.
+        outputs: which files were asked for.
+    """
     if word is not None:
         raise RegardError("--edge and --word: give one of them, a score to split or a word to explain")
     question = asked.question()

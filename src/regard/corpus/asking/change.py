@@ -77,8 +77,11 @@ def permutation_test(
 ) -> Change:
     """Measure the change between two groups of occurrences, and test it by permutations.
 
-    documents: the number of each occurrence's document. Then whole documents change groups: occurrences of one
-    document are alike, and permuted one by one they would raise too many alarms. rounds: permutations drawn by seed.
+    Args:
+        one, other: the vectors of each group's occurrences.
+        documents: the number of each occurrence's document. Then whole documents change groups: occurrences of one
+            document are alike, and permuted one by one they would raise too many alarms.
+        rounds: permutations drawn by seed.
 
     Raises:
         RegardError: a group has fewer than two occurrences, a document is in both groups, or rounds is not 1 or more.

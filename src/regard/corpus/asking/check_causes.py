@@ -59,9 +59,18 @@ def check_causes(
 ) -> tuple[dict[str, Checked], int]:
     """Cut each of some words from occurrences of a sense, in at most so many of them a word, drawn at random.
 
-    places: the sense's occurrences in their excerpts. layer: whose states clusters are of. Returns what was found for
-    each word, and how many excerpts were left out, because in them alone, without the rest of the document, the
-    occurrence is nearer to another sense.
+    Returns what was found for each word, and how many excerpts were left out, because in them alone, without the rest
+    of the document, the occurrence is nearer to another sense.
+
+    Args:
+        model: the store's.
+        places: the sense's occurrences in their excerpts.
+        clusters: what all occurrences were sorted into.
+        sense: the number of the cluster that is checked.
+        words: of the context, each cut by itself.
+        layer: whose states clusters are of.
+        most: how many occurrences a word is cut from.
+        seed: of the draw.
     """
     random = np.random.default_rng(seed)
     wanted = {word: _occurrences_drawn_to_cut(places, word, most, random) for word in words}

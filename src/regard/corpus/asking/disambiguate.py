@@ -79,9 +79,13 @@ def train_disambiguator(
     *,
     seed: int = 0,
 ) -> Disambiguator:
-    """Learn from labelled sentences, embedded by a model. layers, poolings: among which one of each is chosen.
+    """Learn from labelled sentences, embedded by a model.
 
-    seed: of the folds that measure the accuracy.
+    Args:
+        model: which embeds them.
+        examples: the sentences, each with its word and the label of its sense.
+        layers, poolings: among which one of each is chosen; poolings None for all.
+        seed: of the folds that measure the accuracy.
 
     Raises:
         RegardError: there is nothing to learn from, or as `embed_places`.
@@ -107,7 +111,11 @@ def learn(
 ) -> Disambiguator:
     """Choose layer and pooling, measure the accuracy, and learn the centroids.
 
-    words, labels: of each of the n examples. layers, poolings: what vectors' second and third axes are.
+    Args:
+        vectors: of the examples, by each layer and pooling.
+        words, labels: of each of the n examples.
+        layers, poolings: what vectors' second and third axes are.
+        seed: of the folds that measure the accuracy.
 
     Raises:
         RegardError: no label of any word occurs twice.

@@ -12,9 +12,18 @@ LEAST = np.float32(-200.0)  # of a score below its row's highest: the weight of 
 
 @compiled()
 def add_layer_store_sums(scores, weights, highest, special, counted, entropy, away, marked, sums):
-    """Write the entropy of every row (B, H, L); add distances and special shares to away and marked (B, L), and sums.
+    """Write the entropy of every row; add to the sums of tokens and of heads.
 
     log w = (score - highest) + log(largest weight): no logarithm but one a row, and all terms of one sign.
+
+    Args:
+        scores, weights: of a layer, (B, H, L, L).
+        highest: the largest score of each row, (B, H, L).
+        special: 1 at special tokens, else 0, (B, L).
+        counted: whether a query counts in the sums of heads, (B, L).
+        entropy: written, (B, H, L).
+        away, marked: added to, (B, L): distances and special shares, summed over the heads.
+        sums: added to, (H, sums).
     """
     batch, heads, length, _ = weights.shape
     for b in range(batch):
@@ -55,7 +64,14 @@ def add_layer_store_sums(scores, weights, highest, special, counted, entropy, aw
 
 @compiled()
 def add_repeats_store_sums(weights, ids, counted, sums):
-    """Add what counted queries give to earlier tokens of their own id, and to those behind such a token."""
+    """Add what queries give to earlier tokens of their own id, and to those behind such a token.
+
+    Args:
+        weights: of a layer, (B, H, L, L).
+        ids: of the tokens, (B, L).
+        counted: whether a query counts, (B, L).
+        sums: added to, (H, sums).
+    """
     batch, heads, length, _ = weights.shape
     for b in range(batch):
         for i in range(length):

@@ -100,8 +100,15 @@ def compare(
 ) -> Iterator[Document | Rejected]:
     """Yield what is read and, unless they are pruned, the store's documents that are not read again.
 
-    Each stands where it was before: then its shard is the same. by_id: documents have ids of their own, and may have
-    moved from file to file: those that are gone come last, when all ids are known. found: is counted up on the way.
+    Each stands where it was before: then its shard is the same.
+
+    Args:
+        read: documents of the paths, in their order.
+        stored: those of the store.
+        found: is counted up on the way.
+        by_id: documents have ids of their own, and may have moved from file to file: those that are gone come last,
+            when all ids are known.
+        prune: whether those that are not read again are left out.
     """
     for each in _by_id(read, stored) if by_id else _in_place(read, stored):
         if isinstance(each, Stored):

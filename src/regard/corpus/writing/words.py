@@ -86,7 +86,11 @@ def find_words(
 def find_tokens(
     text: str, token_starts: Int[np.ndarray, " L"], token_ends: Int[np.ndarray, " L"], tokens: Int[np.ndarray, " L"]
 ) -> Units:
-    """Take every token that stands for characters as a unit: it is looked up by those. Arguments as in `find_words`."""
+    """Take every token that stands for characters as a unit: it is looked up by those.
+
+    Args:
+        text, token_starts, token_ends, tokens: as `find_words` takes them.
+    """
     words = [
         _interned_word_looked_up(text[a:b].strip())
         for a, b in zip(token_starts.tolist(), token_ends.tolist(), strict=True)

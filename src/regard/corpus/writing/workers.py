@@ -101,7 +101,11 @@ def in_order(
 ) -> Iterator[Built]:
     """Hand out shards, some ahead of what is done, and yield them in the order of the plans.
 
-    workers: how many processes build. submit: begins a shard in one of them.
+    Args:
+        job: what workers have to know.
+        plans: of the shards.
+        workers: how many processes build.
+        submit: begins a shard in one of them.
     """
     waiting: deque[tuple[ShardPlan, Future[dict[str, int]] | None]] = deque()
     for plan in plans:

@@ -70,7 +70,10 @@ def mark_names(
 ) -> None:
     """Grey names for special tokens and sinks, which are named as such, coloured ones for the followed word.
 
-    On axis x or y as names() has put them.
+    Args:
+        axes, which: of these the axis "x" or "y", which has the names of `token_names_on_axis`.
+        tokens: the named ones, in their order.
+        followed, sinks: numbers of tokens.
     """
     axis = axes.xaxis if which == "x" else axes.yaxis
     places, labels, _ = token_names_on_axis(tokens)

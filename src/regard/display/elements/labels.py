@@ -37,7 +37,15 @@ class Labels:
             self.taken.append((x - half, y - half, x + half, y + half))
 
     def put(self, text: str, point: tuple[float, float], size: float, *, needed: bool = True, **style: object) -> bool:
-        """Write a name beside its point; one that is not needed is left out where there is no room close by."""
+        """Write a name beside its point; one that is not needed is left out where there is no room close by.
+
+        Args:
+            text: the name.
+            point: in units of the axes.
+            size: of the letters, in points.
+            needed: whether it has to be written.
+            style: as `Axes.annotate` takes it.
+        """
         width, height = drawn_text_width(text) * size * 0.66 / 72, size * 1.25 / 72
         best: tuple[float, int, tuple[float, float], Box] | None = None
         for far in RINGS if needed else RINGS[:1]:

@@ -56,8 +56,11 @@ def logit(model: Model, token: str | int, *, at: Place | None = None) -> Outcome
 def logit_difference(model: Model, token: str | int, other: str | int, *, at: Place | None = None) -> Outcome:
     """Make the outcome "by how much the logit of one token is above that of another".
 
-    at: after which word or token of the text (of its target, for an encoder-decoder); None for the last one. BERT's
-    language head says what stands at a place, not after it.
+    Args:
+        model: whose vocabulary the tokens are of.
+        token, other: a text, blanks before it included, or an id.
+        at: after which word or token of the text (of its target, for an encoder-decoder); None for the last one. BERT's
+            language head says what stands at a place, not after it.
 
     Raises:
         RegardError: what is given is not one token of the vocabulary.

@@ -50,7 +50,11 @@ def largest_writers_and_rest(
 ) -> tuple[list[str], Float[Tensor, "p Q"]]:
     """Return the rows that matter most, in their order, and all others as one: nothing is left out.
 
-    others: how many parts the last row is already, 0 where it is one.
+    Args:
+        names: of the rows.
+        sums: a row a group of parts.
+        most: how many rows are kept, with the one of all others.
+        others: how many parts the last row is already, 0 where it is one.
     """
     if len(names) <= most:
         return names, sums

@@ -80,9 +80,15 @@ def offer_rows(
     special: Bool[Tensor, " S"],
     shift: int = 0,
 ) -> None:
-    """Look at whole rows of a head. rows: their queries' numbers among the keys. shift: added to all numbers.
+    """Look at whole rows of a head for weights on distant keys.
 
-    best: what was found so far, and takes what is larger. special: which keys are left out.
+    Args:
+        best: what was found so far, and takes what is larger.
+        weights: of these rows.
+        head: its number.
+        rows: their queries' numbers among the keys.
+        special: which keys are left out.
+        shift: added to all numbers.
     """
     keys = torch.arange(weights.shape[1], device=weights.device)
     near = ((rows[:, None] - keys).abs() <= best.far) | special | special[rows][:, None]

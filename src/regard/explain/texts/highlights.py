@@ -51,8 +51,13 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
     """Find the words of a text that moved most and its sharpest links between words.
 
     Special tokens, sinks and punctuation are left out of both, and links between tokens of one word or of neighbouring
-    words: many heads look at the token before, whatever it is. head: the one whose links are wanted, None for all.
-    sinks: numbers of tokens that are attention sinks. top: how many words, and how many links.
+    words: many heads look at the token before, whatever it is.
+
+    Args:
+        trace: of the text.
+        head: the one whose links are wanted, None for all.
+        top: how many words, and how many links.
+        sinks: numbers of tokens that are attention sinks.
     """
     found = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
     return Highlights(_words_by_movement(trace, found)[:top], _links_in_whole_text(trace, found, head)[:top])
@@ -99,7 +104,13 @@ def _words_by_movement(trace: Trace, words: Sequence[Sequence[int]]) -> list[Mov
 
 
 def strongest_link(trace: Trace, layer: int, head: int, sinks: Collection[int] = ()) -> Link | None:
-    """Find the largest weight of one head between words that are no neighbours, as `highlights` does; None without."""
+    """Find the largest weight of one head between words that are no neighbours, as `highlights` does; None without.
+
+    Args:
+        trace: of the text.
+        layer, head: whose link.
+        sinks: numbers of tokens that are attention sinks.
+    """
     found = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
     weight, query, key = _largest_link_of_head(trace.attention[layer], head, _word_number_of_tokens(trace, found))
     if not weight > 0:

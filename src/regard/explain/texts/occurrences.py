@@ -110,9 +110,15 @@ def occurrences(
     top: int,
     sinks: Sequence[Collection[int]] = (),
 ) -> list[Occurrence]:
-    """Look at the words found. labels: of the texts. layer, head: single heads to show, as `see` has them.
+    """Look at the words found.
 
-    sinks: of each text, the numbers of the tokens that are attention sinks. top: how many tokens a row names.
+    Args:
+        traces: of the texts.
+        found: of each text, the words.
+        labels: of the texts.
+        layer, head: single heads to show, as `see` has them.
+        top: how many tokens a row names.
+        sinks: of each text, the numbers of the tokens that are attention sinks.
     """
     return [
         _occurrence_in_text(
@@ -222,7 +228,13 @@ class WordUpdates:
 def word_updates(
     trace: Trace | PairTrace, occurrence: Occurrence, top: int, sinks: Collection[int] = ()
 ) -> WordUpdates:
-    """Split what each layer added to an occurrence. top: how many source tokens to name; sinks: numbers of tokens."""
+    """Split what each layer added to an occurrence.
+
+    Args:
+        trace: of its text.
+        top: how many source tokens to name.
+        sinks: numbers of tokens that are attention sinks.
+    """
     sides = trace.sides
     try:
         steps = layer_updates(trace, occurrence.as_word(), top=max(top, *(len(side.tokens) for side in sides)))

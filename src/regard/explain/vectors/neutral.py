@@ -61,9 +61,15 @@ def neutral(
     """Compute a word's cosines to reference words in the neutral sentences whose traces are control.
 
     Returned are also what the sentences can be taken for, and where the word counts in them, a trace each time.
-    occurrences: label, trace and place of the word in the texts. Where the word stands several times in a sentence,
-    each counts; where its state is a massive activation, none does. An occurrence is held against sentences in which
-    the word is of the same tokens, 12 at least; the range is of all such sentences, whatever occurrence they are for.
+
+    Where the word stands several times in a sentence, each counts; where its state is a massive activation, none does.
+    An occurrence is held against sentences in which the word is of the same tokens, 12 at least; the range is of all
+    such sentences, whatever occurrence they are for.
+
+    Args:
+        word: as it is written.
+        occurrences: label, trace and place of the word in the texts.
+        control, references: a trace each of a neutral sentence with the word, and of a reference word.
 
     Raises:
         RegardError: a sentence does not have the word.

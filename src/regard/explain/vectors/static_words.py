@@ -43,10 +43,16 @@ class Static:
 def static_words(
     vectors: Mapping[str, Float[Tensor, " W"]], word: str, references: Sequence[str], source: str
 ) -> Static:
-    """Compare words' static vectors; a word without one has None in the place of its numbers. source: names their file.
+    """Compare words' static vectors; a word without one has None in the place of its numbers.
 
     The plane is turned, as that of `movement` is, until the nearer to the followed word has the larger cosine to it,
     where a plane can have that.
+
+    Args:
+        vectors: of all words that have one.
+        word: the followed one.
+        references: what it is compared with.
+        source: names the vectors' file in messages.
 
     Raises:
         RegardError: the followed word has none.

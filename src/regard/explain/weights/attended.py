@@ -59,8 +59,13 @@ def attended(
 ) -> list[Attended]:
     """Sort rows of weights as a person reads them: special tokens and sinks apart, then the largest others.
 
-    sinks: the numbers of the tokens that are attention sinks. top: how many others. whole: with the weights of every
-    token.
+    Args:
+        weights: what each of some queries gives the tokens.
+        tokens: of the keys.
+        layer, head: whose weights; head None for the mean of heads.
+        top: how many others.
+        sinks: the numbers of the tokens that are attention sinks.
+        whole: with the weights of every token.
     """
     numbered, last = sorted(sinks), weights.shape[1] - 1
     named = torch.tensor([not token.special for token in tokens], device=weights.device)

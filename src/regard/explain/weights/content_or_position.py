@@ -40,9 +40,15 @@ def content_or_position(
 ) -> HeadMeans:
     """Compare the attention of texts with that of the same texts with tokens exchanged, for every head.
 
-    texts: strings, or ids with their special tokens around them. Gives position, content, and looked: how much the
-    queries looked at the tokens that changed places; where that is next to nothing, the other two say little. They are
-    means over texts and exchanges, which seed draws; NaN where a head looks at none of these tokens.
+    Gives position, content, and looked: how much the queries looked at the tokens that changed places; where that is
+    next to nothing, the other two say little. They are means over texts and exchanges; NaN where a head looks at none
+    of these tokens.
+
+    Args:
+        model: of one stack.
+        texts: strings, or ids with their special tokens around them.
+        exchanges: of each text how many.
+        seed: draws which tokens change places.
 
     Raises:
         RegardError: no text, one with fewer than 8 tokens that are not special, or an encoder-decoder.

@@ -18,7 +18,9 @@ LENGTH, TEXTS = 40, 4
 
 
 def repeated_tokens(model: "Model", *, length: int = LENGTH, texts: int = TEXTS, seed: int = 0) -> HeadMeans:
-    """Score every head on texts of random tokens, each `length` different ones twice over; the mean of the texts.
+    """Score every head of a model on texts of random tokens, each `length` different ones twice over.
+
+    The scores are means over the texts, which seed draws.
 
     Raises:
         RegardError: as `random_ids` and `head_scores`.

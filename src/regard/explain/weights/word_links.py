@@ -59,8 +59,13 @@ def sharpest_link(
 ) -> WordLink | None:
     """Find the largest weight on a token of another word that is not beside a word.
 
-    rows: by layer, what the word gives each token, a row a head. None where no such token gets anything; of several
-    alike the first layer's, head's and token's.
+    None where no such token gets anything; of several alike the first layer's, head's and token's.
+
+    Args:
+        rows: by layer, what the word gives each token, a row a head.
+        tokens: of the keys.
+        own: the word's tokens.
+        sinks: numbers of tokens that are attention sinks, which are passed over.
     """
     far = beyond_neighbours(tokens, own, sinks)
     best: WordLink | None = None

@@ -162,6 +162,10 @@ class Evolution(TracesAnswer):
 def evolution_of(run: Path, layer: int, head: int | None = None, *, part: str | None = None) -> Evolution:
     """Put the watched traces of a run side by side; with how it went, where its folder has that.
 
+    Args:
+        run: the folder of the run.
+        layer, head, part: as `evolution` takes them.
+
     Raises:
         RegardError: nothing is watched, a file is damaged, or as `evolution`.
     """

@@ -113,10 +113,16 @@ def find(
 ) -> Concordance:
     """Find the occurrences of a word.
 
-    like: a sentence with the word once, which the store's model embeds; lines get their similarity to it. everywhere:
-    with like, search all rows, whatever their word; exact, the store's file is read once. by: "word" or "lemma". sort:
-    one of `SORTS`; None for "meaning" with like, else "source". top: the first so many lines, None for all (of a search
-    everywhere 100). layer: of the embeddings, None for the last that is kept. context: characters on either side.
+    Args:
+        tables: of the store.
+        word: the word itself, or its lemma where by says so.
+        like: a sentence with the word once, which the store's model embeds; lines get their similarity to it.
+        everywhere: with like, search all rows, whatever their word; exact, the store's file is read once.
+        by: "word" or "lemma".
+        sort: one of `SORTS`; None for "meaning" with like, else "source".
+        top: the first so many lines, None for all (of a search everywhere 100).
+        layer: of the embeddings, None for the last that is kept.
+        context: characters on either side.
 
     Raises:
         RegardError: the word does not occur in the store or not once in the sentence, or an argument does not fit.

@@ -55,8 +55,14 @@ def matrix(
 ) -> Matrix:
     """Compute the matrix of one layer of a text that was read as a whole.
 
-    top: how many receivers and pairs to name. far: pairs are of tokens more than so many apart. progress: called with
-    the share of the pass that was just done, from any thread. All heads of the layer decide which tokens are sinks.
+    All heads of the layer decide which tokens are sinks.
+
+    Args:
+        trace: of the text.
+        layer, head: whose matrix; head None for the mean of heads.
+        top: how many receivers and pairs to name.
+        far: pairs are of tokens more than so many apart.
+        progress: called with the share of the pass that was just done, from any thread.
 
     Raises:
         RegardError: a layer or head that is not there.
@@ -106,7 +112,15 @@ def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
 def matrix_of(
     sums: Sums, tokens: Sequence[Token], layer: int, head: int | None, *, top: int, about: Read, traces: Sequence[Trace]
 ) -> Matrix:
-    """The numbers for a person from the sums of a pass. about: with the one text that they are of. Else as `matrix`."""
+    """Make the numbers for a person from the sums of a pass.
+
+    Args:
+        sums: of the layer, over all heads or the one that is asked for.
+        tokens: of the text.
+        layer, head, top: as `matrix` takes them.
+        about: with the one text that they are of.
+        traces: what the answer keeps.
+    """
     ((text, _),) = about.texts
     received = sums.received.mean(0).cpu()
     best = received.sort(descending=True, stable=True)

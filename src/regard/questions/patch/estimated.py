@@ -27,7 +27,11 @@ def attribution_patching(
 ) -> PatchSweep:
     """Estimate a sweep of patches of hidden states over all layers and positions.
 
-    The arguments are as in `patch_sweep`, the outcome one that gives a tensor; the texts have as many tokens each.
+    Args:
+        model: of one stack.
+        clean, corrupted: the two texts, of as many tokens each.
+        outcome: one that gives a tensor.
+        direction: "denoising" puts the clean text's states into the corrupted run, "noising" the other way round.
 
     Raises:
         RegardError: an encoder-decoder, texts of different length, or as `attribute_to_tokens`.

@@ -74,8 +74,12 @@ def positions(
 ) -> Positions:
     """Look at an encoding: of 100 positions and 64 components where no numbers are given.
 
-    width: components of one position. kind: sinusoidal, rotary, alibi, or learned, which is the table of model and has
-    all of its components. called: what messages call an argument.
+    Args:
+        kind: sinusoidal, rotary, alibi, or learned, which is the table of model and has all of its components.
+        length: how many positions.
+        width: components of one position.
+        model: whose table is shown, of kind learned alone.
+        called: what messages call an argument.
 
     Raises:
         RegardError: no such kind, sizes that it cannot have, more than fits in memory, or a model without a table.

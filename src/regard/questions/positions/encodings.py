@@ -53,7 +53,12 @@ def encoding(kind: str, length: int | None = None, width: int | None = None) -> 
 def learned_position_table(
     model: "Model", length: int | None = None, width: int | None = None, *, called: Called = str
 ) -> Float[Tensor, "1 length width"]:
-    """Read a model's own table, as the model adds it to a text of so many tokens. called: as of `Asked.check`.
+    """Read a model's own table, as the model adds it to a text of so many tokens.
+
+    Args:
+        length: how many positions, None for 100 or as many as the model has.
+        width: components that it has to have, None for any number.
+        called: as of `Asked.check`.
 
     Raises:
         RegardError: the model reads pairs, adds no positions, or has fewer of them, or of components, than asked for.

@@ -180,6 +180,12 @@ def on_a_page(
 ) -> Seen | list[str]:
     """Look at the traces of a page, of what a model wrote as well, or return what the page says instead.
 
+    Args:
+        traces: of texts, of pairs, or of what a model wrote.
+        word: in every text, None for what is most worth a look.
+        references, control: traces of reference words and of neutral sentences with the word.
+        names: of the texts, None for "text 1" and the like.
+
     Raises:
         RegardError: the word is not there.
     """

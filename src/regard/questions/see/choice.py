@@ -28,8 +28,12 @@ def word_choice(
 ) -> str:
     """Say what a word gives in the head that is drawn, what is expected there, and the largest weight that it gives.
 
-    rows: what each head of the layer gives from the word. head: the one that was asked for, all others aside. asked:
-    layer and head were asked for, and not chosen.
+    Args:
+        best: the weight that chose layer and head.
+        rows: what each head of the layer gives from the word.
+        tokens: of the text.
+        head: the one that was asked for, all others aside.
+        asked: layer and head were asked for, and not chosen.
     """
     given = f"{_word_in_drawn_title(best.queries, tokens)} gives {_token_name(tokens, best.key)} {best.weight:.2f}"
     expected = f"(others at that distance {best.by_distance:.2f}, to that token {best.by_key:.2f})"
@@ -49,8 +53,11 @@ def word_choice(
 def strongest_links(own: Link | None, every: Sequence[Link], tokens: Sequence[Token], *, head: bool = False) -> str:
     """Say which link across words is the strongest of a head, and which of all; "" where there is none.
 
-    own: the strongest of the head that is drawn. every: the strongest of all heads, the largest first. head: of the
-    one that was asked for, in every layer.
+    Args:
+        own: the strongest of the head that is drawn.
+        every: the strongest of all heads, the largest first.
+        tokens: of the text.
+        head: of the one that was asked for, in every layer.
     """
     if own is None:
         return ""

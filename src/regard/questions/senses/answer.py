@@ -180,10 +180,17 @@ def find_senses(
 ) -> Senses:
     """Find the senses of a word.
 
-    k: how many, None for as many as the silhouette says. labelled: sentences that teach the senses instead; of the
-    store's layers the one is taken that tells them apart best. examples, words: of each sense how many. checked: in how
-    many occurrences at most each word is cut, drawn at random by seed; 0 for none. by: "word" or "lemma". layer: of the
-    embeddings, None for the last that is kept. context: characters of an example on either side.
+    Args:
+        tables: of the store.
+        word: the word itself, or its lemma where by says so.
+        k: how many, None for as many as the silhouette says.
+        by: "word" or "lemma".
+        layer: of the embeddings, None for the last that is kept.
+        labelled: sentences that teach the senses instead; of the store's layers the one is taken that tells them apart
+            best.
+        examples, words: of each sense how many.
+        checked: in how many occurrences at most each word is cut, drawn at random by seed; 0 for none.
+        context: characters of an example on either side.
 
     Raises:
         RegardError: the word does not occur, there are no labelled sentences of it, or an argument does not fit.

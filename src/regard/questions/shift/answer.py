@@ -119,8 +119,13 @@ def find_shift(
 ) -> Shift:
     """Compare a word in two stores, or by a column of one store's metadata.
 
-    values: which two values of the column are compared, where it has others. The other arguments are as in
-    `find_senses` and `permutation_test`.
+    Args:
+        tables, other: of the store, and of a second one.
+        word: the word itself, or its lemma where by says so.
+        column: of the texts' metadata, in place of a second store.
+        values: which two values of the column are compared, where it has others.
+        k, by, layer, examples, context: as `find_senses` takes them.
+        rounds, seed: as `permutation_test` takes them.
 
     Raises:
         RegardError: the stores are of two models, the column is not there or its values are not two, the word has fewer

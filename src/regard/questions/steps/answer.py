@@ -78,7 +78,11 @@ class Steps(TracesAnswer):
     def shown(
         self, width: int, top: int = 0, more: str = IN_PYTHON, *, everything: bool = False
     ) -> "list[RenderableType]":
-        """As every answer, but with all rows of its tables: they stand in the text's order, the largest anywhere."""
+        """As every answer, but with all rows of its tables: they stand in the text's order, the largest anywhere.
+
+        Args:
+            width, top, more, everything: as `Answer.shown` takes them; top counts for nothing.
+        """
         return super().shown(width, len(self.tokens) + 2, more, everything=everything)
 
     def plot(self, *names: str) -> "Figure":

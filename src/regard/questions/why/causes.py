@@ -103,10 +103,15 @@ def why(
 ) -> Why:
     """Rank the tokens and heads behind one occurrence of a word, each measured by taking it away; see `Model.why`.
 
-    ablated: gives the traces of the same text (and target) under many sets of ablations.
-    part: of an encoder-decoder, whose text the word is of: behind a word of the "decoder"'s stand target tokens and
-    decoder heads, source tokens and cross-attention heads; behind one of the "encoder"'s, source tokens and its heads.
-    progress: called with how many of the runs that measure them are done, and how many they are.
+    Args:
+        trace: of the text.
+        word: the occurrence.
+        ablated: gives the traces of the same text (and target) under many sets of ablations.
+        part: of an encoder-decoder, whose text the word is of: behind a word of the "decoder"'s stand target tokens and
+            decoder heads, source tokens and cross-attention heads; behind one of the "encoder"'s, source tokens and its
+            heads.
+        tokens_by: what tokens are ranked by, one of `TOKENS_BY`.
+        progress: called with how many of the runs that measure them are done, and how many they are.
 
     Raises:
         RegardError: an attention output whose path was not verified, so that no exact contributions are known; or a

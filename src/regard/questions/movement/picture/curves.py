@@ -38,8 +38,12 @@ def row(summary: Summary, first: Sequence[str] = ()) -> tuple[float, Any]:
 def panels(figure: FigureBase, place: Any, summary: Summary, told: Sequence[str]) -> list[Axes]:
     """Draw a panel for each reference word, a line an occurrence, the neutral sentences as a dotted mean in its range.
 
-    told: the labels of the occurrences that are drawn. Of more than twelve reference words twelve are. What a line is
-    stands at its end.
+    Of more than twelve reference words twelve are drawn. What a line is stands at its end.
+
+    Args:
+        figure, place: of these the part that is drawn into.
+        summary: with a followed word and reference words.
+        told: the labels of the occurrences that are drawn.
     """
     shown = curves(summary)[:MOST]
     columns = min(ACROSS, len(shown))
@@ -71,7 +75,14 @@ def above(summary: Summary, told: Sequence[str]) -> list[str]:
 def legend(
     figure: FigureBase, summary: Summary, told: Sequence[str], where: Literal["upper", "lower"] = "lower"
 ) -> None:
-    """What the lines are: each occurrence with the words around it, at the lower or the upper edge."""
+    """Say what the lines are: each occurrence with the words around it, at the lower or the upper edge.
+
+    Args:
+        figure: to write into.
+        summary: with the occurrences.
+        told: the labels of the occurrences that are drawn.
+        where: at which edge.
+    """
     handles = []
     for nth, each in enumerate(summary.occurrences):
         if each.label in told:

@@ -56,8 +56,13 @@ def path_rows(summary: Summary, first: Sequence[str] = ()) -> list[tuple[float, 
 def paint_paths(figure: FigureBase, place: Any, summary: Summary, told: Sequence[str], several: bool) -> None:
     """Draw the plane, beside it how alike the occurrences are, layer by layer, and the curves where not several.
 
-    told: of the occurrences those that are named; of the others the paths are grey. Both axes of the plane have the
-    same scale: near in the picture is near on it. What is not on it is named below.
+    Both axes of the plane have the same scale: near in the picture is near on it. What is not on it is named below.
+
+    Args:
+        figure, place: of these the part that is drawn into.
+        summary: with a movement.
+        told: of the occurrences those that are named; of the others the paths are grey.
+        several: whether the curves are several, and have a place of their own.
     """
     moved = summary.movement
     assert moved is not None

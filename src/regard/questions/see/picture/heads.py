@@ -42,7 +42,13 @@ class WordRows:
         return sorted(np.argsort(-self.layers[layer].max(0), kind="stable")[:SHOWN].tolist())
 
     def large(self, figure: FigureBase, axes: Axes, layer: int, head: int | None) -> None:
-        """The rows of one layer, the mean of heads on top (or of one head alone); framed is the chosen weight."""
+        """Draw the rows of one layer, the mean of heads on top (or of one head alone); framed is the chosen weight.
+
+        Args:
+            figure, axes: to draw into, and to write the scale beside.
+            layer: whose rows.
+            head: the one alone, None for all and their mean.
+        """
         chosen = self.columns(layer)
         tokens, rows = [self.trace.tokens[n] for n in chosen], self.layers[layer]
         heads = list(range(len(rows))) if head is None else [head]
@@ -88,7 +94,13 @@ class WordRows:
         return f"{quoted(short(self.occurrence.word))}{label}"
 
     def strip(self, figure: FigureBase, place: Any, start: int, shown: int) -> None:
-        """Draw some layers' rows small, side by side; shown: the layer that is drawn large."""
+        """Draw some layers' rows small, side by side.
+
+        Args:
+            figure, place: of these the part that is drawn into.
+            start: the first of them among the layers that are held.
+            shown: the layer that is drawn large.
+        """
         parts = place.subgridspec(1, min(ACROSS, max(2, len(self.layers))))
         for at, layer in enumerate(list(self.layers)[start : start + ACROSS]):
             self._small(figure.add_subplot(parts[at]), layer, shown, first=at == 0)
@@ -130,7 +142,13 @@ def stacked_heads_of_layers(trace: Trace) -> dict[int, Any]:
 def paint_grid(axes: Axes, layers: dict[int, Any], own: Sequence[int], chosen: tuple[int, int] | None) -> AxesImage:
     """Draw the matrices (H, L, S) of some layers as one picture, in which they stand a part apart; chosen is framed.
 
-    own: the tokens that the colours are for. Returns the image of the coloured ones.
+    Returns the image of the coloured ones.
+
+    Args:
+        axes: to draw into.
+        layers: by number, (H, L, S) of each.
+        own: the tokens that the colours are for.
+        chosen: layer and head, None for no frame.
     """
     rows, size = next(iter(layers.values())).shape[1:]
     gap = max(1, round(GAP * size))

@@ -27,7 +27,13 @@ class Choice:
 
 
 def choices(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[Choice]:
-    """What to draw large of each text: one layer for a word's texts, so that they compare; else each text its own."""
+    """Choose what to draw large of each text: one layer for a word's texts, so that they compare; else each its own.
+
+    Args:
+        summary: of the texts.
+        traces: one a text.
+        layer, head: those that were asked for, None for the ones that say most.
+    """
     layer, head = check_heads(traces[0], layer, head)
     layers = None if layer is None else [layer]
     words = [[o.tokens for o in summary.occurrences if o.text == n] for n in range(len(traces))]

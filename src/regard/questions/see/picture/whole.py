@@ -61,7 +61,13 @@ def draw_seen(
 
 
 def paint_seen(summary: Summary, traces: Sequence[Any], *, layer: int | None = None, head: int | None = None) -> Figure:
-    """The picture as a figure, which says itself where not all occurrences are drawn."""
+    """Draw the picture as a figure, which says itself where not all occurrences are drawn.
+
+    Args:
+        summary: of the texts.
+        traces: one a text.
+        layer, head: those that were asked for, None for the ones that say most.
+    """
     figure, _ = _paint(summary, traces, layer, head)
     return figure
 
@@ -127,7 +133,13 @@ def text_rows(
     summary: Summary, traces: Sequence[Trace], choice: Sequence[Choice], large: Sequence[Sequence[Large]],
     layer: int | None, head: int | None,
 ) -> Rows:  # fmt: skip
-    """The rows about the attention of each text; of layers whose keys are not its tokens there is nothing to draw."""
+    """The rows about the attention of each text; of layers whose keys are not its tokens there is nothing to draw.
+
+    Args:
+        summary, traces, layer, head: as `paint_seen` takes them.
+        choice: of each text what is drawn large.
+        large: of each text the words' rows.
+    """
     rows: Rows = []
     for number, (chosen, mine) in enumerate(zip(choice, large, strict=True)):
         trace = traces[number]
