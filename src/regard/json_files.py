@@ -46,8 +46,11 @@ def read_json(
 ) -> dict[str, Any]:
     """Read the object in a JSON file, strictly.
 
-    what: what the file is, before its name in a message. most: how many bytes it may have. deepest, infinite: see
-    `parse_json`.
+    Args:
+        path: of the file.
+        what: what the file is, before its name in a message.
+        most: how many bytes it may have.
+        deepest, infinite: see `parse_json`.
 
     Raises:
         RegardError: it is no regular file, too large, no object, or as in `parse_json`; one line, with the file's name.
@@ -119,6 +122,8 @@ def expect_type(name: str, value: Any, *kinds: type | None) -> Any:
 def expect_fields(name: str, value: Any, needed: Collection[str], *, maybe: Collection[str] = ()) -> dict[str, Any]:
     """Check that a value is an object with all needed fields, and no others but those of maybe; return it.
 
+    name: what messages call the value.
+
     Raises:
         RegardError: one is missing or unknown; it is named.
     """
@@ -149,7 +154,10 @@ def expect_integer(name: str, value: Any, least: int, most: int) -> int: ...
 @overload
 def expect_integer(name: str, value: Any, least: int, most: int, null: None, /) -> int | None: ...
 def expect_integer(name: str, value: Any, least: int, most: int, *others: None) -> int | None:
-    """Check that a value is a whole number from least to most, or null with None as a further argument; return it."""
+    """Check that a value is a whole number from least to most, or null with None as a further argument; return it.
+
+    name: what messages call the value.
+    """
     expect_type(name, value, int, *others)
     if value is not None and not least <= value <= most:
         raise RegardError(f"{name} is {value}, needs a whole number from {least} to {most}")

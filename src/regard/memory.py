@@ -39,7 +39,11 @@ def limit_memory_to(bytes: int) -> Iterator[None]:
 def require_memory(need: int, device: torch.device, what: str, helps: str) -> None:
     """Raise RegardError for what will not fit into memory, before it is begun.
 
-    need: bytes. what: what needs them, as the subject of a sentence. helps: what to do instead.
+    Args:
+        need: bytes.
+        device: whose memory it is.
+        what: what needs them, as the subject of a sentence.
+        helps: what to do instead.
 
     Raises:
         RegardError: naming the need, what there is and what helps. Never where the system does not tell what there is.
