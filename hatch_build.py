@@ -5,7 +5,9 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-BUILT = ("page.js", "page.css", "widget.js", "widget.css", "live.js", "live.css")
+BUILT = tuple(
+    f"{name}.{end}" for name in ("panels", "weights", "paths", "page", "widget", "live") for end in ("js", "css")
+)
 
 
 class PageHook(BuildHookInterface):

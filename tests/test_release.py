@@ -8,9 +8,11 @@ from zipfile import ZipFile
 
 import pytest
 
+from regard.web.built_page import BUNDLES, ENDINGS
+
 ROOT = Path(__file__).parents[1]
 BUILT = Path("src/regard/web/built")
-FILES = ("page.js", "page.css", "widget.js", "widget.css", "live.js", "live.css")
+FILES = tuple(f"{name}.{ending}" for name in (*BUNDLES, "widget", "live") for ending in ENDINGS)
 
 
 def wheel_of(project: Path) -> subprocess.CompletedProcess[str]:

@@ -1,5 +1,6 @@
-// Three builds of the same components: page.js, one script that runs in a file opened by double click, widget.js, the
-// module that a notebook loads, and live.js, which a server gives to a browser. All go into the Python package, which ignores them in git and carries them in a wheel.
+// Builds of the same components: one script that runs in a file opened by double click, four times with other
+// views (panels.js, weights.js, paths.js, page.js: src/bundles), widget.js, the module that a notebook loads, and live.js, which a
+// server gives to a browser. All go into the Python package, which ignores them in git and carries them in a wheel.
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig, type Plugin } from "vite";
 import { licences } from "./licences.mjs";
@@ -17,6 +18,15 @@ function inline(): Plugin {
   };
 }
 
+const ENTRIES: Record<string, string> = {
+  page: "src/bundles/page.ts",
+  panels: "src/bundles/panels.ts",
+  weights: "src/bundles/weights.ts",
+  paths: "src/bundles/paths.ts",
+  widget: "src/widget.ts",
+  live: "src/live/live.ts",
+};
+
 export default defineConfig(({ mode }) => ({
   plugins: [svelte({ compilerOptions: { css: "external" } }), inline(), licences()],
   build: {
@@ -25,11 +35,15 @@ export default defineConfig(({ mode }) => ({
     target: ["chrome111", "firefox115", "safari16.4"], // DecompressionStream, and colours mixed in CSS
     cssCodeSplit: false,
     lib: {
-      entry: { page: "src/page.ts", widget: "src/widget.ts", live: "src/live/live.ts" }[mode]!,
+      entry: ENTRIES[mode]!,
       formats: [mode === "widget" ? ("es" as const) : ("iife" as const)],
       name: "regardPage",
       fileName: () => `${mode}.js`,
       cssFileName: mode,
+    },
+    rolldownOptions: {
+      output: { minify: true }, // blanks too, which a library's module keeps else
+      treeshake: { moduleSideEffects: [{ test: /svelte.*\/custom-element\.js$/, sideEffects: false }] }, // we have none
     },
   },
 }));

@@ -14,9 +14,8 @@ from regard.errors import RegardError
 from regard.models.model import Model
 from regard.nn.folder import save_model
 from regard.nn.transformer import Transformer
-from regard.web import built_page
 from tests.support.own_models import opened, pair
-from tests.support.web_pages import SHELL, Read
+from tests.support.web_pages import Read, build_nothing
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 TEXT = "A man is fishing on a river bank."
@@ -25,10 +24,8 @@ TEXT = "A man is fishing on a river bank."
 @pytest.fixture(autouse=True)
 def built(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A built page that shows nothing."""
-    folder = tmp_path_factory.mktemp("built")
-    (folder / "page.js").write_text(SHELL.script)
-    (folder / "page.css").write_text(SHELL.style)
-    monkeypatch.setattr(built_page, "BUILT", folder)
+    folder = tmp_path_factory.mktemp("built") / "nothing"
+    build_nothing(folder, monkeypatch)
     return folder
 
 
@@ -151,7 +148,7 @@ def test_layers_are_refused_before_torch_is_imported(
 
 
 def test_without_the_built_page(built: Path) -> None:
-    (built / "page.js").unlink()
+    (built / "panels.js").unlink()
     with pytest.raises(RegardError, match="the page is not built: run make page"):
         PageFile(Path("a.html")).check()
     PageFile().check()

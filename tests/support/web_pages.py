@@ -22,7 +22,7 @@ SHELL = Shell("document.title = 1 < 2 && '<!-- </script>';", "main { color: blac
 def build_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a built page that shows nothing stand in for the real one, so that no test waits for Node."""
     folder.mkdir()
-    for name in ("page", "live"):
+    for name in (*built_page.BUNDLES, "live"):
         (folder / f"{name}.js").write_text(SHELL.script)
         (folder / f"{name}.css").write_text(SHELL.style)
     monkeypatch.setattr(built_page, "BUILT", folder)

@@ -49,7 +49,7 @@ def shown(page_of: Any, tmp_path: Path) -> Any:
     def show(made: Any, width: int = 1000) -> Opened:
         made.opening["view"] = "panel 0"
         file = tmp_path / "movement.html"
-        write_html(made, file, built_shell())
+        write_html(made, file, built_shell(made))
         found: Opened = page_of(None, file=file, width=width)
         found.tab.wait_for_selector("[data-curves] svg")
         return found

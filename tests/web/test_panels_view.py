@@ -41,7 +41,7 @@ def opened(page_of: Any, tmp_path: Path) -> Any:
         page.panels = [panel_data(panel) for panel in panels]
         page.opening["view"] = "panel 0"
         file = tmp_path / "panels.html"
-        write_html(page, file, built_shell())
+        write_html(page, file, built_shell(page))
         return page_of(None, file=file, width=width)
 
     return make
@@ -156,7 +156,7 @@ def test_curves_say_what_stands_at_a_place(page_of: Any, tmp_path: Path, width: 
     ]
     page.panels = [panel_data(Curves(name="Loss", title="Loss", x="step", y="nats", series=lines, digits=2))]
     page.opening["view"] = "panel 0"
-    write_html(page, tmp_path / "curves.html", built_shell())
+    write_html(page, tmp_path / "curves.html", built_shell(page))
     opened = page_of(None, file=tmp_path / "curves.html", width=width)
     opened.tab.focus("[role=application]")
     opened.tab.keyboard.press("Home")

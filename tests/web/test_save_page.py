@@ -11,18 +11,14 @@ from regard.web.assemble import Choice, page_of
 from regard.web.save_page import write_page
 from tests.questions.heads.test_panels import answer_of, made
 from tests.questions.patch.test_panels import made as sweep
-from tests.support.web_pages import SHELL, Read, check_page
+from tests.support.web_pages import Read, build_nothing, check_page
 
 
 @pytest.fixture
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A built page that shows nothing."""
-    folder = tmp_path / "built"
-    folder.mkdir()
-    (folder / "page.js").write_text(SHELL.script)
-    (folder / "page.css").write_text(SHELL.style)
-    monkeypatch.setattr(built_page, "BUILT", folder)
-    return folder
+    build_nothing(tmp_path / "built", monkeypatch)
+    return tmp_path / "built"
 
 
 def test_one_call_writes_one_file(bank: list[Trace], built: Path, tmp_path: Path) -> None:
@@ -104,9 +100,9 @@ def test_without_a_built_page_nothing_is_computed(
 def test_the_limit_holds_for_what_is_written(bank: list[Trace], tmp_path: Path) -> None:
     page: Any = page_of(bank[0], Choice(limit=None))
     with pytest.raises(RegardError, match="page: it would have about"):
-        write_page(page, tmp_path / "a.html", SHELL, 1000)
+        write_page(page, tmp_path / "a.html", 1000)
     assert list(tmp_path.iterdir()) == []
-    assert write_page(page, tmp_path / "a.html", SHELL, None) > 1000
+    assert write_page(page, tmp_path / "a.html", None) > 1000
 
 
 def test_what_a_store_found_is_a_page_too(bank_store: Any, built: Path, tmp_path: Path) -> None:

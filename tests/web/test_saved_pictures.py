@@ -249,7 +249,7 @@ def panels(page_of: Any, tmp_path: Path) -> Any:
         page.panels = [panel_data(panel) for panel in panels]
         page.opening["view"] = "panel 0"
         file = tmp_path / "panels.html"
-        write_html(page, file, built_shell())
+        write_html(page, file, built_shell(page))
         return page_of(None, file=file, width=width)
 
     return make

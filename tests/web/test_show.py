@@ -22,8 +22,9 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "built"
     folder.mkdir()
     monkeypatch.setattr(built_page, "BUILT", folder)
-    for name in (*built_page.PARTS, *built_page.WIDGET):
-        (folder / name).write_text("")
+    for name in (*built_page.BUNDLES, "widget"):
+        for ending in built_page.ENDINGS:
+            (folder / f"{name}.{ending}").write_text("")
 
 
 @pytest.fixture

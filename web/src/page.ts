@@ -3,13 +3,18 @@ import { mount } from "svelte";
 import App from "./App.svelte";
 import { ScriptSource } from "./data/bytes";
 import { FORMAT, VERSION, type Page } from "./data/format";
+import { PageState } from "./page_state.svelte";
+import type { Bundle } from "./views";
 import "./page.css";
 
-const page = JSON.parse(document.getElementById("regard-data")!.textContent!) as Page;
-const target = document.getElementById("regard-page")!;
-if (page.format !== FORMAT || page.version !== VERSION) {
-  target.append(`This file carries ${page.format} version ${page.version}; its own script reads ${FORMAT} version ${VERSION}.`);
-} else {
+/** Open the page. bundle: the views that this file carries. */
+export function open(bundle: Bundle): void {
+  const page = JSON.parse(document.getElementById("regard-data")!.textContent!) as Page;
+  const target = document.getElementById("regard-page")!;
+  if (page.format !== FORMAT || page.version !== VERSION) {
+    target.append(`This file carries ${page.format} version ${page.version}; its own script reads ${FORMAT} version ${VERSION}.`);
+    return;
+  }
   target.replaceChildren();
-  mount(App, { target, props: { page, source: new ScriptSource() } });
+  mount(App, { target, props: { page, shared: new PageState(page, new ScriptSource(), bundle) } });
 }

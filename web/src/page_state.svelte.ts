@@ -4,8 +4,9 @@ import type { Call, Page, Text } from "./data/format";
 import type { Sight } from "./cloud/camera";
 import type { Place, Sight as MapSight } from "./map/camera";
 import type { ScaleName } from "./map/shades";
-import { Attention } from "./attention/client";
-import { maskReader, type LoadedMask } from "./attention/mask";
+import type { Attention } from "./attention/client";
+import type { LoadedMask } from "./attention/mask";
+import type { Bundle } from "./views";
 import { headNumber } from "./words";
 
 /** What a view shows, where it is not the chosen layer and head alone: a picture is called by it. */
@@ -35,8 +36,8 @@ export interface Group {
 export class PageState {
   readonly id = `regard-${Math.random().toString(36).slice(2)}`; // for elements' ids and names: a notebook may show several pages
   page: Page; // with what comes of it: another one where a server renews it
-  attention: Attention;
-  maskOf: (call: number) => Promise<LoadedMask | null>;
+  private weights: Attention | undefined;
+  private masks: ((call: number) => Promise<LoadedMask | null>) | undefined;
   source: Source;
   groups: Group[];
 
@@ -53,11 +54,15 @@ export class PageState {
   map = $state.raw<MapLook | null>(null); // null: the whole
   cloud = $state.raw<(Sight & { point: number | null }) | null>(null); // what is in sight of a cloud of points, and which is looked at
 
-  constructor(page: Page, source: Source) {
+  constructor(
+    page: Page,
+    source: Source,
+    readonly bundle: Bundle,
+  ) {
     this.page = $state.raw(page);
     this.source = $state.raw(source);
-    this.attention = $state.raw(new Attention(page, source));
-    this.maskOf = $state.raw(maskReader(page, source));
+    this.weights = $state.raw(bundle.attention?.attend(page, source));
+    this.masks = $state.raw(bundle.attention?.maskReader(page, source));
     this.groups = $state.raw(groupsOf(page));
     this.view = page.opening.view;
     this.call = page.opening.call;
@@ -72,12 +77,27 @@ export class PageState {
     const name = panel && this.page.panels[Number(panel[1])]?.name;
     const opening = this.view === this.page.opening.view;
     const same = name ? page.panels.findIndex((each) => each.name === name) : -1;
-    this.attention.stop();
+    this.stop();
     if (this.call >= page.calls.length) [this.call, this.head, this.token] = [0, null, null];
-    [this.page, this.source, this.attention] = [page, source, new Attention(page, source)];
-    [this.maskOf, this.groups] = [maskReader(page, source), groupsOf(page)];
+    [this.page, this.source, this.weights] = [page, source, this.bundle.attention?.attend(page, source)];
+    [this.masks, this.groups] = [this.bundle.attention?.maskReader(page, source), groupsOf(page)];
     if (opening) this.view = page.opening.view;
     else if (same >= 0) this.view = `panel ${same}`;
+  }
+
+  /** What computes weights: a bundle without it shows pages without attention alone. */
+  get attention(): Attention {
+    return this.weights!;
+  }
+
+  /** Which keys a call's queries may attend to. */
+  maskOf(call: number): Promise<LoadedMask | null> {
+    return this.masks!(call);
+  }
+
+  /** End the workers. */
+  stop(): void {
+    this.weights?.stop();
   }
 
   get description(): Call {

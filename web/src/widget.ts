@@ -1,6 +1,7 @@
 // The page in a notebook: anywidget calls `render` for every place where the widget is shown.
 import { mount, unmount } from "svelte";
 import App from "./App.svelte";
+import { EVERYTHING } from "./bundles/everything";
 import type { Source } from "./data/bytes";
 import { FORMAT, VERSION, type Page } from "./data/format";
 import { keepEqual, type Model } from "./equal_traits.svelte";
@@ -26,11 +27,11 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     el.append(`The widget carries ${page.format} version ${page.version}; its own script reads ${FORMAT} version ${VERSION}.`);
     return () => el.replaceChildren();
   }
-  const shared = new PageState(page, new BufferSource(model));
-  const views = viewsOf(page).map((view) => view.id);
+  const shared = new PageState(page, new BufferSource(model), EVERYTHING);
+  const views = viewsOf(page, EVERYTHING).map((view) => view.id);
   model.set("views", views);
   const unlink = keepEqual(shared, model, views);
-  const app = mount(App, { target: el, props: { page, source: shared.source, shared, theme: themeBehind(el) } });
+  const app = mount(App, { target: el, props: { page, shared, theme: themeBehind(el) } });
   const freed = keepKeys(el);
   const covered = coverStatic(model.get("_static_id") as string);
   return () => {

@@ -76,10 +76,9 @@ class PageFile:
         if self.file is not None and page is not None:
             if page.optional:
                 print(page.optional, file=sys.stderr)
-            from regard.web.built_page import built_shell
             from regard.web.save_page import write_page
 
-            write_page(page, self.file, built_shell())
+            write_page(page, self.file)
 
 
 NO_PAGE = PageFile()

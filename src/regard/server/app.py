@@ -19,7 +19,7 @@ from regard.server.pages import page_routes
 from regard.server.runs import run_routes
 from regard.server.work import Limits, RefusedError, Work
 from regard.train.progress import FollowedRun
-from regard.web.built_page import built_live
+from regard.web.built_page import built_program
 from regard.web.page import FORMAT, VERSION
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def make_app(
     Raises:
         RegardError: the page is not built.
     """
-    program = built_live()
+    program = built_program("live")
     limits = limits or Limits()
     work, shelf = Work(limits), Shelf(limits.kept)
 

@@ -12,7 +12,7 @@ from regard.models.model import Model
 from regard.server.asked import HeadNumber, Index, JobName, Name
 from regard.server.kept import Kept
 from regard.server.work import Job, RefusedError, Work
-from regard.web.built_page import built_shell
+from regard.web.built_page import built_shell, check_page_built
 from regard.web.html_file import html_parts
 
 BYTES = "application/octet-stream"
@@ -28,7 +28,8 @@ def page_routes(page_of: Callable[[str], Kept], models: Sequence[Model], work: W
     Raises:
         RegardError: the page is not built.
     """
-    routes, shown = APIRouter(), built_shell()
+    routes = APIRouter()
+    check_page_built()
 
     @routes.get("/api/pages/{name}/file")
     async def file(name: Name) -> Response:
@@ -36,8 +37,8 @@ def page_routes(page_of: Callable[[str], Kept], models: Sequence[Model], work: W
         kept = page_of(name)
         if kept.maps:
             raise RefusedError(422, "a page whose weights are computed here is no file: choose a shorter text")
-        alone = kept.alone or (lambda: kept.page)
-        content = await asyncio.to_thread(lambda: b"".join(html_parts(alone(), shown)))
+        alone = kept.page if kept.alone is None else await asyncio.to_thread(kept.alone)
+        content = await asyncio.to_thread(lambda: b"".join(html_parts(alone, built_shell(alone))))
         headers = {"content-disposition": 'attachment; filename="regard.html"'}
         return Response(content, media_type="text/html", headers=headers)
 

@@ -1,64 +1,64 @@
-"""Find the built page: the program and style sheet that `make page` makes of web/, carried by every release."""
+"""Find the built page: the programs and style sheets that `make page` makes of web/, carried by every release.
 
-from collections.abc import Sequence
+A file carries the program that has its views, and not much more.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from regard.errors import RegardError
 from regard.files import read_regular
 
+if TYPE_CHECKING:
+    from regard.web.page import Page
+
 BUILT = Path(__file__).parent / "built"
-PARTS = ("page.js", "page.css")
-WIDGET = ("widget.js", "widget.css")
-LIVE = ("live.js", "live.css")  # what `regard serve` gives to a browser
+BUNDLES = {  # what each program of a page in a file can show, the smallest first: web/src/bundles
+    "panels": {"numbers"},
+    "weights": {"numbers", "weights"},
+    "paths": {"paths", "weights"},
+    "page": {"numbers", "paths", "weights", "alignment", "generation"},
+}
+ENDINGS = ("js", "css")
 
 
 @dataclass(frozen=True)
 class Shell:
-    """What every page has in common: the program that shows it, and its style sheet."""
+    """What every page of a kind has in common: the program that shows it, and its style sheet."""
 
     script: str
     style: str = ""
 
 
-def built_shell() -> Shell:
-    """Read the built page.
+def bundle_of(page: "Page") -> str:
+    """Name the smallest bundle that shows all that a page has."""
+    shown = {"paths" if panel["kind"] == "paths" else "numbers" for panel in page.panels}
+    shown |= {"weights"} if page.calls else set()
+    shown |= {"alignment"} if any(each["calls"] for each in page.alignment) else set()
+    shown |= {"generation"} if any(each["steps"] for each in page.generation) else set()
+    return next(name for name, has in BUNDLES.items() if shown <= has)
 
-    Raises:
-        RegardError: it is not built.
-    """
-    check_page_built()
-    script, style = (read_regular(BUILT / name).decode() for name in PARTS)
+
+def built_shell(page: "Page") -> Shell:
+    """Read what shows a page in a file. Raises RegardError where it is not built."""
+    return built_program(bundle_of(page))
+
+
+def built_program(name: str) -> Shell:
+    """Read a program: one of BUNDLES, "widget" for a notebook or "live" for `regard serve`. Raises where none is."""
+    check_page_built((name,))
+    script, style = (read_regular(BUILT / f"{name}.{ending}").decode() for ending in ENDINGS)
     return Shell(script, style)
 
 
-def built_widget() -> Shell:
-    """Read the built widget, the same page as a notebook loads it.
-
-    Raises:
-        RegardError: it is not built.
-    """
-    check_page_built(WIDGET)
-    script, style = (read_regular(BUILT / name).decode() for name in WIDGET)
-    return Shell(script, style)
-
-
-def built_live() -> Shell:
-    """Read the built program of `regard serve`, the same page with texts typed into it.
-
-    Raises:
-        RegardError: it is not built.
-    """
-    check_page_built(LIVE)
-    script, style = (read_regular(BUILT / name).decode() for name in LIVE)
-    return Shell(script, style)
-
-
-def check_page_built(parts: Sequence[str] = PARTS) -> None:
-    """Raise RegardError where the page is not built."""
-    missing = [name for name in parts if not (BUILT / name).is_file()]
+def check_page_built(programs: Iterable[str] = BUNDLES) -> None:
+    """Raise RegardError where one of some programs is not built."""
+    files = (f"{name}.{ending}" for name in programs for ending in ENDINGS)
+    missing = next((name for name in files if not (BUILT / name).is_file()), None)
     if missing:
         raise RegardError(
-            f"the page is not built: run make page ({missing[0]} is not there; a release has it, in a checkout it "
+            f"the page is not built: run make page ({missing} is not there; a release has it, in a checkout it "
             "is made once, with a Node of Python's package index)"
         )

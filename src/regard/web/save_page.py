@@ -9,7 +9,7 @@ from regard.files import check_output_file
 from regard.trace.display import listed_control, listed_references
 from regard.trace.trace import Trace
 from regard.web.assemble import Choice, Shown, page_as_seen
-from regard.web.built_page import Shell, built_shell
+from regard.web.built_page import built_shell, check_page_built
 from regard.web.html_file import write_html
 from regard.web.join_pages import add_panels, join_pages_into_one
 from regard.web.numbers import Encoding
@@ -67,7 +67,7 @@ def save_page(
     """
     path = Path(file)
     check_output_file(path, (".html",), "save_page")
-    shell = built_shell()
+    check_page_built()
     every = list(traces) if isinstance(traces, list | tuple) else [traces]
     answers = {n: one.page() for n, one in enumerate(every) if isinstance(one, HasPage)}
     if answers and len(answers) == len(every):
@@ -83,7 +83,7 @@ def save_page(
         page = join_pages_into_one(list(answers.values()))
         page.title = page.title if title is None else title
         page.findings = page.findings if findings is None else findings
-        return write_page(page, path, shell, limit)
+        return write_page(page, path, limit)
     shown = cast(
         "Shown | Sequence[Shown]", [one for n, one in enumerate(every) if n not in answers] if answers else traces
     )
@@ -92,7 +92,7 @@ def save_page(
     neutral = page_control_traces(control, words)
     page = page_as_seen(shown, choice, word, title=title, findings=findings, references=words, control=neutral)
     add_panels(page, list(answers.values()), sentences=findings is None)
-    return write_page(page, path, shell, limit)
+    return write_page(page, path, limit)
 
 
 def page_reference_traces(
@@ -115,14 +115,13 @@ def page_control_traces(control: Sequence[Trace] | None, references: Sequence[Tr
     return listed
 
 
-def write_page(page: Page, file: Path, shell: Shell, limit: int | None = LIMIT) -> int:
+def write_page(page: Page, file: Path, limit: int | None = LIMIT) -> int:
     """Write a page that was put together; returns the file's size in bytes. Raises RegardError over the limit.
 
     Args:
         page: what is written.
         file: its ending is .html.
-        shell: the built page that it is put into.
         limit: the most bytes of its numbers, None for any.
     """
     check_page_size(page.numbers.size, limit)
-    return write_html(page, file, shell)
+    return write_html(page, file, built_shell(page))

@@ -13,7 +13,7 @@ from IPython.display import display
 
 from regard.errors import RegardError
 from regard.web import selection
-from regard.web.built_page import built_widget
+from regard.web.built_page import built_program
 from regard.web.page import Page
 
 
@@ -49,7 +49,7 @@ class AttentionWidget(anywidget.AnyWidget):
 
     def __init__(self, page: Page, static: str = "") -> None:
         """Make the widget of a page. static: HTML that a saved notebook shows in its place."""
-        shell = built_widget()
+        shell = built_program("widget")
         data = page.data()
         opening: Mapping[str, Any] = data["opening"]  # type: ignore[assignment]
         self._static = static

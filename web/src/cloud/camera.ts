@@ -1,6 +1,5 @@
 // Which part of a cloud is in sight: zoom and pan by wheel, pinch, drag and keys, and where a point lies on the canvas.
-import { select } from "d3-selection";
-import { zoom, zoomIdentity, type D3ZoomEvent, type ZoomBehavior, type ZoomTransform } from "d3-zoom";
+import { under, WHOLE, Zoom } from "../zoom";
 
 export const [LEFT, RIGHT, TOP, BOTTOM] = [56, 12, 10, 44]; // pixels around the plot
 const MOST = 4096; // times that one may zoom in
@@ -18,20 +17,15 @@ export class Camera {
   height = 1;
   private unit = 1; // of the axes, a pixel where the whole is shown
   private middle: [number, number] = [0, 0];
-  private transform: ZoomTransform = zoomIdentity;
-  private readonly behaviour: ZoomBehavior<HTMLCanvasElement, unknown>;
+  private readonly zoom: Zoom;
 
   /** ends: the least and the largest x, then those of y. */
   constructor(
-    private readonly canvas: HTMLCanvasElement,
+    canvas: HTMLCanvasElement,
     private readonly ends: [number, number, number, number],
     moved: () => void,
   ) {
-    this.behaviour = zoom<HTMLCanvasElement, unknown>().on("zoom", (event: D3ZoomEvent<HTMLCanvasElement, unknown>) => {
-      this.transform = event.transform;
-      moved();
-    });
-    select(canvas).call(this.behaviour).on("dblclick.zoom", null);
+    this.zoom = new Zoom(canvas, moved);
   }
 
   /** Fit the plot into a canvas of so many pixels, and show what was in sight, or what is given. */
@@ -42,41 +36,39 @@ export class Camera {
     this.middle = [(left + right) / 2, (down + up) / 2];
     this.unit = ROOM * Math.max((right - left) / this.width, (up - down) / this.height) || (Math.abs(left) || 1) / this.width;
     const plot: [[number, number], [number, number]] = [[LEFT, TOP], [LEFT + this.width, TOP + this.height]]; // prettier-ignore
-    this.behaviour.extent(plot).translateExtent(plot).scaleExtent([1, MOST]);
+    this.zoom.bound(plot, plot, [1, MOST]);
     this.show(sight);
   }
 
   get sight(): Sight {
-    return { x: this.dataX(LEFT + this.width / 2), y: this.dataY(TOP + this.height / 2), zoom: this.transform.k };
+    return { x: this.dataX(LEFT + this.width / 2), y: this.dataY(TOP + this.height / 2), zoom: this.zoom.now.k };
   }
 
   show({ x, y, zoom: k }: Sight): void {
     const [px, py] = [this.fitX(x), this.fitY(y)];
-    const to = zoomIdentity.translate(LEFT + this.width / 2 - k * px, TOP + this.height / 2 - k * py).scale(k);
     const known = Number.isFinite(px) && Number.isFinite(py) && k >= 1;
-    this.behaviour.transform(select(this.canvas), known ? to : zoomIdentity);
-    this.behaviour.translateBy(select(this.canvas), 0, 0); // within the extent
+    this.zoom.set(known ? { k, x: LEFT + this.width / 2 - k * px, y: TOP + this.height / 2 - k * py } : WHOLE);
   }
 
   home(): void {
-    this.behaviour.transform(select(this.canvas), zoomIdentity);
+    this.zoom.set(WHOLE);
   }
 
   /** Zoom around a place on the canvas where it is in sight, else around the middle. */
   zoomBy(factor: number, around: [number, number] | null): void {
     const middle: [number, number] = [LEFT + this.width / 2, TOP + this.height / 2];
-    this.behaviour.scaleBy(select(this.canvas), factor, around && this.has(...around) ? around : middle);
+    this.zoom.scaleBy(factor, around && this.has(...around) ? around : middle);
   }
 
   /** Move the window by a share of its size. */
   panBy(right: number, down: number): void {
-    const { k } = this.transform;
-    this.behaviour.translateBy(select(this.canvas), (-right * this.width) / k, (-down * this.height) / k);
+    const { k } = this.zoom.now;
+    this.zoom.translateBy((-right * this.width) / k, (-down * this.height) / k);
   }
 
   /** Bring a place of the axes into sight, into the middle where it is not. */
   bringIntoSight(x: number, y: number): void {
-    if (!this.has(this.x(x), this.y(y))) this.show({ x, y, zoom: this.transform.k });
+    if (!this.has(this.x(x), this.y(y))) this.show({ x, y, zoom: this.zoom.now.k });
   }
 
   /** Whether a place on the canvas is within the plot. */
@@ -85,28 +77,28 @@ export class Camera {
   }
 
   x(x: number): number {
-    return this.transform.applyX(this.fitX(x));
+    return this.zoom.now.k * this.fitX(x) + this.zoom.now.x;
   }
 
   y(y: number): number {
-    return this.transform.applyY(this.fitY(y));
+    return this.zoom.now.k * this.fitY(y) + this.zoom.now.y;
   }
 
   dataX(px: number): number {
-    return this.middle[0] + (this.transform.invertX(px) - LEFT - this.width / 2) * this.unit;
+    return this.middle[0] + (under(this.zoom.now, [px, 0])[0] - LEFT - this.width / 2) * this.unit;
   }
 
   dataY(py: number): number {
-    return this.middle[1] - (this.transform.invertY(py) - TOP - this.height / 2) * this.unit;
+    return this.middle[1] - (under(this.zoom.now, [0, py])[1] - TOP - this.height / 2) * this.unit;
   }
 
   /** Units of the axes a pixel. */
   get pixel(): number {
-    return this.unit / this.transform.k;
+    return this.unit / this.zoom.now.k;
   }
 
   stop(): void {
-    select(this.canvas).on(".zoom", null);
+    this.zoom.stop();
   }
 
   private fitX(x: number): number {

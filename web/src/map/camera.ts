@@ -1,6 +1,5 @@
 // Which part of the matrix is in sight: zoom and pan by wheel, pinch, drag and keys, and where a weight lies on the canvas.
-import { select } from "d3-selection";
-import { zoom, zoomIdentity, type D3ZoomEvent, type ZoomBehavior, type ZoomTransform } from "d3-zoom";
+import { WHOLE, Zoom } from "../zoom";
 import { xOf, yOf, type Plot } from "./draw";
 
 export interface Place {
@@ -19,20 +18,17 @@ const LARGEST = 64; // pixels a token at most
 
 export class Camera {
   readonly plot: Plot = { left: 0, top: 0, window: { left: 0, top: 0, pixels: 1, width: 1, height: 1 }, length: 1, size: 1 };
-  private transform: ZoomTransform = zoomIdentity;
   private fit = 1; // pixels a token where the whole is shown
-  private readonly behaviour: ZoomBehavior<HTMLCanvasElement, unknown>;
+  private readonly zoom: Zoom;
 
   constructor(
     private readonly canvas: HTMLCanvasElement,
     moved: () => void,
   ) {
-    this.behaviour = zoom<HTMLCanvasElement, unknown>().on("zoom", (event: D3ZoomEvent<HTMLCanvasElement, unknown>) => {
-      this.transform = event.transform;
+    this.zoom = new Zoom(canvas, () => {
       this.place();
       moved();
     });
-    select(canvas).call(this.behaviour).on("dblclick.zoom", null);
   }
 
   /** Fit the canvas, and on it a matrix of length × size, into the room that there is. home: and show the whole. */
@@ -46,16 +42,13 @@ export class Camera {
     this.canvas.style.height = `${margin + height + 2}px`;
     Object.assign(this.plot, { left: margin, top: margin, window: { left: 0, top: 0, pixels: this.fit, width, height }, length, size });
     const corner: [number, number] = [margin, margin];
-    this.behaviour
-      .extent([corner, [margin + width, margin + height]])
-      .translateExtent([corner, [margin + this.fit * size, margin + this.fit * length]])
-      .scaleExtent([1, Math.max(1, LARGEST / this.fit)]);
-    if (home) this.home();
-    else this.behaviour.transform(select(this.canvas), this.transform);
+    const whole: [number, number] = [margin + this.fit * size, margin + this.fit * length];
+    this.zoom.bound([corner, [margin + width, margin + height]], [corner, whole], [1, Math.max(1, LARGEST / this.fit)]);
+    this.zoom.set(home ? WHOLE : this.zoom.now);
   }
 
   home(): void {
-    this.behaviour.transform(select(this.canvas), zoomIdentity);
+    this.zoom.set(WHOLE);
   }
 
   /** Zoom around a weight where it is in sight, else around the middle. */
@@ -63,13 +56,13 @@ export class Camera {
     const { left, top, window } = this.plot;
     const middle: [number, number] = [left + window.width / 2, top + window.height / 2];
     const at: [number, number] = around && this.inSight(around) ? [xOf(this.plot, around.j + 0.5), yOf(this.plot, around.i + 0.5)] : middle;
-    this.behaviour.scaleBy(select(this.canvas), factor, at);
+    this.zoom.scaleBy(factor, at);
   }
 
   /** Move the window by a share of its size. */
   panBy(right: number, down: number): void {
     const { window } = this.plot;
-    this.behaviour.translateBy(select(this.canvas), (-right * window.width) / this.transform.k, (-down * window.height) / this.transform.k);
+    this.zoom.translateBy((-right * window.width) / this.zoom.now.k, (-down * window.height) / this.zoom.now.k);
   }
 
   /** Move the window as far as a weight needs to come into sight. */
@@ -78,7 +71,7 @@ export class Camera {
     const over = (at: number, from: number, wide: number) => (at < from ? at - from : at + 1 > from + wide ? at + 1 - from - wide : 0);
     const right = over(j, window.left, window.width / window.pixels);
     const down = over(i, window.top, window.height / window.pixels);
-    this.behaviour.translateBy(select(this.canvas), -right * this.fit, -down * this.fit);
+    this.zoom.translateBy(-right * this.fit, -down * this.fit);
   }
 
   get sight(): Sight {
@@ -95,7 +88,7 @@ export class Camera {
     const first = (middle: number, shown: number, all: number) => Math.max(0, Math.min(middle - shown / 2, all - shown));
     const x = left - k * left - first(j, window.width / pixels, size) * pixels;
     const y = top - k * top - first(i, window.height / pixels, length) * pixels;
-    this.behaviour.transform(select(this.canvas), zoomIdentity.translate(x, y).scale(k));
+    this.zoom.set({ k, x, y });
   }
 
   /** The weight in the middle of the window. */
@@ -120,14 +113,14 @@ export class Camera {
   }
 
   stop(): void {
-    select(this.canvas).on(".zoom", null);
+    this.zoom.stop();
   }
 
   /** Put the window where zoom and pan have it. */
   private place(): void {
     const { left, top, window } = this.plot;
-    window.pixels = this.fit * this.transform.k;
-    window.left = (left - this.transform.x - this.transform.k * left) / window.pixels;
-    window.top = (top - this.transform.y - this.transform.k * top) / window.pixels;
+    window.pixels = this.fit * this.zoom.now.k;
+    window.left = (left - this.zoom.now.x - this.zoom.now.k * left) / window.pixels;
+    window.top = (top - this.zoom.now.y - this.zoom.now.k * top) / window.pixels;
   }
 }

@@ -1,16 +1,10 @@
-// The views of a page, in the order of their tabs. Each is a component that takes the shared alone.
+// What a page is shown with: the views that a bundle has, in the order of their tabs, and its panels.
 import type { Component } from "svelte";
-import type { Page } from "../data/format";
+import type { Attention } from "../attention/client";
+import type { Source } from "../data/bytes";
+import type { Cloud, Page, Panel as PanelData, Paths } from "../data/format";
 import type { PageState } from "../page_state.svelte";
-import Compare from "./Compare.svelte";
-import Alignment from "./Alignment.svelte";
-import Generation from "./Generation.svelte";
-import Heads from "./Heads.svelte";
-import Lines from "./Lines.svelte";
 import Panel from "./Panel.svelte";
-import Map from "./Map.svelte";
-import Steps from "./Steps.svelte";
-import Tokens from "./Tokens.svelte";
 
 export interface View {
   id: string; // as Opening.view names it
@@ -20,26 +14,25 @@ export interface View {
   own?: true; // has no use for the choice of text, layer and head above the views
 }
 
-/** Whether weights are computed here, from numbers that the page carries. */
-function computed(page: Page): boolean {
-  return page.calls.length > 0 && !page.calls.some((call) => call.served);
+export type Numbers = Exclude<PanelData, Paths | Cloud>; // what NumbersPanel shows
+type Shows<P> = Component<{ panel: P; number: number; shared: PageState }>; // number: of the page's panels
+
+/** What one of the built files can show. Which of them a page takes, src/regard/web/built_page.py chooses. */
+export interface Bundle {
+  views: View[]; // beside the panels
+  NumbersPanel?: Shows<Numbers>;
+  PathsPanel?: Shows<Paths>;
+  attention?: {
+    Controls: Component<{ shared: PageState }>;
+    attend: (page: Page, source: Source) => Attention;
+    maskReader: (page: Page, source: Source) => PageState["maskOf"];
+  }; // where it can compute weights
 }
 
-export const VIEWS: View[] = [
-  { id: "tokens", name: "Tokens", component: Tokens, has: computed },
-  { id: "lines", name: "Lines", component: Lines, has: computed },
-  { id: "heads", name: "Heads", component: Heads, has: (page) => computed(page) && (page.calls.some((call) => call.heads > 1) || page.calls.length > 1) },
-  { id: "map", name: "Map", component: Map, has: (page) => page.calls.length > 0 },
-  { id: "compare", name: "Compare", component: Compare, has: (page) => computed(page) && (page.calls.length > 1 || page.calls.some((call) => call.heads > 1)), own: true },
-  { id: "steps", name: "Steps", component: Steps, has: computed },
-  { id: "alignment", name: "Alignment", component: Alignment, has: (page) => page.alignment.some((each) => each.calls.length > 0) },
-  { id: "generation", name: "Generation", component: Generation, has: (page) => page.generation.some((each) => each.steps.length > 0) },
-];
-
 /** The views that a page has: those that it carries something for, and one for each of its panels. */
-export function viewsOf(page: Page): View[] {
+export function viewsOf(page: Page, { views }: Bundle): View[] {
   const panels = page.panels.map((panel, n): View => ({ id: `panel ${n}`, name: panel.name, component: Panel, has: () => true, own: true }));
-  return [...VIEWS.filter((view) => view.has(page)), ...panels];
+  return [...views.filter((view) => view.has(page)), ...panels];
 }
 
 /** The id of a view's tab in the document: "panel 2" may not stand there with its blank. */

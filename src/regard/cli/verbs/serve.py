@@ -43,7 +43,7 @@ def serve(
         if find_spec(package) is None:
             raise RegardError(f"{package} is not installed: pip install 'regard[web]'")
     from regard.text.tokens import check_text
-    from regard.web.built_page import LIVE, check_page_built
+    from regard.web.built_page import check_page_built
 
     for nth, text in enumerate(texts or [], 1):
         check_text(text, f"text {nth}")
@@ -55,7 +55,7 @@ def serve(
         check_store(store)
     for name in models or []:
         read_sizes(name)
-    check_page_built(LIVE)
+    check_page_built(["live"])
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles

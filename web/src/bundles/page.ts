@@ -1,0 +1,4 @@
+import { open } from "../page";
+import { EVERYTHING } from "./everything";
+
+open(EVERYTHING);

@@ -1,0 +1,6 @@
+// The views of weights, and the paths of a word through the layers.
+import { open } from "../page";
+import PathsPanel from "../views/PathsPanel.svelte";
+import { WEIGHTS } from "../views/weights";
+
+open({ ...WEIGHTS, PathsPanel });
