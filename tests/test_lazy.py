@@ -6,12 +6,15 @@ import re
 import subprocess
 import sys
 import xml
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 import regard
-from regard.lazy import lazy_modules
+from regard.lazy import LazyField, lazy_modules
 from tests.support import ROOT
 
 
@@ -41,3 +44,19 @@ def test_editors_and_dir_know_every_module_of_a_package(name: str) -> None:
 def test_looking_imports_nothing() -> None:
     code = "import sys, regard; dir(regard.explain), dir(regard.nn); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_field_is_made_when_it_is_first_read() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Holds:
+        first: Any = LazyField()  # noqa: RUF009
+        second: int
+
+    asked: list[int] = []
+    found = Holds(first=partial(asked.append, 3), second=1)
+    assert asked == []
+    assert (found.first, found.first, asked) == (None, None, [3])
+    assert asdict(found) == {"first": None, "second": 1}
+    assert replace(found, first=7).first == 7
+    with pytest.raises(TypeError, match="first"):
+        Holds(second=1)

@@ -1,9 +1,13 @@
-"""Submodules and names of a package, imported when they are first used: nobody waits for torch who does not need it."""
+"""What is there when it is first used: submodules and names of a package, and fields of a dataclass.
+
+Nobody waits for torch who does not need it, nor for numbers that are not read.
+"""
 
 import importlib
 import pkgutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -45,3 +49,20 @@ def lazy_names(
         return value
 
     return load
+
+
+class LazyField:
+    """A dataclass's field that is given as itself, or as a `partial`, which makes it when it is first read."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __set__(self, owner: object, value: Any) -> None:
+        vars(owner)[self.name] = value
+
+    def __get__(self, owner: object, kind: type) -> Any:
+        if owner is None:
+            raise AttributeError(self.name)  # by which a dataclass knows that there is no default
+        if isinstance(vars(owner)[self.name], partial):
+            vars(owner)[self.name] = vars(owner)[self.name]()
+        return vars(owner)[self.name]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.cli.held_against import ControlFile, StaticVectors, read_sentences, traced_control
+from regard.cli.held_against import ControlFile, StaticVectors, read_sentences
 from regard.cli.selection import Selection
 from regard.errors import RegardError
 from regard.explain.texts.summary import summarise
@@ -20,7 +20,6 @@ def test_control_needs_words_to_compare_with(tmp_path) -> None:
         ControlFile(tmp_path / "a.txt").check(Selection(word="bank"))
     ControlFile(None).check(Selection())
     assert ControlFile(None).sentences(Selection(word="bank")) is SENTENCES
-    assert traced_control(None, [], Selection(word="bank"), SENTENCES) is None  # nothing is traced without --with
 
 
 def test_bad_sentences_are_refused_before_torch(regard_command, tmp_path) -> None:

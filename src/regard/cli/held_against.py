@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from regard.cli.selection import Selection
 from regard.errors import RegardError
@@ -12,7 +12,6 @@ from regard.text.neutral_sentences import LEAST, SENTENCES, lacking
 
 if TYPE_CHECKING:
     from regard.explain.texts.summary import Summary
-    from regard.models.model import Model
     from regard.trace.trace import PairTrace, Trace
 
 LEARNED = "learned"  # the model's own embeddings, in the place of a file of static vectors
@@ -34,24 +33,6 @@ class ControlFile:
         if self.given is None:
             return SENTENCES
         return read_sentences(self.given, chosen.word or "")
-
-
-def traced_control(
-    model: "Model", traces: Sequence[Any], chosen: Selection, sentences: Sequence[str]
-) -> "list[Trace] | None":
-    """The sentences with the word, traced; None where there are no reference words.
-
-    Args:
-        model: of the traces.
-        traces: which have the word.
-        chosen: which word is followed, and the reference words.
-        sentences: neutral ones with {} in the word's place.
-    """
-    from regard.models.control import trace_control
-
-    if chosen.word is None or not chosen.reference_words:
-        return None
-    return trace_control(model, traces, chosen.word, sentences)
 
 
 @dataclass(frozen=True)

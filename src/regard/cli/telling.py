@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from regard.cli import clock
 from regard.cli.outputs import FILES, Outputs
-from regard.cli.page_file import PageFile
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from regard.display.answer import Answer
-    from regard.web.page import Page
 
 MORE = ("json", "csv", "parquet", "figure", "html", "save")
 NAMED = 3  # tables from which on --all only counts them
@@ -44,17 +42,20 @@ def tell(
     from regard.cli.console import say_written_files
     from regard.display.terminal_parts import ending_lines_in_terminal, print_terminal_parts
 
-    def page(html: PageFile) -> "Page":
-        return found.page(html.choice())
-
-    left_out = outputs.write(traces=traces, rows=found.rows, draw=found.draw, data=found.to_json, page=page)
+    left_out: list[str] = []
+    if any(outputs.files):
+        left_out = outputs.write(
+            traces=traces, rows=found.rows, draw=found.draw, data=found.to_json,
+            page=lambda html: found.page(html.choice()),
+        )  # fmt: skip
     console, errors = consoles
     statuses = [each for each in found.about.statuses if each.model]
     more = more_of(found, top, outputs.offered, everything)
     last = ending_lines_in_terminal(statuses, more, clock.seconds(), [*found.exactness(), *notes])
     parts = found.shown(console.width, EVERY if top is None else top, "in --json", everything=bool(everything))
     print_terminal_parts([*first, *parts, last], console)
-    say_written_files(console, errors, outputs.files, left_out)
+    if any(outputs.files):
+        say_written_files(console, errors, outputs.files, left_out)
 
 
 def more_of(found: "Answer", top: int | None, files: Sequence[str] = FILES[:-1], everything: bool | None = None) -> str:

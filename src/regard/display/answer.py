@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.display.panels import Data, Panel
+from regard.display.panels import Data, Later, Panel, made
 from regard.display.panels import Table as TablePanel
 from regard.errors import RegardError
 from regard.explain.frames import Table
@@ -69,8 +69,8 @@ class Answer(Table):
         """Say what was found, in sentences."""
         raise NotImplementedError
 
-    def panels(self) -> list[Panel]:
-        """List what is shown, in the order of the page's tabs."""
+    def panels(self) -> Sequence[Panel | Later]:
+        """List what is shown, in the order of the page's tabs: what takes long and is on no first screen as `Later`."""
         raise NotImplementedError
 
     def data(self) -> dict[str, object]:
@@ -106,9 +106,9 @@ class Answer(Table):
         from regard.display.terminal_tables import tables_side_by_side
 
         if everything:
-            panels = [_whole_note(panel) for panel in self.panels() if not panel.brief]
+            panels = [_whole_note(panel) for panel in made(self.panels()) if not panel.brief]
         else:
-            panels = [_of_a_screen(panel) for panel in self.panels() if panel.screen]
+            panels = [_of_a_screen(panel) for panel in made(each for each in self.panels() if each.screen)]
         first = sum(panel.leads for panel in panels)
         parts = [*unknown_tokens_line(self.about.sides), *(drawn(panel, width, top, more) for panel in panels[:first])]
         parts.append(sentences(self.findings()))
@@ -116,11 +116,10 @@ class Answer(Table):
         for side_by_side, own in groupby(panels[first:], lambda panel: groups.get(panel.name)):
             each = list(own)
             tables = [panel for panel in each if isinstance(panel, TablePanel)]
-            parts += (
-                [tables_side_by_side(tables, width, top, more)]
-                if side_by_side
-                else [drawn(p, width, top, more) for p in each]
-            )
+            if side_by_side:
+                parts.append(tables_side_by_side(tables, width, top, more))
+            else:
+                parts += [drawn(panel, width, top, more) for panel in each]
         return parts
 
     def plot(self, *names: str) -> "Figure":
@@ -160,7 +159,7 @@ class Answer(Table):
         page = Page(self.title(), self.findings())
         statuses = [each for each in self.about.statuses if each.model]
         page.status = [*(status_lines(statuses, page) if statuses else []), *self.exactness()]
-        page.panels = [panel_data(panel) for panel in self.for_page().panels()]
+        page.panels = [panel_data(panel) for panel in made(self.for_page().panels())]
         page.opening["view"] = "panel 0"
         return page
 
@@ -180,7 +179,7 @@ class Answer(Table):
         for name in names:
             if name not in panels:
                 raise RegardError(f"plot: given {name!r}, needs one of {', '.join(map(repr, panels))}")
-        return [panels[name] for name in names] or [panel for panel in panels.values() if panel.picture]
+        return made([panels[name] for name in names] or [panel for panel in panels.values() if panel.picture])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -206,7 +205,7 @@ class TracesAnswer(Answer):
 
         Of what a page draws with a component of its own, its data.
         """
-        return [panel for panel in self.panels() if not panel.brief]
+        return made(panel for panel in self.panels() if not panel.brief)
 
     def layers(self) -> list[int] | None:
         """Say which layers its page has where none are chosen, None for all."""

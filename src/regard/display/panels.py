@@ -4,7 +4,7 @@ A panel holds numbers and names, no tensor, trace or colour. `terminal`, `figure
 its numbers. The page has a panel's fields by these names: `web/src/data/format.ts`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -67,6 +67,21 @@ class Panel:
     leads: bool = False
     picture: bool = False
     group: str = ""
+
+
+@dataclass(frozen=True)
+class Later:
+    """A panel that no first screen and no picture shows: its name, and what makes it, with that name."""
+
+    screen = brief = picture = ranked = False
+
+    name: str
+    make: Callable[[str], Panel]
+
+
+def made(panels: Iterable[Panel | Later]) -> list[Panel]:
+    """Make the panels that are there by name alone."""
+    return [each.make(each.name) if isinstance(each, Later) else each for each in panels]
 
 
 def untold(panel: Panel, *texts: str) -> str:

@@ -104,7 +104,10 @@ def _panel_context_lines(cells: Sequence[Cell], room: int) -> list[Text]:
 def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> RenderableType:
     """A table with cells of named numbers, which share the room that its other columns leave, no less than a name's."""
     texts = [
-        ["" if cell is None else cell_text(cell, column) for cell, column in zip(row, panel.columns, strict=True)]
+        [
+            "" if cell is None or isinstance(cell, Shares) else cell_text(cell, column)
+            for cell, column in zip(row, panel.columns, strict=True)
+        ]
         for row in rows
     ]
     named = [any(isinstance(row[n], Shares) for row in rows) for n in range(len(panel.columns))]

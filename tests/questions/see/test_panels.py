@@ -1,10 +1,12 @@
 """What was found fits one screen, and every number on it is the summary's; --all has the rest."""
 
 import re
+from functools import partial
 from typing import Any
 
 import pytest
 
+from regard.display.panels import Later, made
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.models.control import trace_control
 from regard.questions.see.answer import Seen, seen
@@ -158,3 +160,13 @@ def test_without_a_word_there_are_no_bars(bank) -> None:
     for panel, trace in zip(texts(seen(bank).summary, "text"), bank, strict=True):
         assert set(panel.values) == {None}
         assert panel.title.endswith(f"{len(trace.tokens)} tokens, special ones included")
+
+
+def test_a_first_screen_makes_only_what_it_shows(bank) -> None:
+    found = seen(bank, "bank")
+    printed(found)
+    assert isinstance(vars(found.summary)["movement"], partial)  # nothing on the screen is of the plane
+    named = [each.name for each in found.panels() if isinstance(each, Later)]
+    assert named[:3] == ["Learned embedding", "Cosines", "Contextual embedding"]
+    assert [each.name for each in made(found.panels())] == [each.name for each in found.panels()]
+    assert found.chosen(["Cosines"])[0].rows[0][1] == found.summary.pairs[0].learned

@@ -6,7 +6,7 @@ from typing import Annotated
 from regard.cli import options
 from regard.cli.early_checks import EarlyChecks, window_option_refused
 from regard.cli.file_options import writes
-from regard.cli.held_against import ControlFile, StaticVectors, traced_control
+from regard.cli.held_against import ControlFile, StaticVectors
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced
@@ -54,7 +54,7 @@ def see(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
     from regard.cli.telling import tell
-    from regard.models.control import trace_word
+    from regard.models.control import trace_control, trace_word
     from regard.questions.see.answer import seen
 
     screens = consoles(outputs.json)
@@ -67,11 +67,12 @@ def see(
             layer=layer,
             head=head,
             references=compared,
-            control=traced_control(done.model, done.traces, chosen, sentences),
+            control=trace_control(done.model, done.traces, word, sentences) if word is not None and compared else None,
             top=top,
             names=done.names,
             lens_of=done.model if next_token else None,
             generated=done.generated,
         )
-        found = replace(found, summary=vectors.beside(found.summary, found.traces, compared))
+        if static is not None:
+            found = replace(found, summary=vectors.beside(found.summary, found.traces, compared))
     tell(found, outputs, screens, everything=everything, traces=found.traces)

@@ -144,15 +144,11 @@ def split(
     # A large residual must not hide a wrong split, so attention's part is also held against its own heads' parts.
     error = _error_of_contributions(attended + bias, projected, by_head.norm(dim=-1).sum(0) + bias.norm())
 
-    inner = scale = out.new_ones(
-        len(chosen), 1
-    )  # what attention's part, and all of it, is multiplied by, token by token
+    # what attention's part, and all of it, is multiplied by, token by token
+    inner = scale = out.new_ones(len(chosen), 1)
     shift = out.new_zeros(m)
     if block.scaling is not None:
-        inner, gain = (
-            _contribution_in_float64(block.scaling.scale[chosen]),
-            _contribution_in_float64(block.scaling.gain),
-        )
+        inner, gain = map(_contribution_in_float64, (block.scaling.scale[chosen], block.scaling.gain))
         projection, attended, bias = gain[:, None] * projection, gain * attended, gain * bias
         error = max(error, _error_of_contributions(inner * gain * projected, added, added.norm(dim=-1)))
     if norm is not None:

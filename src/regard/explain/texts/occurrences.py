@@ -120,19 +120,13 @@ def occurrences(
         top: how many tokens a row names.
         sinks: of each text, the numbers of the tokens that are attention sinks.
     """
-    return [
-        _occurrence_in_text(
-            occurrence_label_in_text(labels[number], nth, len(words)),
-            number,
-            traces[number],
-            each,
-            (layer, head),
-            top,
-            sinks[number] if sinks else (),
-        )
-        for number, words in found
-        for nth, each in enumerate(words)
-    ]
+    seen = []
+    for number, words in found:
+        own = sinks[number] if sinks else ()
+        for nth, each in enumerate(words):
+            label = occurrence_label_in_text(labels[number], nth, len(words))
+            seen.append(_occurrence_in_text(label, number, traces[number], each, (layer, head), top, own))
+    return seen
 
 
 def occurrence_label_in_text(text: str, nth: int, count: int) -> str:
@@ -181,7 +175,7 @@ def _occurrence_in_text(
     if layer is not None or head is not None:
         layers = list(rows) if layer is None else [layer]
         wanted = [(n, h) for n in layers for h in (range(rows[n].shape[0]) if head is None else [head])]
-    held = kept_numbers(trace.hidden_states)
+    states, held = trace.hidden_states, kept_numbers(trace.hidden_states)
     return Occurrence(
         label=label,
         text=number,
@@ -190,10 +184,7 @@ def _occurrence_in_text(
         end=word.end,
         tokens=list(word.tokens),
         learned=None if trace.learned is None else vector(trace.learned, word).tolist(),
-        hidden_states=[
-            vector(trace.hidden_states[n], word).tolist() if n in held else None
-            for n in range(len(trace.hidden_states))
-        ],
+        hidden_states=[vector(states[n], word).tolist() if n in held else None for n in range(len(states))],
         contextual=vector(trace.contextual, word).tolist(),
         attends=[attended(row.mean(0, keepdim=True), trace.tokens, n, None, top, sinks)[0] for n, row in rows.items()],
         heads=[attended(rows[n][h : h + 1], trace.tokens, n, h, top, sinks)[0] for n, h in wanted],

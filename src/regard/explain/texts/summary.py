@@ -6,6 +6,7 @@ Everything here is made of dataclasses of strings, integers, floats and lists, s
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -32,6 +33,7 @@ from regard.explain.vectors.static_words import Static
 from regard.explain.weights.alignment import Across, Alignment, align, choose, from_source, from_target
 from regard.explain.weights.attended import Attended, attended, check_heads
 from regard.explain.weights.sinks import Sink, sinks
+from regard.lazy import LazyField
 from regard.models.readout import Readout
 from regard.text.tokens import Token
 from regard.text.words import Word, which_text, word_in_neither_text
@@ -42,7 +44,7 @@ from regard.trace.trace import PairTrace, Trace
 AT_ONCE = 1 << 23  # weights of all heads that an overview holds at once
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Summary:
     """All that is shown of some texts.
 
@@ -72,7 +74,7 @@ class Summary:
     references: list[Reference]
     overview: list[list[list[Attended]]]
     highlights: list[Highlights]
-    movement: Movement | None
+    movement: Movement | None = LazyField()  # type: ignore[assignment]  # noqa: RUF009
     layer_updates: list[WordUpdates]
     predictions: list[Prediction]
     logit_lenses: list[LogitLens]
@@ -232,6 +234,7 @@ def _summary_of_texts_side(
         own = [(o.label, traces[o.text], o.as_word()) for o in seen]
         ranges, held, in_control = neutral(word, own, control, references)
     added_to: Sequence[Trace | PairTrace] = both or traces  # to targets, by their texts too
+    moved: Any = partial(_movement_of_text_words, traces, seen, references, in_control, ranges, held)
     overviewed = list(zip(traces, numbers, strict=True)) if word is None else []
     return Summary(
         word=word,
@@ -247,7 +250,7 @@ def _summary_of_texts_side(
         references=[compare_reference(r, o, traces[o.text]) for r in references for o in seen],
         overview=[_attended_of_whole_text(trace, head, top, own) for trace, own in overviewed],
         highlights=[highlights(trace, head=head, top=top, sinks=own) for trace, own in overviewed],
-        movement=_movement_of_text_words(traces, seen, references, in_control, ranges, held),
+        movement=moved,
         layer_updates=[word_updates(added_to[o.text], o, top, numbers[o.text]) for o in seen],
         predictions=[
             predict(trace, n, token, names, top=top, occurrence=label)
@@ -288,9 +291,7 @@ def _lenses_of_texts(
         readout = Readout(model, trace, source)
         places = _predicted_places_of_text(trace, n, summary.word, summary.occurrences, source is not None)
         if not places:
-            needs = (
-                "follow a word of the target" if source is not None else "follow a word, or put a mask into the text"
-            )
+            needs = "follow a word of the target" if source else "follow a word, or put a mask into the text"
             raise RegardError(
                 f"next: there is no place in the text at which {trace.status.model} says something: {needs}"
             )

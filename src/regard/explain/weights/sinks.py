@@ -80,7 +80,7 @@ def sinks_of(
     if not given:
         return []
     maps = [each for each, _ in given]
-    causal = itself and all(float(each[:, 0, 1:].sum()) == 0 for each in maps)
+    causal = itself and all(float(each[:, 0][:, 1:].sum()) == 0 for each in maps)
     least = torch.full((size,), EXCESS, dtype=torch.float64)
     if causal:
         least[0] = FIRST

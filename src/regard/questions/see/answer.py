@@ -161,14 +161,8 @@ def seen(
     unfolded = unfold_texts_to_windows(traces, word) if windowed else None
     given = traces if unfolded is None else unfolded.traces
     summary = summarise(given, word, layer=layer, head=head, unfolded=unfolded, **how)
-    return kind(
-        summary,
-        layer,
-        head,
-        traces=given,
-        read=traces if windowed else (),
-        about=_texts_seen_and_statuses(summary, traces),
-    )
+    about = _texts_seen_and_statuses(summary, traces)
+    return kind(summary, layer, head, traces=given, read=traces if windowed else (), about=about)
 
 
 def on_a_page(

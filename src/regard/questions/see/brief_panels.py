@@ -66,20 +66,12 @@ def _by_occurrence(summary: Summary) -> Panel:
     first, layer = seen[0].label, seen[0].attends[place].layer if seen[0].attends else "–"
     ends = {pair.b: pair.hidden_states[-1] for pair in summary.pairs if pair.a == first}
     rows: list[list[Cell]] = [
-        [
-            each.label,
-            _looks(each, place, summary) if each.attends else "",
-            None if each.label == first else ends.get(each.label),
-        ]
-        for each in seen[:ROWS]
+        [each.label, _looks(each, place, summary) if each.attends else "", ends.get(each.label)] for each in seen[:ROWS]
     ]
     left = len(seen) - ROWS
     note = f"{left} more occurrences are left out." if left > 0 else ""
     columns = [Column("occurrence"), Column(f"looks at in layer {layer}"), Column(f"cosine to {first}", 2)]
-    return Table(
-        name="In short", title="", note=note,
-        columns=columns, rows=rows, screen=True, brief=True,
-    )  # fmt: skip
+    return Table(name="In short", title="", note=note, columns=columns, rows=rows, screen=True, brief=True)
 
 
 def _references(summary: Summary) -> Panel:
@@ -90,10 +82,7 @@ def _references(summary: Summary) -> Panel:
     for word in dict.fromkeys(reference.word for reference in summary.references):
         own = {each.occurrence: each for each in summary.references if each.word == word}
         among = neutral.get(word)
-        cells: list[Cell] = [
-            word,
-            *([neutral_range_in_words(among, 2) if among is not None else ""] if neutral else []),
-        ]
+        cells: list[Cell] = [word, *([neutral_range_in_words(among, 2) if among else ""] if neutral else [])]
         for each in seen:
             said = "" if among is None else told(summary, own[each.label], among) or ""
             cells.append(f"{number(own[each.label].contextual, '.2f')} {said}".rstrip())

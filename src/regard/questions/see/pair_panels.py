@@ -37,22 +37,18 @@ def looks(alignment: Alignment, summary: Summary, screen: bool) -> Panel:
 
 
 def _note_on_marked_looks(sinks: bool) -> str:
-    """What a mark behind weights says."""
     return f"* special tokens{' and sinks' * sinks} take more than half"
 
 
 def across(summary: Summary, target: Target) -> list[Panel]:
     """The followed word and the other side, layer by layer."""
+    other = target.summary
     looked = [
-        (
-            f"What looks at {quoted(own.word)} of text {each.occurrence} in the target",
-            each,
-            target.summary.tokens[own.text],
-        )
+        (f"What looks at {quoted(own.word)} of text {each.occurrence} in the target", each, other.tokens[own.text])
         for each, own in zip(target.to_words, summary.occurrences, strict=True)
     ] + [
         (f"Where {quoted(own.word)} of target {each.occurrence} looks in the text", each, summary.tokens[own.text])
-        for each, own in zip(target.of_words, target.summary.occurrences, strict=True)
+        for each, own in zip(target.of_words, other.occurrences, strict=True)
     ]
     panels: list[Panel] = []
     for title, each, tokens in looked:

@@ -4,9 +4,10 @@ The texts themselves, the windows they were read in, where every token looks, an
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from regard.display.panels import Bars, Cell, Column, Panel, Shares, Strip, Table
+from regard.display.panels import Bars, Cell, Column, Later, Panel, Shares, Strip, Table
 from regard.explain.texts.summary import Summary
 from regard.explain.wording import capital, listed, quoted
 from regard.questions.lens import panels as lens
@@ -23,10 +24,10 @@ TEXTS, WINDOWS = 4, 8  # that a first screen shows
 FULL = 0.30  # the weight that fills a bar
 
 
-def of_summary(found: "Seen") -> list[Panel]:
+def of_summary(found: "Seen") -> Sequence[Panel | Later]:
     """The texts, what a first screen says of them in short, then every table in the order of the data's way."""
     summary, target = found.summary, found.summary.target
-    panels = [*texts(summary, "text"), *windows(summary)]
+    panels: list[Panel | Later] = [*texts(summary, "text"), *windows(summary)]
     if target is not None:
         panels += texts(target.summary, "target")
         panels += [pair.looks(each, summary, n < pair.TEXTS) for n, each in enumerate(target.alignments)]
@@ -37,21 +38,29 @@ def of_summary(found: "Seen") -> list[Panel]:
     return panels
 
 
-def _side(summary: Summary, side: str, source: Summary | None = None) -> list[Panel]:
+def _side(summary: Summary, side: str, source: Summary | None = None) -> list[Panel | Later]:
     """What is shown of texts, or of their targets: of the word where it occurs there, or of all tokens.
 
     source: of targets, the texts.
     """
-    panels: list[Panel] = []
+    panels: list[Panel | Later] = []
     if summary.word is None:
-        panels += [overview(summary, n, side) for n in range(len(summary.texts))]
+        every = enumerate(summary.labels)
+        panels += [Later(f"Every token, {side} {label}", partial(overview, summary, n, side)) for n, label in every]
     elif summary.occurrences:
-        panels += [word.learned(summary, side), *word.cosines(summary, side), word.states(summary, side)]
-        panels += [each for own in summary.occurrences for each in word.attends(summary, own, side)]
-        panels += [word.updates(each, summary, side, source) for each in summary.layer_updates]
-        panels += [word.references(summary)] if summary.references else []
+        panels.append(Later(name_of("Learned embedding", side), partial(word.learned, summary, side)))
+        if summary.pairs:
+            panels.append(Later(name_of("Cosines", side), partial(word.cosines, summary, side)))
+        panels.append(Later(name_of("Contextual embedding", side), partial(word.states, summary, side)))
+        for own in summary.occurrences:
+            panels.append(Later(f"Attends to, {side} {own.label}", partial(word.attends, summary, own, side)))
+            panels += [word.single_heads(summary, own, side)] if own.heads else []
+        for each in summary.layer_updates:
+            name = f"Layer by layer, {side} {each.occurrence}"
+            panels.append(Later(name, partial(word.updates, each, summary, side, source)))
+        panels += [Later("Reference words", partial(word.references, summary))] if summary.references else []
         panels += [word.static(summary.static)] if summary.static is not None else []
-    panels += [_predictions(summary, side)] if summary.predictions else []
+    panels += [Later(name_of("Says", side), partial(_predictions, summary, side))] if summary.predictions else []
     return panels + [lens.table(each, summary, side) for each in summary.logit_lenses]
 
 
@@ -106,7 +115,7 @@ def windows(summary: Summary) -> list[Panel]:
     return [own] if rows else []
 
 
-def overview(summary: Summary, text: int, side: str) -> Panel:
+def overview(summary: Summary, text: int, side: str, name: str) -> Panel:
     """For each token, where most of its attention goes in each layer."""
     sinks = bool(summary.sinks[text])
     rows: list[list[Cell]] = []
@@ -121,12 +130,12 @@ def overview(summary: Summary, text: int, side: str) -> Panel:
     title = f"{side.capitalize()} {summary.labels[text]}: where each token looks most"
     title += f" ({'mean of heads' if head is None else f'head {head}'})"
     return Table(
-        name=f"Every token, {side} {summary.labels[text]}", title=title, note=f"{note} more than half.",
-        columns=[Column("token"), Column("layer: where most goes")], rows=rows,
+        name=name, title=title, note=f"{note} more than half.", rows=rows,
+        columns=[Column("token"), Column("layer: where most goes")],
     )  # fmt: skip
 
 
-def _predictions(summary: Summary, side: str) -> Panel:
+def _predictions(summary: Summary, side: str, name: str) -> Panel:
     """The likeliest tokens after a place (causal models), or at it (masked language models)."""
     after = summary.predictions[0].after
     rows: list[list[Cell]] = [
@@ -135,7 +144,7 @@ def _predictions(summary: Summary, side: str) -> Panel:
     ]
     title = "What the model says next" if after else "What the model says here"
     columns = [Column(side), Column("after" if after else "at"), Column("likeliest tokens, and their probability")]
-    return Table(name=name_of("Says", side), title=title, columns=columns, rows=rows)
+    return Table(name=name, title=title, columns=columns, rows=rows)
 
 
 def likeliest_tokens_seen(summary: Summary) -> list[Bars]:

@@ -26,7 +26,7 @@ def findings(summary: Summary) -> list[str]:
         sentences = [sentence for text in range(len(summary.texts)) for sentence in _worth(summary, text)]
     elif summary.occurrences:
         sentences = [sentence(summary) for sentence in (link_told, row_told, _start, _end)]
-        sentences += movement_findings(summary)
+        sentences += movement_findings(summary) if summary.references else []
         if summary.target is None:
             sentences += [push_told(summary), _said(summary)]
     else:  # of an encoder-decoder, a word of the target alone

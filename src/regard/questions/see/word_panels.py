@@ -19,14 +19,13 @@ PAIRS = 16  # of occurrences that are all shown; of more, those with the first
 VALUES = 4  # of a vector that are shown
 
 
-def learned(summary: Summary, side: str) -> Panel:
+def learned(summary: Summary, side: str, name: str) -> Panel:
     """The learned embeddings that the occurrences start as."""
     rows: list[list[Cell]] = []
     for each in summary.occurrences:
         tokens = [f"{summary.tokens[each.text][n].text} at {n}" for n in each.tokens]
-        rows.append(
-            [each.label, " ".join(tokens), "the model has none" if each.learned is None else _few(each.learned)]
-        )
+        values = "the model has none" if each.learned is None else _few(each.learned)
+        rows.append([each.label, " ".join(tokens), values])
     equal, note = [pair.learned_equal for pair in summary.pairs], ""
     if equal and None not in equal:
         unknown = any(each.word in summary.statuses[each.text].unknown for each in summary.occurrences)
@@ -38,11 +37,11 @@ def learned(summary: Summary, side: str) -> Panel:
     width = len(summary.occurrences[0].learned or ())
     columns = [Column(side), Column("tokens"), Column(f"first {VALUES} values")]
     title = f"{_whose(summary, side)}: learned embedding, {width} values"
-    return Table(name=name_of("Learned embedding", side), title=title, note=note, columns=columns, rows=rows)
+    return Table(name=name, title=title, note=note, columns=columns, rows=rows)
 
 
-def cosines(summary: Summary, side: str) -> list[Panel]:
-    """The cosine between the occurrences, state by state; nothing of one alone."""
+def cosines(summary: Summary, side: str, name: str) -> Panel:
+    """The cosine between the occurrences, state by state."""
     pairs, note = summary.pairs, ""
     if len(pairs) > PAIRS:
         first = summary.occurrences[0].label
@@ -53,10 +52,10 @@ def cosines(summary: Summary, side: str) -> list[Panel]:
     rows += [[state_name(n), *cosines] for n, cosines in enumerate(zip(*states, strict=True))]
     title = f"{_whose(summary, side)}: cosine between its occurrences, by {side}"
     columns = [Column("state"), *(Column(f"{pair.a} · {pair.b}", 3) for pair in pairs)]
-    return [Table(name=name_of("Cosines", side), title=title, note=note, columns=columns, rows=rows)] if pairs else []
+    return Table(name=name, title=title, note=note, columns=columns, rows=rows)
 
 
-def states(summary: Summary, side: str) -> Panel:
+def states(summary: Summary, side: str, name: str) -> Panel:
     """The word's vector in every state: its first values in each text, and its length."""
     rows: list[list[Cell]] = []
     for n in range(len(summary.occurrences[0].hidden_states)):
@@ -64,29 +63,30 @@ def states(summary: Summary, side: str) -> Panel:
         rows += [[state_name(n), label, _few(state), sum(x * x for x in state) ** 0.5] for label, state in held]
     columns = [Column("state"), Column(side), Column(f"first {VALUES} values"), Column("length", 2)]
     title = f"{_whose(summary, side)}: contextual embedding"
-    return Table(name=name_of("Contextual embedding", side), title=title, columns=columns, rows=rows)
+    return Table(name=name, title=title, columns=columns, rows=rows)
 
 
-def attends(summary: Summary, own: Occurrence, side: str) -> list[Panel]:
-    """Where an occurrence looks, layer by layer, and in the single heads that were asked for."""
-    tokens, name = summary.tokens[own.text], f"{quoted(own.word)} in {side} {own.label}"
-    order = "sinks, then other tokens, largest first" if any(r.sinks for r in own.attends) else "largest other tokens"
+def attends(summary: Summary, own: Occurrence, side: str, name: str) -> Panel:
+    """Where an occurrence looks, layer by layer."""
+    tokens, it = summary.tokens[own.text], f"{quoted(own.word)} in {side} {own.label}"
     sink = set(own.tokens) & {each.token for each in summary.sinks[own.text]}
     why = "it sees nothing but itself, and " if 0 in sink and _word_sees_itself(own) else ""
-    note = f"{name} is an attention sink: {why}what others give it is for its place, not for its meaning."
-    by_layer = Table(
-        name=f"Attends to, {side} {own.label}", title=f"{name} attends to (mean of heads)", note=note if sink else "",
-        columns=[Column("layer"), Column("special", 3), Column(order)],
+    note = f"{it} is an attention sink: {why}what others give it is for its place, not for its meaning."
+    return Table(
+        name=name, title=f"{it} attends to (mean of heads)", note=note if sink else "",
+        columns=[Column("layer"), Column("special", 3), _looks_column(own)],
         rows=[[str(row.layer), row.special, _looks_in_row(row, tokens)] for row in own.attends],
     )  # fmt: skip
-    if not own.heads:
-        return [by_layer]
-    by_head = Table(
-        name=f"Single heads, {side} {own.label}", title=f"{name} attends to, single heads", screen=True,
-        columns=[Column("layer"), Column("head"), Column("special", 3), Column(order)],
+
+
+def single_heads(summary: Summary, own: Occurrence, side: str) -> Panel:
+    """Where an occurrence looks in the single heads that were asked for."""
+    tokens, it = summary.tokens[own.text], f"{quoted(own.word)} in {side} {own.label}"
+    return Table(
+        name=f"Single heads, {side} {own.label}", title=f"{it} attends to, single heads", screen=True,
+        columns=[Column("layer"), Column("head"), Column("special", 3), _looks_column(own)],
         rows=[[str(row.layer), str(row.head), row.special, _looks_in_row(row, tokens)] for row in own.heads],
     )  # fmt: skip
-    return [by_layer, by_head]
 
 
 def _word_sees_itself(own: Occurrence) -> bool:
@@ -95,13 +95,18 @@ def _word_sees_itself(own: Occurrence) -> bool:
     return not more and all(each.weights is not None and each.weights[token] == 1 for each in own.attends)
 
 
+def _looks_column(own: Occurrence) -> Column:
+    sinks = any(row.sinks for row in own.attends)
+    return Column("sinks, then other tokens, largest first" if sinks else "largest other tokens")
+
+
 def _looks_in_row(row: Attended, tokens: Sequence[Token]) -> Shares:
     """Sinks, then the largest others."""
     sinks = [("first token (sink)" if s.token == 0 else f"{s.text} ({s.token}, sink)", s.weight) for s in row.sinks]
     return Shares([*sinks, *((called(s.token, tokens), s.weight) for s in row.top)], apart=len(sinks))
 
 
-def updates(word: WordUpdates, summary: Summary, side: str, source: Summary | None) -> Panel:
+def updates(word: WordUpdates, summary: Summary, side: str, source: Summary | None, name: str) -> Panel:
     """Tell each layer's step, and the shares that attention (by token) and the rest of the layer have in it.
 
     Args:
@@ -109,6 +114,7 @@ def updates(word: WordUpdates, summary: Summary, side: str, source: Summary | No
         summary: of the texts that it is in.
         side: "text", or "target" where they are those of pairs.
         source: of a target's word, the texts that the cross-attention looks at.
+        name: of the panel.
     """
     own = next(each for each in summary.occurrences if each.label == word.occurrence)
     steps = word.updates or []
@@ -125,12 +131,9 @@ def updates(word: WordUpdates, summary: Summary, side: str, source: Summary | No
 
     rows: list[list[Cell]] = []
     for step in steps:
-        shares: list[Cell] = [
-            None if part is None else part.share for part in (step.attention, step.cross)[: 1 + crosses]
-        ]
-        rows.append(
-            [str(step.layer), step.length, *shares, step.feed_forward_share, named(step.cross or step.attention)]
-        )
+        blocks, most = (step.attention, step.cross)[: 1 + crosses], named(step.cross or step.attention)
+        shares = [None if part is None else part.share for part in blocks]
+        rows.append([str(step.layer), step.length, *shares, step.feed_forward_share, most])
     through = "cross-attention" if crosses else "attention"
     note = (
         "Shares of the step, which sum to 1; rest: the feed-forward part and its norms; tokens: what they gave through "
@@ -138,14 +141,13 @@ def updates(word: WordUpdates, summary: Summary, side: str, source: Summary | No
     note += f"{through}, whose share holds its bias and norm as well."
     parts = [Column("attention", 2), *([Column("cross", 2)] if crosses else []), Column("rest", 2)]
     return Table(
-        name=f"Layer by layer, {side} {word.occurrence}",
-        title=f"How {quoted(own.word)} in {side} {word.occurrence} got from layer to layer",
+        name=name, title=f"How {quoted(own.word)} in {side} {word.occurrence} got from layer to layer",
         note=note if steps else f"Not shown: {word.refused}.",
         columns=[Column("layer"), Column("length", 2), *parts, Column(LARGEST_SHARES)], rows=rows,
     )  # fmt: skip
 
 
-def references(summary: Summary) -> Panel:
+def references(summary: Summary, name: str) -> Panel:
     """Reference words beside each occurrence, and beside the word in neutral sentences."""
     neutral = {each.word: each for each in summary.neutral}
     rows: list[list[Cell]] = []
@@ -165,7 +167,7 @@ def references(summary: Summary) -> Panel:
     beside_columns = [Column("neutral"), Column("moved")] if neutral else []
     columns = [Column("word"), Column("text"), Column("contextual", 3), *beside_columns, Column("learned", 3)]
     title = f"{quoted(summary.word or '')} beside reference words, cosines"
-    return Table(name="Reference words", title=title, note=note, columns=columns, rows=rows)
+    return Table(name=name, title=title, note=note, columns=columns, rows=rows)
 
 
 def static(static: Static) -> Panel:
