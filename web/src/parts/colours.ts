@@ -1,7 +1,8 @@
 // The colours of weights, of numbers of both signs, and of what stands apart (special tokens and sinks).
 //
 // ColorBrewer's Blues, RdBu and Greys (Harrower and Brewer 2003), at steps of equal length in CIELAB: those of the
-// library's pictures. On a dark page the maps begin at its background.
+// library's pictures. On a dark page the maps begin at its background; differences grow lighter towards both ends in the
+// red and blue that they have, where RdBu itself would end in cream and pale blue.
 
 export type Scale = "weights" | "differences" | "apart";
 export type Rgb = readonly [number, number, number];
@@ -14,7 +15,7 @@ const STOPS: Record<"light" | "dark", Record<Scale, string>> = {
   },
   dark: {
     weights: "14191f 08306b 083c7d 084990 0c56a0 1764ab 2272b5 2e7ebc 3b8bc2 4b98c9 5fa6d1 74b3d8 8abfdd 9fcbe2 b8d5ea cfe1f2 e3eef8",
-    differences: "cde3ef a0cce2 74b2d4 4a97c5 337eb8 2267ac 134b86 053061 14191f 67001f 8d0c25 b41d2d cf5246 e17a61 f2a17f f8c0a4 fcdfcd",
+    differences: "5faaf6 3b90d8 2b75bc 1d5c9e 11457e 053061 13284a 162034 14191f 2e191f 45151f 5c0a1f 780522 9b1329 be2b31 df513f ff7a5c",
     apart: "14191f 2b2f34 373b3f 43474b 505357 5b5b5b 656565 6f6f6f 797979 848484 8e8e8e 999999 a4a4a4 afafaf bababa c5c5c5 d0d0d0",
   },
 };
