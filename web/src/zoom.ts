@@ -10,6 +10,7 @@ export interface Transform {
 }
 
 export const WHOLE: Transform = { k: 1, x: 0, y: 0 };
+const ALL = 1.001; // scale up to which all is in sight
 const STILL = 3; // pixels that a click may move
 const TURN = 150; // milliseconds within which a turn of the wheel goes on
 
@@ -110,7 +111,13 @@ export class Zoom {
 
   private go(to: Transform): void {
     this.now = to;
+    this.share();
     this.tell();
+  }
+
+  /** Leave a finger to the browser, which scrolls the page, as long as all is in sight; two fingers are always the zoom's. */
+  private share(): void {
+    this.canvas.style.touchAction = this.now.k > ALL ? "none" : "pan-y";
   }
 
   private clamped(k: number): number {
