@@ -6,6 +6,7 @@ import { FORMAT, VERSION, type Page } from "./data/format";
 import { PageState } from "./page_state.svelte";
 import type { Bundle } from "./views";
 import "./page.css";
+import "./paper.css";
 
 /** Open the page. bundle: the views that this file carries. */
 export function open(bundle: Bundle): void {

@@ -154,6 +154,13 @@ export class PageState {
     return headNumber(this.description, head);
   }
 
+  /** What a view shows now, in a line: its name, text, layer, head and token. */
+  said({ name, own = false }: { name: string; own?: boolean }): string {
+    const text = this.groups.length > 1 ? this.groups[this.group]!.name : "";
+    const where = this.shows.where ?? (own ? "" : `${this.description.name}, ${this.headName}`);
+    return [name, own ? "" : text, where, this.shows.what ?? ""].filter(Boolean).join(" · ");
+  }
+
   get headName(): string {
     const { heads, head_numbers } = this.description;
     if (this.head === null && head_numbers && heads > 1) return `mean of heads ${head_numbers.join(", ")}`;

@@ -13,6 +13,27 @@ export const systemTheme: Theme = (tell) => {
   return () => darkness.removeEventListener("change", changed);
 };
 
+/** The same theme, but light while the page is printed, as paper is. flush: puts what was told on the page, which is drawn at once. */
+export function lightOnPaper(theme: Theme, flush: () => void): Theme {
+  return (tell) => {
+    let [dark, printing] = [false, false];
+    const print = (now: boolean) => {
+      printing = now;
+      tell(dark && !printing);
+      flush();
+    };
+    const [before, after] = [() => print(true), () => print(false)];
+    addEventListener("beforeprint", before);
+    addEventListener("afterprint", after);
+    const unfollow = theme((now) => tell((dark = now) && !printing));
+    return () => {
+      unfollow();
+      removeEventListener("beforeprint", before);
+      removeEventListener("afterprint", after);
+    };
+  };
+}
+
 /** The colour that an element stands on, whatever the host calls its themes. They are switched by attributes, or by style sheets. */
 export function themeBehind(element: HTMLElement): Theme {
   return (tell) => {

@@ -9,6 +9,7 @@ import { PageState } from "./page_state.svelte";
 import { themeBehind } from "./theme";
 import { viewsOf } from "./views";
 import "./page.css";
+import "./paper.css";
 
 /** The numbers that came with the widget, as bytes. */
 class BufferSource implements Source {

@@ -7,6 +7,7 @@ import { BOTTOM, Camera, LEFT, RIGHT, TOP, type Sight } from "./camera";
 import { endsOf, gridOf, nearest, type Grid } from "./grid";
 import { fit, put, stampOf, type Picture, type Stamp } from "./stamps";
 
+const PAPER = 3; // pixels a px on paper
 const FONT = 12;
 const REACH = 24; // pixels within which a point is meant
 const [LEAST, STEP] = [0.4, 0.1]; // of the size of marks: the least, and the next larger one
@@ -44,6 +45,8 @@ export class Scene {
     this.mixed = mixed(points);
     this.seen = { columns: new Int32Array(this.count), rows: new Int32Array(this.count), numbers: new Uint16Array(this.count) };
     this.firsts = points.groups.map((_, group) => points.of.indexOf(group)).filter((first) => first >= 0);
+    addEventListener("beforeprint", this.print); // after the page's own, which came first and turned light
+    addEventListener("afterprint", this.printed);
     this.camera = new Camera(canvas, endsOf(points.xy), () => (this.draw(), onmoved()));
   }
 
@@ -87,13 +90,17 @@ export class Scene {
   }
 
   stop(): void {
+    removeEventListener("beforeprint", this.print);
+    removeEventListener("afterprint", this.printed);
     cancelAnimationFrame(this.frame);
     this.camera.stop();
   }
 
-  private paint(): void {
+  private readonly print = () => this.paint(Math.max(PAPER, devicePixelRatio)); // at once, with the finer dots of paper
+  private readonly printed = () => this.draw();
+
+  private paint(ratio = devicePixelRatio): void {
     this.frame = 0;
-    const ratio = devicePixelRatio;
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
     if (!width || !height) return;
     const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];

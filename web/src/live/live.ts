@@ -2,6 +2,7 @@
 import { mount } from "svelte";
 import Live from "./Live.svelte";
 import "../page.css";
+import "../paper.css";
 
 if (new URLSearchParams(location.search).has("token")) history.replaceState(null, "", `/${location.hash}`);
 const target = document.getElementById("regard-live")!;

@@ -1,6 +1,7 @@
 // Paints the map on a canvas: pictures of tiles, numbers in large cells, names or numbers of tokens along the axes.
 import type { Text } from "../data/format";
 import { ink } from "../parts/colours";
+import { hexOf } from "../picture/colour";
 import { cellOf, SIDE, type Window } from "./pyramid";
 import { rgbOf } from "./shades";
 import type { Picture } from "./tiles";
@@ -25,7 +26,7 @@ export interface Look {
 /** The page's colours, as its styles have them. */
 export function lookOf(canvas: HTMLCanvasElement): Look {
   const style = getComputedStyle(canvas);
-  const of = (name: string) => style.getPropertyValue(name).trim();
+  const of = (name: string) => hexOf(style.getPropertyValue(name).trim());
   return { back: of("--back"), ink: of("--ink"), quiet: of("--quiet"), line: of("--line"), followed: of("--followed") };
 }
 

@@ -31,6 +31,7 @@ export interface Told {
 const GATHER = 80; // ms
 const REST = 120; // ms without a move: the map is at rest
 const FEW = 8;
+const PAPER = 3; // pixels a px on paper
 
 export class Scene {
   scale: ScaleName = "square root";
@@ -56,6 +57,8 @@ export class Scene {
     private readonly told: Told,
   ) {
     this.camera = new Camera(canvas, () => this.moved());
+    addEventListener("beforeprint", this.print); // after the page's own, which came first
+    addEventListener("afterprint", this.printed);
     keepPainter(canvas, (other, ratio) => this.paintOn(other, ratio));
     canvas.addEventListener("pointermove", (event) => {
       if (event.pointerType === "mouse" && !event.buttons) this.point(event);
@@ -160,12 +163,18 @@ export class Scene {
     this.draw();
   }
 
+  /** Draw for paper at once: the page has turned light, and its dots are finer. */
+  private readonly print = () => this.paintOn(this.canvas, Math.max(PAPER, devicePixelRatio));
+  private readonly printed = () => this.draw();
+
   /** Ask for a new picture at the next frame. */
   draw(): void {
     if (!this.frame) this.frame = requestAnimationFrame(() => this.paint());
   }
 
   stop(): void {
+    removeEventListener("beforeprint", this.print);
+    removeEventListener("afterprint", this.printed);
     this.tiles?.stop();
     cancelAnimationFrame(this.frame);
     clearTimeout(this.timer);

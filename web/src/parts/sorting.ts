@@ -47,3 +47,19 @@ export function largestCell(values: (number | null)[][]): [number, number] | nul
   );
   return at;
 }
+
+const [POINT, ROOM] = [0.5, 4.4]; // a point or a sign takes half a digit's room, a cell has room for so many digits
+
+/** Numbers as they stand in cells of a picture: with as many decimals as all of them have room for; "" for none, and null where
+ *  the largest would not be told by two digits. */
+export function numbersIn(values: ArrayLike<number | null>[], columns: number, digits: number): string[][] | null {
+  const every = values.map((row) => Array.from({ length: columns }, (_, c) => row[c] ?? null));
+  const most = every.flat().reduce((a: number, value) => Math.max(a, Math.abs(value ?? 0)), 0);
+  for (let decimals = digits; decimals >= 0; decimals--) {
+    const found = every.map((row) => row.map((value) => (value === null ? "" : fixed(value, decimals).replace("-", "−"))));
+    const wide = (text: string) => Array.from(text).reduce((sum, letter) => sum + (/\d/.test(letter) ? 1 : POINT), 0);
+    if (found.flat().some((text) => wide(text) > ROOM)) continue;
+    return decimals === digits || most * 10 ** decimals >= 10 ? found : null;
+  }
+  return null;
+}

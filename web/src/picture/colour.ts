@@ -19,6 +19,11 @@ export function hex(r: number, g: number, b: number): string {
   return `#${[r, g, b].map((each) => each.toString(16).padStart(2, "0")).join("")}`;
 }
 
+/** A colour of CSS as #rrggbb, those too that a system chooses and may choose anew. */
+export function hexOf(css: string): string {
+  return /^#[\da-f]{6}$/.test(css) ? css : read(css).colour;
+}
+
 let pen: CanvasRenderingContext2D | null = null;
 
 function read(css: string): Paint {
