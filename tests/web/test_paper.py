@@ -107,7 +107,8 @@ def test_paper_has_the_title_the_findings_and_one_view_without_what_is_for_hands
         assert page.tab.locator(f":is({HAND}):not([data-head], [data-layer]):visible").count() == 0
         assert page.tab.is_visible("h1")
         assert page.tab.is_visible(".findings li")
-        said = page.tab.inner_text(".printed")
+        said = page.tab.get_attribute(".printed", "data-said")
+        assert page.tab.is_visible(".printed")
         assert said.startswith(view)
         if view in ("Tokens", "Map"):
             assert "layer 3, head 5" in said  # where the controls said it
