@@ -46,7 +46,7 @@ def panels(page_of: Any, tmp_path: Path) -> Any:
         ]
         page.panels = [panel_data(panel) for panel in drawn]
         page.opening["view"] = "panel 0"
-        write_html(page, tmp_path / "panels.html", built_shell())
+        write_html(page, tmp_path / "panels.html", built_shell(page))
         return page_of(None, file=tmp_path / "panels.html", width=width)
 
     return make
