@@ -13,7 +13,7 @@ from regard.explain.texts.highlights import words_of
 from regard.text.tokens import Token
 from regard.text.word_pieces import runs, spelling, word_text, wordlike, words
 from regard.text.word_spans import word_spans
-from regard.web.texts import text_data
+from regard.web.page import text_data
 
 
 def tokens(*pieces: tuple[str, int], special: bool = False) -> list[Token]:

@@ -17,8 +17,7 @@ from regard.trace.trace import Trace
 from regard.web.add_traces import add_trace
 from regard.web.built_page import Shell
 from regard.web.html_file import html_parts, html_security_policy, readable, script_json, script_text, write_html
-from regard.web.page import Page
-from regard.web.texts import text_data
+from regard.web.page import Page, text_data
 from tests.support.web_pages import SHELL, Read
 
 NASTY = "</script><script>alert(1)</script><!-- <b onclick='x'>&amp; \x1b[31mred\x1b[0m \u2028\u2029 \x00 $x^2$ \ud800"

@@ -1,13 +1,15 @@
 import re
 from dataclasses import replace
 
+from regard.text.tokens import Token
 from regard.trace.trace import Trace
 from regard.web.add_traces import add_trace
 from regard.web.numbers import NumberStore
-from regard.web.page import FORMAT, VERSION, Page, status_lines
+from regard.web.page import FORMAT, VERSION, Page, status_lines, text_data
 from tests.support import ROOT
 
 CONTRACT = (ROOT / "web" / "src" / "data" / "format.ts").read_text(encoding="utf-8")
+TOKENS = [Token(1, "[CLS]", 0, 0, None, True), Token(2, "play", 0, 4, 0, False), Token(3, "ing", 4, 7, 0, False)]
 
 
 def fields(interface: str) -> set[str]:
@@ -52,3 +54,19 @@ def test_the_status_says_how_exact_the_page_is_and_what_was_left_out(bank: list[
     add_trace(exact, bank[0], "text 1")
     assert "kept as float32" in status_lines([bank[0].status], exact)[2]
     assert exact.largest_difference() < 1e-6 < page.largest_difference()
+
+
+def test_a_text_has_its_tokens_by_columns() -> None:
+    assert text_data("text 1", "playing", TOKENS, {2}) == {
+        "name": "text 1",
+        "text": "playing",
+        "direction": "ltr",
+        "tokens": {
+            "text": ["[CLS]", "play", "ing"],
+            "start": [0, 0, 4],
+            "end": [0, 4, 7],
+            "special": [0],
+            "sinks": [2],
+            "word": [None, 0, 0],
+        },
+    }

@@ -3,6 +3,7 @@ import pytest
 from regard.errors import RegardError
 from regard.trace.trace import Trace
 from regard.web.add_traces import add_trace
+from regard.web.assemble import Choice, page_of
 from regard.web.numbers import Encoding, NumberStore
 from regard.web.page import Page
 from regard.web.sizes import check_page_size, estimated_size, steps_calls, steps_size
@@ -37,3 +38,9 @@ def test_the_limit() -> None:
         RegardError, match=r"about 310\.0 MB, 200\.0 MB are the most: leave out layers \(layers=, --html-"
     ):
         check_page_size(310_000_000, 200_000_000)
+
+
+def test_the_steps_of_two_short_texts_are_small(bank: list[Trace]) -> None:
+    plain, page = page_of(bank), page_of(bank, Choice(steps=True))
+    assert plain.numbers.size < 380_000
+    assert page.numbers.size < 2_900_000  # of it 2.0 MB are W_O · value of 12 heads, 28 tokens and 6 layers

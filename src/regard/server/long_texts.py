@@ -13,9 +13,8 @@ from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import title_of
 from regard.web.call import CallName
-from regard.web.page import Page, status_lines
+from regard.web.page import Page, status_lines, text_data
 from regard.web.score_rules import Data
-from regard.web.texts import text_data
 
 
 def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None = None) -> Kept:

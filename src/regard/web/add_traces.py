@@ -16,11 +16,9 @@ from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.call import CallName, call_data
-from regard.web.contribution_norms import contribution_norms
-from regard.web.page import Page
+from regard.web.page import Page, text_data
 from regard.web.score_rules import Data
-from regard.web.steps import entering_of, output_of, steps_data, value_of
-from regard.web.texts import text_data
+from regard.web.steps import contribution_norms, entering_of, output_of, steps_data, value_of
 
 
 @dataclass
@@ -131,7 +129,7 @@ def _add_steps(page: Page, trace: Trace, added: Added) -> None:
         if page.heads is not None:
             values = values[key_heads_of_queries(page.heads, weights.shape[0], len(values))]
             output = UnverifiedOutput("W_O joins all heads, and the page has some of them alone")
-        page.steps.append(steps_data(number, weights, values, output, entering, page.numbers))
+        page.steps.append(steps_data(number, weights, values, output, entering, page.numbers, page.tokens))
 
 
 def _head_scores_for_page(trace: Trace) -> HeadScores | None:

@@ -141,15 +141,13 @@ def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> 
         heads=chosen_numbers("head", choice.heads),
         steps_of=() if steps is False else None if steps is True else steps,
         numbers=NumberStore(choice.numbers),
+        tokens=sum(len(side.tokens) for trace in plain for side in sides(trace)),
     )
     check_page_size(estimated_size(plain, page), choice.limit)
     if steps is not False:
         size = megabytes(steps_size(plain, page))
         near = "in float32" if choice.numbers == "float32" else "within 1.6e-5 of their vector's largest number"
-        page.optional = (
-            f"Values, hidden states and projections, for Steps, take up to {size} of this file; values and hidden "
-            f"states are {near}."
-        )
+        page.optional = f"Values, hidden states and projections, for Steps, take up to {size} of this file, {near}."
         page.status.append(page.optional)
     return page
 

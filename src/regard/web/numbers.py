@@ -6,6 +6,7 @@ that at most. `web/src/data/format.ts` is the other half of this module.
 """
 
 import base64
+import hashlib
 import zlib
 from dataclasses import dataclass, field
 from typing import Literal
@@ -31,13 +32,18 @@ class NumberStore:
 
     encoding: Encoding = "int16"
     blobs: list[bytes] = field(default_factory=list)
+    _known: dict[bytes, int] = field(default_factory=dict)  # where the bytes of a digest are
 
     def add(self, numbers: np.ndarray | Tensor) -> dict[str, object]:
-        """Keep an array; returns where it is, as the page's data says it."""
+        """Keep an array, equal ones once; returns where it is, as the page's data says it."""
         array = numbers.detach().cpu().numpy() if isinstance(numbers, Tensor) else numbers
         assert str(array.dtype) in DTYPES
-        self.blobs.append(zlib.compress(page_number_byte_planes(array), LEVEL))
-        return {"at": len(self.blobs) - 1, "dtype": str(array.dtype), "shape": list(array.shape)}
+        planes = page_number_byte_planes(array)
+        digest = hashlib.sha256(planes).digest()
+        at = self._known.setdefault(digest, len(self.blobs))
+        if at == len(self.blobs):
+            self.blobs.append(zlib.compress(planes, LEVEL))
+        return {"at": at, "dtype": str(array.dtype), "shape": list(array.shape)}
 
     def add_vectors(self, vectors: Float[Tensor, "*n D"]) -> tuple[dict[str, object], Float[Tensor, "*n D"]]:
         """Keep vectors; returns what the page's data says, and the vectors as the page will have them, in float32."""

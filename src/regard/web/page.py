@@ -3,13 +3,16 @@
 `web/src/data/format.ts` says what each part is. Numbers stand beside the data, in a `NumberStore`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from regard import __version__
 from regard.explain.wording import capital
+from regard.text.direction import direction
 from regard.text.quoting import quoted, text_with_control_pictures, visible
+from regard.text.tokens import Token
+from regard.text.word_pieces import words
 from regard.trace.status import Status, exactness
 from regard.web.numbers import Encoding, NumberStore
 from regard.web.score_rules import Data
@@ -22,7 +25,7 @@ class Page:
     """A page that is being put together; `data()` is what format.ts calls Page.
 
     layers, heads: the numbers of those that it has, None for all. steps_of: the layers whose steps it has. optional: a
-    sentence on how much of the file they take.
+    sentence on how much of the file they take. tokens: of all texts that have steps.
     """
 
     title: str
@@ -32,6 +35,7 @@ class Page:
     heads: tuple[int, ...] | None = None
     steps_of: tuple[int, ...] | None = ()
     optional: str = ""
+    tokens: int = 0
     numbers: NumberStore = field(default_factory=NumberStore)
     opening: Data = field(default_factory=lambda: {"view": "tokens", "call": 0, "head": None, "token": None})
     texts: list[Data] = field(default_factory=list)
@@ -82,6 +86,25 @@ class Page:
     def largest_difference(self) -> float:
         """The largest difference between the weights of the page and the library's, of all calls."""
         return max((float(str(call["difference"])) for call in self.calls), default=0.0)
+
+
+def text_data(name: str, text: str, tokens: Sequence[Token], sinks: Iterable[int] = ()) -> Data:
+    """Write a text. name: "text 1", "source". sinks: the numbers of the tokens that are attention sinks."""
+    own = [word for word in words(tokens) if not tokens[word[0]].special]
+    numbers = {n: number for number, word in enumerate(own) for n in word}
+    return {
+        "name": name,
+        "text": text,
+        "direction": direction(text),
+        "tokens": {
+            "text": [token.text for token in tokens],
+            "start": [token.start for token in tokens],
+            "end": [token.end for token in tokens],
+            "special": [n for n, token in enumerate(tokens) if token.special],
+            "sinks": sorted(sinks),
+            "word": [numbers.get(n) for n in range(len(tokens))],
+        },
+    }
 
 
 @runtime_checkable

@@ -39,7 +39,7 @@ def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) 
             value = value_of(side.values, call)
             if value is not None:
                 output = output_of(side.attention_outputs, call)
-                total += steps_bytes(value, output, entering_of(side, call[0]), page.encoding)
+                total += steps_bytes(value, output, entering_of(side, call[0]), page.encoding, page.tokens)
     return total * 4 // 3
 
 

@@ -1,7 +1,8 @@
 """Write what follows a head's weights: values, the projection W_O, the residual and the norm behind it.
 
 The projection is carried where it was verified: where the heads' parts add up to what the model computed. Else the
-values alone are, and the reason why.
+values alone are, and the reason why. Of few tokens W_O · value of every head and key takes its place, which is smaller
+and leads to the same numbers.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from regard.explain.causes.contributions import adds_up
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, call_numbers, kept_numbers
 from regard.trace.trace import Trace
-from regard.web.numbers import Encoding, NumberStore, vector_bytes_in_page
+from regard.web.numbers import Encoding, NumberStore, page_numbers_in_bits, vector_bytes_in_page
 from regard.web.score_rules import Data
 
 
@@ -26,6 +27,7 @@ def steps_data(
     output: AttentionOutput | UnverifiedOutput | None,
     entering: Float[Tensor, "L M"] | None,
     numbers: NumberStore,
+    tokens: int = 0,
 ) -> Data:
     """Write the steps of one call, of all of its heads.
 
@@ -36,12 +38,14 @@ def steps_data(
         output: what becomes of its output.
         entering: what enters the layer, None where that is not held.
         numbers: of the page, which takes the tensors.
+        tokens: how many of the page's share W_O, where these are not all.
     """
     refused = refusal(weights, values, output)
     data: Data = {
         "call": call,
         "value": numbers.add_vectors(values)[0],
         "projection": None,
+        "projected": None,
         "projection_bias": None,
         "projection_scale": 1.0,
         "residual": None,
@@ -53,21 +57,49 @@ def steps_data(
     if refused is not None or not isinstance(output, AttentionOutput):
         return data
     norm = output.norm if output.kind == "post-norm" else None
+    whole, parts = _projection_bytes(values, output, numbers.encoding, max(tokens, values.shape[1]))
     data |= {
-        "projection": numbers.add(output.weight.float()),
-        "projection_bias": _listed(output.bias),
+        "projection": None if parts < whole else numbers.add(output.weight.float()),
+        "projected": numbers.add_vectors(projected_values(values, output))[0] if parts < whole else None,
+        "projection_bias": _carried(output.bias, numbers),
         "projection_scale": 1.0 if output.scaling is None else float(output.scaling.scale.flatten()[0]),
         "residual": numbers.add_vectors(output.residual)[0],
         "kind": output.kind,
-        "norm": norm
-        and {
-            "kind": "layer norm",
-            "weight": _listed(norm.weight),
-            "bias": _listed(norm.bias),
+        "norm": norm and {
+            "kind": "layer norm", "weight": _carried(norm.weight, numbers), "bias": _carried(norm.bias, numbers),
             "epsilon": norm.eps,
         },
-    }
+    }  # fmt: skip
     return data
+
+
+def projected_values(values: Float[Tensor, "G S E"], output: AttentionOutput) -> Float[Tensor, "H S M"]:
+    """Compute what a whole weight of each head and key would add, before the bias, in float64."""
+    projection = output.weight.detach().double().cpu().unflatten(1, (-1, values.shape[-1]))  # (M, H, E)
+    own = values.detach().double().cpu().repeat_interleave(projection.shape[1] // len(values), 0)
+    return torch.einsum("hse,mhe->hsm", own, projection)
+
+
+def contribution_norms(
+    weights: AttentionMap, values: Float[Tensor, "G S E"], output: AttentionOutput
+) -> Float[Tensor, "H S"] | None:
+    """Compute ‖W_O · value‖ of every head and key; None where the parts do not add up to what the model computed.
+
+    Weight × norm is the size of a contribution (Kobayashi et al. 2020, "Attention is Not Only a Weight"). Norms are
+    rounded to 10 bits, 1e-3 of each: more would be most of what a short text's page has beside its vectors.
+    """
+    if not adds_up(weights, values, output):
+        return None
+    projection = output.weight.detach().double().cpu().unflatten(1, (len(weights), -1)).transpose(0, 1)  # (H, M, E)
+    own = values.detach().double().cpu().repeat_interleave(len(projection) // len(values), 0)
+    squares = [((value @ (part.T @ part)) * value).sum(-1) for value, part in zip(own, projection, strict=True)]
+    return page_numbers_in_bits(torch.stack(squares).clamp_min(0).sqrt().float(), 10)
+
+
+def _projection_bytes(values: Tensor, output: AttentionOutput, encoding: Encoding, tokens: int) -> tuple[int, int]:
+    """How many bytes W_O takes, and W_O · values of so many tokens."""
+    shape = output.weight.shape[1] // values.shape[-1], tokens, len(output.weight)
+    return 4 * output.weight.numel(), vector_bytes_in_page(shape, encoding)
 
 
 def refusal(
@@ -86,19 +118,24 @@ def refusal(
 
 
 def steps_bytes(
-    values: Tensor, output: AttentionOutput | UnverifiedOutput | None, entering: Tensor | None, encoding: Encoding
+    values: Tensor,
+    output: AttentionOutput | UnverifiedOutput | None,
+    entering: Tensor | None,
+    encoding: Encoding,
+    tokens: int = 0,
 ) -> int:
     """Count how many bytes the steps of a call take at most, before they are deflated.
 
     Args:
-        values, output, entering: as `steps_data` takes them.
+        values, output, entering, tokens: as `steps_data` takes them; of W_O that several texts share, each has a part.
         encoding: how the page writes vectors.
     """
-    tensors: Sequence[Tensor] = [values, *([] if entering is None else [entering])]
-    if isinstance(output, AttentionOutput):
-        tensors = [*tensors, output.residual]
-    projection = 4 * output.weight.numel() if isinstance(output, AttentionOutput) else 0
-    return projection + sum(vector_bytes_in_page(tuple(each.shape), encoding) for each in tensors)
+    tensors = [values, entering, output.residual if isinstance(output, AttentionOutput) else None]
+    size = sum(vector_bytes_in_page(tuple(each.shape), encoding) for each in tensors if each is not None)
+    if not isinstance(output, AttentionOutput):
+        return size
+    tokens = max(tokens, values.shape[1])
+    return size + min(_projection_bytes(values, output, encoding, tokens)) * values.shape[1] // max(tokens, 1)
 
 
 def value_of(values: Sequence[object], call: CallNumber) -> Float[Tensor, "G S E"] | None:
@@ -127,5 +164,5 @@ def _constant(output: AttentionOutput) -> bool:
     return scale.numel() > 0 and bool((scale == scale.flatten()[0]).all()) and bool((gain == 1).all())
 
 
-def _listed(vector: Float[Tensor, " M"] | None) -> list[float] | None:
-    return None if vector is None else [float(value) for value in vector.detach().to(torch.float32).tolist()]
+def _carried(vector: Float[Tensor, " M"] | None, numbers: NumberStore) -> Data | None:
+    return None if vector is None else numbers.add(vector.float())

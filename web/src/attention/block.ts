@@ -6,7 +6,12 @@ import { decode, type Source } from "../data/bytes";
 import type { Numbers, StepsData, Vectors } from "../data/format";
 import { scaled } from "./loaded";
 
-type Norm = NonNullable<StepsData["norm"]>;
+export interface LoadedNorm {
+  kind: NonNullable<StepsData["norm"]>["kind"];
+  weight: Float32Array | null;
+  bias: Float32Array | null;
+  epsilon: number;
+}
 
 /** The numbers of StepsData, decoded. */
 export interface LoadedSteps {
@@ -16,23 +21,31 @@ export interface LoadedSteps {
   size: number; // S
   each: number; // E
   projection: Float32Array | null; // (M, H · E)
+  projected: Float32Array | null; // (H, S, M)
+  bias: Float32Array | null; // (M,)
+  norm: LoadedNorm | null;
   residual: Float32Array | null; // (L, M)
   entering: Float32Array | null; // (L, M)
 }
 
 /** Decode what Steps needs of a call. */
 export async function loadSteps(data: StepsData, source: Source): Promise<LoadedSteps> {
-  const read = (numbers: Numbers) => decode(numbers, source.bytes(numbers.at));
+  const read = async (numbers: Numbers) => (await decode(numbers, source.bytes(numbers.at))) as Float32Array;
   const vectors = async (v: Vectors) =>
-    scaled(await read(v.values), v.scales && ((await read(v.scales)) as Float32Array), v.values.shape.at(-1)!);
+    scaled(await read(v.values), v.scales && (await read(v.scales)), v.values.shape.at(-1)!);
   const [groups, size, each] = data.value.values.shape as [number, number, number];
-  const [value, projection, residual, entering] = await Promise.all([
+  const [value, projection, projected, bias, residual, entering, weight, shift] = await Promise.all([
     vectors(data.value),
-    data.projection && (read(data.projection) as Promise<Float32Array>),
+    data.projection && read(data.projection),
+    data.projected && vectors(data.projected),
+    data.projection_bias && read(data.projection_bias),
     data.residual && vectors(data.residual),
     data.entering && vectors(data.entering),
+    data.norm?.weight ? read(data.norm.weight) : null,
+    data.norm?.bias ? read(data.norm.bias) : null,
   ]);
-  return { data, value, groups, size, each, projection, residual, entering };
+  const norm = data.norm && { ...data.norm, weight, bias: shift };
+  return { data, value, groups, size, each, projection, projected, bias, norm, residual, entering };
 }
 
 /** The values that a head weighs, of some keys, (keys, E). */
@@ -59,29 +72,43 @@ export function joined(steps: LoadedSteps, weights: Float32Array): Float64Array 
   return out;
 }
 
-/** What attention adds, (M,); head: of one head's context alone, without the bias. */
-export function projected(steps: LoadedSteps, contexts: Float64Array, head: number | null = null): Float64Array {
-  const { projection, data, each } = steps;
+/** What attention adds to a query, (M,), from the weights of all heads, (H, S), and their contexts; head: of one head alone, without the bias. */
+export function projected(steps: LoadedSteps, weights: Float32Array, contexts: Float64Array, head: number | null = null): Float64Array {
+  const sums = steps.projected ? sumOf(steps, weights, head) : multiplied(steps, contexts, head);
+  return sums.map((sum, m) => (sum + (head === null ? (steps.bias?.[m] ?? 0) : 0)) * steps.data.projection_scale);
+}
+
+/** The sum of weight × W_O · value over heads and keys. */
+function sumOf({ projected, size }: LoadedSteps, weights: Float32Array, head: number | null): Float64Array {
+  const out = new Float64Array(projected!.length / weights.length);
+  const [from, to] = head === null ? [0, weights.length] : [head * size, (head + 1) * size];
+  for (let n = from; n < to; n++) {
+    const weight = weights[n]!;
+    if (weight > 0) for (let m = 0; m < out.length; m++) out[m]! += weight * projected![n * out.length + m]!;
+  }
+  return out;
+}
+
+/** W_O · contexts. */
+function multiplied({ projection, each }: LoadedSteps, contexts: Float64Array, head: number | null): Float64Array {
   const wide = contexts.length;
   const out = new Float64Array(projection!.length / wide);
   const [from, to] = head === null ? [0, wide] : [head * each, (head + 1) * each];
   for (let m = 0; m < out.length; m++) {
-    let sum = head === null ? (data.projection_bias?.[m] ?? 0) : 0;
-    for (let c = from; c < to; c++) sum += projection![m * wide + c]! * contexts[c]!;
-    out[m] = sum * data.projection_scale;
+    for (let c = from; c < to; c++) out[m]! += projection![m * wide + c]! * contexts[c]!;
   }
   return out;
 }
 
 /** A norm's mean (0 of an RMS norm) and what it divides by. */
-export function normFactors(norm: Norm, values: Float64Array): { mean: number; spread: number } {
+export function normFactors(norm: LoadedNorm, values: Float64Array): { mean: number; spread: number } {
   const mean = norm.kind === "layer norm" ? values.reduce((a, b) => a + b, 0) / values.length : 0;
   const variance = values.reduce((a, b) => a + (b - mean) ** 2, 0) / values.length;
   return { mean, spread: Math.sqrt(variance + norm.epsilon) };
 }
 
 /** Normalise: (values − mean) / spread · weight + bias. */
-export function normed(norm: Norm, values: Float64Array): Float64Array {
+export function normed(norm: LoadedNorm, values: Float64Array): Float64Array {
   const { mean, spread } = normFactors(norm, values);
   return values.map((value, m) => ((value - mean) / spread) * (norm.weight?.[m] ?? 1) + (norm.bias?.[m] ?? 0));
 }

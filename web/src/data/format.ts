@@ -298,11 +298,12 @@ export interface StepsData {
   call: number;
   value: Vectors; // (G, S, E)
   projection: Numbers | null; // float32 (M, H · E), W_O; null where it could not be verified: refused says why
-  projection_bias: number[] | null; // (M,)
+  projected: Vectors | null; // (H, S, M): W_O · value of each head and key, in the place of W_O where that is larger
+  projection_bias: Numbers | null; // float32 (M,)
   projection_scale: number;
   residual: Vectors | null; // (L, M): what attention's output is added to
   kind: "post-norm" | "pre-norm" | "parallel" | null; // what stands around attention, as AttentionOutput; null where refused
-  norm: { kind: "layer norm" | "rms norm"; weight: number[] | null; bias: number[] | null; epsilon: number } | null; // behind the residual
+  norm: { kind: "layer norm" | "rms norm"; weight: Numbers | null; bias: Numbers | null; epsilon: number } | null; // behind the residual; float32 (M,)
   entering: Vectors | null; // (L, M): the hidden states that enter the layer
   refused: string | null;
 }

@@ -126,8 +126,8 @@ function sentenceOf(way: Way, shared: PageState, id: StepId, row: number, at: nu
       };
     }
     case "projected": {
-      const part = projected(way.loaded!, way.contexts!, way.head)[at]!;
-      const bias = way.loaded!.data.projection_bias ? " plus its bias" : "";
+      const part = projected(way.loaded!, way.weights!, way.contexts!, way.head)[at]!;
+      const bias = way.loaded!.bias ? " plus its bias" : "";
       return {
         says: `what attention adds to component ${at} = row ${at} of W_O · the joined contexts${bias} = ${number}; head ${named}’s part of it is ${n(part)}.`,
         places: all("joined", 0),
@@ -141,7 +141,7 @@ function sentenceOf(way: Way, shared: PageState, id: StepId, row: number, at: nu
         places: [...one("projected", 0, at), ...one("residual", 0, at)],
       };
     case "normed": {
-      const norm = way.loaded!.data.norm!;
+      const norm = way.loaded!.norm!;
       const { mean, spread } = normFactors(norm, step("total").values as Float64Array);
       const weight = norm.weight ? ` × ${n(norm.weight[at]!)}` : "";
       const bias = norm.bias ? ` + ${n(norm.bias[at]!)}` : "";

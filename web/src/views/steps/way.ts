@@ -28,6 +28,7 @@ export interface Way {
   row: RowSteps;
   steps: Map<StepId, Step>;
   loaded: LoadedSteps | null; // values and what follows them, where the page carries them
+  weights: Float32Array | null; // (H, S) of the token
   contexts: Float64Array | null;
 }
 
@@ -91,7 +92,7 @@ export class StepsReader {
     if (row.scores.some((score) => score === -Infinity)) add("scores", "mask", drawn(row.scores), keys.length);
     add("exponentials", `exp(s − ${fixed(row.largest, 2)})`, drawn(row.exponentials), keys.length, false);
     add("weights", `÷ ${Number(row.total.toPrecision(5))} = weight`, drawn(row.weights), keys.length, false);
-    if (!loaded || !contexts) return { call, head, token, keys, row, steps, loaded: null, contexts: null };
+    if (!loaded || !contexts) return { call, head, token, keys, row, steps, loaded: null, weights: null, contexts: null };
 
     const { each, groups } = loaded;
     const values = valuesOf(loaded, Math.floor((head * groups) / description.heads), keys);
@@ -99,9 +100,10 @@ export class StepsReader {
     add("weighted", "weight × value", values.map((value, n) => value * row.weights[keys[Math.floor(n / each)]!]!), keys.length);
     add("context", `sum: head ${headNumber(description, head)}’s context`, contexts.subarray(head * each, (head + 1) * each), 1);
     add("joined", `the contexts of all ${description.heads} heads side by side, ${each} components each`, contexts, 1);
-    const { norm, refused, kind } = loaded.data;
-    if (refused === null && loaded.projection && loaded.residual) {
-      const added = projected(loaded, contexts);
+    const { refused, kind } = loaded.data;
+    const { norm } = loaded;
+    if (refused === null && weights && (loaded.projection || loaded.projected) && loaded.residual) {
+      const added = projected(loaded, weights, contexts);
       const residual = loaded.residual.subarray(token * added.length, (token + 1) * added.length);
       const total = added.map((value, m) => value + residual[m]!);
       add("projected", "by W_O: what attention adds", added, 1);
@@ -109,7 +111,7 @@ export class StepsReader {
       add("total", `= their sum${norm ? "" : AFTER[kind ?? ""] ?? ""}`, total, 1);
       if (norm) add("normed", "the norm of it: enters the feed-forward part", normed(norm, total), 1);
     }
-    return { call, head, token, keys, row, steps, loaded, contexts };
+    return { call, head, token, keys, row, steps, loaded, weights, contexts };
   }
 }
 
