@@ -94,7 +94,7 @@ def open_numbers(page: Opened) -> None:
 
 def newest(page: Opened) -> int:
     """The step of the newest watched trace that the page shows."""
-    names = page.tab.locator("[role=tab]").all_inner_texts()
+    names = [each.get_attribute("data-grid") for each in page.tab.locator("[data-grid]").all()]
     return max(int(name[5:]) for name in names if name[5:].isdigit())
 
 
@@ -103,7 +103,7 @@ def test_it_advances_by_itself_and_keeps_where_one_looks(visit: Any, training: A
     with followed(visit, "--run", str(folder)) as (page, _):
         page.tab.wait_for_selector("[data-going=trains]", timeout=60_000)
         wait_for_step(page, 90)
-        page.tab.wait_for_selector("[role=tab]:has-text('Difference')")
+        page.tab.wait_for_selector("[role=tab]:has-text('Heat maps')")
         page.tab.select_option("[data-watched=layer]", "1")
         page.tab.select_option("[data-watched=head]", "2")
         page.tab.wait_for_selector("h1:has-text('layer 1, head 2')")
@@ -115,12 +115,12 @@ def test_it_advances_by_itself_and_keeps_where_one_looks(visit: Any, training: A
         said = page.tab.locator("[data-says]").first.inner_text()
         place = int(re.search(r"(\d+): training", said)[1])  # type: ignore[index]
         scrolled = page.tab.evaluate("window.scrollY")
-        heat = page.tab.locator("[role=tabpanel] canvas").element_handle()
+        heat = page.tab.locator("[role=tabpanel] [role=application] canvas").element_handle()
         before, watched = step_of(page), newest(page)
         wait_for_step(page, before + 100)
         page.tab.wait_for_timeout(3_000)
         assert newest(page) > watched
-        assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == f"Step {newest(page)}"
+        assert page.tab.locator("[aria-pressed=true]").get_attribute("data-grid") == f"Step {newest(page)}"
         assert heat.evaluate("canvas => canvas.isConnected")  # it was drawn anew, not made anew
         assert page.tab.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Loss, step by step")
         assert page.tab.evaluate("window.scrollY") == scrolled
@@ -168,11 +168,11 @@ def test_the_page_of_a_run_that_ended_holds_its_numbers(visit: Any, ended: Path)
         assert found.formed(1, 3) is not None
         page.tab.wait_for_selector("h1:has-text('layer 1, head 3')")  # where induction formed
         assert "Induction formed by step" in page.tab.locator(".findings").inner_text()
-        page.open_view("Difference")
+        page.open_grid("Difference")
         page.tab.wait_for_timeout(200)
         link = page.tab.url
         page.tab.reload()
-        page.tab.wait_for_selector("[role=tab][aria-selected=true]:has-text('Difference')")
+        page.tab.wait_for_selector("[data-grid=Difference][aria-pressed=true]")
         assert page.tab.url == link
         page.tab.select_option("[data-watched=head]", "0")
         page.tab.click("button:has-text('look at head 1.3')")

@@ -34,6 +34,11 @@ class Opened:
         """Open a view by its tab, as a hand would."""
         self.tab.click(f"role=tab[name='{name}']")
 
+    def open_grid(self, name: str) -> None:
+        """Open one of several heat maps that stand side by side."""
+        self.open_view("Heat maps")
+        self.tab.click(f"[data-grid='{name}']")
+
     def number(self, selector: str) -> float:
         """Read the number that an element shows, once it is there."""
         return float(self.tab.wait_for_selector(selector).inner_text())

@@ -148,10 +148,16 @@ def test_of_a_long_text_a_part_is_shown_and_what_is_outside_of_it(page_of: Any, 
     page.tab.wait_for_selector("[data-left='0']")
     page.tab.click("[data-left='150']")
     weights = trace.attention[1].dense()[:, 150].mean(0)
-    page.tab.wait_for_selector("text=Outside of what is shown")
-    said = page.tab.inner_text("[data-part]")
-    outside = float(said.split("on the right: ")[1].split(" of ")[0])
-    assert outside == pytest.approx(float(weights[200:].sum()), abs=1e-3)
+    page.tab.wait_for_selector("text=All others have")
+    largest = sorted(weights.argsort(descending=True, stable=True)[:24].tolist())
+    shown = page.tab.locator("[data-right]").evaluate_all("all => all.map(each => Number(each.dataset.right))")
+    assert shown == largest  # wherever they are
+    tops = [
+        page.tab.eval_on_selector(each, "e => e.offsetTop") for each in ("[data-left='150']", "[data-right] >> nth=12")
+    ]
+    assert abs(tops[0] - tops[1]) <= 44  # beside the token that the lines leave
+    others = float(page.tab.inner_text("[data-part]").split("All others have ")[1].split(" of ")[0])
+    assert others == pytest.approx(1 - float(weights[largest].sum()), abs=1e-3)
     same(rows_of(page.tab, f"What “{trace.tokens[150].text}” looks at, layer 1"), 2, weights)
     page.tab.click("button:text-is('later')")
     assert page.tab.get_attribute("[data-left] >> nth=0", "data-left") == "100"

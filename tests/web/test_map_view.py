@@ -205,7 +205,7 @@ def test_larger_weights_have_stronger_colours(page_of: Any, bank: Any, scale: st
     weights = bank[0].attention[3][5]
     page = page_of(bank[0])
     tab = opened(page, 3, 5)
-    tab.check(f"text={scale}")
+    tab.select_option("[data-choose=scale]", scale)
     rest(page)
     pixels = tab.evaluate(
         """([margin, count]) => {
@@ -269,7 +269,7 @@ def test_masks_windows_softcaps_and_alibi(page_of: Any, minilm: Any, tmp_path: P
         assert ("the mask forbids it" in tab.inner_text(".readout")) is not bool(visible[layer][-1][0])
         page.open_view("Tokens")
         page.tab.click("[data-unit='1']")
-        page.tab.wait_for_selector("caption:has-text('looks at')")
+        page.tab.wait_for_selector(f"caption:has-text('What “{trace.tokens[1].text}” looks at')")
         assert page.tab.locator("small:has-text('masked')").count() > 0
         page.tab.click("[data-unit='1']")
 

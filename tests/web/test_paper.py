@@ -85,6 +85,7 @@ def test_what_a_panel_draws_is_whole_on_paper(panels: Any, view: str, width: int
 
 def test_the_map_is_whole_on_paper_and_keeps_its_shape(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0], width=1400)
+    page.tab.set_viewport_size({"width": 1400, "height": 1200})
     page.open_view("Map")
     page.tab.wait_for_selector("[data-state=exact]")
     before = page.tab.locator(".map canvas").bounding_box()

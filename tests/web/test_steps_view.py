@@ -126,18 +126,18 @@ def test_strips_hold_the_librarys_vectors(page_of: Any, bank: Any) -> None:
     assert page.tab.locator("[data-missing]").count() == 0
 
 
-def test_a_head_is_offered_where_none_is_chosen(page_of: Any, bank: Any) -> None:
+def test_where_no_head_is_chosen_it_opens_with_the_one_that_gives_most(page_of: Any, bank: Any) -> None:
     page = opened(page_of, bank[0], 0, "mean", BANK)
-    button = page.tab.wait_for_selector("[data-offer] button")
     weights = bank[0].attention[0][:, BANK]
     special = [n for n, token in enumerate(bank[0].tokens) if token.special]
     weights[:, special] = 0
     best = int(weights.amax(1).argmax())
-    assert button.inner_text() == f"head {best}"
-    button.focus()
-    page.tab.keyboard.press("Enter")
     page.tab.wait_for_selector(f"text=through layer 0, head {best}")
-    assert page.tab.input_value("[data-choose=head]") == str(best)
+    assert f"the largest weight, {float(weights.max()):.3f}, to" in page.tab.inner_text("[data-taken]")
+    assert page.tab.input_value("[data-choose=head]") == "mean"  # what other views show stays
+    page.choose("head", str((best + 1) % 12))
+    page.tab.wait_for_selector(f"text=through layer 0, head {(best + 1) % 12}")
+    assert page.tab.locator("[data-taken]").count() == 0
 
 
 def test_it_ends_at_the_weights_where_no_more_is_carried_and_says_so(page_of: Any, bank: Any) -> None:

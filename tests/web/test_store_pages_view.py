@@ -152,7 +152,7 @@ def test_every_head_has_its_scores_in_a_grid_and_in_the_table(page_of: Any, tmp_
     regard.save_page(answer_of(found), tmp_path / "heads.html")
     page = page_of(None, file=tmp_path / "heads.html")
     for name, values in found.scores.items():
-        page.open_view(name)
+        page.open_grid(name)
         title = page.tab.inner_text("[role=tabpanel] h2")
         page.tab.focus("[role=application]")
         for key in ("ArrowDown", "ArrowDown", "End"):
@@ -177,8 +177,8 @@ def test_shares_have_one_scale(page_of: Any, tmp_path: Path) -> None:
     page = page_of(None, file=tmp_path / "heads.html")
     shades = {}
     for name in ("previous", "duplicate", "entropy"):
-        page.open_view(name)
-        canvas = page.tab.wait_for_selector("[role=tabpanel] canvas")
+        page.open_grid(name)
+        canvas = page.tab.wait_for_selector("[role=application] canvas")
         shades[name] = canvas.evaluate("c => [...c.getContext('2d').getImageData(1, 2, 1, 1).data]")
     assert shades["entropy"] == [8, 48, 107, 255]  # the largest of its own
     assert shades["previous"] != shades["duplicate"] == [8, 48, 107, 255]  # which is the largest share of all
@@ -197,7 +197,7 @@ def test_both_pages_are_for_everyone_and_for_a_phone(senses: Any, page_of: Any, 
         assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
     regard.save_page(answer_of(made()), tmp_path / "heads.html")
     page = page_of(None, file=tmp_path / "heads.html", width=width)
-    for name in ("Overview", "previous", "All heads"):
+    for name in ("Overview", "Heat maps", "All heads"):
         page.open_view(name)
         assert page.violations() == []
         assert page.tab.evaluate("document.documentElement.scrollWidth") <= width

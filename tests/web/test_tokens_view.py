@@ -103,7 +103,7 @@ def test_words_are_the_mean_of_their_tokens_on_the_sum_of_the_others(page_of: An
 
 
 def test_keys_alone_choose_text_and_token(page_of: Any, bank: Any) -> None:
-    page = page_of(list(bank), word="bank")
+    page = page_of(list(bank), word="bank", width=700)
     page.choose("text", "1")
     page.choose("layer", "1")
     page.choose("head", "mean")
@@ -114,6 +114,31 @@ def test_keys_alone_choose_text_and_token(page_of: Any, bank: Any) -> None:
     assert page.tab.locator("[aria-selected=true][data-unit='4']").count() == 1
     assert page.tab.evaluate("document.activeElement.dataset.unit") == "4"
     same(shown(page.tab), bank[1].attention[1][:, 4].mean(0))
+
+
+def test_two_texts_stand_side_by_side_and_the_same_word_is_chosen_in_both(page_of: Any, bank: Any) -> None:
+    page = page_of(list(bank), word="bank", width=1300)
+    at = [trace.word("bank")[0].tokens[0] for trace in bank]
+
+    def held(layer: int, tokens: list[int]) -> None:
+        page.tab.wait_for_timeout(300)
+        for n, (trace, token) in enumerate(zip(bank, tokens, strict=True), 1):
+            text = page.tab.locator(f"section[aria-label='text {n}']")
+            assert text.locator("[aria-selected=true]").get_attribute("data-unit") == str(token)
+            weights = trace.attention[layer][:, token].mean(0)
+            for cell in text.locator("[data-value]").all():
+                shown = float(cell.inner_text())
+                assert shown == pytest.approx(float(weights[int(cell.get_attribute("data-value"))]), abs=3e-4)
+
+    held(0, at)
+    page.choose("layer", "3")
+    held(3, at)
+    other = next(
+        n for n, token in enumerate(bank[1].tokens) if token.text not in [each.text for each in bank[0].tokens]
+    )
+    page.tab.click(f"section[aria-label='text 2'] [data-unit='{other}']")  # which text 1 does not have
+    page.tab.mouse.move(1, 1)
+    held(3, [at[0], other])
 
 
 def test_texts_are_chosen_by_how_they_begin_and_end(page_of: Any, bank: Any) -> None:
@@ -149,7 +174,7 @@ def test_text_is_text_whatever_it_holds(page_of: Any, minilm: Any) -> None:
 
 
 def test_right_to_left_and_chinese_texts_flow_as_they_should(page_of: Any, minilm: Any) -> None:
-    page = page_of(minilm.trace(["שלום עולם טוב", "我們喜歡河"]))
+    page = page_of(minilm.trace(["שלום עולם טוב", "我們喜歡河"]), width=700)
     assert page.tab.get_attribute(".tokens", "dir") == "rtl"
     at = [page.tab.locator(f"[data-unit='{n}']").bounding_box()["x"] for n in (1, 4)]
     assert at[0] > at[1]

@@ -7,7 +7,7 @@ import type { ScaleName } from "./map/shades";
 import type { Attention } from "./attention/client";
 import type { LoadedMask } from "./attention/mask";
 import type { Bundle } from "./views";
-import { headNumber } from "./words";
+import { headNumber, lastWord, sameWord } from "./words";
 
 /** What a view shows, where it is not the chosen layer and head alone: a picture is called by it. */
 export interface Shows {
@@ -49,6 +49,7 @@ export class PageState {
   words = $state(false); // tokens of one word taken together
   dark = $state(false);
   shows = $state.raw<Shows>({}); // by the view
+  cut = $state.raw<((link: { query: number; key: number } | null) => void) | null>(null); // the chosen head, or a link of it, where a server can
   readonly before = new Set<() => Promise<unknown>>(); // what views have to compute before a picture of them is whole
   choices = $state.raw<Record<string, unknown>>({}); // in single views (choice.ts)
   map = $state.raw<MapLook | null>(null); // null: the whole
@@ -128,18 +129,23 @@ export class PageState {
 
   /** Choose a group: its call of the layer that is chosen now, else its first. */
   chooseGroup(number: number): void {
-    const { layer, nth } = this.description;
-    const { calls } = this.groups[number]!;
-    const same = calls.find((each) => this.page.calls[each]!.layer === layer && this.page.calls[each]!.nth === nth);
-    this.choose(same ?? calls[0]!);
+    this.choose(this.sameCall(number));
   }
 
-  /** Choose a call, and keep of head and token what it has as well. */
+  /** A group's call of the layer that is chosen now, else its first. */
+  sameCall(group: number): number {
+    const { layer, nth } = this.description;
+    const { calls } = this.groups[group]!;
+    return calls.find((each) => this.page.calls[each]!.layer === layer && this.page.calls[each]!.nth === nth) ?? calls[0]!;
+  }
+
+  /** Choose a call, and keep of head and token what it has as well: of another text the same word, else its last. */
   choose(call: number, head: number | null = this.head): void {
+    const { own, token } = this;
     const sameText = this.page.calls[call]!.queries === this.description.queries && this.page.calls[call]!.keys === this.description.keys;
     this.call = call;
     this.head = head !== null && head < this.description.heads ? head : null;
-    if (!sameText) this.token = null;
+    if (!sameText && token !== null) this.token = sameWord(own, token, this.own) ?? lastWord(this.own);
   }
 
   /** Look from the other side. The token stays where both sides are of one text. */

@@ -29,7 +29,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
     return () => el.replaceChildren();
   }
   const shared = new PageState(page, new BufferSource(model), EVERYTHING);
-  const views = viewsOf(page, EVERYTHING).map((view) => view.id);
+  const views = viewsOf(page, EVERYTHING).flatMap((view) => view.shows ?? [view.id]);
   model.set("views", views);
   const unlink = keepEqual(shared, model, views);
   const app = mount(App, { target: el, props: { page, shared, theme: themeBehind(el) } });

@@ -70,3 +70,23 @@ export function isolated(sentence: string): string {
 export function readable(name: string): string {
   return name.replaceAll("\n", "⏎").replaceAll("\t", "⇥").trim() || "␣";
 }
+
+/** The same word of another text: of that name, the nth as it is the nth here; null where there is none. nth from 1. */
+export function counterpart(names: string[], unit: number, others: string[]): { nth: number; of: number; unit: number | null } {
+  const all = (list: string[]) => [...list.keys()].filter((n) => list[n]!.trim() === names[unit]!.trim());
+  const [here, there] = [all(names), all(others)];
+  const at = here.indexOf(unit);
+  return { nth: at + 1, of: there.length, unit: there[at] ?? null };
+}
+
+/** The token of another text that is the same as a token of this one; null where there is none. */
+export function sameWord(text: Text, token: number, other: Text): number | null {
+  return text.tokens.text[token] === undefined ? null : counterpart(text.tokens.text, token, other.tokens.text).unit;
+}
+
+/** The token that is looked from where none was chosen: the last that has a letter or digit; special ones and sinks last. */
+export function lastWord({ tokens }: Text): number | null {
+  const apart = new Set([...tokens.special, ...tokens.sinks]);
+  const said = tokens.text.findLastIndex((name, n) => !apart.has(n) && /[\p{L}\p{N}]/u.test(name));
+  return said >= 0 ? said : tokens.text.length ? tokens.text.length - 1 : null;
+}

@@ -1,6 +1,8 @@
 """Put the page of some traces together: their texts and calls, what was found, and where it opens."""
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from regard.checks import chosen_numbers, megabytes
@@ -262,7 +264,19 @@ def _open(
     if layer is not None:
         layer = layer % len(side.attention) if len(side.attention) else layer
         numbers = [number for (own, _), number in calls.items() if own == layer] or numbers
+    if token is None:
+        token = _told_token(side, page.findings)
     page.opening |= {"view": opening.view, "call": numbers[0], "head": head, "token": token}
+
+
+def _told_token(side: Trace, findings: Sequence[str]) -> int | None:
+    """The token that a page opens with where no word was asked for: of the word that the findings name first and the
+    text has, else the last that is no special token and has a letter or digit; None where there is none."""
+    for word in re.findall("“([^“”]+)”", " ".join(findings)):
+        with suppress(RegardError):
+            return side.word(word)[0].tokens[0]
+    own = [n for n, token in enumerate(side.tokens) if not token.special and any(map(str.isalnum, token.text))]
+    return own[-1] if own else None
 
 
 def _token_of(each: Sequence[tuple[Trace, Added]], word: str) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 // What a page takes that no smaller bundle can show, and what the widget and the page of a server have.
 import Alignment from "../views/Alignment.svelte";
 import Generation from "../views/Generation.svelte";
-import NumbersPanel from "../views/NumbersPanel.svelte";
+import { NUMBERS } from "../views/numbers";
 import PathsPanel from "../views/PathsPanel.svelte";
 import type { Bundle } from "../views";
 import { WEIGHTS } from "../views/weights";
@@ -13,6 +13,6 @@ export const EVERYTHING: Bundle = {
     { id: "alignment", name: "Alignment", component: Alignment, has: (page) => page.alignment.some((each) => each.calls.length > 0) },
     { id: "generation", name: "Generation", component: Generation, has: (page) => page.generation.some((each) => each.steps.length > 0) },
   ],
-  NumbersPanel,
+  ...NUMBERS,
   PathsPanel,
 };

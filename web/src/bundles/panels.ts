@@ -1,5 +1,5 @@
 // Tables, bars, heat maps, scatters, curves and strips alone.
 import { open } from "../page";
-import NumbersPanel from "../views/NumbersPanel.svelte";
+import { NUMBERS } from "../views/numbers";
 
-open({ views: [], NumbersPanel });
+open({ views: [], ...NUMBERS });

@@ -1,6 +1,6 @@
 // The views of weights, and numbers beside them.
 import { open } from "../page";
-import NumbersPanel from "../views/NumbersPanel.svelte";
+import { NUMBERS } from "../views/numbers";
 import { WEIGHTS } from "../views/weights";
 
-open({ ...WEIGHTS, NumbersPanel });
+open({ ...WEIGHTS, ...NUMBERS });

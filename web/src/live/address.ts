@@ -1,6 +1,7 @@
 // The address bar: what is looked at stands behind its #, so that a link shows the same again.
 
 import type { Sight } from "../cloud/camera";
+import type { Call } from "../data/format";
 import type { MapLook } from "../page_state.svelte";
 
 export interface HeadCut {
@@ -218,6 +219,11 @@ function asToday(given: Experiment | Before): Experiment {
     return { kind: "patch", texts: [clean, corrupted], asked: { word, to: token, against, what, noising: direction === "noising" } };
   }
   return given as Experiment;
+}
+
+/** The part of an encoder-decoder that a call is of, as an ablation names it; null where a model has one. */
+export function partOf({ part, name }: Pick<Call, "part" | "name">): string | null {
+  return part === "cross" ? "cross" : (name.match(/, (encoder|decoder)$/)?.[1] ?? null);
 }
 
 /** What is done to a pass, in words. */

@@ -15,6 +15,7 @@ export interface Sight {
 }
 
 const LARGEST = 64; // pixels a token at most
+const BELOW = 56; // px below the map: what is exact of it, and its colours
 
 export class Camera {
   readonly plot: Plot = { left: 0, top: 0, window: { left: 0, top: 0, pixels: 1, width: 1, height: 1 }, length: 1, size: 1 };
@@ -35,7 +36,8 @@ export class Camera {
   resize(length: number, size: number, home: boolean): void {
     const room = this.canvas.parentElement!.clientWidth;
     const margin = room < 500 ? 62 : 96;
-    const [wide, high] = [room - margin - 2, Math.max(260, 0.75 * innerHeight)];
+    const above = this.canvas.getBoundingClientRect().top + scrollY; // of the page: what is left below it is the map's
+    const [wide, high] = [room - margin - 2, Math.max(260, innerHeight - above - margin - BELOW)];
     this.fit = Math.min(wide / size, high / length, LARGEST);
     const [width, height] = [Math.max(this.fit * size, Math.min(wide, 260)), Math.max(this.fit * length, 160)];
     this.canvas.style.width = `${margin + width + 2}px`;

@@ -44,14 +44,6 @@ export function wordsFit(page: Page, calls: readonly Call[]): boolean {
   return calls.every((call) => [call.queries, call.keys].every((text) => wordsOf(page.texts[text]!).length <= CELLS));
 }
 
-/** The same word of another text: of that name, the nth as it is the nth here; null where there is none. nth from 1. */
-export function counterpart(names: string[], unit: number, others: string[]): { nth: number; of: number; unit: number | null } {
-  const all = (list: string[]) => [...list.keys()].filter((n) => list[n]!.trim() === names[unit]!.trim());
-  const [here, there] = [all(names), all(others)];
-  const at = here.indexOf(unit);
-  return { nth: at + 1, of: there.length, unit: there[at] ?? null };
-}
-
 /** b − a, number by number. */
 export function less(b: Float32Array, a: Float32Array): Float32Array {
   return b.map((value, n) => value - a[n]!);

@@ -11,6 +11,7 @@ export interface View {
   name: string;
   component: Component<{ shared: PageState }>;
   has(page: Page): boolean; // whether the page carries what it shows
+  shows?: string[]; // ids that it shows, where they are several
   own?: true; // has no use for the choice of text, layer and head above the views
 }
 
@@ -21,18 +22,44 @@ type Shows<P> = Component<{ panel: P; number: number; shared: PageState }>; // n
 export interface Bundle {
   views: View[]; // beside the panels
   NumbersPanel?: Shows<Numbers>;
+  HeatPanels?: View["component"]; // of grids that are alike
   PathsPanel?: Shows<Paths>;
   attention?: {
-    Controls: Component<{ shared: PageState }>;
     attend: (page: Page, source: Source) => Attention;
     maskReader: (page: Page, source: Source) => PageState["maskOf"];
   }; // where it can compute weights
 }
 
-/** The views that a page has: those that it carries something for, and one for each of its panels. */
-export function viewsOf(page: Page, { views }: Bundle): View[] {
-  const panels = page.panels.map((panel, n): View => ({ id: `panel ${n}`, name: panel.name, component: Panel, has: () => true, own: true }));
+const FEW = 3; // grids that are shown one after the other
+
+/** The numbers of the panels that a panel is shown beside: grids one after the other with the same rows and columns; else it alone. */
+export function heatsOf({ panels }: Page, number: number): number[] {
+  const key = (n: number) => {
+    const panel = panels[n];
+    return panel?.kind === "heat" && !panel.behind && !panel.sums ? JSON.stringify([panel.rows, panel.columns]) : null;
+  };
+  const own = key(number);
+  if (own === null) return [number];
+  let [first, end] = [number, number + 1];
+  while (key(first - 1) === own) first--;
+  while (key(end) === own) end++;
+  return end - first < FEW ? [number] : Array.from({ length: end - first }, (_, n) => first + n);
+}
+
+/** The views that a page has: those that it carries something for, and one for each of its panels, or several grids that are alike. */
+export function viewsOf(page: Page, { views, HeatPanels }: Bundle): View[] {
+  const panels = page.panels.flatMap((panel, n): View[] => {
+    const beside = heatsOf(page, n);
+    if (HeatPanels && beside[0] !== n) return [];
+    const several = HeatPanels !== undefined && beside.length > 1;
+    return [{ id: `panel ${n}`, name: several ? "Heat maps" : panel.name, component: several ? HeatPanels! : Panel, shows: several ? beside.map((each) => `panel ${each}`) : undefined, has: () => true, own: true }];
+  });
   return [...views.filter((view) => view.has(page)), ...panels];
+}
+
+/** The view that shows what an id names. */
+export function viewOf(views: View[], id: string): View | undefined {
+  return views.find((view) => view.id === id || view.shows?.includes(id));
 }
 
 /** The id of a view's tab in the document: "panel 2" may not stand there with its blank. */

@@ -4,6 +4,7 @@ import { weightsOfUnits, type Unit } from "../words";
 
 export const MOST = 400; // tokens, or words, of a column that are shown whole
 export const PART = 200; // of a longer one
+const LARGEST = 24; // of a longer one with the largest weights: a screen has room for their lines
 
 export type Range = [number, number]; // units [start, end)
 
@@ -69,4 +70,15 @@ export function shownOf(count: number, first: number): Range {
   if (count <= MOST) return [0, count];
   const start = Math.max(0, Math.min(count - PART, Math.round(first)));
   return [start, start + PART];
+}
+
+/** The numbers from start to before end. */
+export function numbersOf([start, end]: Range): number[] {
+  return Array.from({ length: end - start }, (_, n) => start + n);
+}
+
+/** The numbers of the units with the largest values, ascending. */
+export function largestOnes(values: Float32Array): number[] {
+  const order = [...values.keys()].sort((a, b) => values[b]! - values[a]! || a - b);
+  return order.slice(0, LARGEST).sort((a, b) => a - b);
 }

@@ -1,7 +1,6 @@
 // The views of attention weights, which every page of a text has.
 import { Attention } from "../attention/client";
 import { maskReader } from "../attention/mask";
-import Controls from "../Controls.svelte";
 import type { Page } from "../data/format";
 import Compare from "./Compare.svelte";
 import Heads from "./Heads.svelte";
@@ -21,7 +20,7 @@ function several(page: Page): boolean {
 }
 
 export const WEIGHTS = {
-  attention: { Controls, attend: (page, source) => new Attention(page, source), maskReader },
+  attention: { attend: (page, source) => new Attention(page, source), maskReader },
   views: [
     { id: "tokens", name: "Tokens", component: Tokens, has: computed },
     { id: "lines", name: "Lines", component: Lines, has: computed },

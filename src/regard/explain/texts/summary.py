@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
 from regard.explain.logits.logit_lens import LogitLens, logit_lens
@@ -74,7 +74,10 @@ class Summary:
     references: list[Reference]
     overview: list[list[list[Attended]]]
     highlights: list[Highlights]
-    movement: Movement | None = LazyField()  # type: ignore[assignment]  # noqa: RUF009
+    if TYPE_CHECKING:
+        movement: Movement | None
+    else:
+        movement: Any = LazyField()  # given as it is, or as a `partial` that makes it when it is read
     layer_updates: list[WordUpdates]
     predictions: list[Prediction]
     logit_lenses: list[LogitLens]

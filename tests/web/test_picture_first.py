@@ -1,0 +1,61 @@
+"""The picture comes first: little stands above it, most of it is in sight, on a laptop, a large screen and a phone."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+from regard.models.model import Model
+from regard.trace.trace import Trace
+from regard.web.assemble import Choice, page_as_seen
+from regard.web.built_page import built_shell
+from regard.web.html_file import write_html
+from tests.questions.heads.test_panels import answer_of, made
+from tests.support import own_models
+
+pytestmark = pytest.mark.browser
+SCREENS = {
+    "laptop": (1300, 850, 260),
+    "large": (1920, 1080, 260),
+    "phone": (390, 844, 420),
+}  # px: width, height, top at most
+ABOVE = """() => { const box = document.querySelector("[data-main]").getBoundingClientRect();
+    return [box.top, Math.min(box.bottom, innerHeight) - Math.max(box.top, 0), box.height] }"""
+
+
+def held(page: Any) -> dict[str, Any]:
+    """What is wrong on each screen, of each view; nothing where the picture comes first."""
+    wrong = {}
+    names = page.tab.locator("[role=tab]").all_inner_texts()
+    assert names
+    for screen, (width, height, top) in SCREENS.items():
+        page.tab.set_viewport_size({"width": width, "height": height})
+        for name in names:
+            page.open_view(name)
+            page.tab.wait_for_selector("[data-main]")
+            page.tab.wait_for_timeout(300)
+            page.tab.evaluate("scrollTo(0, 0)")
+            above, seen, tall = page.tab.evaluate(ABOVE)
+            if above > top or seen < 0.7 * min(tall, height - top) or tall < 60:
+                wrong[f"{screen}, {name}"] = (above, seen, tall)
+    return wrong
+
+
+def test_of_two_texts(page_of: Any, minilm: Model, bank: list[Trace], tmp_path: Path) -> None:
+    references = [minilm.trace(word) for word in ("river", "money")]
+    write_html(
+        made_page := page_as_seen(bank, Choice(steps=True), "bank", references=references),
+        tmp_path / "see.html",
+        built_shell(made_page),
+    )
+    page = page_of(None, file=tmp_path / "see.html", width=1300)
+    page.tab.set_viewport_size({"width": 1300, "height": 850})
+    assert page.tab.evaluate(ABOVE)[0] <= 260  # at the first look, with the first findings
+    assert held(page) == {}
+
+
+def test_of_a_translation_and_of_heads(page_of: Any, tmp_path: Path) -> None:
+    assert held(page_of(own_models.pair().trace(own_models.TEXTS[0], target=own_models.TARGETS[0]))) == {}
+    regard.save_page(answer_of(made()), tmp_path / "heads.html")
+    assert held(page_of(None, file=tmp_path / "heads.html")) == {}
