@@ -87,7 +87,7 @@ def test_map_has_the_layer_that_it_is_of(regard_command: Command, tmp_path: Path
     assert done.returncode == 0, done.stderr
     page = Read(tmp_path / "a.html")
     assert [call["layer"] for call in page.data["calls"]] == [2]
-    assert page.data["opening"] == {"view": "map", "call": 0, "head": 3, "token": None}
+    assert page.data["opening"] == {"view": "map", "call": 0, "head": 3, "token": 9}
     refused = regard_command("map", "a.txt", "--layer", "2", "--window", "20", "--html", "b.html")
     assert refused.returncode == 2
     assert refused.stderr.startswith("regard: error: --html: windows are looked at one after another")
@@ -210,7 +210,7 @@ def test_evolve_has_both_ends_and_its_panels(regard_command: Command, tmp_path: 
     done = regard_command("evolve", "run", "--layer", "-1", "--html", "a.html")
     assert done.returncode == 0, done.stderr
     page = Read(tmp_path / "a.html")
-    assert page.data["opening"] == {"view": "panel 0", "call": 1, "head": None, "token": None}
+    assert page.data["opening"] == {"view": "panel 0", "call": 1, "head": None, "token": 3}
     assert [text["name"] for text in page.data["texts"]] == ["step 0", "step 20"]
     assert [each["name"] for each in page.data["comparisons"]] == ["step 0 and step 20"]
     assert [panel["title"] for panel in page.data["panels"][:3]] == ["Step 0", "Step 20", "Step 20 less step 0"]

@@ -100,6 +100,14 @@ def test_bars_that_are_left_out_are_one_more_where_all_sum_to_something() -> Non
         assert (sum(widths) == 1275.0) == (whole is not None)
 
 
+@pytest.mark.parametrize(("unit", "last"), [("probability", 1.0), ("weight", 1.0), ("nats", 1.1)])
+def test_an_axis_of_shares_ends_at_one(unit: str, last: float) -> None:
+    axes = only(Bars(name="b", title="b", unit=unit, parts=[("a", 0.97), ("b", 0.02)], whole=None))
+    ticks = [tick for tick in axes.get_xticks() if tick <= axes.get_xlim()[1]]
+    assert max(ticks) == pytest.approx(1.0 if last == 1.0 else max(ticks))
+    assert axes.get_xlim()[1] > 1  # the numbers beside the bars have room
+
+
 def test_a_table_is_drawn_by_its_first_column_with_bars() -> None:
     columns = [Column("name"), Column("count", 0), Column("score", 2, bar=True)]
     axes = only(Table(name="t", title="t", columns=columns, rows=[["a", 3, -0.5], ["b", 4, None], ["c", 5, 0.75]]))

@@ -252,7 +252,7 @@ TEMPLATES = [
         "agree", r"Layer (?P<written>\d), as tokens are written, and layer (?P<read>\d), as they are read, agree "
         r"(?P<how>well|somewhat|hardly) \((?P<value>-?[\d.]+) of at most 1\)\.", agree,
     ),
-    Template("more", r"(?P<count>\d+) more texts are shown with --all\.", more),
+    Template("more", r"(?P<count>\d+) more texts have tables of their own\.", more),
 ]  # fmt: skip
 
 

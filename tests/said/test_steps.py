@@ -151,7 +151,7 @@ TEMPLATES = [
         r"(?P<names>.+\))(?:, though (?P<other>.+) has the largest weight: its value points elsewhere or is short)?\.",
         gives,
     ),
-    Template("more", r"(?P<count>\d) more of its tokens are shown with --all\.", more),
+    Template("more", r"(?P<count>\d) more of its tokens have tables of their own\.", more),
 ]  # fmt: skip
 
 

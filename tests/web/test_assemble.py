@@ -162,3 +162,12 @@ def test_without_a_word_it_opens_where_the_sharpest_link_is(minilm: Any, tmp_pat
     call = page.data["calls"][opening["call"]]
     assert (call["layer"], opening["head"], opening["token"]) == (link.layer, link.head, link.query)
     assert f"layer {link.layer}, head {link.head}" in " ".join(page.data["findings"])
+
+
+def test_a_page_opens_with_the_word_that_its_findings_name_else_with_its_last(bank: list[Trace]) -> None:
+    trace = bank[0]
+    named = page_of(trace, findings=["Of all words “zebra” moves most, then “river”."])
+    assert named.opening["token"] == trace.word("river")[0].tokens[0]
+    last = [n for n, token in enumerate(trace.tokens) if not token.special and token.text.isalnum()][-1]
+    for findings in (["Nothing is named."], []):
+        assert page_of(trace, findings=findings).opening["token"] == last

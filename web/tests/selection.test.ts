@@ -39,10 +39,20 @@ test("another layer keeps the token, and the head where it has it", () => {
   expect([shared.call, shared.head, shared.token]).toEqual([1, null, 1]);
 });
 
-test("another text keeps the layer, not the token", () => {
+test("another text keeps the layer, and the same word is chosen, else its last", () => {
   shared.choose(1);
   shared.chooseGroup(1);
-  expect([shared.call, shared.token, shared.group]).toEqual([3, null, 1]);
+  expect([shared.call, shared.token, shared.group]).toEqual([3, 1, 1]);
+  shared.page.texts[0]!.tokens.text = ["x", "a"];
+  shared.token = 0; // "a", of which the other text has the nth alone
+  shared.chooseGroup(0);
+  expect(shared.token).toBe(1);
+  shared.token = 0; // "x", which the other text lacks
+  shared.chooseGroup(1);
+  expect(shared.token).toBe(1);
+  shared.token = null; // nothing stays nothing
+  shared.chooseGroup(0);
+  expect(shared.token).toBe(null);
 });
 
 test("the other side keeps the token of one text, not of two", () => {

@@ -79,8 +79,8 @@ def test_one_screen(width: int, count: int) -> None:
     told = " ".join(out.split())
     words = [word for line in lines[2 : lines.index("")] for word in line.split()]
     assert sorted(words) == sorted([*text.split(), *target.split()]) or count > 1
-    assert "more target tokens with --all" in told
-    assert ("more texts are shown with --all" in told) == (count > 2)
+    assert "more target tokens are in the table of each text" in told
+    assert ("more texts have tables of their own" in told) == (count > 2)
     alignment = found.summary.target.alignments[0]
     shown = min(count, 2)
     assert "the words with the largest weights" in told

@@ -115,4 +115,4 @@ def test_several_texts_share_the_screen(traced: Summary) -> None:
     said = alignment_findings(many)
     assert len(said) == 5
     assert said[0].startswith("In text 1 “table” comes from")
-    assert said[-1] == "2 more texts are shown with --all."
+    assert said[-1] == "2 more texts have tables of their own."

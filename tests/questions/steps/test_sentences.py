@@ -84,7 +84,7 @@ def test_several_tokens_share_the_screen(trace: Trace) -> None:
     sentences = said(trace, record, 6)
     assert len(sentences) == 5
     assert "“bank” (token 6)" in sentences[0]
-    assert sentences[-1] == "2 more of its tokens are shown with --all."
+    assert sentences[-1] == "2 more of its tokens have tables of their own."
 
 
 def test_sinks_and_words_that_stand_twice_are_named(trace: Trace) -> None:

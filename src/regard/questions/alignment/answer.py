@@ -81,7 +81,9 @@ def _sources(summary: Summary) -> Table:
             rows.append([*label, aligned.text, called(first.token, source), first.weight, beside])
     whose = f"layer {few[0].written_layer}" + ("" if few[0].head is None else f", head {few[0].head}")
     note = f"Cross-attention of {whose}, the row that writes each token"
-    note += f"; the words with the largest weights, {left} more target tokens with --all" if left else ""
+    note += (
+        f"; the words with the largest weights, {left} more target tokens are in the table of each text" if left else ""
+    )
     if any(isinstance(own[-1], Shares) and own[-1].mark for own in rows):
         note += f"; * special tokens{' and sinks' * any(each.sinks for each in few)} take more than half"
     every = [Column("text"), Column("target"), Column("comes from"), Column("weight", 2, bar=True), Column("and from")]

@@ -63,7 +63,7 @@ def alignment_findings(summary: Summary) -> list[str]:
         some = [capital(sentence) for sentence in said if sentence]
         sentences += some if len(alignments) == 1 else some[:SENTENCES]
     left = len(alignments) - TEXTS
-    return [*sentences, *([f"{left} more texts are shown with --all."] if left > 0 else [])]
+    return [*sentences, *([f"{left} more texts have tables of their own."] if left > 0 else [])]
 
 
 def links_of_alignment(alignment: Alignment, target: Sequence[Token]) -> list[Link]:

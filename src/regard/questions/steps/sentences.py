@@ -28,7 +28,7 @@ def of_steps(found: "Steps") -> list[str]:
         n, steps = found.found[0]
         sentences += [_equal(steps), _comes_about(steps, n, tokens, sinks), _gives(steps, tokens)]
     left = len(found.found) - len(few)
-    more = [f"{left} more of its tokens are shown with --all."] if left else []
+    more = [f"{left} more of its tokens have tables of their own."] if left else []
     return [sentence for sentence in [*sentences, *more] if sentence]
 
 
