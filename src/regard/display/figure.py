@@ -82,8 +82,7 @@ def _bars(panel: Bars, small: bool) -> Drawing:
             )  # fmt: skip
         axes.margins(x=0.15, y=0.01)
         if panel.unit in SHARES:  # the room right of the bars is for their numbers: no share is larger than 1
-            first, last = axes.get_xlim()
-            axes.set_xticks([tick for tick in axes.get_xticks() if max(first, -1) <= tick <= min(last, 1)])
+            axes.set_xticks([tick for tick in axes.get_xticks() if max(axes.get_xlim()[0], -1) <= tick <= 1])
         axes.tick_params(labelsize=8)
         axes.set_xlabel(visible(panel.unit), fontsize=8)
 
