@@ -22,7 +22,6 @@ from regard.text.quoting import spelled, visible
 MOST = 24  # bars, or rows and columns with sums; the others are one together, where they sum to something
 LONG = 48  # characters of a name
 BAR = 0.26  # inches
-SHARES = {"probability", "weight", "mean weight", "share"}  # units that end at 1
 CELL, SMALL, WRITTEN = (
     0.42,
     0.17,
@@ -81,7 +80,7 @@ def _bars(panel: Bars, small: bool) -> Drawing:
                 ha="right" if left else "left", fontsize=7,
             )  # fmt: skip
         axes.margins(x=0.15, y=0.01)
-        if panel.unit in SHARES:  # the room right of the bars is for their numbers: no share is larger than 1
+        if panel.unit in {"probability", "weight", "mean weight", "share"}:  # what is right of 1 is room for numbers
             axes.set_xticks([tick for tick in axes.get_xticks() if max(axes.get_xlim()[0], -1) <= tick <= 1])
         axes.tick_params(labelsize=8)
         axes.set_xlabel(visible(panel.unit), fontsize=8)

@@ -270,8 +270,7 @@ def _open(
 
 
 def _told_token(side: Trace, findings: Sequence[str]) -> int | None:
-    """The token that a page opens with where no word was asked for: of the word that the findings name first and the
-    text has, else the last that is no special token and has a letter or digit; None where there is none."""
+    """Find the token to open with where no word was asked for: of the first word that is told, else of the last."""
     for word in re.findall("“([^“”]+)”", " ".join(findings)):
         with suppress(RegardError):
             return side.word(word)[0].tokens[0]
