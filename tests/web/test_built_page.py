@@ -42,11 +42,11 @@ def test_a_page_takes_the_smallest_bundle_that_has_all_its_views(has: dict[str, 
 def test_the_sizes_of_the_built_files() -> None:
     most = {
         "panels": 125_000,
-        "weights": 260_000,
-        "paths": 261_000,
-        "page": 300_000,
-        "widget": 317_000,
-        "live": 360_000,
+        "weights": 262_000,
+        "paths": 262_000,
+        "page": 301_000,
+        "widget": 318_000,
+        "live": 361_000,
     }
     for name, size in most.items():
         file = built_page.BUILT / f"{name}.js"

@@ -156,6 +156,8 @@ def test_of_a_long_text_a_part_is_shown_and_what_is_outside_of_it(page_of: Any, 
         page.tab.eval_on_selector(each, "e => e.offsetTop") for each in ("[data-left='150']", "[data-right] >> nth=12")
     ]
     assert abs(tops[0] - tops[1]) <= 44  # beside the token that the lines leave
+    name = f"{trace.tokens[largest[0]].text} ({largest[0]})"  # of a part, numbers tell which
+    assert page.tab.inner_text(f"[data-right='{largest[0]}']") == name
     others = float(page.tab.inner_text("[data-part]").split("All others have ")[1].split(" of ")[0])
     assert others == pytest.approx(1 - float(weights[largest].sum()), abs=1e-3)
     same(rows_of(page.tab, f"What “{trace.tokens[150].text}” looks at, layer 1"), 2, weights)

@@ -131,6 +131,14 @@ def test_two_texts_stand_side_by_side_and_the_same_word_is_chosen_in_both(page_o
                 assert shown == pytest.approx(float(weights[int(cell.get_attribute("data-value"))]), abs=3e-4)
 
     held(0, at)
+    bars = page.tab.locator("section[aria-label^='text'] tr:has([data-value])").evaluate_all(
+        "rows => rows.map(row => [Number(row.querySelector('[data-value]').innerText), "
+        "row.querySelector('.bar span').getBoundingClientRect().width])"
+    )
+    longest = max(bars)[1]
+    assert all(
+        width == pytest.approx(longest * value / max(bars)[0], abs=0.5) for value, width in bars
+    )  # in both texts
     page.choose("layer", "3")
     held(3, at)
     other = next(
