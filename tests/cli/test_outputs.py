@@ -21,7 +21,13 @@ from tests.support.web_pages import Read, build_nothing
 @pytest.mark.parametrize(
     ("outputs", "says"),
     [
-        (Outputs(figure=Path("a.gif")), "--figure: cannot write 'a.gif', the file's ending needs to be .png or .svg"),
+        (
+            Outputs(figure=Path("a.gif")),
+            "--figure: cannot write 'a.gif', the file's ending needs to be .pdf or .png or .svg",
+        ),
+        (Outputs(figure=Path("a.png"), shape="round"), "--shape: given 'round', needs one of tall, slide"),
+        (Outputs(shape="slide"), "--shape needs --figure with a file that ends in .png, .svg, .pdf"),
+        (Outputs(figure=Path("a.gif"), shape="slide", pictures=(".gif",)), "--shape needs --figure with a file that"),
         (Outputs(json=Path("a.txt")), "--json: cannot write 'a.txt'"),
         (Outputs(save=TraceFile(Path("a.pt"))), "--save: cannot write 'a.pt'"),
         (Outputs(save=TraceFile(layers=[0])), "--save-layers needs --save"),
@@ -41,7 +47,7 @@ def test_what_is_refused(outputs: Outputs, says: str, tmp_path: Path, monkeypatc
 def test_traces_are_written_first_for_they_may_refuse(bank, tmp_path: Path) -> None:
     drawn: list[Path] = []
 
-    def draw(file: Path) -> list[str]:
+    def draw(file: Path, shape: str) -> list[str]:
         assert (tmp_path / "a.safetensors").exists()
         drawn.append(file)
         return ["a note"]
@@ -68,7 +74,7 @@ def test_nothing_asked_for_is_nothing_written() -> None:
         pytest.fail("nobody asked for it")
 
     assert Outputs().files == (None,) * 6
-    assert Outputs().write(traces=object(), draw=lambda file: [str(file)], data=fail, page=fail) == []
+    assert Outputs().write(traces=object(), draw=lambda *file: [str(file)], data=fail, page=fail) == []
 
 
 def test_a_page_that_is_refused_leaves_no_other_file(bank, tmp_path: Path) -> None:
@@ -89,7 +95,7 @@ def test_every_file_is_written_and_none_that_was_not_asked_for(tmp_path: Path) -
     files.write(
         rows=lambda: [{"a": 1}],
         data=lambda file: file.write_text("{}"),
-        draw=lambda file: [str(file.write_bytes(b"c"))],
+        draw=lambda file, _: [str(file.write_bytes(b"c"))],
     )
     assert [file.name for file in files.files if file and file.is_file()] == ["a.png", "a.csv", "a.parquet", "a.json"]
     Outputs().write(

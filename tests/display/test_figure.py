@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from regard.display.elements.canvas import all_axes
+from regard.display.elements.canvas import all_axes, write_figure
 from regard.display.figure import LEAST, LETTER, MOST
 from regard.display.panels import Bars, Column, Heat, Panel, Sums, Table
-from regard.display.picture import draw, paint
+from regard.display.picture import paint
 from regard.errors import RegardError
 from tests.display.samples import hard, plain
 
@@ -22,7 +22,7 @@ def test_every_panel_is_drawn(panel: Panel, tmp_path: Path) -> None:
             paint([panel], "title")
         return
     file = tmp_path / "a.svg"
-    draw([panel], "A title that\nis long " * 9, file)
+    write_figure(paint([panel], "A title that\nis long " * 9), file)
     assert file.read_text(encoding="utf-8").startswith("<?xml")
 
 

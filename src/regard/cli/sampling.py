@@ -50,11 +50,7 @@ class Sampling:
         return drawn | ({} if self.top_k is None else {"top_k": self.top_k})
 
     def write(
-        self,
-        model: "Model",
-        text: str,
-        interventions: "Sequence[Intervention]" = (),
-        console: "Console | None" = None,
+        self, model: "Model", text: str, interventions: "Sequence[Intervention]" = (), console: "Console | None" = None
     ) -> "Generated":
         """Let the model go on with the text.
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.display.panels import Data, Later, Panel, made
+from regard.display.panels import TALL, Data, Later, Panel, check_shape, made
 from regard.display.panels import Table as TablePanel
 from regard.errors import RegardError
 from regard.explain.frames import Table
@@ -122,24 +122,30 @@ class Answer(Table):
                 parts += [drawn(panel, width, top, more) for panel in each]
         return parts
 
-    def plot(self, *names: str) -> "Figure":
-        """Draw the panels that make its picture, or those of these names.
+    def plot(self, *names: str, shape: str = TALL) -> "Figure":
+        """Draw the panels that make its picture, or those of these names. shape: tall, or slide, which is 16:9.
 
         Raises:
-            RegardError: there is no panel of a name, or it has no picture.
+            RegardError: there is no panel of a name, it has no picture, or there is no such shape.
         """
         from regard.display.picture import paint
 
-        return paint(self.chosen(names), self.title())
+        check_shape(shape, "shape")
+        return paint(self.chosen(names), self.title(), shape) if names else self.painted(shape)[0]
 
-    def draw(self, file: Path) -> list[str]:
-        """Write its picture, PNG or SVG by the file's ending; returns notes on what the picture could not show.
+    def painted(self, shape: str) -> "tuple[Figure, list[str]]":
+        """Draw its picture, and say what it could not show. An answer whose picture is no panels draws it itself."""
+        from regard.display.picture import paint
 
-        An answer whose picture is no panels draws it itself: here, and in `plot`.
-        """
-        from regard.display.picture import draw
+        return paint(self.chosen(), self.title(), shape), []
 
-        return draw(self.chosen(), self.title(), file)
+    def draw(self, file: Path, shape: str = TALL) -> list[str]:
+        """Write its picture, PNG, SVG or PDF by the file's ending; returns notes on what it could not show."""
+        from regard.display.elements.canvas import write_figure
+
+        check_shape(shape, "shape")
+        figure, notes = self.painted(shape)
+        return [*notes, *write_figure(figure, file)]
 
     def to_json(self, file: str | Path | None = None) -> dict[str, object]:
         """Make JSON's own types of all of it, as the command's --json writes it. file: to write it to, whole."""

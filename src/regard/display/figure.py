@@ -22,11 +22,7 @@ from regard.text.quoting import spelled, visible
 MOST = 24  # bars, or rows and columns with sums; the others are one together, where they sum to something
 LONG = 48  # characters of a name
 BAR = 0.26  # inches
-CELL, SMALL, WRITTEN = (
-    0.42,
-    0.17,
-    0.8,
-)  # inches, of a heat map by itself, of several side by side, of one with names in it
+CELL, SMALL, WRITTEN = 0.42, 0.17, 0.8  # inches: a heat map by itself, of several side by side, with names in its cells
 NUMBERED = 0.36  # inches that a cell needs for its number
 NAMED = 64  # columns, or tokens, up to which each has its name
 TURNED = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}  # names of columns without room

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from regard.errors import RegardError
+
 
 @dataclass(frozen=True)
 class InContext:
@@ -39,6 +41,8 @@ def shares_text(shares: Shares) -> str:
     return ", ".join(f"{name} {value:{sign}z.{shares.digits}f}" for name, value in shares.parts) + shares.mark
 
 
+TALL = "tall"  # of a picture
+SHAPES = (TALL, "slide")
 Cell = str | int | float | None | InContext | Shares
 Number = float | None  # None, as NaN, where there is none
 Data = dict[str, Any]  # a panel as a page has it
@@ -77,6 +81,12 @@ class Later:
 
     name: str
     make: Callable[[str], Panel]
+
+
+def check_shape(given: str, called: str) -> None:
+    """Refuse a shape of pictures that there is not. called: what the caller calls it."""
+    if given not in SHAPES:
+        raise RegardError(f"{called}: given {given!r}, needs one of {', '.join(SHAPES)}")
 
 
 def made(panels: Iterable[Panel | Later]) -> list[Panel]:

@@ -3,33 +3,26 @@
 import textwrap
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure, FigureBase
 
-from regard.display.elements.canvas import stack_rows_in_figure, write_figure
+from regard.display.elements.canvas import stack_rows_in_figure
+from regard.display.elements.slide import NARROW, Row, slide
 from regard.display.figure import LETTER, LINE, Drawing, drawn
-from regard.display.panels import Heat, Panel, untold
+from regard.display.panels import TALL, Heat, Panel, untold
 from regard.errors import RegardError
 from regard.text.quoting import visible
 
 ACROSS = 3  # heat maps side by side
 
 
-def draw(panels: Sequence[Panel], title: str, file: Path) -> list[str]:
-    """Write panels as one picture, PNG or SVG by the file's ending, whole or not at all.
-
-    Returns notes on missing characters.
-    """
-    return write_figure(paint(panels, title), file)
-
-
-def paint(panels: Sequence[Panel], title: str) -> Figure:
+def paint(panels: Sequence[Panel], title: str, shape: str = TALL) -> Figure:
     """Draw panels into a figure: heat maps of one group in one grid, all others below one another.
 
-    A picture of one panel has the title and that panel's caption above it, one of several each panel's own.
+    A picture of one panel has the title and that panel's caption above it, one of several each panel's own. On a slide
+    each panel is a part by itself.
 
     Raises:
         RegardError: a panel has no picture: a table without bars; or there is no panel.
@@ -44,7 +37,11 @@ def paint(panels: Sequence[Panel], title: str) -> Figure:
         heading = textwrap.wrap(visible(title), letters)
         if len(panels) == 1:
             heading += textwrap.wrap(visible(untold(panels[0], title)), letters)
-        rows: list[tuple[float, Any]] = []
+        if shape != TALL:
+            groups = [(group, panel) for group, _, each in grids for panel in each]
+            parts = zip(groups, [drawing for own in drawings for drawing in own], strict=True)
+            return slide([_part(*each, drawing, several=len(panels) > 1) for each, drawing in parts], heading)
+        rows: list[Row] = []
         for n, ((group, across, each), own) in enumerate(zip(grids, drawings, strict=True)):
             above = heading if n == 0 else []
             if group and (n == 0 or grids[n - 1][0] != group):
@@ -55,8 +52,16 @@ def paint(panels: Sequence[Panel], title: str) -> Figure:
                 max(own[k].high + LINE * max(0, len(names[k]) - 1) for k in range(first, min(first + across, len(own))))
                 for first in range(0, len(own), across)
             ]
-            rows.append((sum(highs) + 0.22 * len(above), _painter(own, names, "\n".join(above), across, highs)))
+            rows.append(Row(sum(highs) + 0.22 * len(above), _painter(own, names, "\n".join(above), across, highs)))
         return stack_rows_in_figure(rows, wide)
+
+
+def _part(group: str, panel: Panel, drawing: Drawing, *, several: bool) -> Row:
+    """One panel as a part of a slide."""
+    titles = (group, panel.title, untold(panel, panel.title)) if several else ()
+    names = _wrapped_panel_texts(titles, NARROW * drawing.wide)
+    high = drawing.high + LINE * max(0, len(names) - 1)
+    return Row(high, _painter([drawing], [names], "", 1, [high]), panel.name, panel.screen, drawing.wide)
 
 
 def _grids(panels: Sequence[Panel]) -> list[tuple[str, int, list[Panel]]]:

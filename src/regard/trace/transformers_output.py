@@ -79,11 +79,7 @@ def output_of(trace: Trace, attentions: bool | None = None) -> TraceOutput:
 
 def output_of_pair(pair: PairTrace, attentions: bool | None = None) -> PairOutput:
     """Make what an encoder-decoder returns: see `output_of`."""
-    maps = [
-        ("attention", pair.encoder.attention),
-        ("attention", pair.decoder.attention),
-        ("cross", pair.decoder.cross),
-    ]
+    maps = [("attention", pair.encoder.attention), ("attention", pair.decoder.attention), ("cross", pair.decoder.cross)]
     encoder, decoder, cross = _dense_weights_of_trace(maps, attentions, pair.status.model)
     logits = pair.decoder.logits
     return PairOutput(

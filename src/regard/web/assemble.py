@@ -184,11 +184,7 @@ def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
 
 
 def _add(
-    page: Page,
-    trace: Trace | PairTrace | WindowedTrace,
-    number: int,
-    count: int,
-    names: Sequence[str] | None = None,
+    page: Page, trace: Trace | PairTrace | WindowedTrace, number: int, count: int, names: Sequence[str] | None = None
 ) -> list[Added]:
     """Add one trace of several; returns where its sides or windows stand."""
     nth = f", {names[number]}" if names is not None else "" if count == 1 else f" {number + 1}"
@@ -237,10 +233,7 @@ def _add_comparisons(
 
 
 def _open(
-    page: Page,
-    traces: Sequence[Trace | PairTrace | WindowedTrace],
-    places: Sequence[Sequence[Added]],
-    opening: Opening,
+    page: Page, traces: Sequence[Trace | PairTrace | WindowedTrace], places: Sequence[Sequence[Added]], opening: Opening
 ) -> None:
     """Say where the page opens."""
     each = [pair for trace, added in zip(traces, places, strict=True) for pair in zip(sides(trace), added, strict=True)]

@@ -13,6 +13,7 @@ from regard.display.elements.canvas import (
     token_names_on_axis,
     write_figure,
 )
+from regard.display.elements.slide import Row
 from regard.text.tokens import Token
 
 
@@ -21,7 +22,7 @@ def tokens(count: int) -> list[Token]:
 
 
 def test_rows_have_the_height_that_they_ask_for(tmp_path: Path) -> None:
-    rows = [(height, lambda figure, place: figure.add_subplot(place)) for height in (1.5, 4.5)]
+    rows = [Row(height, lambda figure, place: figure.add_subplot(place)) for height in (1.5, 4.5)]
     figure = stack_rows_in_figure(rows, 7.0)
     assert figure.get_size_inches().tolist() == [7, 6]
     assert write_figure(figure, tmp_path / "a.png") == []
@@ -57,7 +58,7 @@ def test_special_tokens_sinks_and_the_followed_word_are_marked() -> None:
 
 @pytest.mark.parametrize("text", ["$x_1$", r"\alpha & <b>", "a_b^c"])
 def test_text_with_signs_of_mathematics_stays_text(text: str, tmp_path: Path) -> None:
-    figure = stack_rows_in_figure([(2.0, lambda figure, place: figure.add_subplot(place).set_title(text))], 5.0)
+    figure = stack_rows_in_figure([Row(2.0, lambda figure, place: figure.add_subplot(place).set_title(text))], 5.0)
     assert write_figure(figure, tmp_path / "a.svg") == []
     written = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") in written

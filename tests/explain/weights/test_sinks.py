@@ -19,8 +19,7 @@ from regard.explain.weights.alignment import align, from_target
 from regard.explain.weights.sinks import EXCESS, FIRST, SEEN_BY, cross_sinks, equal_shares, sinks, sinks_of
 from regard.questions.map.whole import matrix
 from regard.questions.map.windowed import windowed
-from regard.questions.see.answer import seen
-from regard.questions.see.picture.whole import draw_seen
+from regard.questions.see.answer import Seen, seen
 from regard.text.tokens import encoded_ids
 from regard.trace.layer_subset import LayerSubset
 from tests.support import MONEY, RIVER, SHARED
@@ -210,7 +209,7 @@ def test_a_sink_is_told_apart_wherever_weights_are_shown(sunk, tmp_path: Path) -
     assert all("poem" not in cell.top[0].text for row in overview.summary.overview[0] for cell in row)
     assert "neither special nor a sink; * where these take more than half" in " ".join(printed(overview).split())
     assert valid(overview)["overview"][0][5][0]["sinks"][0]["token"] == 3
-    draw_seen(summary, sunk, tmp_path / "a.png", layer=2)
+    Seen(summary, 2, traces=sunk).draw(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000
 
 
@@ -266,11 +265,10 @@ def test_an_alignment_tells_sinks_of_the_source_apart(tmp_path: Path) -> None:
     rive = pair.decoder.word("rive")[0]
     assert [share.text for share in from_target(pair, rive, "1").read[0].sinks] == ["man"]
     seen_pair = seen([pair])
-    summary = seen_pair.summary
     assert "* special tokens and sinks take more than half" in " ".join(printed(seen_pair).split())
     assert "with what they get on average: “man” (2) 0." in " ".join(printed(seen_pair).split())
     assert valid(seen_pair)["target"]["alignments"][0]["sinks"][0]["text"] == "man"
-    draw_seen(summary, [pair], tmp_path / "a.png")
+    seen_pair.draw(tmp_path / "a.png")
 
 
 @pytest.mark.shared

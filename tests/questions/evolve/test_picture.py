@@ -12,7 +12,7 @@ from PIL import Image
 
 from regard.display.elements.canvas import all_axes
 from regard.questions.evolve.answer import Evolution
-from regard.questions.evolve.picture import draw_evolution, paint_evolution
+from regard.questions.evolve.picture import paint_evolution
 from tests.support.pictures import axes_with, framed
 
 
@@ -110,10 +110,10 @@ def test_nothing_changed_one_step_and_no_embeddings_are_said_as_they_are(found: 
 def test_the_film_has_a_frame_a_step_and_stays_at_the_end(found: Evolution, tmp_path: Path) -> None:
     short = replace(found, steps=found.steps[:3], weights=found.weights[:3], entropy=found.entropy[:3],
                     change=found.change[:3], paths=[path[:3] for path in found.paths])  # fmt: skip
-    assert draw_evolution(short, tmp_path / "a.gif") == []
+    assert short.draw(tmp_path / "a.gif") == []
     with Image.open(tmp_path / "a.gif") as film:
         assert film.n_frames in (3, 7)  # the last frame, repeated, may be one that lasts longer
-    assert draw_evolution(short, tmp_path / "a.svg") == []
+    assert short.draw(tmp_path / "a.svg") == []
     assert "$x$" in (tmp_path / "a.svg").read_text(encoding="utf-8")
 
 

@@ -28,7 +28,7 @@ def writer(tmp_path_factory, minilm):
 def test_bars_and_lens(writer) -> None:
     trace = writer.trace("a man on a river bank")
     summary = summarise([trace], "man", top=4, lens_of=writer)
-    figure = paint_seen(summary, [trace])
+    figure, _ = paint_seen(summary, [trace])
     bars = axes_with(figure, ": likeliest tokens")
     assert len(bars) == 1 < len(summary.predictions)  # nothing comes after the end token
     for axes, prediction in zip(bars, summary.predictions[:1], strict=True):

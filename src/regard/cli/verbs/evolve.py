@@ -8,7 +8,7 @@ import typer
 from regard.cli import options
 from regard.cli.early_checks import saved
 from regard.cli.file_options import writes
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, PICTURES, Outputs
 from regard.cli.selection import Selection
 from regard.errors import RegardError
 from regard.explain.part import check_explained_part
@@ -17,10 +17,8 @@ from regard.train.watched import check_watched_traces
 Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]
 Part = Annotated[str | None, options.part("cross")]
 
-PICTURES = (".png", ".svg", ".gif")
 
-
-@writes("figure", "html of traces", "csv", "json", pictures=PICTURES)
+@writes("figure", "html of traces", "csv", "json", pictures=(*PICTURES, ".gif"))
 def evolve(
     run: Run = None,
     layer: options.OneLayer = 0,

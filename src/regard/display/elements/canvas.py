@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.font_manager import fontManager
@@ -16,27 +17,30 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from regard.display.elements.colours import FOLLOWED, SPECIAL
+from regard.display.elements.slide import GAP, LEFT_OUT, Row, slide
+from regard.display.panels import TALL
 from regard.files import whole
 from regard.text.quoting import spelled
 from regard.text.tokens import Token
 
 LABELS = 48  # tokens up to which every row and column is named
-GAP = 0.2  # inches between axes, one above the other
 FALLBACK_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Emoji", "Noto Sans", "Symbola", "Arial Unicode MS",
                   "Hiragino Sans", "Microsoft YaHei", "Segoe UI Emoji")  # fmt: skip
 
 
-def stack_rows_in_figure(rows: Sequence[tuple[float, Any]], wide: float) -> Figure:
-    """Put rows below one another, each as high as it says, in inches, and laid out by itself.
+def stack_rows_in_figure(rows: Sequence[Row], wide: float, shape: str = TALL) -> Figure:
+    """Put rows below one another, each as high as it says, in inches, and laid out by itself; or on a slide.
 
     A row's painter is called with its part of the figure, and with the place in that part for its axes.
     """
-    high = sum(height for height, _ in rows)
+    if shape != TALL:
+        return slide(rows)
+    high = sum(row.high for row in rows)
     figure = Figure(figsize=(wide, high), layout=ConstrainedLayoutEngine(hspace=GAP / high))  # a share of the whole
     FigureCanvasAgg(figure)
-    parts = figure.subfigures(len(rows), 1, height_ratios=[height for height, _ in rows], squeeze=False)
-    for part, (_, paint) in zip(parts[:, 0], rows, strict=True):
-        paint(part, part.add_gridspec(1, 1)[0, 0])
+    parts = figure.subfigures(len(rows), 1, height_ratios=[row.high for row in rows], squeeze=False)
+    for part, row in zip(parts[:, 0], rows, strict=True):
+        row.paint(part, part.add_gridspec(1, 1)[0, 0])
     return figure
 
 
@@ -94,7 +98,7 @@ def name_of_drawn_weights(layer: int, head: int | None, every: str = "mean of he
 
 
 def write_figure(figure: Figure, file: Path) -> list[str]:
-    """Write a picture, PNG or SVG by the file's ending, whole or not at all; returns notes on missing characters.
+    """Write a picture, PNG, SVG or PDF by the file's ending, whole or not at all; returns notes on what it has not.
 
     An SVG's text is text, to be searched and read aloud; whoever shows it takes the first font of the list that is
     there, in the end any without serifs.
@@ -107,17 +111,21 @@ def write_figure(figure: Figure, file: Path) -> list[str]:
         matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "regard", "font.sans-serif": font}),
     ):
         warnings.simplefilter("always")
-        for text in figure.findobj(Text):
+        texts = [text for text in figure.findobj(Text) if isinstance(text, Text)]
+        for text in texts:
             text.set_fontfamily([*font, "sans-serif"] if kind == "svg" else font)
             text.set_parse_math(False)
         _settle(figure)
-        figure.dpi = 130
+        figure.dpi = figure.dpi if figure.get_label() == "slide" else 130
         with whole(file) as temporary:  # savefig would draw it once more before this, to lay it out
             if kind == "svg":
                 FigureCanvasSVG(figure).print_svg(temporary, metadata={"Date": None})
+            elif kind == "pdf":
+                FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
             else:
                 FigureCanvasAgg(figure).print_png(temporary)
-    return notes_on_missing_glyphs(caught, kind)
+    left_out = [text.get_text()[:1].lower() + text.get_text()[1:] for text in texts if text.get_gid() == LEFT_OUT]
+    return [*left_out, *notes_on_missing_glyphs(caught, kind)]
 
 
 def _settle(figure: Figure) -> None:
@@ -125,7 +133,7 @@ def _settle(figure: Figure) -> None:
     if layout := figure.get_layout_engine():
         layout.execute(figure)
     figure.set_layout_engine("none")
-    for part in figure.subfigs:
+    for part in [*figure.subfigs, *(inner for outer in figure.subfigs for inner in outer.subfigs)]:
         part.bbox_relative.p0, part.bbox_relative.p1 = part.bbox_relative.p0.round(7), part.bbox_relative.p1.round(7)
     for axes in all_axes(figure):
         left, bottom, width, height = (round(float(x), 7) for x in axes.get_position(original=True).bounds)

@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.checks import from_zero
 from regard.display.answer import Read, TracesAnswer
+from regard.display.panels import TALL
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.part import check_explained_part
@@ -92,17 +93,17 @@ class Evolution(TracesAnswer):
         """Its first panel, of this layer and head."""
         return {"view": "panel 0", "layer": self.layer, "head": self.head, "title": self.title()}
 
-    def plot(self, *names: str) -> "Figure":
-        """Draw how it formed, or the panels of these names. Raises RegardError: there is no panel of a name."""
+    def painted(self, shape: str) -> "tuple[Figure, list[str]]":
+        """Draw how it formed."""
         from regard.questions.evolve.picture import paint_evolution
 
-        return super().plot(*names) if names else paint_evolution(self)
+        return paint_evolution(self, shape), []
 
-    def draw(self, file: Path) -> list[str]:
-        """Write its picture, or (.gif) a film; returns notes on missing characters."""
-        from regard.questions.evolve.picture import draw_evolution
+    def draw(self, file: Path, shape: str = TALL) -> list[str]:
+        """Write its picture, or (.gif) a film; returns notes on what it could not show."""
+        from regard.questions.evolve.picture import film
 
-        return draw_evolution(self, file)
+        return film(self, file) if file.suffix.lower() == ".gif" else super().draw(file, shape)
 
     def from_start(self, n: int) -> list[list[float]]:
         """Subtract the weights of the first step from those of steps[n]."""

@@ -12,10 +12,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure, FigureBase
 
-from regard.display.elements.canvas import notes_on_missing_glyphs, stack_rows_in_figure, write_figure
+from regard.display.elements.canvas import notes_on_missing_glyphs, stack_rows_in_figure
 from regard.display.elements.colours import DIFFERENCES, LINES, WEIGHTS, weight_scale
 from regard.display.elements.labels import framed_label_points
+from regard.display.elements.slide import Row
 from regard.display.elements.weight_cells import bare, frame
+from regard.display.panels import TALL
 from regard.files import whole
 from regard.questions.evolve.panels import MOST, evenly
 from regard.questions.evolve.sentences import of_change
@@ -31,30 +33,21 @@ NEVER = "#e9e9e9"  # what has no weight at any step: the future, to a causal mod
 Values = Any  # a (queries, keys) array
 
 
-def draw_evolution(found: "Evolution", file: Path) -> list[str]:
-    """Write how the attention formed: the first and the last step, what came between, or (.gif) one frame a step.
+def paint_evolution(found: "Evolution", shape: str = TALL) -> Figure:
+    """Draw how the attention formed.
 
     Where there are several steps: the weights of the first and the last, their difference, small the difference to the
     first at up to twelve steps, and the entropy and the change of each. Then the path of the tokens' learned
-    embeddings. Returns notes on missing characters.
+    embeddings.
     """
-    if file.suffix.lower() == ".gif":
-        with matplotlib.rc_context({"text.parse_math": False}):
-            return _animate(found, file)
-    return write_figure(paint_evolution(found), file)
-
-
-def paint_evolution(found: "Evolution") -> Figure:
-    """The picture as a figure."""
     tokens = max(len(found.queries), len(found.keys))
-    rows: list[tuple[float, Any]] = [
-        (min(6.5, max(3.8, 1.9 + 0.19 * tokens)), lambda figure, place: _ends(figure, place, found))
-    ]
+    high = min(6.5, max(3.8, 1.9 + 0.19 * tokens))
+    rows = [Row(high, lambda figure, place: _ends(figure, place, found), "the first and the last step")]
     if len(found.steps) > 2:
-        rows.append((2.0, lambda figure, place: _between(figure, place, found)))
+        rows.append(Row(2.0, lambda figure, place: _between(figure, place, found), "the steps between", False))
     if len(found.steps) > 1 or found.paths:
-        rows.append((4.8, lambda figure, place: _rest(figure, place, found)))
-    return stack_rows_in_figure(rows, WIDE)
+        rows.append(Row(4.8, lambda figure, place: _rest(figure, place, found), "entropy, change and embeddings"))
+    return stack_rows_in_figure(rows, WIDE, shape)
 
 
 def _title(found: "Evolution") -> str:
@@ -136,8 +129,9 @@ def _rest(figure: FigureBase, place: Any, found: "Evolution") -> None:
         _paths(figure.add_subplot(parts[1 if several else 0]), found, len(found.steps), room)
 
 
-def _animate(found: "Evolution", file: Path) -> list[str]:
-    """A frame a step: the weights, their difference to the start, and the paths so far."""
+@matplotlib.rc_context({"text.parse_math": False})
+def film(found: "Evolution", file: Path) -> list[str]:
+    """Write a frame a step: weights, their difference to the start, paths so far; returns missing characters."""
     across = 3 if found.paths else 2
     figure = Figure(figsize=(5.2 * across, 5.2), layout="constrained")
     FigureCanvasAgg(figure)

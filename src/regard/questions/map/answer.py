@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from regard.display.answer import TracesAnswer
@@ -147,14 +146,8 @@ class Matrix(TracesAnswer):
         """This one alone."""
         return [self.layer]
 
-    def plot(self, *names: str) -> "Figure":
-        """Draw it over its text, or the panels of these names. Raises RegardError: there is no panel of a name."""
+    def painted(self, shape: str) -> "tuple[Figure, list[str]]":
+        """Draw it over its text."""
         from regard.questions.map.picture import paint_map
 
-        return super().plot(*names) if names else paint_map(self)
-
-    def draw(self, file: Path) -> list[str]:
-        """Write its picture; returns notes on missing characters."""
-        from regard.questions.map.picture import draw_map
-
-        return draw_map(self, file)
+        return paint_map(self, shape), []

@@ -1,6 +1,6 @@
 """A layer's attention over a long text as a picture: what matters in it, over the text, and then all of it."""
 
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +11,10 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
 from regard.display.elements.arcs import Link, draw_arcs
-from regard.display.elements.canvas import places_spread_apart, stack_rows_in_figure, write_figure
+from regard.display.elements.canvas import places_spread_apart, stack_rows_in_figure
 from regard.display.elements.colours import FOLLOWED, SPECIAL, WEIGHTS, weight_scale
+from regard.display.elements.slide import Row
+from regard.display.panels import TALL
 from regard.text.quoting import spelled
 
 if TYPE_CHECKING:
@@ -26,30 +28,27 @@ NO_WEIGHT = "#efefef"
 BAR = "#4292c6"
 
 
-def draw_map(matrix: "Matrix", file: Path) -> list[str]:
-    """Write the picture, PNG or SVG by the file's ending, whole or not at all; returns notes on missing characters.
+def paint_map(matrix: "Matrix", shape: str = TALL) -> Figure:
+    """Return the picture as a figure.
 
     Over the text: the largest weights between tokens that are far apart as arcs, numbered as they are listed, and below
     them what each part of the text receives. Then the mean weight of each head by how far the key is from the query,
     and beside it all of the matrix, queries down and keys across; of a text that was read in windows, how far the key
     is, since there is no weight beyond a window.
     """
-    return write_figure(paint_map(matrix), file)
+    return stack_rows_in_figure(map_rows(matrix, why=matrix.why), WIDE, shape)
 
 
-def paint_map(matrix: "Matrix") -> Figure:
-    """Return the picture as a figure."""
-    return stack_rows_in_figure(map_rows(matrix, why=matrix.why), WIDE)
-
-
-def map_rows(matrix: "Matrix", label: str = "", why: str = "") -> list[tuple[float, Any]]:
-    """Return (height, painter) of the rows that the picture is made of, for a picture of several texts.
+def map_rows(matrix: "Matrix", label: str = "", why: str = "") -> list[Row]:
+    """Return the rows that the picture is made of, for a picture of several texts.
 
     label: what the text is called, before the title. why: the reason for this layer and head, below it.
     """
     return [
-        (OVER + 1.9, lambda figure, place: _draw_map_over_text(figure, place, matrix, label, why)),
-        (5.6, lambda figure, place: _draw_whole_map(figure, place, matrix)),
+        Row(
+            OVER + 1.9, partial(_draw_map_over_text, matrix=matrix, label=label, why=why), f"{label}arcs over the text"
+        ),
+        Row(5.6, partial(_draw_whole_map, matrix=matrix), f"{label}the whole matrix"),
     ]
 
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.display.answer import Read, TracesAnswer
-from regard.display.panels import Panel
+from regard.display.panels import TALL, Panel
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.texts.summary import Summary, summarise
@@ -122,24 +121,21 @@ class Seen(TracesAnswer):
         page.findings = [*page.findings, *not_shown(self.summary)]
         return page
 
-    def plot(self, *names: str, layer: int | None = None, head: int | None = None) -> "Figure":
+    def plot(self, *names: str, layer: int | None = None, head: int | None = None, shape: str = TALL) -> "Figure":
         """Draw what `regard see --figure` draws, or the panels of these names. layer, head: show these.
 
         Raises:
-            RegardError: there is no panel of a name, or it has no picture.
+            RegardError: there is no panel of a name, it has no picture, or there is no such shape.
         """
+        if layer is not None or head is not None:
+            self = replace(self, layer=layer, head=head)
+        return super().plot(*names, shape=shape)
+
+    def painted(self, shape: str) -> "tuple[Figure, list[str]]":
+        """Draw its picture, and say what it could not show."""
         from regard.questions.see.picture.whole import paint_seen
 
-        if names:
-            return super().plot(*names)
-        layer, head = (self.layer, self.head) if layer is None and head is None else (layer, head)
-        return paint_seen(self.summary, self.traces, layer=layer, head=head)
-
-    def draw(self, file: Path) -> list[str]:
-        """Write its picture; returns notes on what the picture could not show."""
-        from regard.questions.see.picture.whole import draw_seen
-
-        return draw_seen(self.summary, self.traces, file, layer=self.layer, head=self.head)
+        return paint_seen(self.summary, self.traces, self.layer, self.head, shape)
 
 
 def seen(

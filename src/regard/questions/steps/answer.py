@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from regard.display.answer import IN_PYTHON, Read, TracesAnswer
@@ -85,17 +84,11 @@ class Steps(TracesAnswer):
         """
         return super().shown(width, len(self.tokens) + 2, more, everything=everything)
 
-    def plot(self, *names: str) -> "Figure":
-        """Draw the whole way in one diagram, or the panels of these names."""
+    def painted(self, shape: str) -> "tuple[Figure, list[str]]":
+        """Draw the whole way in one diagram, and say what is not drawn."""
         from regard.questions.steps.picture import paint_steps
 
-        return super().plot(*names) if names else paint_steps(self)
-
-    def draw(self, file: Path) -> list[str]:
-        """Write the diagram; returns notes on what is not drawn."""
-        from regard.questions.steps import picture
-
-        return picture.draw_steps(self, file)
+        return paint_steps(self, shape)
 
     def opening(self) -> dict[str, str | int | None]:
         """Open the page at these steps."""

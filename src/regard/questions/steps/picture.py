@@ -1,6 +1,5 @@
 """The whole way of a word through one attention block, in one diagram: every strip of colour is real numbers."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,8 +8,10 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.patches import ConnectionPatch, Rectangle
 from torch import Tensor
 
-from regard.display.elements.canvas import stack_rows_in_figure, write_figure
+from regard.display.elements.canvas import stack_rows_in_figure
 from regard.display.elements.colours import DIFFERENCES, FOLLOWED, SPECIAL, WEIGHTS, weight_scale
+from regard.display.elements.slide import Row
+from regard.display.panels import TALL
 from regard.explain.causes.block_steps import block_steps
 from regard.questions.steps.sentences import root_of
 from regard.text.quoting import quoted, spelled
@@ -25,18 +26,14 @@ HIDDEN = "#dddddd"  # what the query may not look at
 DRAWN = 6  # tokens of a word, over all its occurrences, that are drawn
 
 
-def draw_steps(found: "Steps", file: Path) -> list[str]:
-    """Write the diagram, PNG or SVG by the file's ending, whole or not at all; returns notes on what is not drawn."""
+def paint_steps(found: "Steps", shape: str = TALL) -> tuple[Figure, list[str]]:
+    """Draw the diagram, one below the other for each token of the word; returns notes on what is not drawn."""
     count = len(found.found)
     more = [f"the first {DRAWN} of {count} tokens are drawn"] if count > DRAWN else []
-    return [*more, *write_figure(paint_steps(found), file)]
-
-
-def paint_steps(found: "Steps") -> Figure:
-    """The diagram as a figure, one below the other for each token of the word."""
     height = 5.6 + 0.21 * min(len(found.tokens), ROWS)
     parts = [_Diagram(found, *each) for each in found.found[:DRAWN]]
-    return stack_rows_in_figure([(height, part.paint) for part in parts], WIDE)
+    rows = [Row(height, part.paint, f"{part.name} (token {part.token})") for part in parts]
+    return stack_rows_in_figure(rows, WIDE, shape), more
 
 
 class _Diagram:

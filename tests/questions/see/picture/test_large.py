@@ -19,7 +19,7 @@ def test_of_windows_the_occurrences_that_say_most_are_drawn_and_the_others_grey(
     chosen = choices(summary, traces, None, None)
     told = [best.divergence for each in chosen for best in each.best]
     most = sorted(labels, key=lambda label: -told[labels.index(label)])[:8]
-    figure = paint_seen(summary, traces)
+    figure, _ = paint_seen(summary, traces)
     titles = " ".join(axes.get_title() for axes in all_axes(figure))
     for label in labels:
         assert (f"What “bank” ({label}) gives each token" in titles) == (label in most)

@@ -6,7 +6,8 @@ import pytest
 import regard
 from regard.display.elements.canvas import all_axes
 from regard.explain.texts.summary import summarise
-from regard.questions.see.picture.whole import draw_seen, paint_seen
+from regard.questions.see.answer import Seen
+from regard.questions.see.picture.whole import paint_seen
 from tests.support.pairs import make_pair
 from tests.support.pictures import axes_with, drawn_weights, framed
 
@@ -23,7 +24,7 @@ def pair(tmp_path_factory):
 def test_a_row_that_writes_is_the_one_before(pair) -> None:
     summary = summarise([pair], "bank")
     (found,) = summary.target.alignments
-    figure = paint_seen(summary, [pair])
+    figure, _ = paint_seen(summary, [pair])
     weights = np.array(found.weights)
     for doing, layer, rows in (
         ("written", found.written_layer, slice(None, -1)),
@@ -42,7 +43,7 @@ def test_a_row_that_writes_is_the_one_before(pair) -> None:
 def test_every_layer_is_small_below(pair) -> None:
     summary = summarise([pair])
     (found,) = summary.target.alignments
-    small = [axes for axes in all_axes(paint_seen(summary, [pair])) if axes.get_title().startswith("layer ")]
+    small = [axes for axes in all_axes(paint_seen(summary, [pair])[0]) if axes.get_title().startswith("layer ")]
     assert len(small) == len(found.layers) == 3
     for n, axes in enumerate(small):
         np.testing.assert_array_equal(drawn_weights(axes), np.array(found.weights[n]))
@@ -52,7 +53,7 @@ def test_every_layer_is_small_below(pair) -> None:
 
 def test_one_layer_and_head_that_were_asked_for(pair, tmp_path) -> None:
     summary = summarise([pair], layer=1, head=2)
-    figure = paint_seen(summary, [pair], layer=1, head=2)
+    figure, _ = paint_seen(summary, [pair], layer=1, head=2)
     (axes,) = axes_with(figure, "as it is written (layer 1, head 2)")
     np.testing.assert_allclose(drawn_weights(axes), pair.decoder.cross[1][2][:-1].double().numpy(), rtol=1e-6)
-    assert draw_seen(summary, [pair], tmp_path / "a.svg", layer=1, head=2) == []
+    assert Seen(summary, 1, 2, traces=[pair]).draw(tmp_path / "a.svg") == []

@@ -10,9 +10,10 @@ from regard.display.elements.canvas import places_spread_apart
 from regard.explain.texts.highlights import highlights, strongest_link
 from regard.explain.texts.summary import summarise
 from regard.explain.weights.specific_weights import most_specific_weight, specific_weights
+from regard.questions.see.answer import Seen
 from regard.questions.see.picture import large as drawn_large
 from regard.questions.see.picture.large import choices
-from regard.questions.see.picture.whole import draw_seen, paint_seen
+from regard.questions.see.picture.whole import paint_seen
 from tests.support.pictures import axes_with, drawn_weights, framed
 
 
@@ -35,7 +36,7 @@ from tests.support.pictures import axes_with, drawn_weights, framed
     ],
 )
 def test_pictures(bank, tmp_path: Path, word: str | None, options: dict[str, int]) -> None:
-    notes = draw_seen(summarise(bank, word, **options), bank, tmp_path / "a.png", **options)
+    notes = Seen(summarise(bank, word, **options), **options, traces=bank).draw(tmp_path / "a.png")
     assert notes == []
     picture = matplotlib.image.imread(tmp_path / "a.png")
     assert picture.shape[0] > 500
@@ -45,7 +46,7 @@ def test_pictures(bank, tmp_path: Path, word: str | None, options: dict[str, int
 
 
 def test_the_layer_and_head_drawn_are_those_that_say_most_about_the_word(bank) -> None:
-    figure = paint_seen(summarise(bank, "bank"), bank)
+    figure, _ = paint_seen(summarise(bank, "bank"), bank)
     matrices = axes_with(figure, "attention weights of layer 0")
     assert len(matrices) == 2
     for axes, trace, head, key, said in (
@@ -69,7 +70,7 @@ def test_the_layer_and_head_drawn_are_those_that_say_most_about_the_word(bank) -
 
 
 def test_what_is_asked_for_is_drawn_and_not_called_chosen(bank) -> None:
-    figure = paint_seen(summarise(bank, "bank", layer=3, head=5), bank, layer=3, head=5)
+    figure, _ = paint_seen(summarise(bank, "bank", layer=3, head=5), bank, layer=3, head=5)
     first, second = axes_with(figure, "attention weights of layer 3, head 5")
     np.testing.assert_array_equal(drawn_weights(first), bank[0].attention[3][5].double().numpy())
     assert "chosen" not in first.get_title() + second.get_title()
@@ -79,7 +80,7 @@ def test_what_is_asked_for_is_drawn_and_not_called_chosen(bank) -> None:
 
 
 def test_without_a_word_the_head_of_the_largest_and_all_heads(bank) -> None:
-    figure = paint_seen(summarise(bank), bank)
+    figure, _ = paint_seen(summarise(bank), bank)
     for number, trace in enumerate(bank):
         best = most_specific_weight(specific_weights(trace))
         (axes,) = axes_with(figure, f"Text {number + 1}: attention weights of layer {best.layer}, head {best.head}")
@@ -96,14 +97,14 @@ def test_without_a_word_the_head_of_the_largest_and_all_heads(bank) -> None:
 
 def test_one_token_has_nothing_to_choose_by(minilm) -> None:
     trace = minilm.trace("bank")
-    (axes,) = axes_with(paint_seen(summarise([trace], "bank"), [trace]), "attention weights")
+    (axes,) = axes_with(paint_seen(summarise([trace], "bank"), [trace])[0], "attention weights")
     assert axes.get_title() == "Text 1: attention weights of layer 0, mean of heads"
     np.testing.assert_array_equal(drawn_weights(axes), trace.attention[0].dense().mean(0).double().numpy())
 
 
 def test_a_word_in_a_long_text_has_arcs_to_what_it_looks_at(minilm) -> None:
     trace = minilm.trace("the river bank " + "and the old man at sea " * 12)
-    figure = paint_seen(summarise([trace], "bank"), [trace])
+    figure, _ = paint_seen(summarise([trace], "bank"), [trace])
     (axes,) = axes_with(figure, "Where “bank” looks in layer")
     (chosen,) = choices(summarise([trace], "bank"), [trace], None, None)
     (word,) = trace.word("bank")
@@ -118,7 +119,7 @@ def test_a_word_in_a_long_text_has_arcs_to_what_it_looks_at(minilm) -> None:
 
 def test_a_long_text_without_a_word_is_drawn_as_map_draws_it(minilm) -> None:
     trace = minilm.trace("the river bank " + "and the old man at sea " * 12)
-    figure = paint_seen(summarise([trace]), [trace])
+    figure, _ = paint_seen(summarise([trace]), [trace])
     best = most_specific_weight(specific_weights(trace))
     title = figure.subfigs[0].get_suptitle()
     assert title.startswith(
@@ -131,14 +132,14 @@ def test_a_long_text_without_a_word_is_drawn_as_map_draws_it(minilm) -> None:
 def test_more_occurrences_than_are_drawn_are_noted(minilm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawn_large, "OCCURRENCES", 1)  # of 8 the picture takes seconds
     trace = minilm.trace("bank bank")
-    notes = draw_seen(summarise([trace], "bank"), [trace], tmp_path / "a.png")
+    notes = Seen(summarise([trace], "bank"), traces=[trace]).draw(tmp_path / "a.png")
     assert notes == ["text 1: the first 1 of 2 occurrences are drawn large"]
 
 
 def test_svg_by_its_ending_and_the_same_each_time_and_its_text_is_text(bank, minilm, tmp_path: Path) -> None:
     summary = summarise(bank, "bank", references=[minilm.trace("money")])
     for name in ("a.svg", "b.SVG"):
-        draw_seen(summary, bank, tmp_path / name)
+        Seen(summary, traces=bank).draw(tmp_path / name)
     first = (tmp_path / "a.svg").read_bytes()
     assert first.startswith(b"<?xml")
     assert first == (tmp_path / "b.SVG").read_bytes()
@@ -151,15 +152,15 @@ def test_svg_by_its_ending_and_the_same_each_time_and_its_text_is_text(bank, min
 
 def test_a_long_text(minilm, tmp_path: Path) -> None:
     trace = minilm.trace("the river bank " + "and the old man at sea " * 50)
-    draw_seen(summarise([trace], "bank"), [trace], tmp_path / "a.png")
+    Seen(summarise([trace], "bank"), traces=[trace]).draw(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000
 
 
 def test_characters_without_a_glyph_are_named(minilm, tmp_path: Path) -> None:
     trace = minilm.trace("a $x_1$ & <b>bank</b> 水")  # neither mathematics nor markup
-    notes = draw_seen(summarise([trace], "bank"), [trace], tmp_path / "a.png")
+    notes = Seen(summarise([trace], "bank"), traces=[trace]).draw(tmp_path / "a.png")
     assert notes == [] or "CJK UNIFIED IDEOGRAPH-6C34" in notes[0]
-    notes = draw_seen(summarise([trace], "bank"), [trace], tmp_path / "a.svg")
+    notes = Seen(summarise([trace], "bank"), traces=[trace]).draw(tmp_path / "a.svg")
     assert {"$", "&", "<", "/", "水"} <= set(written(tmp_path / "a.svg"))
     assert notes == [] or notes[0].endswith("an SVG is drawn with the fonts of whoever opens it")
 

@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from regard.display.elements.canvas import or_nan, places_spread_apart
 from regard.display.elements.colours import line_style
 from regard.display.elements.labels import drawn_text_width
+from regard.display.elements.slide import Row
 from regard.explain.texts.curves import Curve, curves
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.questions.movement.sentences import movement_curves_title
@@ -21,8 +22,8 @@ GREY = "#777777"
 MOST = 12  # reference words, and pairs of occurrences, that are drawn
 
 
-def row(summary: Summary, first: Sequence[str] = ()) -> tuple[float, Any]:
-    """Its height in inches, and what draws it into its part of a grid, with a title and what the lines are."""
+def row(summary: Summary, first: Sequence[str] = ()) -> Row:
+    """How near the word is to each reference word, layer by layer, with a title and what the lines are."""
     told = named(summary, first)
     count = min(MOST, len(curves(summary)))
 
@@ -32,7 +33,7 @@ def row(summary: Summary, first: Sequence[str] = ()) -> tuple[float, Any]:
         legend(figure, summary, told)
 
     high = 0.2 * (len(above(summary, told)) + -(-len(told) // 2))
-    return 0.3 + high + HIGH * -(-count // ACROSS), put
+    return Row(0.3 + high + HIGH * -(-count // ACROSS), put, "how near the word is to each other one, layer by layer")
 
 
 def panels(figure: FigureBase, place: Any, summary: Summary, told: Sequence[str]) -> list[Axes]:

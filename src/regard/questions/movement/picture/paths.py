@@ -14,6 +14,7 @@ from matplotlib.figure import FigureBase
 
 from regard.display.elements.colours import line_style
 from regard.display.elements.labels import Labels, framed_label_points
+from regard.display.elements.slide import Row
 from regard.explain.texts.curves import curves as every_curve
 from regard.explain.texts.summary import Summary
 from regard.explain.vectors.planes import Path2D, Point
@@ -33,8 +34,8 @@ PARTS = [n / 20 for n in range(21)]  # of an arrow
 Drawn = list[tuple[str, Path2D, tuple[str, str]]]  # an occurrence's label, its path, and its colour and dashes
 
 
-def path_rows(summary: Summary, first: Sequence[str] = ()) -> list[tuple[float, Any]]:
-    """The curves, and the plane with how alike the occurrences are: heights in inches, and what draws each.
+def path_rows(summary: Summary, first: Sequence[str] = ()) -> list[Row]:
+    """The curves, and the plane with how alike the occurrences are.
 
     first: the occurrences that come before others where not all are named. A single panel of curves stands beside the
     plane, several above it.
@@ -50,7 +51,7 @@ def path_rows(summary: Summary, first: Sequence[str] = ()) -> list[tuple[float, 
     found = [curves.row(summary, first)] if several else []
     high = UP + 0.5 if moved.states else ALONE if pairs or not several else 0.0
     high += 0.2 * (len(lines) + 1) + (0 if several else 0.2 * (1 + len(told) // 2))
-    return [*found, (high, put)] if high > 0.2 else found
+    return [*found, Row(high, put, "the path of the word")] if high > 0.2 else found
 
 
 def paint_paths(figure: FigureBase, place: Any, summary: Summary, told: Sequence[str], several: bool) -> None:

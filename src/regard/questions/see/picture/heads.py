@@ -12,6 +12,7 @@ from matplotlib.patches import Rectangle
 
 from regard.display.elements.canvas import LABELS, mark_names
 from regard.display.elements.colours import FOLLOWED
+from regard.display.elements.slide import Row
 from regard.display.elements.weight_cells import bare, frame, paint_weights, weight_bar, write_weights
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.explain.weights.specific_weights import SpecificWeight
@@ -125,11 +126,11 @@ class WordRows:
             axes.set_ylabel(f"{self._named()}\na row a head", fontsize=7, color="#777777")
 
 
-def strip_rows(rows: WordRows, shown: int) -> list[tuple[float, Any]]:
-    """(height, painter) of the small pictures of every layer."""
+def strip_rows(rows: WordRows, shown: int, name: str) -> list[Row]:
+    """The small pictures of every layer. name: what a slide calls them."""
     height = min(2.4, max(1.2, 0.5 + 0.09 * max(len(each) for each in rows.layers.values())))
     return [
-        (height, lambda figure, place, start=start: rows.strip(figure, place, start, shown))
+        Row(height, lambda figure, place, start=start: rows.strip(figure, place, start, shown), name, False)
         for start in range(0, len(rows.layers), ACROSS)
     ]
 

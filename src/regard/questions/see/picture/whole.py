@@ -2,7 +2,6 @@
 
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,11 @@ from matplotlib.figure import Figure, FigureBase
 
 from regard.display.elements import canvas
 from regard.display.elements.arcs import Link, draw_arcs
-from regard.display.elements.canvas import LABELS, mark_names, name_of_drawn_weights, token_names_on_axis, write_figure
+from regard.display.elements.canvas import LABELS, mark_names, name_of_drawn_weights, token_names_on_axis
+from regard.display.elements.slide import Row
 from regard.display.elements.weight_cells import bare, frame, paint_weights, weight_bar, write_weights
 from regard.display.figure import drawn
-from regard.display.panels import Panel
+from regard.display.panels import TALL, Panel
 from regard.explain.texts.highlights import Link as StrongLink
 from regard.explain.texts.highlights import strongest_link
 from regard.explain.texts.summary import Summary
@@ -38,13 +38,13 @@ WIDE = 13.0  # inches
 ACROSS = 3  # panels side by side
 TITLE = 86  # characters of a line above half of the picture
 LINKS = 14  # of a word in a long text that are drawn as arcs
-Rows = list[tuple[float, Any]]  # height in inches, and what draws the row into its part of the grid
+Rows = list[Row]
 
 
-def draw_seen(
-    summary: Summary, traces: Sequence[Any], file: Path, *, layer: int | None = None, head: int | None = None
-) -> list[str]:
-    """Write one picture of a summary, PNG or SVG by the file's ending, whole or not at all.
+def paint_seen(
+    summary: Summary, traces: Sequence[Any], layer: int | None = None, head: int | None = None, shape: str = TALL
+) -> tuple[Figure, list[str]]:
+    """Draw one picture of a summary; it says itself where not all occurrences are drawn.
 
     Of a followed word, for each text: the matrix of the head that says most about it (`specific_weights`), what the
     word gives each token in that head's layer, a row a head, and small every other layer; of a long text arcs over it
@@ -53,27 +53,9 @@ def draw_seen(
     says next, what each layer would say, and the word's path through all layers. Of an encoder-decoder, for each text
     and its target the cross-attention between them in the place of the matrices and of the path.
 
-    traces: those that the summary is of. Returns notes on what the picture could not show: characters that no installed
-    font has, occurrences beyond the first eight of a text.
+    traces: those that the summary is of. Returns notes as well, on the occurrences beyond the first eight of a text,
+    which are not drawn large.
     """
-    figure, few = _paint(summary, traces, layer, head)
-    return [*few, *write_figure(figure, file)]
-
-
-def paint_seen(summary: Summary, traces: Sequence[Any], *, layer: int | None = None, head: int | None = None) -> Figure:
-    """Draw the picture as a figure, which says itself where not all occurrences are drawn.
-
-    Args:
-        summary: of the texts.
-        traces: one a text.
-        layer, head: those that were asked for, None for the ones that say most.
-    """
-    figure, _ = _paint(summary, traces, layer, head)
-    return figure
-
-
-def _paint(summary: Summary, traces: Sequence[Any], layer: int | None, head: int | None) -> tuple[Figure, list[str]]:
-    """The picture, and notes on the occurrences that are not drawn large."""
     sides = [summary] if summary.target is None else [summary, summary.target.summary]
     rows: Rows = []
     large: list[list[Large]] = []
@@ -83,23 +65,22 @@ def _paint(summary: Summary, traces: Sequence[Any], layer: int | None, head: int
             chosen = choices(summary, traces, layer, head)
             large = drawn_large(summary, chosen)
             few = not_all(summary, large)
-            rows += [(0.3, lambda figure, place, note=note: _note(figure, place, note)) for note in few]
+            rows += [Row(0.3, lambda figure, place, note=note: _note(figure, place, note), note) for note in few]
             rows += text_rows(summary, traces, chosen, large, layer, head)
     else:
         rows += [row for each in summary.target.alignments for row in pairs.alignment_rows(summary, each)]
     for side in sides:
-        rows += _beside(likeliest_tokens_seen(side), 1.12) + _beside(
-            [cells(each, side, "") for each in side.logit_lenses]
-        )
+        rows += _beside(likeliest_tokens_seen(side), "the likeliest tokens", 1.12)
+        rows += _beside([cells(each, side, "") for each in side.logit_lenses], "what each layer would say")
     if summary.target is None and summary.movement:
         rows += paths.path_rows(summary, [occurrence.label for text in large for occurrence, _ in text])
     if summary.static is not None:
-        rows += _beside(static_picture(summary.static))
-    return canvas.stack_rows_in_figure(rows, WIDE), few
+        rows += _beside(static_picture(summary.static), "the embeddings without their texts")
+    return canvas.stack_rows_in_figure(rows, WIDE, shape), few
 
 
-def _beside(panels: Sequence[Panel], most: float | None = None) -> Rows:
-    """Panels side by side, three in a row. most: where the axis of bars ends, which all have."""
+def _beside(panels: Sequence[Panel], name: str, most: float | None = None) -> Rows:
+    """Panels side by side, three in a row. name: what a slide calls them; most: where the axis of all bars ends."""
     rows: Rows = []
     columns = min(ACROSS, max(2, len(panels)))
     for start in range(0, len(panels), ACROSS):
@@ -119,7 +100,7 @@ def _beside(panels: Sequence[Panel], most: float | None = None) -> Rows:
                 axes.set_title("\n".join(line for each in lines for line in each), fontsize=9, loc="left")
                 axes.set_xlim(right=most)
 
-        rows.append((high, put))
+        rows.append(Row(high, put, name))
     return rows
 
 
@@ -177,7 +158,8 @@ def _word_rows(
             _matrix(axes, summary, trace, number, chosen, [_word_reason(trace, chosen, layer, head)], framed)
         each[0].large(figure, figure.add_subplot(parts[1]), chosen.layer, head)
 
-    rows: Rows = [(height, first), *strip_rows(each[0], chosen.layer)]
+    text = f"text {summary.labels[number]}"
+    rows: Rows = [Row(height, first, text), *strip_rows(each[0], chosen.layer, f"every layer of {text}")]
     for one in each[1:]:
 
         def more(figure: FigureBase, place: Any, one: WordRows = one) -> None:
@@ -185,7 +167,7 @@ def _word_rows(
             one.grid(figure, parts[0], chosen.layer)
             one.large(figure, figure.add_subplot(parts[1]), chosen.layer, head)
 
-        rows.append((height, more))
+        rows.append(Row(height, more, f"“{spelled(one.occurrence.word)}” {one.occurrence.label}"))
     return rows
 
 
@@ -220,7 +202,7 @@ def _framed(trace: Trace, chosen: Choice) -> list[tuple[int, int]]:
 
 def _overview_row(
     summary: Summary, trace: Trace, number: int, chosen: Choice, layer: int | None, head: int | None
-) -> tuple[float, Any]:
+) -> Row:
     """A short text in which no word is followed: one head's matrix beside all heads of all layers."""
     sinks = {sink.token for sink in summary.sinks[number]}
     own: StrongLink | None = None
@@ -244,7 +226,7 @@ def _overview_row(
                        fontsize=10)  # fmt: skip
         weight_bar(figure, image, axes, trace.tokens, sinks)
 
-    return min(8.0, max(4.8, 1.9 + 0.22 * len(trace.tokens))), put
+    return Row(min(8.0, max(4.8, 1.9 + 0.22 * len(trace.tokens))), put, f"text {summary.labels[number]}")
 
 
 def _matrix(
