@@ -96,6 +96,27 @@ def test_nothing_wrote_the_first_token(page_of: Any, pair: Any) -> None:
     page.tab.wait_for_selector("text=Nothing wrote")
 
 
+def test_every_view_shows_the_row_that_wrote_a_word(page_of: Any, pair: Any) -> None:
+    found = align(pair)
+    page = opened(page_of, pair)
+    rows = written(found, found.written_layer)
+    page.tab.click("[aria-label^='target: choose'] [data-unit='3']")
+    page.open_view("Tokens")
+    same(shown(page, "as it was written"), rows[2])
+    page.open_view("Map")
+    page.tab.wait_for_selector("[data-state=exact]")
+    first = page.tab.locator("[data-queries]").first
+    assert float(first.locator("[data-value]").inner_text()) == pytest.approx(float(rows.max()), rel=1e-3)
+    assert first.get_attribute("data-queries") == f"{int(rows.amax(1).argmax()) + 1} {int(rows.amax(1).argmax()) + 2}"
+    page.open_view("Compare")
+    page.tab.wait_for_selector("[aria-label=Difference]")  # with another layer of the same texts
+    page.open_view("Steps")
+    page.tab.wait_for_selector(f"h2:has-text('“{readable(pair.decoder.tokens[2])}” (token 2)')")
+    page.open_view("Tokens")
+    page.tab.click("[aria-label^='target: choose'] [data-unit='0']")
+    page.tab.wait_for_selector("text=Nothing wrote this token")
+
+
 def test_one_head_and_another_layer(page_of: Any, pair: Any) -> None:
     page = opened(page_of, pair)
     page.tab.click("[data-layer]:has-text('layer 0')")

@@ -129,11 +129,18 @@ def test_between_a_translation_and_its_source_each_side_has_its_own_tokens(page_
     assert page.tab.locator("[data-right]").count() == weights.shape[2]
     page.tab.click("[data-left='2']")
     name = page.tab.eval_on_selector("[data-left='2']", "each => each.title")
-    same(rows_of(page.tab, f"What “{name}” looks at, layer 0, cross"), 2, weights[:, 2].mean(0))
+    said = f"What “{name}” looks at, layer 0, cross, as it was"
+    same(rows_of(page.tab, f"{said} written (the row before it)"), 2, weights[:, 1].mean(0))
+    page.tab.check("text=as it is read")
+    same(rows_of(page.tab, f"{said} read (its own row)"), 2, weights[:, 2].mean(0))
     page.tab.check("text=is looked at by")
     page.tab.click("[data-left='1']")
     name = page.tab.eval_on_selector("[data-left='1']", "each => each.title")
-    same(rows_of(page.tab, f"What looks at “{name}”, layer 0, cross"), 2, weights[:, :, 1].mean(0))
+    same(
+        rows_of(page.tab, f"What looks at “{name}”, layer 0, cross, each as it was read (its own row)"),
+        2,
+        weights[:, :, 1].mean(0),
+    )
 
 
 def test_of_a_long_text_a_part_is_shown_and_what_is_outside_of_it(page_of: Any, minilm: Any) -> None:

@@ -6,6 +6,7 @@ import type { Place, Sight as MapSight } from "./map/camera";
 import type { ScaleName } from "./map/shades";
 import type { Attention } from "./attention/client";
 import type { LoadedMask } from "./attention/mask";
+import { choice, oneOf } from "./choice";
 import type { Bundle } from "./views";
 import { headNumber, lastWord, sameWord } from "./words";
 
@@ -52,6 +53,7 @@ export class PageState {
   cut = $state.raw<((link: { query: number; key: number } | null) => void) | null>(null); // the chosen head, or a link of it, where a server can
   readonly before = new Set<() => Promise<unknown>>(); // what views have to compute before a picture of them is whole
   choices = $state.raw<Record<string, unknown>>({}); // in single views (choice.ts)
+  readonly rows = choice<"written" | "read">(this, "alignment rows", "written", oneOf("written", "read")); // of a translation's tokens
   map = $state.raw<MapLook | null>(null); // null: the whole
   cloud = $state.raw<(Sight & { point: number | null }) | null>(null); // what is in sight of a cloud of points, and which is looked at
 
@@ -62,7 +64,7 @@ export class PageState {
   ) {
     this.page = $state.raw(page);
     this.source = $state.raw(source);
-    this.weights = $state.raw(bundle.attention?.attend(page, source));
+    this.weights = $state.raw(this.attend());
     this.masks = $state.raw(bundle.attention?.maskReader(page, source));
     this.groups = $state.raw(groupsOf(page));
     this.view = page.opening.view;
@@ -80,10 +82,28 @@ export class PageState {
     const same = name ? page.panels.findIndex((each) => each.name === name) : -1;
     this.stop();
     if (this.call >= page.calls.length) [this.call, this.head, this.token] = [0, null, null];
-    [this.page, this.source, this.weights] = [page, source, this.bundle.attention?.attend(page, source)];
+    [this.page, this.source] = [page, source];
+    this.weights = this.attend();
     [this.masks, this.groups] = [this.bundle.attention?.maskReader(page, source), groupsOf(page)];
     if (opening) this.view = page.opening.view;
     else if (same >= 0) this.view = `panel ${same}`;
+  }
+
+  private attend(): Attention | undefined {
+    return this.bundle.attention?.attend(this.page, this.source, (call) => this.back(call));
+  }
+
+  /** How many rows before its own a token's row is: in cross-attention row i reads token i and writes token i + 1, so the row before
+   *  a token writes it, and that one is shown unless one wants those that read. A server's tiles are of rows as they read. */
+  back(call = this.call): number {
+    const { part, served } = this.page.calls[call]!;
+    return part === "cross" && !served && this.rows.value === "written" ? 1 : 0;
+  }
+
+  /** Which row of a token is shown, where it has two: to be said behind what it looks at, or what looks at another. */
+  how(call = this.call): string {
+    if (this.page.calls[call]!.part !== "cross") return "";
+    return `, ${this.side === "gives" ? "" : "each "}as it was ${this.back(call) ? "written (the row before it)" : "read (its own row)"}`;
   }
 
   /** What computes weights: a bundle without it shows pages without attention alone. */

@@ -29,8 +29,11 @@ def test_each_cell_is_a_share_and_says_in_words_what_the_patch_did() -> None:
     script_json(page)
     assert page["title"] == (
         "Denoising: hidden_states of the clean 'a river bank' put into the corrupted 'a money bank'; "
-        "cosine of “bank” and the river's"
+        "share of the way from 0.25 to 0.75 that each patch goes (cosine of “bank” and the river's)"
     )
+    share = "Share of the way from 0.25 to 0.75 that each patch goes (cosine of “bank” and the river's)"
+    assert page["panels"][0]["title"] == f"{share}: denoising, hidden_states"
+    assert made().to_json()["measure"] == share[0].lower() + share[1:]
     assert page["opening"]["view"] == "panel 0"
     grid, patches = page["panels"]
     assert (grid["rows"], grid["columns"]) == (["input", "layer 3"], ["a 1", "money 2", "bank 3"])

@@ -8,6 +8,7 @@ import { unpackRow, type RowSteps } from "./row_steps";
 import AttentionWorker from "./worker?worker&inline";
 
 type Asked = Exclude<Question, { kind: "load" } | { kind: "forget" }>;
+const UNWRITTEN = "Nothing wrote this token: the text begins with it.";
 const KEPT = 8; // calls that a worker holds decoded at once
 
 interface Job {
@@ -118,29 +119,40 @@ export class Attention {
   constructor(
     private readonly page: Page,
     private readonly source: Source,
+    private readonly back: (call: number) => number = () => 0, // how many rows before its own a query's row is
     workers = 1 + Math.max(1, Math.min(4, navigator.hardwareConcurrency || 2)),
   ) {
     this.desks = Array.from({ length: workers }, () => new Desk(page, source));
   }
 
   /** What a query gives to every key, (S,). */
-  row(call: number, head: number | null, query: number, signal?: AbortSignal): Promise<Float32Array> {
+  async row(call: number, head: number | null, token: number, signal?: AbortSignal): Promise<Float32Array> {
+    const query = this.rowOf(call, token);
     if (this.isServed(call)) return this.source.served!.row(call, head, query, signal);
     return this.ask({ kind: "row", call, head, query }, signal);
   }
 
   /** What a query gives to every key in every head, (H, S). */
-  rowOfHeads(call: number, query: number, signal?: AbortSignal): Promise<Float32Array> {
-    return this.ask({ kind: "rowOfHeads", call, query }, signal);
+  async rowOfHeads(call: number, token: number, signal?: AbortSignal): Promise<Float32Array> {
+    return this.ask({ kind: "rowOfHeads", call, query: this.rowOf(call, token) }, signal);
   }
 
   /** What a key gets from every query, (L,). */
-  column(call: number, head: number | null, key: number, signal?: AbortSignal): Promise<Float32Array> {
+  async column(call: number, head: number | null, key: number, signal?: AbortSignal): Promise<Float32Array> {
     if (this.isServed(call)) return this.source.served!.column(call, head, key, signal);
-    return this.ask({ kind: "column", call, head, key }, signal);
+    const back = this.back(call);
+    const own = await this.ask({ kind: "column", call, head, key }, signal);
+    return own.map((_, n) => own[n - back] ?? 0);
   }
 
-  /** Every step of a query's row in one head, from q · k to the weights. */
+  /** The row that is shown of a token. */
+  private rowOf(call: number, token: number): number {
+    const query = token - this.back(call);
+    if (query < 0) throw Error(UNWRITTEN);
+    return query;
+  }
+
+  /** Every step of a query's own row in one head, from q · k to the weights. */
   async rowSteps(call: number, head: number, query: number, signal?: AbortSignal): Promise<RowSteps> {
     return unpackRow(await this.ask({ kind: "rowSteps", call, head, query }, signal));
   }
@@ -152,7 +164,9 @@ export class Attention {
 
   /** The mean weight of every cell of a region, (rows, cols). An aborted one is not computed, where it still waits. */
   region(call: number, part: Region, signal?: AbortSignal): Promise<Float32Array> {
-    return this.ask({ kind: "region", call, region: part }, signal);
+    const back = this.back(call);
+    const queries: [number, number] = [part.queries[0] - back, part.queries[1] - back];
+    return this.ask({ kind: "region", call, region: { ...part, queries } }, signal);
   }
 
   /** Whether a server computes the weights of a call. */

@@ -7,7 +7,7 @@ import type { LoadedCall } from "./loaded";
 import { finished, headsOf, runs } from "./weights";
 
 /** A part of the matrix, shown as rows × cols cells: cell r has queries ⌊r · n / rows⌋ to ⌊(r + 1) · n / rows⌋ of its n.
- *  A part may reach beyond the last query or key: a cell is the mean of those weights that there are, 0 where none is. */
+ *  A part may reach beyond the first or last query or key: a cell is the mean of those weights that there are, 0 where none is. */
 export interface Region {
   head: number | null;
   queries: [number, number];
@@ -38,7 +38,7 @@ export function region(call: LoadedCall, part: Region): Float32Array {
 
 /** Where cells begin and end, the last one's end too. */
 function edgesOf([first, last]: [number, number], cells: number, end: number): Int32Array {
-  return Int32Array.from({ length: cells + 1 }, (_, n) => Math.min(end, first + Math.floor((n * (last - first)) / cells)));
+  return Int32Array.from({ length: cells + 1 }, (_, n) => Math.max(0, Math.min(end, first + Math.floor((n * (last - first)) / cells))));
 }
 
 /** Add the weights of a head to the sums of the cells. */

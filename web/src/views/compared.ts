@@ -10,10 +10,11 @@ export interface Chosen {
   head: number | null;
 }
 
-/** What the shown call is compared with at first: the same layer of the next text, else another head, else another layer. */
+/** What the shown call is compared with at first: the same layer of the next text, else another head, else another layer. A source and
+ *  its target have other words: theirs are compared within each. */
 export function otherOf(shared: PageState): Chosen {
   const { groups, group, description, page, call, head } = shared;
-  if (groups.length > 1) {
+  if (groups.length > 1 && !page.calls.some(({ part }) => part === "cross")) {
     const { calls } = groups[(group + 1) % groups.length]!;
     const same = calls.find((each) => page.calls[each]!.layer === description.layer && page.calls[each]!.nth === description.nth) ?? calls[0]!;
     return { call: same, head: head !== null && head < page.calls[same]!.heads ? head : null };

@@ -25,7 +25,7 @@ export interface Bundle {
   HeatPanels?: View["component"]; // of grids that are alike
   PathsPanel?: Shows<Paths>;
   attention?: {
-    attend: (page: Page, source: Source) => Attention;
+    attend: (page: Page, source: Source, back: (call: number) => number) => Attention;
     maskReader: (page: Page, source: Source) => PageState["maskOf"];
   }; // where it can compute weights
 }

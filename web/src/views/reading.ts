@@ -24,10 +24,11 @@ export class Reader {
     const { attention } = this.shared;
     const { call, head, side, unit, units } = wanted;
     const gives = side === "gives";
-    const own: Unit[] = [[0, unit[1] - unit[0]]];
+    const first = gives ? Math.min(Math.max(unit[0], this.shared.back(call)), unit[1] - 1) : unit[0]; // that has a row
+    const own: Unit[] = [[0, unit[1] - first]];
     const lines = await Promise.all(
       Array.from({ length: own[0]![1] }, (_, n) =>
-        gives ? attention.row(call, head, unit[0] + n, signal) : attention.column(call, head, unit[0] + n, signal),
+        gives ? attention.row(call, head, first + n, signal) : attention.column(call, head, first + n, signal),
       ),
     );
     const norms = wanted.norms && head !== null ? await this.normsOf(call) : null;

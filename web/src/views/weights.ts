@@ -20,7 +20,7 @@ function several(page: Page): boolean {
 }
 
 export const WEIGHTS = {
-  attention: { attend: (page, source) => new Attention(page, source), maskReader },
+  attention: { attend: (page, source, back) => new Attention(page, source, back), maskReader },
   views: [
     { id: "tokens", name: "Tokens", component: Tokens, has: computed },
     { id: "lines", name: "Lines", component: Lines, has: computed },

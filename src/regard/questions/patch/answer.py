@@ -8,6 +8,7 @@ from regard.capture.interventions.names import Part
 from regard.capture.interventions.patch import What
 from regard.display.answer import Answer
 from regard.explain.frames import Row
+from regard.explain.wording import number
 from regard.questions.patch import panels, sentences
 from regard.questions.patch.by_construction import Layer, Reason
 from regard.text.tokens import shortened
@@ -63,6 +64,12 @@ class PatchSweep(Answer):
         way = self.source - self.run
         return [[(each - self.run) / way if way else math.nan for each in row] for row in self.outcomes]
 
+    @property
+    def measure(self) -> str:
+        """Say what a share is of, which every picture of the shares is headed by."""
+        ends = f"from {number(self.run, '.3g')} to {number(self.source, '.3g')}"
+        return f"share of the way {ends} that each patch goes ({self.outcome})"
+
     def best(self, count: int = 10) -> list[tuple[int, int]]:
         """Find (row, column) of the patches that changed the outcome most, the largest change first."""
         cells = [(row, column) for row in range(len(self.layers)) for column in range(len(self.columns))]
@@ -78,13 +85,13 @@ class PatchSweep(Answer):
         ]
 
     def title(self) -> str:
-        """Say what of which text is put into which, and which outcome is measured."""
+        """Say what of which text is put into which, and what is told of each patch."""
         both = f"the clean {shortened(self.clean, LONG)}", f"the corrupted {shortened(self.corrupted, LONG)}"
         source, run = both if self.direction == "denoising" else reversed(both)
-        return f"{self.direction.capitalize()}: {self.what} of {source} put into {run}; {self.outcome}"
+        return f"{self.direction.capitalize()}: {self.what} of {source} put into {run}; {self.measure}"
 
     def data(self) -> dict[str, object]:
         """Give all of it, with the shares."""
         own = {name: value for name, value in asdict(self).items() if name not in ("about", "method")}
         own = ({} if self.method is None else {"method": self.method}) | own
-        return own | {"status": asdict(self.status), "shares": self.shares}
+        return own | {"status": asdict(self.status), "measure": self.measure, "shares": self.shares}

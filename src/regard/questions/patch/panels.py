@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Heat, Panel, Table
-from regard.explain.wording import number
+from regard.explain.wording import capital, number
 from regard.questions.patch.sentences import PLACED, reason_of
 from regard.text.quoting import quoted
 
@@ -60,15 +60,14 @@ def _patch_place_in_words(sweep: "PatchSweep", place: int) -> str:
 
 def _sweep_grid(sweep: "PatchSweep") -> Heat:
     shares = [[None if math.isnan(share) else share for share in row] for row in sweep.shares]
-    ends = f"from {number(sweep.run, '.3g')} to {number(sweep.source, '.3g')}"
     most = max([1.0, *(abs(share) for row in shares for share in row if share is not None)])
     size = range(len(sweep.layers)), range(len(sweep.columns))
     return Heat(
-        name="Patches", title=f"{sweep.direction.capitalize()}: {sweep.what}, {sweep.outcome}", note=_meaning(sweep),
+        name="Patches", title=capital(f"{sweep.measure}: {sweep.direction}, {sweep.what}"), note=_meaning(sweep),
         rows=["input" if layer == "input" else f"layer {layer}" for layer in sweep.layers], columns=sweep.columns,
-        axes=("layer", "head" if sweep.by == "heads" else "token"), values=shares, unit=f"share of the way {ends}",
-        signed=True, largest=most, said=[[said(sweep, row, each) for each in size[1]] for row in size[0]],
-        upwards=True, screen=True, picture=True,
+        axes=("layer", "head" if sweep.by == "heads" else "token"), values=shares, signed=True, largest=most,
+        said=[[said(sweep, row, each) for each in size[1]] for row in size[0]], upwards=True,
+        unit=sweep.measure.partition(" that ")[0], screen=True, picture=True,
     )  # fmt: skip
 
 

@@ -1,17 +1,11 @@
-// Cross-attention as words of a target by words of its source: as each is written, or as each is read.
-//
-// Row i of a decoder reads target token i and writes token i + 1, so a target token has two rows: the one before it, which
-// writes it, and its own, which reads it.
+// Cross-attention as words of a target by words of its source.
 import { weightsOfUnits, type Unit } from "../../words";
 
-export type Rows = "written" | "read";
-
-/** Take the weights of an (L, S) matrix together by units, as `weightsOfUnits` does, a target unit's rows as its queries. A unit that has no row (as the first token, which nothing writes) is null. */
-export function byUnits(weights: ArrayLike<number>, size: number, targets: Unit[], sources: Unit[], rows: Rows): (Float32Array | null)[] {
+/** Take the weights of an (L, S) matrix together by units, as `weightsOfUnits` does, a target unit's rows as its queries. The first `back` tokens have none, as nothing writes the first: a unit without one is null. */
+export function byUnits(weights: ArrayLike<number>, size: number, targets: Unit[], sources: Unit[], back: number): (Float32Array | null)[] {
   return targets.map(([start, end]) => {
-    const back = rows === "written" ? 1 : 0;
-    const [first, last] = [Math.max(0, start - back), end - back];
-    return first < last ? weightsOfUnits((i, j) => weights[i * size + j]!, [[first, last]], sources) : null;
+    const first = Math.max(back, start);
+    return first < end ? weightsOfUnits((i, j) => weights[i * size + j]!, [[first, end]], sources) : null;
   });
 }
 

@@ -67,7 +67,7 @@ export class StepsReader {
     const [vectors, loaded, weights] = await Promise.all([
       attention.vectors(call, head, token, keys, signal),
       this.held.get(call) ?? null,
-      data ? attention.rowOfHeads(call, token, signal) : null,
+      data ? attention.rowOfHeads(call, token + this.shared.back(call), signal) : null,
     ]);
     const { width } = description;
     const steps = new Map<StepId, Step>();
