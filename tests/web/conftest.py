@@ -34,9 +34,9 @@ class Opened:
         """Open a view by its tab, as a hand would."""
         self.tab.click(f"role=tab[name='{name}']")
 
-    def open_grid(self, name: str) -> None:
-        """Open one of several heat maps that stand side by side."""
-        self.open_view("Heat maps")
+    def open_grid(self, name: str, tab: str = "Heat maps") -> None:
+        """Open one of several panels of a tab."""
+        self.open_view(tab)
         self.tab.click(f"[data-grid='{name}']")
 
     def number(self, selector: str) -> float:

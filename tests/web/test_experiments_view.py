@@ -18,9 +18,8 @@ RIVER, MONEY = "We sat on the quiet river bank.", "We sat on the quiet money ban
 NASTY = "<b>bold</b> </script> שלום 3"
 TABS = [
     "Patches", "Patch by patch", "Heads", "Source tokens", "Layers", "Parts", "Sources", "Writers",
-    "By source token", "By layer", "By writer", "By kind", "Largest pairs",
-    "Sides by kind", "Sides by layer", "Sides by source token", "Sides by writer",
 ]  # fmt: skip
+OF_SCORE = ["By source token", "By layer", "By writer", "By kind", "Largest pairs", "Each side"]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +53,9 @@ def point(tab: Any, row: int, column: int, rows: int, columns: int) -> tuple[flo
 
 def test_all_stand_in_one_file_each_in_its_tabs(opened: Any, found: Any) -> None:
     page = opened()
-    assert page.tab.locator("[role=tab]").all_inner_texts() == TABS
+    assert page.tab.locator("[role=tab]").all_inner_texts() == [*TABS, "The score"]
+    page.open_view("The score")
+    assert [each.get_attribute("data-grid") for each in page.tab.locator("[data-grid]").all()] == OF_SCORE
     said = page.tab.locator(".findings li").all_inner_texts()
     first, *rest = found[2].findings()
     own = [each.replace("\u2068", "").replace("\u2069", "") for each in said[-len(rest) - 1 :]]
@@ -166,7 +167,7 @@ def test_of_many_bars_the_others_are_one_row_with_a_bar_from_the_same_zero(opene
 @pytest.mark.parametrize(("name", "by"), [("By source token", "source"), ("By layer", "layer"), ("By kind", "kind")])
 def test_pairs_and_the_sums_of_both_sides_are_told(opened: Any, found: Any, name: str, by: Any) -> None:
     page, beside = opened(), found[2].beside_the_others()
-    page.open_view(name)
+    page.open_grid(name, "The score")
     queries, keys, scores = beside.table(by)
     queries, keys = ([short_score_part_name(each) for each in names] for names in (queries, keys))
 
@@ -218,8 +219,11 @@ def test_what_stands_in_a_text_is_text(page_of: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [390, 1000])
 def test_they_are_for_everyone_and_for_a_phone(opened: Any, width: int) -> None:
     page = opened(width)
-    for name in TABS:
-        page.open_view(name)
+    for name in [*TABS, *OF_SCORE]:
+        if name in TABS:
+            page.open_view(name)
+        else:
+            page.open_grid(name, "The score")
         if name in ("Patches", "Heads", "By layer"):
             page.tab.focus("[role=application]")
             page.tab.keyboard.press("ArrowDown")
@@ -235,7 +239,7 @@ def test_without_javascript_there_are_plain_tables(chromium: Any, found: Any, tm
     tab = context.new_page()
     tab.goto((tmp_path / "all.html").as_uri())
     tables = tab.locator("table")
-    assert tables.count() == len(TABS)
+    assert tables.count() == len([*TABS, *OF_SCORE])
     sweep, parts, score = found
     first = tables.first.locator("tbody tr").last.inner_text().split("\t")
     assert first == [
@@ -243,7 +247,7 @@ def test_without_javascript_there_are_plain_tables(chromium: Any, found: Any, tm
     ]  # fmt: skip
     assert tables.nth(1).locator("tbody tr").count() == len(sweep.layers) * len(sweep.columns)
     every = (
-        tables.nth(TABS.index("By layer")).locator("tbody tr").last.inner_text().split("\t")
+        tables.nth([*TABS, *OF_SCORE].index("By layer")).locator("tbody tr").last.inner_text().split("\t")
     )  # by layer: the sums of columns, and of all
     assert every[0] == "all of the query"
     assert float(every[-1]) == pytest.approx(score.score - score.mean, abs=5.1e-5)
@@ -257,5 +261,5 @@ def test_without_javascript_there_are_plain_tables(chromium: Any, found: Any, tm
 def test_a_score_can_stand_beside_the_attention_of_its_text(page_of: Any, minilm: Any, found: Any) -> None:
     page = page_of([minilm.trace(RIVER), found[2]])
     assert page.tab.locator("[role=tab]").all_inner_texts()[0] == "Tokens"
-    page.open_view("By layer")
+    page.open_grid("By layer", "The score")
     assert page.tab.inner_text("[role=tabpanel] h2") == "What makes the score of “bank” for “river”, by layer"

@@ -42,7 +42,7 @@ def _table(panel: Table) -> Data:
 @panel_data.register(Scatter)
 @panel_data.register(Curves)
 def _panel_as_page_data(panel: Panel) -> Data:
-    own = {name: value for name, value in asdict(panel).items() if name not in ELSEWHERE}
+    own = {name: value for name, value in asdict(panel).items() if name not in ELSEWHERE and (name != "tab" or value)}
     if not untold(panel, panel.title, panel.note):
         del own["caption"]
     return {"kind": type(panel).__name__.lower(), **plain_json_values(own)}

@@ -32,10 +32,12 @@ export interface Bundle {
 
 const FEW = 3; // grids that are shown one after the other
 
-/** The numbers of the panels that a panel is shown beside: grids one after the other with the same rows and columns; else it alone. */
+/** The numbers of the panels that a panel is shown beside: those of one tab, one after the other, or grids with the same rows and
+ *  columns; else it alone. */
 export function heatsOf({ panels }: Page, number: number): number[] {
   const key = (n: number) => {
     const panel = panels[n];
+    if (panel?.tab) return panel.tab;
     return panel?.kind === "heat" && !panel.behind && !panel.sums ? JSON.stringify([panel.rows, panel.columns]) : null;
   };
   const own = key(number);
@@ -43,16 +45,16 @@ export function heatsOf({ panels }: Page, number: number): number[] {
   let [first, end] = [number, number + 1];
   while (key(first - 1) === own) first--;
   while (key(end) === own) end++;
-  return end - first < FEW ? [number] : Array.from({ length: end - first }, (_, n) => first + n);
+  return !panels[number]!.tab && end - first < FEW ? [number] : Array.from({ length: end - first }, (_, n) => first + n);
 }
 
-/** The views that a page has: those that it carries something for, and one for each of its panels, or several grids that are alike. */
+/** The views that a page has: those that it carries something for, and one for each of its panels, or for several that are shown together. */
 export function viewsOf(page: Page, { views, HeatPanels }: Bundle): View[] {
   const panels = page.panels.flatMap((panel, n): View[] => {
     const beside = heatsOf(page, n);
     if (HeatPanels && beside[0] !== n) return [];
     const several = HeatPanels !== undefined && beside.length > 1;
-    return [{ id: `panel ${n}`, name: several ? "Heat maps" : panel.name, component: several ? HeatPanels! : Panel, shows: several ? beside.map((each) => `panel ${each}`) : undefined, has: () => true, own: true }];
+    return [{ id: `panel ${n}`, name: several ? panel.tab || "Heat maps" : panel.name, component: several ? HeatPanels! : Panel, shows: several ? beside.map((each) => `panel ${each}`) : undefined, has: () => true, own: true }];
   });
   return [...views.filter((view) => view.has(page)), ...panels];
 }
