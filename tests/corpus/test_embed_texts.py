@@ -18,10 +18,10 @@ from regard.corpus.manifest import NAME, Manifest, read_manifest
 from regard.corpus.reading.document import Columns
 from regard.corpus.settings import Settings, Where
 from regard.corpus.store import Store
-from regard.corpus.writing import shard
 from regard.errors import RegardError
 from tests.support import make_tiny
 from tests.support.corpora import leftovers, read_rows, store_digest, write_texts
+from tests.support.shards import digest_of_shard
 from tests.support.stores import change_manifest
 
 SMALL = Settings(shard=700)
@@ -372,10 +372,10 @@ def test_the_runner_is_used(texts: str, tiny: Any) -> None:
 def test_digests_see_everything(texts: str, tiny: Any) -> None:
     made(texts, "store", tiny)
     one, other, *_ = sorted(Path("store/shards").iterdir())
-    assert shard.digest_of_shard(one) != shard.digest_of_shard(other)
-    before = shard.digest_of_shard(one)
+    assert digest_of_shard(one) != digest_of_shard(other)
+    before = digest_of_shard(one)
     (one / "counts.json").rename(one / "count.json")
-    assert shard.digest_of_shard(one) != before
+    assert digest_of_shard(one) != before
 
 
 def texts_in(folder: Path, count: int, seed: int) -> Path:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.questions.patch.test_panels import made as sweep
 from tests.support import RIVER
 from tests.web.notebooks import environment, jupyterlab, marimo, notebook
 
@@ -230,5 +231,37 @@ def test_a_notebook_that_nbconvert_ran_shows_what_was_found(chromium: Any, tmp_p
         assert "fishing" in said
         assert "bank" in said
     assert opened.locator("[class^=regard-static]").is_visible()
-    assert opened.locator("img[alt^='attention weights of 12 heads']").is_visible()
+    assert opened.get_by_text("What each token receives in this layer, on average").is_visible()
+    context.close()
+
+
+HOST = """async ([source, state]) => {
+  const widget = (await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })))).default
+  const told = {}
+  const model = { get: (name) => told[name] ?? state[name], set: (name, value) => (told[name] = value),
+                  save_changes() {}, on() {}, off() {} }
+  widget.render({ model, el: document.body })
+  window.told = told
+}"""
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_an_answer_is_alive_and_bare_is_its_view_alone(chromium: Any, bare: bool) -> None:
+    needs("anywidget")
+    from regard.web.widget import AttentionWidget
+
+    widget = AttentionWidget(sweep().page(), bare=bare)
+    names = ["page", "numbers", "text", "layer", "nth", "head", "token", "side", "view", "_static_id", "_bare"]
+    context = chromium.new_context()
+    opened = context.new_page()
+    errors: list[str] = []
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    opened.set_content(f"<style>{widget._css}</style>")
+    opened.evaluate(HOST, [widget._esm, {name: getattr(widget, name) for name in names}])
+    assert opened.locator("[id$='-view']").is_visible()
+    assert "river" in opened.locator("[id$='-view']").inner_text()
+    parts = [opened.locator(f".regard > {each}").is_visible() for each in ("header", "footer")]
+    assert parts == [not bare] * 2
+    assert opened.evaluate("told.views[0]") == "panel 0"
+    assert errors == []
     context.close()

@@ -162,20 +162,21 @@ def test_a_notebook_is_ipythons_kernel_or_marimo(monkeypatch: pytest.MonkeyPatch
 
 def test_of_several_kinds_each_shows_itself(minilm: Any, bank: Any) -> None:
     windowed = minilm.trace("a man on a river bank", window=5)
-    parts = show.shown_traces([windowed, bank[0]], None, 80)
+    parts = show.shown_parts([windowed, bank[0]], None)
     text = display.plain_text_of_display(parts)
     assert repr(windowed)[:30] in " ".join(text.split())
     assert display.plain_text_of_display(bank[0].shown(80))[:40] in text
 
 
-def test_what_was_found_is_a_file_and_in_a_notebook_what_it_shows_itself(
+def test_what_was_found_is_a_file_and_in_a_notebook_alive(
     kernel: None, bank: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = regard.show([bank[0], sweep()])
-    assert isinstance(shown, show.StaticView)
-    page = words(shown._repr_html_())
-    assert page.startswith("What was found has no live page in a notebook yet: regard.save_page(found, 'page.html')")
+    monkeypatch.setattr(show, "find_spec", lambda name: None)
+    page = words(regard.show([bank[0], sweep()])._repr_html_())  # type: ignore[union-attr]
+    assert page.startswith("The live page needs anywidget")
     assert words(sweep()._repr_html_()) in page
     use(Browser(takes=False), monkeypatch)
     assert regard.show(sweep(), file=tmp_path / "a.html") == tmp_path / "a.html"
     assert "Patch by patch" in (tmp_path / "a.html").read_text(encoding="utf-8")
+    with pytest.raises(regard.RegardError, match="bare: it is for a notebook's live page"):
+        regard.show(sweep(), file=tmp_path / "b.html", bare=True)

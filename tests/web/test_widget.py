@@ -17,6 +17,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from regard.web.widget import AttentionWidget
+from tests.questions.patch.test_panels import made as sweep
 from tests.support.pairs import make_pair
 
 
@@ -135,6 +136,18 @@ def test_a_saved_notebook_keeps_the_sentences_that_the_page_covers(widget: Atten
     static, live = (each.data for each in shown.outputs)
     assert static["text/html"] == f'<div class="{widget._static_id}"><p>what was found</p></div>'
     assert live["application/vnd.jupyter.widget-view+json"]["model_id"] == widget.model_id
+
+
+def test_an_answer_without_attention_has_its_view_alone() -> None:
+    found = sweep()
+    widget = AttentionWidget(found.page(), "<p>what was found</p>", bare=True)
+    assert (widget.view, widget.text, widget.texts, widget.page["panels"][0]["name"]) == ("panel 0", "", [], "Patches")
+    assert (widget._bare, AttentionWidget(found.page())._bare) == (True, False)
+    widget.view = "panel 0"
+    for name, value in {"text": "text 1", "layer": 2, "head": 1, "token": 3}.items():
+        with pytest.raises(regard.RegardError, match=f"{name}: this page has no attention to choose from"):
+            setattr(widget, name, value)
+    assert repr(widget) == f"AttentionWidget({widget.page['title']!r}: panel 0)"
 
 
 def test_without_the_page_built_one_line_says_so(bank: Any, tmp_path: Path) -> None:

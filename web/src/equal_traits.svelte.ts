@@ -28,7 +28,7 @@ export function keepEqual(shared: PageState, model: Model, views: string[]): () 
   const ended = $effect.root(() => {
     $effect(() => {
       const now = chosen(shared);
-      const changed = TRAITS.filter((trait) => model.get(trait) !== now[trait]);
+      const changed = TRAITS.filter((trait) => trait in now && model.get(trait) !== now[trait]);
       telling = true;
       for (const trait of changed) model.set(trait, now[trait]);
       telling = false;
@@ -41,8 +41,9 @@ export function keepEqual(shared: PageState, model: Model, views: string[]): () 
   };
 }
 
-/** What is chosen, in the words of the traits. */
-function chosen(shared: PageState): Chosen {
+/** What is chosen, in the words of the traits; of a page without attention its view alone. */
+function chosen(shared: PageState): Partial<Chosen> {
+  if (!shared.page.calls.length) return { view: shared.view };
   const { layer, nth } = shared.description;
   const { token, side, view } = shared;
   const head = shared.head === null ? null : shared.numberOf(shared.head);
@@ -51,6 +52,7 @@ function chosen(shared: PageState): Chosen {
 
 /** Choose what the traits say. Several traits of one change may come one after the other: until they fit, nothing is done. */
 function choose(shared: PageState, wanted: Chosen): void {
+  if (!shared.page.calls.length) shared.view = wanted.view as string;
   const group = shared.groups.find((each) => each.name === wanted.text);
   const call = group?.calls.find((n) => shared.page.calls[n]!.layer === wanted.layer && shared.page.calls[n]!.nth === wanted.nth);
   if (call === undefined) return;

@@ -10,6 +10,7 @@ import { themeBehind } from "./theme";
 import { viewsOf } from "./views";
 import "./page.css";
 import "./paper.css";
+import "./bare.css";
 
 /** The numbers that came with the widget, as bytes. */
 class BufferSource implements Source {
@@ -32,6 +33,7 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   const views = viewsOf(page, EVERYTHING).flatMap((view) => view.shows ?? [view.id]);
   model.set("views", views);
   const unlink = keepEqual(shared, model, views);
+  el.classList.toggle("regard-bare", !!model.get("_bare"));
   const app = mount(App, { target: el, props: { page, shared, theme: themeBehind(el) } });
   const freed = keepKeys(el);
   const covered = coverStatic(model.get("_static_id") as string);

@@ -46,13 +46,9 @@ class TraceFile:
         from regard.trace.file import save
 
         save(
-            traces,
-            self.file,
-            layers=self.layers,
-            heads=self.heads,
-            dtype=self.dtype,
+            traces, self.file, layers=self.layers, heads=self.heads, dtype=self.dtype,
             attention_outputs=self.attention_outputs,
-        )
+        )  # fmt: skip
 
 
 PICTURES = (".png", ".svg", ".pdf")

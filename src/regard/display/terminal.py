@@ -2,7 +2,8 @@
 
 import math
 from dataclasses import replace
-from functools import singledispatch
+from functools import partial, singledispatch
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -21,6 +22,7 @@ from regard.display.terminal_tables import (
 )
 from regard.display.written import axis_names, first_sentence, number_text, other_panel_parts_name, with_sign
 from regard.text.quoting import spelled, visible
+from regard.trace.display import tokens_html
 
 NAME = 10  # cells of a heat map's column name
 STRONG = 0.25  # of the largest: numbers from which on a heat map's are coloured
@@ -106,7 +108,11 @@ def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
         legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
         title = [Text(visible(panel.title), style="bold")] if panel.title else []
         lines = [coloured(panel)] if panel.before else text_with_bars(panel, width)
-        return Group(*title, *lines, *legend, *([] if panel.joined else [Text()]))
+        shown: Any = Group(*title, *lines, *legend, *([] if panel.joined else [Text()]))
+        cut = [0.25 + 0.5 * (n % 2) for n in range(len(panel.tokens))]
+        shades, said = cut if panel.before else panel.values, f"{panel.label} {panel.title}".strip()
+        shown._repr_html_ = partial(tokens_html, panel.tokens, shades, said, panel.special, panel.full or 1.0)
+        return shown
     parts = [(f"“{token.strip()}” ({n})", value) for n, token in enumerate(panel.tokens)
              if (value := panel.values[n]) is not None]  # fmt: skip
     parts.sort(key=lambda each: -abs(each[1]))

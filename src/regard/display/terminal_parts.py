@@ -2,7 +2,9 @@
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from itertools import pairwise
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -100,7 +102,9 @@ def sentences(found: Sequence[str]) -> RenderableType:
     table.add_column(overflow="fold")
     for sentence in found:
         table.add_row(Text("•", style="dim"), Text(visible(sentence)))
-    return Padding(table, (0, 0, 1, 0), expand=False)
+    shown: Any = Padding(table, (0, 0, 1, 0), expand=False)
+    shown._repr_html_ = lambda: f"<ul>{''.join(f'<li>{escape(visible(each))}</li>' for each in found)}</ul>"
+    return shown
 
 
 def terminal_bar(value: float, full: float, room: int) -> Text:

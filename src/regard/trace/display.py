@@ -1,17 +1,18 @@
 """Let a trace, and what is made of one, show itself: printed in a terminal, in a notebook, as a picture.
 
-The one module below `display` that imports it, and only when something is shown. HTML is what a terminal would show,
-escaped, in one element that needs nothing from outside; a map's is its picture.
+The one module below `display` that imports it, and only when something is shown. HTML is a text's tokens, shaded, and
+what a terminal would show, escaped; it needs nothing from outside.
 """
 
-import base64
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from regard.errors import RegardError
 from regard.text.quoting import visible
+from regard.trace.layer_subset import call_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 WIDTH = 80  # columns of what a notebook shows
 MOST_ROWS = 40  # of a table that shows itself
 LONG = 512  # tokens from which on a trace that shows itself does not look for what is worth a look
+FONT = "font:14px/2 system-ui,sans-serif;overflow-wrap:anywhere"
 PRE = "white-space:pre;overflow-x:auto;line-height:1.3;font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 
@@ -149,6 +151,7 @@ def _traces_as_list(what: str, given: "Trace | Sequence[Trace]", needs: str) -> 
 
 def shown_trace(trace: ShownTrace, width: int) -> "Sequence[RenderableType]":
     """The parts of a trace that shows itself: what is most worth a look, of a long one its size and status alone."""
+    from rich.console import Group
     from rich.text import Text
 
     from regard.display.terminal_parts import trust_lines_in_terminal
@@ -157,9 +160,13 @@ def shown_trace(trace: ShownTrace, width: int) -> "Sequence[RenderableType]":
     if max(len(side.tokens) for side in kept.sides) > LONG or not kept.sides[0].tokens:
         return [Text(repr(trace)), Text(), trust_lines_in_terminal([kept.status])]
     try:
-        return trace.see().shown(width)
+        first, *rest = trace.see().shown(width)
     except RegardError:  # a trace that holds no attention
         return [Text(repr(trace)), Text(), trust_lines_in_terminal([kept.status])]
+    maps: Any = getattr(kept, "attention", ())
+    each, shaded = [maps[number] for number in call_numbers(maps)], cast("Any", Group(first))
+    shaded._repr_html_ = lambda: (map_html(*each, what=f"in all {len(each)} layers") or "") + html([first])
+    return [shaded, *rest]
 
 
 def shown_generated(done: "Generated", width: int) -> "Sequence[RenderableType]":
@@ -206,39 +213,50 @@ def plot_map(weights: "LabelledMap", head: int | None = None, axes: "Axes | None
     return paint_heatmap(weights, head, axes)
 
 
-def map_html(weights: "LabelledMap") -> str:
-    """Make the HTML of a map: its picture, the mean of its heads, with its size in words."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+def map_html(*maps: "LabelledMap", what: str = "in this layer") -> str | None:
+    """Make the HTML of maps: their text, shaded by what its tokens receive; None where it is long or not known."""
+    label = maps[0].key_labels if maps else None
+    if label is None or len(label.tokens) > LONG or any(each.shape[2] != len(label.tokens) for each in maps):
+        return None
+    got = [each.dense().double().mean((0, 1)).cpu() for each in maps]
+    said = f"What each token receives {what}, on average"
+    apart = [n for n, token in enumerate(label.tokens) if token.special]
+    return tokens_html([token.text for token in label.tokens], (sum(got[1:], got[0]) / len(got)).tolist(), said, apart)
 
-    from regard.display.elements.heatmap import paint_heatmap, size_in_inches
 
-    heads, length, size = weights.shape
-    figure = Figure(figsize=size_in_inches(weights, 0.26), layout="constrained")
-    FigureCanvasAgg(figure)
-    paint_heatmap(weights, axes=figure.add_subplot())
-    written = io.BytesIO()
-    figure.savefig(written, format="png", dpi=90)
-    data = base64.b64encode(written.getvalue()).decode("ascii")
-    says = f"attention weights of {heads} heads, {length} queries on {size} keys"
-    return f'<img alt="{escape(says)}" src="data:image/png;base64,{data}">'
+def tokens_html(
+    tokens: Sequence[str], values: Sequence[float | None], said: str, apart: Sequence[int] = (), full: float = 0.0
+) -> str:
+    """Make the HTML of a text: each token on a colour that is as strong as its number is, which a pointer shows.
+
+    apart: the special ones, which are grey. full: the number of the strongest colour, 0 for the largest of others.
+    """
+    full = full or max((value or 0.0 for n, value in enumerate(values) if n not in apart), default=0.0) or 1.0
+    spans = []
+    for n, (token, value) in enumerate(zip(tokens, values, strict=True)):
+        part = round(65 * min(1.0, max(0.0, (value or 0.0) / full)))
+        shade = f"color-mix(in srgb,{'#888' if n in apart else '#2b7bba'} {part}%,transparent)"
+        number = "" if value is None else f' title="{value:.3f}"'
+        spans.append(f'<span style="background:{shade};padding:.1em .2em"{number}>{escape(visible(token))}</span>')
+    if "a full bar is" not in said and any(value is not None for value in values):
+        said += f" (strongest colour: {full:.3f})"
+    told = escape(visible(said.replace("a full bar is", "strongest colour:")))
+    return f'<div style="{FONT}"><div style="opacity:.75">{told}</div><div dir="auto">{" ".join(spans)}</div></div>'
 
 
 def html(parts: "Sequence[RenderableType]") -> str:
-    """Make HTML of what a terminal would show: one element, escaped, that loads nothing."""
+    """Make HTML of parts, escaped, that loads nothing: of what has none of its own, what a terminal would show."""
+    return "".join(getattr(part, "_repr_html_", partial(_terminal_html, part))() for part in parts)
+
+
+def _terminal_html(part: "RenderableType") -> str:
     from rich.console import Console
 
     console = Console(
-        file=io.StringIO(),
-        record=True,
-        width=WIDTH,
-        force_terminal=True,
-        color_system="truecolor",
-        highlight=False,
+        file=io.StringIO(), record=True, width=WIDTH, force_terminal=True, color_system="truecolor", highlight=False,
         force_jupyter=False,
-    )
-    for part in parts:
-        console.print(part)
+    )  # fmt: skip
+    console.print(part)
     return console.export_html(inline_styles=True, code_format=f'<pre style="{PRE}">{{code}}</pre>')
 
 

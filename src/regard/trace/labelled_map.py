@@ -98,7 +98,7 @@ class LabelledMap(AttentionMap):
         """
         return plot_map(self, head, axes)
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         return map_html(self)
 
     def to(self, target: torch.device | torch.dtype | str) -> "LabelledMap":

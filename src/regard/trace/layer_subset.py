@@ -21,6 +21,7 @@ NOT_CAPTURED = (
 NOT_SAVED = "was not saved: of {count} the file holds {kept}"
 NO_ATTENTION = "is not there: layer {layer} has no such attention; of {count} layers these have: {having}"
 
+SHOWN = 12  # layers that show themselves
 CallNumber = tuple[int, int]  # (layer, which of its attention calls)
 
 
@@ -61,6 +62,14 @@ def _call_of_layer_index(what: str, number: Any) -> tuple[Any, Any]:
     return number
 
 
+def _layers_html(self: Any) -> str | None:
+    """Show in a notebook the items of the first layers, one below the other, where these can show themselves."""
+    numbers = call_numbers(self)
+    parts = [(n, getattr(self[n, k], "_repr_html_", lambda: None)()) for n, k in numbers[:SHOWN]]
+    left = f"<p>… and {len(numbers) - SHOWN} more</p>" if len(numbers) > SHOWN else ""
+    return "".join(f"<b>{self.what}[{n}]</b>{own}" for n, own in parts if own) + left or None
+
+
 class Layers(tuple[T, ...]):
     """A tuple of one item a layer. A number out of range raises an OutOfRangeError that names the range.
 
@@ -68,6 +77,7 @@ class Layers(tuple[T, ...]):
     """
 
     what = "layers"
+    _repr_html_ = _layers_html
 
     @staticmethod
     def of(what: str, items: "tuple[T, ...]") -> "Layers[T]":
@@ -107,10 +117,12 @@ class LayerSubset(Sequence[T]):
         reason: str = NOT_CAPTURED,
         made: Sequence[CallNumber] | None = None,
     ) -> None:
-        self._what, self._size, self._reason = what, size, reason
+        self.what, self._size, self._reason = what, size, reason
         numbered = {key if isinstance(key, tuple) else (key, 0): item for key, item in items.items()}
         self._items: dict[CallNumber, T] = dict(sorted(numbered.items()))
         self.made = None if made is None else tuple(made)
+
+    _repr_html_ = _layers_html
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -125,7 +137,7 @@ class LayerSubset(Sequence[T]):
     def map(self, function: Callable[[T], U]) -> "LayerSubset[U]":
         """Make a subset of the same layers and calls, of what a function makes of each item."""
         items = {call: function(item) for call, item in self._items.items()}
-        return LayerSubset(self._what, self._size, items, reason=self._reason, made=self.made)
+        return LayerSubset(self.what, self._size, items, reason=self._reason, made=self.made)
 
     def __len__(self) -> int:
         return self._size
@@ -138,9 +150,9 @@ class LayerSubset(Sequence[T]):
         walk, index = ("n in {0}.kept", "{0}[n]")
         if len(self.kept) < len(self._items):
             held, walk, index = "its layers make several calls", "n, k in {0}.calls", "{0}[n, k]"
-        walk, index = walk.format(self._what), index.format(self._what)
+        walk, index = walk.format(self.what), index.format(self.what)
         raise RegardError(
-            f"{self._what} cannot be walked along, for {held}, and their numbers would be lost: [{index} for {walk}]"
+            f"{self.what} cannot be walked along, for {held}, and their numbers would be lost: [{index} for {walk}]"
         )
 
     @overload
@@ -150,20 +162,20 @@ class LayerSubset(Sequence[T]):
     def __getitem__(self, number: SupportsIndex | CallNumber | slice) -> T | Sequence[T]:
         if isinstance(number, slice):
             return tuple(self[n] for n in range(self._size)[number])
-        layer, nth = _call_of_layer_index(self._what, number)
-        place = _layer_counted_from_zero(self._what, layer, self._size)
+        layer, nth = _call_of_layer_index(self.what, number)
+        place = _layer_counted_from_zero(self.what, layer, self._size)
         if (place, nth) in self._items:
             return self._items[place, nth]
         made = [layer for layer, _ in calls_made(self)]
         if place in made:
-            _check_nth(self._what, place, nth, made.count(place))
+            _check_nth(self.what, place, nth, made.count(place))
         reason, having = (self._reason if place in made else NO_ATTENTION), dict.fromkeys(made)
         listed = {"kept": ", ".join(map(str, self.kept)) or "none", "having": ", ".join(map(str, having)) or "none"}
-        raise RegardError(f"{self._what}[{place}] {reason.format(count=self._size, layer=place, **listed)}")
+        raise RegardError(f"{self.what}[{place}] {reason.format(count=self._size, layer=place, **listed)}")
 
     def __repr__(self) -> str:
         kept = self.kept
-        return f"LayerSubset({self._what!r}, {len(kept)} of {self._size} kept: {', '.join(map(str, kept))})"
+        return f"LayerSubset({self.what!r}, {len(kept)} of {self._size} kept: {', '.join(map(str, kept))})"
 
 
 def _check_nth(what: str, layer: int, nth: SupportsIndex, count: int) -> None:

@@ -68,6 +68,19 @@ def save_page(
     path = Path(file)
     check_output_file(path, (".html",), "save_page")
     check_page_built()
+    page = put_together(
+        traces, word=word, references=references, control=control, layers=layers, heads=heads, numbers=numbers,
+        steps=steps, title=title, findings=findings, limit=limit,
+    )  # fmt: skip
+    return write_page(page, path, limit)
+
+
+def put_together(
+    traces: Shown | HasPage | Sequence[Shown | HasPage], *, title: str | None, findings: Sequence[str] | None,
+    limit: int | None, word: str | None, references: Trace | Sequence[Trace], control: Sequence[Trace] | None,
+    layers: Sequence[int] | None, heads: Sequence[int] | None, numbers: Encoding, steps: bool | Sequence[int],
+) -> Page:  # fmt: skip
+    """Put the page of traces and answers together. Arguments and errors are those of `save_page`."""
     every = list(traces) if isinstance(traces, list | tuple) else [traces]
     answers = {n: one.page() for n, one in enumerate(every) if isinstance(one, HasPage)}
     if answers and len(answers) == len(every):
@@ -83,7 +96,7 @@ def save_page(
         page = join_pages_into_one(list(answers.values()))
         page.title = page.title if title is None else title
         page.findings = page.findings if findings is None else findings
-        return write_page(page, path, limit)
+        return page
     shown = cast(
         "Shown | Sequence[Shown]", [one for n, one in enumerate(every) if n not in answers] if answers else traces
     )
@@ -92,7 +105,7 @@ def save_page(
     neutral = page_control_traces(control, words)
     page = page_as_seen(shown, choice, word, title=title, findings=findings, references=words, control=neutral)
     add_panels(page, list(answers.values()), sentences=findings is None)
-    return write_page(page, path, limit)
+    return page
 
 
 def page_reference_traces(

@@ -32,6 +32,7 @@ class AttentionWidget(anywidget.AnyWidget):
 
     _esm = traitlets.Unicode().tag(sync=True)
     _css = traitlets.Unicode().tag(sync=True)
+    _bare = traitlets.Bool().tag(sync=True)
     _static_id = traitlets.Unicode().tag(sync=True)
     page = traitlets.Dict(read_only=True).tag(sync=True)
     numbers = traitlets.List(traitlets.Bytes(), read_only=True).tag(sync=True)
@@ -47,27 +48,25 @@ class AttentionWidget(anywidget.AnyWidget):
 
     _whole = True  # while several traits are set at once, and fit together
 
-    def __init__(self, page: Page, static: str = "") -> None:
-        """Make the widget of a page. static: HTML that a saved notebook shows in its place."""
+    def __init__(self, page: Page, static: str = "", *, bare: bool = False) -> None:
+        """Make the widget of a page. static: HTML that a saved notebook shows in its place. bare: its view alone."""
         shell = built_program("widget")
         data = page.data()
         opening: Mapping[str, Any] = data["opening"]  # type: ignore[assignment]
         self._static = static
         self._choices = selection.calls_on_page(data)
-        call = page.calls[opening["call"]]
+        chosen: dict[str, Any] = {}
+        if page.calls:
+            call, head = page.calls[opening["call"]], opening["head"]
+            named = None if head is None else (call["head_numbers"] or range(call["heads"]))[head]
+            chosen = {"layer": call["layer"], "nth": call["nth"], "head": named, "token": opening["token"]}
+            chosen["text"] = selection.text_name_on_page(data, opening["call"])
         self.set_trait("page", data)
         self.set_trait("numbers", page.numbers.blobs)
         super().__init__(
-            _esm=shell.script,
-            _css=shell.style,
-            _static_id=f"regard-static-{uuid4().hex}",
-            text=selection.text_name_on_page(data, opening["call"]),
-            layer=call["layer"],
-            nth=call["nth"],
-            head=None if opening["head"] is None else (call["head_numbers"] or range(call["heads"]))[opening["head"]],
-            token=opening["token"],
-            view=opening["view"],
-        )
+            _esm=shell.script, _css=shell.style, _static_id=f"regard-static-{uuid4().hex}", _bare=bare,
+            view=opening["view"], **chosen,
+        )  # fmt: skip
         self._whole = False
 
     @property
@@ -84,6 +83,8 @@ class AttentionWidget(anywidget.AnyWidget):
             self._whole = False
 
     def __repr__(self) -> str:
+        if not self._choices:
+            return f"AttentionWidget({self.page['title']!r}: {self.view})"
         head = "mean of heads" if self.head is None else f"head {self.head}"
         token = "no token chosen" if self.token is None else f"token {self.token} {self.side}"
         return f"AttentionWidget({self.text!r}: layer {self.layer}, {head}, {token})"
@@ -106,7 +107,9 @@ class AttentionWidget(anywidget.AnyWidget):
     def _check(self, proposal: Any) -> object:
         name, value = proposal["trait"].name, proposal["value"]
         try:
-            return self._checked(name, value)
+            if not self._choices and name not in ("view", "side") and value not in ("", 0, None):
+                raise RegardError(f"{name}: this page has no attention to choose from")
+            return self._checked(name, value) if self._choices or name in ("view", "side") else value
         except RegardError as error:
             raise SelectionError(str(error)) from None
 
@@ -128,7 +131,7 @@ class AttentionWidget(anywidget.AnyWidget):
     @traitlets.observe("text", "layer", "side")
     def _fit(self, change: Any) -> None:
         """Keep of layer, head and token what there still is, where one of the others was set from Python."""
-        if self._whole:
+        if self._whole or not self._choices:
             return
         calls, other_text = self._choices[self.text], change["name"] == "text"
         with self.hold_sync():

@@ -17,12 +17,12 @@ from regard.corpus.manifest import read_manifest
 from regard.corpus.settings import Settings
 from regard.corpus.writing import openvino_states
 from regard.corpus.writing.cut_windows import cut_texts, window_size
-from regard.corpus.writing.shard import digest_of_shard
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.models.states import Window, read_states
 from tests.support import MONEY, RIVER, make_tiny, own_models
 from tests.support.corpora import read_rows, store_digest, write_texts
+from tests.support.shards import digest_of_shard
 
 needs_openvino = pytest.mark.skipif(find_spec("openvino") is None, reason="OpenVINO (extra openvino) is not installed")
 VECTORS = Settings(statistics=False, dtype="float32", layers=(), shard=700)

@@ -13,13 +13,13 @@ from regard.corpus import schema
 from regard.corpus.writing import shard
 from regard.corpus.writing.shard import (
     ShardTables,
-    digest_of_shard,
     read_counts,
     remove_unfinished_shards,
     sort_rows,
     write_shard,
 )
 from regard.errors import RegardError
+from tests.support.shards import digest_of_shard
 
 
 def tables() -> ShardTables:

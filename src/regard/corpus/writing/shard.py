@@ -3,7 +3,6 @@
 The same rows give the same bytes: nothing in a file depends on when, where or by which worker it was written.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -135,16 +134,6 @@ def documents_of(shard: Path) -> list[Document]:
 def has_more_than_shards(folder: Path) -> bool:
     """Tell whether there is anything in a folder that no shard has: then it is not ours to remove."""
     return any(each.name not in FILES or is_link(each) or not each.is_file() for each in folder.iterdir())
-
-
-def digest_of_shard(shard: Path) -> str:
-    """Compute a hash of all files of a shard, names included."""
-    whole = hashlib.sha256()
-    for path in sorted(shard.iterdir()):
-        whole.update(path.name.encode() + b"\0")
-        with path.open("rb") as file:
-            whole.update(hashlib.file_digest(file, "sha256").digest())
-    return whole.hexdigest()
 
 
 def remove_unfinished_shards(folder: Path) -> int:

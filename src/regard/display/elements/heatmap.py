@@ -104,7 +104,8 @@ def paint_heatmap(weights: LabelledMap, head: int | None = None, axes: Axes | No
     if axes is None:
         import matplotlib.pyplot as plt
 
-        _, axes = plt.subplots(figsize=size_in_inches(weights, 0.3), layout="constrained")
+        height, width = (max(3.2, 1.6 + 0.3 * min(count, NAMED)) for count in weights.shape[1:])
+        _, axes = plt.subplots(figsize=(width + 0.8, height), layout="constrained")
     rows, columns = (
         None if labels is None or len(labels.tokens) != count else [spelled(token.text, 16) for token in labels.tokens]
         for labels, count in ((weights.query_labels, length), (weights.key_labels, size))
@@ -119,9 +120,3 @@ def paint_heatmap(weights: LabelledMap, head: int | None = None, axes: Axes | No
     title = f"attention weights, {whose}: {length} × {size}, a cell is the mean of its weights"
     heatmap(matrix, title=title, labels=("query", "key"), axes=axes)
     return axes
-
-
-def size_in_inches(weights: LabelledMap, cell: float) -> tuple[float, float]:
-    """Return the size of a figure that has one map, with cells so large while there are few, as (width, height)."""
-    height, width = (max(3.2, 1.6 + cell * min(count, NAMED)) for count in weights.shape[1:])
-    return width + 0.8, height

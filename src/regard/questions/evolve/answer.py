@@ -200,23 +200,13 @@ def evolution(
     ends = sorted({0, len(read) - 1})
     names, paths, share = _paths([queries for _, _, queries, _, _ in read])
     return Evolution(
-        what=what,
-        layer=layer,
-        head=head,
-        steps=[step for step, *_ in read],
-        queries=[token.text for token in own.tokens],
-        keys=[token.text for token in other.tokens],
-        weights=stacked.tolist(),
-        entropy=torch.special.entr(stacked).sum(-1).mean(-1).tolist(),
-        change=[0.0, *change],
-        embedded=names,
-        paths=paths,
-        share=share,
+        what=what, layer=layer, head=head, steps=[step for step, *_ in read],
+        queries=[token.text for token in own.tokens], keys=[token.text for token in other.tokens],
+        weights=stacked.tolist(), entropy=torch.special.entr(stacked).sum(-1).mean(-1).tolist(), change=[0.0, *change],
+        embedded=names, paths=paths, share=share,
         induction=[] if what == CROSS else _induction([queries for _, _, queries, _, _ in read]),
-        about=Read.of(traces[-1][1]),
-        traces=[traces[n][1] for n in ends],
-        names=[f"step {read[n][0]}" for n in ends],
-    )
+        about=Read.of(traces[-1][1]), traces=[traces[n][1] for n in ends], names=[f"step {read[n][0]}" for n in ends],
+    )  # fmt: skip
 
 
 def _part(trace: Trace | PairTrace, part: str | None) -> tuple[Sequence[AttentionMap], Trace, Trace, str]:
