@@ -1,9 +1,11 @@
-"""Speed and memory of `regard serve`: python -m benchmarks.server [tiles|clients|panning] [--tokens N]
+"""Speed and memory of `regard serve`: python -m benchmarks.server [tiles|beside|clients|panning] [--tokens N]
 
 tiles: a saved attention map of N × N with rotary positions (by default 100,000; 4 heads of width 64, causal), opened by
 a real server and asked for over HTTP: the pass over it, then tiles of every zoom at random places, each new, one head
-and the mean of all; the largest memory of the server. clients: eight at once, each with texts of its own on the default
-model. panning: frames a second while the mouse drags that map in Chromium, its tiles on their way, at several zooms.
+and the mean of all; the largest memory of the server. beside: tiles of that map while somebody pans over it for 30
+seconds, alone and while the server makes the pass over a second such map. clients: eight at once, each with texts of
+its own on the default model. panning: frames a second while the mouse drags that map in Chromium, its tiles on their
+way, at several zooms.
 """
 
 import argparse
@@ -97,6 +99,61 @@ def tiles(tokens: int) -> None:
             print(f"the server's largest memory: {int(found[1]) / 1024:,.0f} MiB")
 
 
+def beside(tokens: int, seconds: float = 30.0) -> None:
+    """Pan over a map, four tiles in sight at once, before and while the server makes the pass over another one."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / f"{name}.safetensors" for name in ("first", "second")]
+        for file in files:
+            rotary_map(tokens).save(file)
+        with served("--open", str(files[0]), "--open", str(files[1])) as (port, token, _):
+
+            def whole_pass(page: int) -> None:
+                other = http.client.HTTPConnection("127.0.0.1", port, timeout=3600)
+                ask(other, token, f"/api/pages/file-{page}/calls/0/pass", post=True)
+
+            whole_pass(0)
+            for name, runs in (("alone", False), ("while a pass runs", True)):
+                other = threading.Thread(target=whole_pass, args=(1,))
+                if runs:
+                    other.start()
+                times = _panned(port, token, tokens, seconds, other if runs else None)
+                middle, high = np.median(times), np.quantile(times, 0.95)
+                print(
+                    f"{len(times)} tiles, {name}: median {middle:.0f} ms, p95 {high:.0f} ms, slowest "
+                    f"{max(times):.0f} ms; {machine()}",
+                    flush=True,
+                )
+                if runs:
+                    other.join()
+
+
+def _panned(port: int, token: str, tokens: int, seconds: float, other: threading.Thread | None) -> list[float]:
+    """The times of tiles, in ms, of somebody who pans at one zoom after another; no longer than another thread runs."""
+    draws, times, until = np.random.default_rng(0), list[float](), time.perf_counter() + seconds
+    lock = threading.Lock()
+
+    def look(level: int, row: int, col: int, head: str) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        start = time.perf_counter()
+        ask(connection, token, f"/api/pages/file-0/calls/0/tiles/{level}/{row}/{col}{head}")
+        with lock:
+            times.append(1e3 * (time.perf_counter() - start))
+
+    while time.perf_counter() < until and (other is None or other.is_alive()):
+        level, head = int(draws.integers(0, 8)), str(draws.choice(["", "?head=1"]))
+        most = -(-tokens // (SIDE << level)) - 2
+        a, b = sorted(draws.integers(0, most, 2))
+        for step in range(4):  # each time the next column of tiles comes into sight
+            col = min(int(a) + step, most)
+            tiles = [threading.Thread(target=look, args=(level, int(b) + n, col, head)) for n in range(2)]
+            for each in tiles:
+                each.start()
+            for each in tiles:
+                each.join()
+            time.sleep(0.05)
+    return times
+
+
 def panning(tokens: int) -> None:
     """Drag the map at every second zoom, over places not seen before."""
     from benchmarks.page import FRAMES, WATCH, browser
@@ -167,11 +224,13 @@ def clients(count: int = 8, each: int = 6) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("tiles", "clients", "panning"))
+    parser.add_argument("what", nargs="?", choices=("tiles", "beside", "clients", "panning"))
     parser.add_argument("--tokens", type=int, default=100_000)
     given = parser.parse_args()
     if given.what in (None, "tiles"):
         tiles(given.tokens)
+    if given.what in (None, "beside"):
+        beside(given.tokens)
     if given.what in (None, "clients"):
         clients()
     if given.what in (None, "panning"):

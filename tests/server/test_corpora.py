@@ -11,12 +11,12 @@ from regard.corpus.store import Store
 from regard.errors import RegardError
 from regard.server.asked import CorpusAsked
 from regard.server.corpora import corpus_page
-from regard.server.work import Job, RefusedError
+from regard.server.work import RefusedError
 from tests.support.own_models import opened as tiny
 
 
 def page_of(opened: Any, **asked: Any) -> Any:
-    return corpus_page([opened], CorpusAsked.model_validate(asked), Job(1000.0)).page.data()
+    return corpus_page([opened], CorpusAsked.model_validate(asked)).page.data()
 
 
 def test_every_occurrence_is_listed_with_its_word_marked(bank_store: Any) -> None:
@@ -38,7 +38,7 @@ def test_like_a_sentence_the_nearest_come_first(bank_store: Any) -> None:
 
 
 def test_senses_are_the_librarys_page_and_every_point_and_example_a_place(bank_store: Any) -> None:
-    kept = corpus_page([bank_store], CorpusAsked(about="senses", word="bank", senses=2), Job(1000.0))
+    kept = corpus_page([bank_store], CorpusAsked(about="senses", word="bank", senses=2))
     page: Any = kept.page.data()
     found = bank_store.senses("bank", 2)
     cloud, last = page["panels"][0], page["panels"][-1]
@@ -70,26 +70,24 @@ def strangers_store(bank_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 def test_a_model_that_the_store_names_is_not_loaded(strangers_store: Store) -> None:
     like = CorpusAsked(about="occurrences", word="bank", like="The river rose over its bank.")
     with pytest.raises(RefusedError, match="start it with --model 'stranger/model; rm -r x': regard serve") as found:
-        corpus_page([strangers_store], like, Job(1000.0), [tiny("gpt")])
+        corpus_page([strangers_store], like, [tiny("gpt")])
     assert found.value.status == 422
-    page: Any = corpus_page(
-        [strangers_store], CorpusAsked(about="senses", word="bank", senses=2), Job(1000.0)
-    ).page.data()
+    page: Any = corpus_page([strangers_store], CorpusAsked(about="senses", word="bank", senses=2)).page.data()
     assert any("start it with --model" in each for each in page["findings"])
     assert any("not checked" in each for each in page["findings"])
-    plain = corpus_page([strangers_store], CorpusAsked(about="occurrences", word="bank"), Job(1000.0))
+    plain = corpus_page([strangers_store], CorpusAsked(about="occurrences", word="bank"))
     assert len(plain.page.data()["panels"][0]["rows"]) == 16  # type: ignore[index]
 
 
 def test_the_servers_model_answers_where_it_made_the_store(strangers_store: Store, minilm: Any) -> None:
     like = CorpusAsked(about="occurrences", word="bank", like="The river rose over its bank.")
-    page: Any = corpus_page([strangers_store], like, Job(1000.0), [tiny("gpt"), minilm]).page.data()
+    page: Any = corpus_page([strangers_store], like, [tiny("gpt"), minilm]).page.data()
     assert page["panels"][0]["columns"][3]["name"] == "similarity"
     assert strangers_store.model is minilm
 
 
 def test_lines_are_places(bank_store: Any) -> None:
-    kept = corpus_page([bank_store], CorpusAsked(about="occurrences", word="bank"), Job(1000.0))
+    kept = corpus_page([bank_store], CorpusAsked(about="occurrences", word="bank"))
     rows: Any = kept.page.data()["panels"][0]["rows"]  # type: ignore[index]
     told = kept.places[0].told(0, 500)
     assert [(each["document"], each["start"]) for each in told] == [(row[1], row[2]) for row in rows]

@@ -481,6 +481,26 @@ def test_everyone_can_use_experiments_and_the_map(server: str, visit: Any, width
     usable()
 
 
+def test_a_click_while_a_matrix_is_gone_through_neither_begins_anew_nor_is_refused(
+    serve: Any, visit: Any, tmp_path: Path
+) -> None:
+    query, key, value = torch.randn(3, 4, 24_000, 8).unbind()
+    attend(query, key, value, causal=True).weights.save(tmp_path / "long.safetensors")
+    _, port, token = serve("--open", str(tmp_path / "long.safetensors"))
+    page = visit("about:blank")  # what is asked for is counted from the first request on
+    passes, refused = [], []
+    page.tab.on("request", lambda each: passes.append(each.url) if each.url.endswith("/pass") else None)
+    page.tab.on("response", lambda each: refused.append(each.url) if each.status >= 400 else None)
+    page.tab.goto(f"http://127.0.0.1:{port}/?token={token}")
+    page.tab.wait_for_selector("[data-state=passing] ~ .state progress")
+    for chosen in ("2", "mean", "1"):
+        page.choose("head", chosen)
+        page.tab.wait_for_timeout(150)
+    assert page.tab.locator("[data-state=passing]").count() == 1
+    page.tab.wait_for_selector("[data-state=exact]", timeout=60_000)
+    assert (len(passes), refused) == (1, [])
+
+
 def test_a_stopped_server_is_said_and_a_new_link_goes_on(visit: Any, serve: Any) -> None:
     process, port, token = serve(RIVER)
     page = visit(f"http://127.0.0.1:{port}/?token={token}")

@@ -1,6 +1,8 @@
 """Pages by their names: files, numbers, places and tiles are the library's, and what is not there is refused."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from regard.server.app import make_app
+from regard.server.long_texts import map_page
+from regard.server.tiles import ZoomMap
 from tests.support import RIVER
 from tests.support.own_models import opened
 from tests.support.web_pages import SHELL, Parsed, decoded
@@ -79,8 +83,7 @@ def test_without_the_model_of_a_store_its_texts_are_not_traced(bank_store: Any, 
 def test_a_map_comes_as_tiles_rows_and_columns(client: TestClient, weights: Any) -> None:
     at = "/api/pages/file-0/calls/0"
     assert client.get("/api/pages/file-0").json()["calls"][0]["served"] is True
-    early = client.get(f"{at}/tiles/0/0/0?head=1")
-    assert (early.status_code, "was not made" in early.json()["error"]) == (409, True)
+    assert client.get(f"{at}/tiles/0/9/0?head=1").status_code == 404  # before any pass
     assert client.post(f"{at}/pass").json() == {"ready": True}
     dense = weights.dense()
     tile = np.frombuffer(client.get(f"{at}/tiles/0/1/0?head=1").content, "<f4").reshape(128, 128)
@@ -92,6 +95,28 @@ def test_a_map_comes_as_tiles_rows_and_columns(client: TestClient, weights: Any)
     np.testing.assert_allclose(row, dense[0, 300], atol=1e-6)
     column = np.frombuffer(client.get(f"{at}/columns/7").content, "<f4")
     np.testing.assert_allclose(column, dense[:, :, 7].mean(0), atol=1e-6)
+
+
+def test_what_asks_while_a_pass_runs_waits_for_that_one(
+    minilm: Any, weights: Any, stand_in: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, prepare = [], ZoomMap.prepare
+
+    def slow(self: ZoomMap, progress: Any) -> None:
+        made.append(self)
+        time.sleep(0.5)
+        prepare(self, progress)
+
+    monkeypatch.setattr(ZoomMap, "prepare", slow)
+    at = "/api/pages/file-0/calls/0"
+    with (
+        TestClient(make_app([minilm], opened=[map_page(weights, "a map")])) as client,
+        ThreadPoolExecutor(3) as threads,
+    ):
+        asked = [threads.submit(client.post, f"{at}/pass") for _ in range(2)]
+        asked.append(threads.submit(client.get, f"{at}/tiles/0/0/0"))
+        assert [each.result().status_code for each in asked] == [200, 200, 200]
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize(

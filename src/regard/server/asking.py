@@ -67,7 +67,7 @@ def asking_routes(
             raise RefusedError(422, "this server was started without a store: regard serve --store FOLDER")
         from regard.server.corpora import corpus_page  # of what servers without a store do without
 
-        return await made(asked, partial(corpus_page, stores, asked, models=models), request, x_job)
+        return await made(asked, lambda _: corpus_page(stores, asked, models), request, x_job)
 
     @routes.get("/api/jobs/{name}")
     async def progress(name: Name) -> dict[str, Any]:

@@ -16,20 +16,19 @@ from regard.questions.senses.sentences import sense_name
 from regard.server.asked import CorpusAsked
 from regard.server.kept import Kept
 from regard.server.places import Places, places_of, reader_of
-from regard.server.work import Job, RefusedError
+from regard.server.work import RefusedError
 from regard.web.page import Page
 from regard.web.score_rules import Data
 
 LINES = 500  # occurrences that a page lists
 
 
-def corpus_page(stores: Sequence[Store], asked: CorpusAsked, job: Job, models: Sequence[Model] = ()) -> Kept:
+def corpus_page(stores: Sequence[Store], asked: CorpusAsked, models: Sequence[Model] = ()) -> Kept:
     """Ask a store.
 
     Args:
         stores: what may be asked, by number.
         asked: the request.
-        job: as all that make pages take one; a store answers at once, and asks nothing of it.
         models: what the server was started with; of others a store's own model is the default one alone.
 
     Raises:

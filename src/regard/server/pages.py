@@ -11,6 +11,7 @@ from fastapi.responses import Response
 from regard.models.model import Model
 from regard.server.asked import HeadNumber, Index, JobName, Name
 from regard.server.kept import Kept
+from regard.server.tiles import ZoomMap
 from regard.server.work import Job, RefusedError, Work
 from regard.web.built_page import built_shell, check_page_built
 from regard.web.html_file import html_parts
@@ -68,18 +69,18 @@ def page_routes(page_of: Callable[[str], Kept], models: Sequence[Model], work: W
 
     @routes.post("/api/pages/{name}/calls/{call}/pass")
     async def whole_pass(name: Name, call: Index, request: Request, x_job: JobName = None) -> dict[str, bool]:
-        """Make the pass over a served matrix, after which its tiles can be asked for."""
-        found = page_of(name).map(call)
-        if not found.ready:
-            await work.do(
-                "model", lambda job: found.prepare(job.advance), x_job, request.is_disconnected, f"{name} {call}"
-            )
+        """Make the pass over a served matrix; who asks while it runs waits for the one that runs."""
+        await passed(name, call, page_of(name).map(call), request, x_job)
         return {"ready": True}
 
     @routes.get("/api/pages/{name}/calls/{call}/tiles/{level}/{row}/{col}")
-    async def tile(name: Name, call: Index, level: Level, row: Index, col: Index, head: HeadNumber = None) -> Response:
-        """128 × 128 means of 2^level × 2^level weights, float32, in C order."""
+    async def tile(
+        name: Name, call: Index, level: Level, row: Index, col: Index, request: Request, head: HeadNumber = None
+    ) -> Response:
+        """128 × 128 means of 2^level × 2^level weights, float32, in C order, once the pass is made."""
         found = page_of(name).map(call)
+        found.check_tile(head, level, row, col)
+        await passed(name, call, found, request)
         return await numbers_of(lambda _: found.tile(head, level, row, col))
 
     @routes.get("/api/pages/{name}/calls/{call}/rows/{query}")
@@ -93,6 +94,14 @@ def page_routes(page_of: Callable[[str], Kept], models: Sequence[Model], work: W
         """What a key gets from every query, float32."""
         found = page_of(name).map(call)
         return await numbers_of(lambda _: found.column(head, key))
+
+    async def passed(name: str, call: int, found: ZoomMap, request: Request, job: str | None = None) -> None:
+        def make(own: Job) -> None:
+            own.advance(found.done)
+            found.prepare(own.advance)
+
+        if not found.ready:
+            await work.do("model", make, job, request.is_disconnected, f"{name} {call}")
 
     async def numbers_of(read: Callable[[Job], np.ndarray]) -> Response:
         found = await work.do("regions", read)

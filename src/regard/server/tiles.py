@@ -55,6 +55,11 @@ class ZoomMap:
         """Whether the pass was made."""
         return len(self._levels) == self.heads
 
+    @property
+    def done(self) -> float:
+        """The share of the pass that was made."""
+        return (len(self._levels) + self._next / self.length) / self.heads
+
     def prepare(self, progress: Progress) -> None:
         """Make the pass over all heads; what is there of a pass that was stopped is not computed again.
 
@@ -89,15 +94,8 @@ class ZoomMap:
         Raises:
             RefusedError: there is no such tile, or the pass was not made.
         """
+        self.check_tile(head, level, row, col)
         cell, heads = 1 << level, range(self.heads) if head is None else [head]
-        if not 0 <= row * SIDE * cell < self.length or not 0 <= col * SIDE * cell < self.keys:
-            raise RefusedError(
-                404, f"tile {level}/{row}/{col}: the matrix of {self.length} × {self.keys} has no such tile"
-            )
-        if head is not None and not 0 <= head < self.heads:
-            raise RefusedError(404, f"head: given {head}, there are {self.heads}")
-        if level > self._top:
-            raise RefusedError(404, f"level: given {level}, the coarsest is {self._top}")
         if not self.ready:
             raise RefusedError(409, "the pass over this matrix was not made: ask for it first")
         found = np.zeros((SIDE, SIDE), np.float32)
@@ -110,6 +108,18 @@ class ZoomMap:
             part = self._kept(each, level, rows, cols) if level >= FINEST else self._region(each, cell, rows, cols)
             found[: part.shape[0], : part.shape[1]] += part
         return found / len(heads)
+
+    def check_tile(self, head: int | None, level: int, row: int, col: int) -> None:
+        """Raise RefusedError where there is no such tile."""
+        cell = 1 << level
+        if not 0 <= row * SIDE * cell < self.length or not 0 <= col * SIDE * cell < self.keys:
+            raise RefusedError(
+                404, f"tile {level}/{row}/{col}: the matrix of {self.length} × {self.keys} has no such tile"
+            )
+        if head is not None and not 0 <= head < self.heads:
+            raise RefusedError(404, f"head: given {head}, there are {self.heads}")
+        if level > self._top:
+            raise RefusedError(404, f"level: given {level}, the coarsest is {self._top}")
 
     def row(self, head: int | None, query: int) -> Float32[np.ndarray, " S"]:
         """Return what a query gives to every key. Raises RefusedError where there is no such query."""

@@ -32,7 +32,7 @@ export interface Told {
 /** Weights that a server computes. head null: the mean of all heads. */
 export interface Served {
   /** Have the matrix gone through once; tiles are there afterwards. Tells the share that is done. */
-  pass(call: number, tell: (share: number) => void, signal: AbortSignal): Promise<void>;
+  pass(call: number, tell: (share: number, waits: boolean) => void, signal: AbortSignal): Promise<void>;
   /** The (SIDE, SIDE) means of a tile's cells of 2^level × 2^level weights. */
   tile(call: number, head: number | null, level: number, row: number, col: number, signal?: AbortSignal): Promise<Float32Array>;
   /** What a query gives to every key. */

@@ -90,6 +90,9 @@ export async function askLong(
   try {
     const headers = { "content-type": "application/json", "x-job": job };
     return await ask(path, { method: "POST", headers, body: JSON.stringify(body) });
+  } catch (error) {
+    signal.throwIfAborted(); // what nobody waits for any more is no trouble
+    throw error;
   } finally {
     over = true;
     clearInterval(timer);
