@@ -138,18 +138,18 @@ def predicts(groups: Groups, why: Why) -> None:
         assert (groups["than"] == "better") == (given > weight)
 
 
-ASIDE = r"(?P<aside>Special tokens, attention sinks and the word itself aside[:,] )?"
+ASIDE = "(?P<aside>, special tokens, attention sinks and the word itself aside)?"
 TEMPLATES = [
     Template(
         "most",
-        rf"{ASIDE}[Ii]f .+ could(?: not)? look at (?P<first>.+?), .+ would change most "
-        rf"\(by (?P<by>{N}), (?P<unit>.+?)\)(?:; next (?P<next>.+))?\.",
+        r"If .+ could(?: not)? look at (?P<first>.+?), .+ would change most "
+        rf"\(by (?P<by>{N}), (?P<unit>.+?)\){ASIDE}(?:; next (?P<next>.+))?\.",
         most,
     ),
     Template(
         "shortly",
-        rf"{ASIDE}“bank” of text \d would change most without (?P<first>.+?)(?:, by what the model says next)?"
-        r"(?:; then (?P<next>.+))?\.",
+        r"“bank” of text \d would change most without (?P<first>.+?)(?:, by what the model says next)?"
+        rf"{ASIDE}(?:; then (?P<next>.+))?\.",
         shortly,
     ),
     Template(
@@ -235,9 +235,8 @@ def test_the_word_itself_is_no_silent_gap(by: str) -> None:
     heads = [Cause("layer 0, head 0", None, 0, 0, 0.1, 0.1, 0.1, 0.1)]
     why = Why("bank", tokens, heads, (0.5, 0.5), (0.5, 0.5), by)  # type: ignore[arg-type]
     words, apart, *_ = said = why.findings()
-    assert words.startswith(
-        "Special tokens, attention sinks and the word itself aside: if no token could look at “river”"
-    )
+    assert words.startswith("If no token could look at “river”, ")
+    assert "), special tokens, attention sinks and the word itself aside; next “fishing”" in words
     assert apart == (
         "Of special tokens, sinks and the word itself, the special token [CLS] (0.36) changes it most, next “bank” "
         "itself (0.034); without a special token or a sink others share its weight."

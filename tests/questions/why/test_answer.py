@@ -36,8 +36,8 @@ def test_one_of_several_is_told_as_it_alone_is(why: Why) -> None:
     assert why.about.texts == (("a man on a river bank", None),)
 
 
-def test_the_page_opens_at_the_word(minilm: Any, why: Why) -> None:
+def test_the_page_opens_at_the_text_without_each_token(minilm: Any, why: Why) -> None:
     found = WhyOfTexts([("1", why)], [False], about=why.about, traces=[minilm.trace("a man on a river bank")])
     page: Any = found.page().data()
-    assert page["opening"]["view"] == "tokens"
-    assert [panel["name"] for panel in page["panels"]] == ["Without a token", "Without a head"]
+    assert page["opening"]["view"] == "panel 0"
+    assert [panel["name"] for panel in page["panels"]] == ["The text", "Without a token", "Without a head"]

@@ -38,7 +38,9 @@ def test_one_screen(why: Why, width: int, count: int) -> None:
 
 def test_bars_are_as_long_as_the_changes(why: Why) -> None:
     lines = screen(why, MOST, 120)
-    rows = [line.split() for line in lines if line.strip().startswith("word")]
+    rows = [line.split() for line in lines if line.strip().startswith("word") and "(" in line]
+    (text,) = (line for line in lines if line.startswith("word0 word1 word2"))
+    assert lines[lines.index(text) + 1].startswith("█████ ▄▄▄▄▄ ▂▂▂▂▂")
     assert len(rows) == MOST
     assert rows[0][:3] == ["word0", "(0)", "1.0000"]
     assert rows[0][3] == 2 * rows[1][3]
@@ -53,7 +55,10 @@ def test_special_tokens_alone(why: Why) -> None:
 def test_the_rankings_of_causes(minilm: Any, tmp_path: Path) -> None:
     trace = minilm.trace("A man is fishing on a river bank.")
     why = minilm.why(trace, "bank")
-    tokens, heads = (panel_data(panel) for panel in why.panels())
+    text, tokens, heads = (panel_data(panel) for panel in why.panels())
+    assert text["tokens"] == [token.text for token in trace.tokens]
+    assert sorted(text["values"], reverse=True) == [cause.effect for cause in why.tokens]
+    assert text["special"] == [n for n, token in enumerate(trace.tokens) if token.special]
     assert tokens["title"] == "“bank” without each token"
     assert [tokens["name"], heads["name"]] == ["Without a token", "Without a head"]
     assert [column["name"] for column in tokens["columns"]][:2] == ["without token", "changes"]

@@ -27,8 +27,8 @@ def why() -> Why:
 
 def test_the_numbers_are_the_rankings(why: Why) -> None:
     assert why.findings() == [
-        "Special tokens, attention sinks and the word itself aside: if no token could look at “river”, the contextual "
-        "embedding of “bank” would change most (by 0.060, as 1 - cosine); next “fish” (0.010).",
+        "If no token could look at “river”, the contextual embedding of “bank” would change most (by 0.060, as 1 - "
+        "cosine), special tokens, attention sinks and the word itself aside; next “fish” (0.010).",
         "Of special tokens, sinks and the word itself, the special token [CLS] (0.30) changes it most, next “bank” "
         "itself (0.020); without a special token or a sink others share its weight.",
         "It looks most at the special token [CLS] (weight 0.60, mean of all layers and heads); special tokens, sinks "
@@ -55,7 +55,7 @@ def test_a_piece_of_the_word_is_not_called_the_word(why: Why) -> None:
 
 def test_its_own_look_alone_is_told_apart(why: Why) -> None:
     said = replace(why, tokens_by="edges").findings()
-    assert "if “bank” could not look at “river”, its contextual embedding would change most (by 0.060" in said[0]
+    assert "If “bank” could not look at “river”, its contextual embedding would change most (by 0.060" in said[0]
     assert "Attention weights alone rank the tokens roughly as ablating its looks at them does" in said[-1]
 
 
@@ -111,7 +111,7 @@ def test_weights_that_do_not_tell(why: Why) -> None:
 def test_of_causal_models_it_is_the_next_token(why: Why) -> None:
     tokens = [replace(cause, divergence=2 * cause.effect, part="cross") for cause in why.tokens]
     said = replace(why, tokens=tokens, heads=[head(0, 0, 0.1, 0.5)], by="divergence").findings()
-    assert "if no token could look at “river” of the source, what the model says after “bank” would change" in said[0]
+    assert "If no token could look at “river” of the source, what the model says after “bank” would change" in said[0]
     assert "(by 0.12, in nats, as KL divergence)" in said[0]
     assert "the change is 0.50" in said[3]
 
@@ -119,8 +119,8 @@ def test_of_causal_models_it_is_the_next_token(why: Why) -> None:
 def test_several_occurrences_share_the_screen(why: Why) -> None:
     two = WhyOfTexts([("1", why), ("2", replace(why, tokens=[why.tokens[0]]))]).findings()
     assert two[0] == (
-        "Special tokens, attention sinks and the word itself aside, “bank” of text 1 would change most without “river” "
-        "(0.060); then “fish” (0.010)."
+        "“bank” of text 1 would change most without “river” (0.060), special tokens, attention sinks and the word "
+        "itself aside; then “fish” (0.010)."
     )
     assert two[1].startswith("“bank” of text 2 looks at no other word")
     assert len(two) == 4

@@ -116,8 +116,8 @@ class WhyOfTexts(_Ranked, TracesAnswer):
         return super().data() | {"generated": list(self.generated)}
 
     def opening(self) -> dict[str, str | int | None]:
-        """Open the page at the word."""
-        return {"word": self.found[0][1].word}
+        """Open the page at what is behind the word."""
+        return {"view": "panel 0", "word": self.found[0][1].word}
 
 
 def _data(label: str, why: Why) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from regard.display.panels import Cell, Column, Panel, Table
+from regard.display.panels import Cell, Column, Panel, Strip, Table
 from regard.questions.why.measures import CHANGED, CHANGES, CONTRIBUTION, SIDES, WEIGHT
 from regard.questions.why.sentences import has_meaning, measured, place
 from regard.text.quoting import quoted
@@ -11,15 +11,38 @@ from regard.text.quoting import quoted
 if TYPE_CHECKING:
     from regard.questions.why.answer import Cause, Why, _Ranked
 
+WHY = "Why"  # the tab of one occurrence
 FEW = 2  # occurrences whose rankings stand on a terminal's first screen, and in the picture
 
 
 def of_causes(found: "_Ranked") -> list[Panel]:
-    """Show of several occurrences the token and the head that change each most; then every ranking."""
+    """Show of several occurrences the token and the head that change each most; then each text, and every ranking."""
     each = found.each()
     few = len(each) <= FEW
     first = [_first_of_each(each, drawn=not few)] if len(each) > 1 else []
-    return [*first, *(_ranking(why, label, what, each, few) for label, why in each for what in ("token", "head"))]
+    panels: list[Panel] = [*first]
+    for label, why in each:
+        panels += [_text(why, label, part, each) for part in sorted({cause.part for cause in why.tokens}, key=str)]
+        panels += [_ranking(why, label, what, each, few) for what in ("token", "head")]
+    return panels
+
+
+def _text(why: "Why", label: str, part: str | None, each: "Sequence[tuple[str, Why]]") -> Strip:
+    """The text itself, each token by what the word loses without it; one with a meaning is the darkest."""
+    tokens = sorted((cause for cause in why.tokens if cause.part == part), key=lambda cause: cause.token or 0)
+    one = len(each) == 1
+    of = "" if one else f" in {place(label, why)}"
+    side = {"cross": "source ", "decoder": "target "}.get(part or "", "")
+    grey = [n for n, cause in enumerate(tokens) if (cause.special or cause.sink) and not cause.own]
+    said = f"{CHANGES[0].upper()}{CHANGES[1:]}: {CHANGED[why.by].of_tokens}."
+    return Strip(
+        name=f"The {side}text{'' if one else f', {label}'}", tokens=[cause.name for cause in tokens],
+        title=f"What each token of the {side}text changes about {quoted(why.word)}{of} when it is taken away",
+        values=[measured(cause, why) for cause in tokens], unit=CHANGES, digits=4, special=grey,
+        marked=[n for n, cause in enumerate(tokens) if cause.own], screen=one, tab=WHY if one else place(label, why),
+        full=max((measured(each, why) for each in tokens if has_meaning(each)), default=0.0) or 1.0,
+        note=said + " Special tokens and sinks are in grey." * bool(grey),
+    )  # fmt: skip
 
 
 def _ranking(why: "Why", label: str, what: str, each: "Sequence[tuple[str, Why]]", few: bool) -> Table:
@@ -46,7 +69,7 @@ def _ranking(why: "Why", label: str, what: str, each: "Sequence[tuple[str, Why]]
     return Table(
         name=f"Without a {what}{apart}", title=f"{quoted(why.word)}{of} without each {what}", columns=columns,
         rows=rows, note=f"Rank correlation with what it changes: {', '.join(ranked)}. {says}.", screen=few,
-        picture=few, group=place(label, why),
+        picture=few, group=place(label, why), tab=WHY if len(each) == 1 else place(label, why),
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """State in a few sentences which tokens and heads moved a word, and whether attention weights tell as much.
 
 A ranking of tokens has special tokens, attention sinks and the word itself in it. What is said of other words alone
-says that these are left out, and then what they do.
+says that these are left out, and what they do comes after it.
 """
 
 from collections.abc import Sequence
@@ -122,8 +122,8 @@ def _why_words_matter(why: "Why", name: str) -> str:
     who = name if why.tokens_by == "edges" else "no token"
     changed = change.its if why.tokens_by == "edges" else change.of.format(name)
     may = "could not" if why.tokens_by == "edges" else "could"
-    sentence = f"if {who} {may} look at {_token(first, why)}, {changed} would change most ({by}){then}."
-    return capital(f"{ASIDE}: {sentence}" if _aside(largest, why) else sentence)
+    aside = f", {ASIDE}" if _aside(largest, why) else ""
+    return capital(f"if {who} {may} look at {_token(first, why)}, {changed} would change most ({by}){aside}{then}.")
 
 
 def _largest(causes: "Sequence[Cause]", why: "Why") -> "list[Cause]":
@@ -142,8 +142,8 @@ def _shortly(why: "Why", name: str) -> str:
     largest = _largest(others, why)
     rest = [_sized(each, why) for each in largest]
     of = "" if why.by == "effect" else f", by {CHANGED[why.by].its}"
-    aside = f"{capital(ASIDE)}, " if _aside(largest, why) else ""
-    return f"{aside}{name} would change most without {rest[0]}{of}" + (
+    aside = f", {ASIDE}" if _aside(largest, why) else ""
+    return f"{name} would change most without {rest[0]}{of}{aside}" + (
         f"; then {listed(rest[1:])}." if rest[1:] else "."
     )
 
