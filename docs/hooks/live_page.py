@@ -1,12 +1,15 @@
 """Make the live page of docs/page.md while the site is built: the page's own command runs, on the default model.
 
 A command in a block of the page that ends in `--html NAME` makes `live/NAME`, which the page shows in a frame. In a
-checkout without the built page of web/ (`make page`) a sentence stands in the frame's place.
+checkout without the built page of web/ (`make page`) a sentence stands in the frame's place. Chromium, where it is,
+makes of it the picture on the first page of the site; else that shows one that is kept.
 """
 
+import importlib.util
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +23,7 @@ FOLDER = Path("out", "live")
 BLOCKS = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
 FRAMES = re.compile(r"^<iframe [^>]*\bsrc=\"live/([^\"]+)\"[^>]*></iframe>$", re.M)
 BUILT = Path("src", "regard", "web", "built", "page.js")
+HOME, KEPT = "live/home.png", "images/page.png"  # of the first page; what it shows where none can be made
 LEFT_OUT = "*The live page stood here, had the built page been there when these pages were made (`make page`).*"
 
 
@@ -53,11 +57,35 @@ def make(page: str, folder: Path) -> dict[str, Path]:
 def on_files(files: Any, config: Any, **_: Any) -> Any:
     """Called by mkdocs when it has found the pages: make the live page, and add it to what it publishes."""
     if BUILT.is_file():
-        for name, file in make((Path(config["docs_dir"]) / PAGE).read_text("utf-8"), Path.cwd() / FOLDER).items():
+        made = make((Path(config["docs_dir"]) / PAGE).read_text("utf-8"), Path.cwd() / FOLDER)
+        for name, file in made.items():
             files.append(File.generated(config, f"live/{name}", abs_src_path=str(file)))
+        if picture := photograph(next(iter(made.values()))):
+            files.append(File.generated(config, HOME, abs_src_path=str(picture)))
     return files
+
+
+def photograph(page: Path) -> Path | None:
+    """Make the picture of a page that the first page of the site shows; None where there is no Chromium to make it."""
+    picture, program = page.with_name(Path(HOME).name), shutil.which("chromium") or shutil.which("google-chrome")
+    picture.unlink(missing_ok=True)
+    if program is None or importlib.util.find_spec("playwright") is None:
+        return None
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": 1100, "height": 640}, device_scale_factor=1.5, color_scheme="light")
+        tab.goto(page.as_uri())
+        tab.get_by_role("tab", name="Lines").click()
+        tab.wait_for_timeout(3000)  # the weights are computed in the page
+        tab.screenshot(path=picture)
+        browser.close()
+    return picture
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Called by mkdocs for every page's source: say so where there is no live page to show."""
+    if page.file.src_uri == "index.md" and not (FOLDER / Path(HOME).name).is_file():
+        return markdown.replace(HOME, KEPT)
     return markdown if page.file.src_uri != PAGE or BUILT.is_file() else FRAMES.sub(LEFT_OUT, markdown)

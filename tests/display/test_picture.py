@@ -1,13 +1,14 @@
 """Several panels in one picture: grids of a group side by side, captions and titles above."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from regard.display.elements.canvas import all_axes
-from regard.display.panels import Bars, Heat, Panel
+from regard.display.panels import Bars, Heat, Panel, Point, Scatter
 from regard.display.picture import paint
 
 
@@ -49,3 +50,21 @@ def test_a_picture_has_each_panels_caption() -> None:
     for panels in ([one], [one, Bars(name="b", title="b", unit="u", parts=[("a", 1.0)], caption="From a text.")]):
         text = written(paint(panels, "all"))
         assert [each.caption in text for each in panels] == [True] * len(panels)
+
+
+def test_clouds_have_their_names_beside_them_and_none_lies_on_another() -> None:
+    places = {"sense 1": 0.0, "sense 2": 0.3, "a third one": 5.0}
+    points = [Point(at + n % 3 * 0.2, n // 3 * 0.2, "doc", name) for name, at in places.items() for n in range(9)]
+    cloud = Scatter(name="c", title="c", x="x", y="y", points=points, drawn="groups", equal=True)
+    figure = paint([cloud], "all")
+    figure.draw_without_rendering()
+    (axes,) = all_axes(figure)
+    boxes = {text.get_text(): Text.get_window_extent(text) for text in axes.texts}
+    assert [*boxes] == [*places]
+    assert axes.get_legend() is None
+    assert not any(one.overlaps(other) for one, other in combinations(boxes.values(), 2))
+    for name, at in places.items():
+        x, y = axes.transData.transform((at + 0.2, 0.2))
+        box = boxes[name]
+        assert abs((box.x0 + box.x1) / 2 - x) < 130
+        assert abs((box.y0 + box.y1) / 2 - y) < 130

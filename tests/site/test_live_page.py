@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import matplotlib.image
 import pytest
 
 from tests.support import ROOT
@@ -76,4 +77,20 @@ def test_a_live_page_is_written(tmp_path: Path) -> None:
     made = live_page.make(PAGE, tmp_path / "live")
     assert made == {"bank.html": tmp_path / "live" / "bank.html"}
     assert "withdrawing" in made["bank.html"].read_text("utf-8")
+    picture = live_page.photograph(made["bank.html"])
+    assert picture is None or matplotlib.image.imread(picture).std() > 0.02  # no blank sheet
     shutil.rmtree(tmp_path / "live")
+
+
+def test_without_a_picture_of_the_page_the_home_page_shows_the_one_that_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = (ROOT / "docs" / "index.md").read_text("utf-8")
+    assert f"]({live_page.HOME})" in home
+    assert (ROOT / "docs" / live_page.KEPT).is_file()
+    monkeypatch.chdir(tmp_path)
+    own = SimpleNamespace(file=SimpleNamespace(src_uri="index.md"))
+    assert live_page.on_page_markdown(home, page=own) == home.replace(live_page.HOME, live_page.KEPT)
+    (tmp_path / live_page.FOLDER).mkdir(parents=True)
+    (tmp_path / live_page.FOLDER / "home.png").touch()
+    assert live_page.on_page_markdown(home, page=own) == home

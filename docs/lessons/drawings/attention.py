@@ -24,7 +24,7 @@ from drawings.sheet import (
 from regard.text.quoting import quoted
 from regard.textbook import HeadSteps
 
-SIGNS = "a cell a number: white is 0, below it grey (in grey tensors red)"
+SIGNS = "each cell is a number, 0 is white; numbers below 0 are grey, in a grey tensor red"
 CELL = 0.1  # inches of a cell of a tensor that is drawn to scale
 
 

@@ -65,7 +65,7 @@ def embedding_process(
             cell = (0.3, tall / drawn.shape[1])
             tensor(axes, 1.7 + n * each + 0.21, base, drawn[n], colour, "", cell=cell, sizes=False, limit=limit)
     shown = f"the first {SHOWN} of {width} numbers are drawn, " if width > SHOWN else f"{width} numbers, "
-    write(axes, 0.2, 0.16, f"{shown}white is 0, below it grey (in grey strips red)", size=7.5, align="left")
+    write(axes, 0.2, 0.16, f"{shown}0 is white; numbers below 0 are grey, in a grey strip red", size=7.5, align="left")
     return figure
 
 

@@ -1,7 +1,7 @@
 """Draw every kind of panel into axes, with matplotlib: `picture` puts them together."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
@@ -13,6 +13,7 @@ from matplotlib.patches import FancyArrowPatch
 from regard.display.elements.canvas import or_nan
 from regard.display.elements.colours import DIFFERENCES, LINES, WEIGHTS, line_style
 from regard.display.elements.heatmap import heatmap
+from regard.display.elements.labels import framed_label_points
 from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table
 from regard.display.written import axis_names, number_text, other_panel_parts_name, with_sign
 from regard.errors import RegardError
@@ -93,10 +94,8 @@ def _table(panel: Table, small: bool) -> Drawing:
     column = panel.columns[barred]
     parts = [(str(row[0]), float(cell)) for row in panel.rows if isinstance(cell := row[barred], (int, float))]
     both = any(number < 0 for _, number in parts)
-    return _bars(
-        Bars(name=panel.name, title=panel.title, parts=parts, unit=column.name, signed=both, digits=column.digits or 0),
-        small,
-    )
+    own = {"unit": column.name, "signed": both, "digits": column.digits or 0}
+    return _bars(Bars(name=panel.name, title=panel.title, parts=parts, **own), small)  # type: ignore[arg-type]
 
 
 @drawn.register
@@ -170,9 +169,8 @@ def _strip(panel: Strip, small: bool) -> Drawing:
     places = range(0, len(values), step)
 
     def into(axes: Axes) -> None:
-        axes.bar(
-            range(len(values)), values, color=[_panel_number_colour(each, panel.signed) for each in values], width=0.8
-        )
+        colours = [_panel_number_colour(each, panel.signed) for each in values]
+        axes.bar(range(len(values)), values, color=colours, width=0.8)
         axes.set_xticks(places, [spelled(panel.tokens[n]) for n in places], rotation=60, fontsize=8)
         axes.axhline(0, color="black", linewidth=0.8)
         axes.margins(x=0.01)
@@ -214,7 +212,9 @@ def _scatter(panel: Scatter, small: bool) -> Drawing:
             (marks,) = axes.plot([each.x for each in points], [each.y for each in points], sign, label=visible(name),
                                  color=line_style(n)[0], markersize=size, alpha=0.7, markeredgewidth=0)  # fmt: skip
             marks.set_gid(name)
-        if panel.drawn == "groups" and any(groups):
+        if panel.drawn == "groups" and any(groups) and panel.equal:
+            _name_clouds(axes, groups)
+        elif panel.drawn == "groups" and any(groups):
             axes.legend(title=visible(panel.called.group), fontsize=8, title_fontsize=8)
         for point in panel.points:
             colour = line_style(list(groups).index(point.group))[0] if point.after is not None else ""
@@ -233,6 +233,17 @@ def _scatter(panel: Scatter, small: bool) -> Drawing:
             axes.set_aspect("equal", adjustable="datalim")
 
     return Drawing(6.5, 5.0, into)
+
+
+def _name_clouds(axes: Axes, groups: Mapping[str, Sequence[Point]]) -> None:
+    """Write each group's name beside the middle of its points, on no mark and no other name where there is room."""
+    every = [(each.x, each.y) for points in groups.values() for each in points]
+    labels = framed_label_points(axes, every, 4.6, 3.6)
+    labels.keep_free(every[:400], 5.0)
+    for n, (name, own) in enumerate(groups.items()):
+        middle = sum(each.x for each in own) / len(own), sum(each.y for each in own) / len(own)
+        labels.put(visible(name), middle, 9.0, bbox={"boxstyle": "round", "fc": "white", "ec": line_style(n)[0]})
+    axes.set_autoscale_on(True)  # the axes' own shape may want more room
 
 
 @drawn.register

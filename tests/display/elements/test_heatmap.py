@@ -68,3 +68,11 @@ def test_a_large_map_is_drawn_in_means(minilm) -> None:
         assert f"{size} × {size}, a cell is the mean of its weights" in axes.get_title()
     finally:
         plt.close("all")
+
+
+def test_the_scale_has_no_colour_that_no_number_can_have() -> None:
+    for values, ends in ([[-2.0, 0.0]], (-2, 0)), ([[1.0, 0.0]], (0, 1)), ([[1.0, -2.0]], (-2, 2)):
+        figure = heatmap(torch.tensor(values), diverging=True)
+        image, bar = figure.axes  # type: ignore[attr-defined]
+        assert bar.get_ylim() == ends
+        assert image.images[0].get_clim() == (-max(map(abs, ends)), max(map(abs, ends)))

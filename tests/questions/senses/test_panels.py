@@ -126,9 +126,9 @@ def test_every_occurrence_is_drawn_in_its_sense(bank_store: Any, cloud_store: An
     for number, line in enumerate(axes.lines):
         own = found.points[order[found.clusters.labels[order] == number]]
         np.testing.assert_allclose(line.get_xydata(), own, atol=1e-6)
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["sense 1", "sense 2"]
+    assert [text.get_text() for text in axes.texts] == ["sense 1", "sense 2"]
     axes = cloud_store.senses("bank").plot().axes
-    assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["could not be told apart"]
+    assert [text.get_text() for text in axes[0].texts] == ["could not be told apart"]
     assert len(axes) == 1
 
 

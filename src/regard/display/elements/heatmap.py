@@ -79,6 +79,8 @@ def heatmap(
             axes.text(column, row, f"{value:z.2f}", ha="center", va="center", fontsize=7, color="w" if dark else "k")
     whole: Figure = axes.figure  # type: ignore[assignment]
     bar = whole.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
+    if diverging and known.size:  # no colour that no number can have
+        bar.ax.set_ylim(low if known.min() < 0 else 0, largest if known.max() > 0 or known.min() == 0 else 0)
     bar.ax.tick_params(labelsize=7)
     bar.set_label(unit, fontsize=8)
     return whole

@@ -7,16 +7,7 @@ from dataclasses import dataclass, field
 from matplotlib.axes import Axes
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top, in inches
-RINGS = (
-    5,
-    13,
-    22,
-    32,
-    44,
-    60,
-    80,
-    104,
-)  # how far from its point a name may stand, in points; beyond the first a line leads to it
+RINGS = 5, 13, 22, 32, 44, 60, 80, 104  # points a name may stand from its point; beyond the first a line leads to it
 AROUND = ((1, 1), (1, -1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
 
 
@@ -31,10 +22,8 @@ class Labels:
 
     def keep_free(self, points: Sequence[tuple[float, float]], size: float) -> None:
         """No name on these marks, of some size in points."""
-        half = size / 72 / 2
-        for x, y in points:
-            x, y = x * self.scale, y * self.scale
-            self.taken.append((x - half, y - half, x + half, y + half))
+        half, own = size / 72 / 2, self.scale
+        self.taken += [(x * own - half, y * own - half, x * own + half, y * own + half) for x, y in points]
 
     def put(self, text: str, point: tuple[float, float], size: float, *, needed: bool = True, **style: object) -> bool:
         """Write a name beside its point; one that is not needed is left out where there is no room close by.
@@ -85,18 +74,16 @@ def framed_label_points(axes: Axes, points: Sequence[tuple[float, float]], acros
     xs, ys = zip(*points, strict=True)
     middle = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
     wide = 1.2 * max((max(xs) - min(xs)) / across, (max(ys) - min(ys)) / up, 1e-9)  # units per inch
-    (left, right), (bottom, top) = (
-        (at - wide * room / 2, at + wide * room / 2) for at, room in zip(middle, (across, up), strict=True)
-    )
+    left, bottom = middle[0] - wide * across / 2, middle[1] - wide * up / 2
+    right, top = left + wide * across, bottom + wide * up
     axes.set(xlim=(left, right), ylim=(bottom, top))
     return Labels(axes, 1 / wide, (left / wide, bottom / wide, right / wide, top / wide))
 
 
 def _area_labels_share(one: Box, other: Box) -> float:
     """The area that two boxes share."""
-    return max(0.0, min(one[2], other[2]) - max(one[0], other[0])) * max(
-        0.0, min(one[3], other[3]) - max(one[1], other[1])
-    )
+    across, up = (min(one[n + 2], other[n + 2]) - max(one[n], other[n]) for n in (0, 1))
+    return max(0.0, across) * max(0.0, up)
 
 
 def drawn_text_width(text: str) -> float:

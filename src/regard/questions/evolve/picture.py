@@ -188,9 +188,8 @@ def _cells(
         for (i, j), value in np.ndenumerate(values):
             if not never[i, j] and abs(value) >= 0.005:
                 number = f"{value:.2f}".replace("0.", ".", 1)
-                axes.text(
-                    j, i, number, ha="center", va="center", fontsize=6.5, color="white" if dark(value) else "#333333"
-                )
+                ink = "white" if dark(value) else "#333333"
+                axes.text(j, i, number, ha="center", va="center", fontsize=6.5, color=ink)
     return image
 
 
