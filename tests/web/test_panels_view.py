@@ -188,3 +188,28 @@ def test_panels_are_for_everyone_and_for_a_phone(opened: Any, width: int) -> Non
             open_twin(page.tab)
         assert page.violations() == []
         assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_word_is_found_in_every_panel(opened: Any) -> None:
+    page = opened()
+    for view, sought, count, says in [
+        ("Words", "bank 139", "1 of 1", "bank 139"),
+        ("Grid", "two", "1 of 1", "<b>bold</b> · two: no number"),
+        ("Places", "p17", "1 of 1", "p17"),
+        ("Line", "BANK", "1 of 1", "4 “bank”: nats 1.250"),
+        ("Line", "zebra", "not here", "4 “bank”: nats 1.250"),
+    ]:
+        page.open_view(view)
+        page.tab.keyboard.press("/")
+        page.tab.keyboard.type(sought)
+        assert page.tab.inner_text("[data-count]") == count
+        reached = page.tab.locator("tr.found" if view == "Words" else "[role=tabpanel] .says").first
+        assert says in reached.inner_text()
+        assert 0 <= reached.bounding_box()["y"] < page.tab.viewport_size["height"]
+    page.open_view("Places")
+    page.tab.fill("[data-find]", "group 1")
+    assert page.tab.inner_text("[data-count]") == "1 of 7"
+    page.tab.focus("[data-find]")
+    for _ in range(7):
+        page.tab.keyboard.press("Enter")
+    assert page.tab.inner_text("[data-count]") == "1 of 7"  # round

@@ -6,7 +6,7 @@ import type { Place, Sight as MapSight } from "./map/camera";
 import type { ScaleName } from "./map/shades";
 import type { Attention } from "./attention/client";
 import type { LoadedMask } from "./attention/mask";
-import { choice, oneOf } from "./choice";
+import type { Group } from "./groups";
 import type { Bundle } from "./views";
 import { headNumber, lastWord, sameWord } from "./words";
 
@@ -27,13 +27,6 @@ export interface MapLook extends MapSight {
   shape: [number, number]; // queries and keys of the matrix
 }
 
-/** The calls of one kind over one pair of texts: what the first choice, "text", chooses between. */
-export interface Group {
-  name: string;
-  label: string; // its name, and how its text begins and ends: what one chooses by
-  calls: number[]; // of the page's calls, by layer
-}
-
 export class PageState {
   readonly id = `regard-${Math.random().toString(36).slice(2)}`; // for elements' ids and names: a notebook may show several pages
   page: Page; // with what comes of it: another one where a server renews it
@@ -46,6 +39,7 @@ export class PageState {
   call = $state(0);
   head = $state<number | null>(null); // null: the mean of heads
   token = $state<number | null>(null); // of the queries' text where side is "gives", else of the keys'
+  found = $state(0); // how often a word was sought and its token chosen
   side = $state<Side>("gives");
   words = $state(false); // tokens of one word taken together
   dark = $state(false);
@@ -53,7 +47,6 @@ export class PageState {
   cut = $state.raw<((link: { query: number; key: number } | null) => void) | null>(null); // the chosen head, or a link of it, where a server can
   readonly before = new Set<() => Promise<unknown>>(); // what views have to compute before a picture of them is whole
   choices = $state.raw<Record<string, unknown>>({}); // in single views (choice.ts)
-  readonly rows = choice<"written" | "read">(this, "alignment rows", "written", oneOf("written", "read")); // of a translation's tokens
   map = $state.raw<MapLook | null>(null); // null: the whole
   cloud = $state.raw<(Sight & { point: number | null }) | null>(null); // what is in sight of a cloud of points, and which is looked at
 
@@ -64,9 +57,9 @@ export class PageState {
   ) {
     this.page = $state.raw(page);
     this.source = $state.raw(source);
-    this.weights = $state.raw(this.attend());
+    this.weights = $state.raw(bundle.attention?.attend(this));
     this.masks = $state.raw(bundle.attention?.maskReader(page, source));
-    this.groups = $state.raw(groupsOf(page));
+    this.groups = $state.raw(bundle.attention?.groupsOf(page) ?? []);
     this.view = page.opening.view;
     this.call = page.opening.call;
     this.head = page.opening.head;
@@ -83,27 +76,10 @@ export class PageState {
     this.stop();
     if (this.call >= page.calls.length) [this.call, this.head, this.token] = [0, null, null];
     [this.page, this.source] = [page, source];
-    this.weights = this.attend();
-    [this.masks, this.groups] = [this.bundle.attention?.maskReader(page, source), groupsOf(page)];
+    this.weights = this.bundle.attention?.attend(this);
+    [this.masks, this.groups] = [this.bundle.attention?.maskReader(page, source), this.bundle.attention?.groupsOf(page) ?? []];
     if (opening) this.view = page.opening.view;
     else if (same >= 0) this.view = `panel ${same}`;
-  }
-
-  private attend(): Attention | undefined {
-    return this.bundle.attention?.attend(this.page, this.source, (call) => this.back(call));
-  }
-
-  /** How many rows before its own a token's row is: in cross-attention row i reads token i and writes token i + 1, so the row before
-   *  a token writes it, and that one is shown unless one wants those that read. A server's tiles are of rows as they read. */
-  back(call = this.call): number {
-    const { part, served } = this.page.calls[call]!;
-    return part === "cross" && !served && this.rows.value === "written" ? 1 : 0;
-  }
-
-  /** Which row of a token is shown, where it has two: to be said behind what it looks at, or what looks at another. */
-  how(call = this.call): string {
-    if (this.page.calls[call]!.part !== "cross") return "";
-    return `, ${this.side === "gives" ? "" : "each "}as it was ${this.back(call) ? "written (the row before it)" : "read (its own row)"}`;
   }
 
   /** What computes weights: a bundle without it shows pages without attention alone. */
@@ -152,9 +128,9 @@ export class PageState {
     this.choose(this.sameCall(number));
   }
 
-  /** A group's call of the layer that is chosen now, else its first. */
-  sameCall(group: number): number {
-    const { layer, nth } = this.description;
+  /** A group's call of the layer of another call, else its first. */
+  sameCall(group: number, call = this.call): number {
+    const { layer, nth } = this.page.calls[call]!;
     const { calls } = this.groups[group]!;
     return calls.find((each) => this.page.calls[each]!.layer === layer && this.page.calls[each]!.nth === nth) ?? calls[0]!;
   }
@@ -180,11 +156,16 @@ export class PageState {
     return headNumber(this.description, head);
   }
 
-  /** What a view shows now, in a line: its name, text, layer, head and token. */
-  said({ name, own = false }: { name: string; own?: boolean }): string {
+  /** What a view shows now: its name, text, layer and head, and what of them. */
+  shown({ name, own = false }: { name: string; own?: boolean }): string[] {
     const text = this.groups.length > 1 ? this.groups[this.group]!.name : "";
-    const where = this.shows.where ?? (own ? "" : `${this.description.name}, ${this.headName}`);
-    return [name, own ? "" : text, where, this.shows.what ?? ""].filter(Boolean).join(" · ");
+    const { where = own ? "" : `${this.description.name}, ${this.headName}`, what = "" } = this.shows;
+    return [name, own ? "" : text, where, what];
+  }
+
+  /** The same in a line. */
+  said(view: { name: string; own?: boolean }): string {
+    return this.shown(view).filter(Boolean).join(" · ");
   }
 
   get headName(): string {
@@ -192,24 +173,4 @@ export class PageState {
     if (this.head === null && head_numbers && heads > 1) return `mean of heads ${head_numbers.join(", ")}`;
     return this.head === null ? (heads === 1 ? "its one head" : `mean of ${heads} heads`) : `head ${this.numberOf(this.head)}`;
   }
-}
-
-const [BEGINNING, END] = [8, 18]; // characters of a text that tell it from others
-
-function groupOf(queries: Text, keys: Text): Group {
-  if (queries !== keys) return { name: `${queries.name} → ${keys.name}`, label: `${queries.name} → ${keys.name}`, calls: [] };
-  const characters = Array.from(queries.text.replaceAll(/\s+/g, " ").trim());
-  const short = characters.length <= BEGINNING + END + 3;
-  const shown = short ? characters.join("") : `${characters.slice(0, BEGINNING).join("").trim()} … ${characters.slice(-END).join("").trim()}`;
-  return { name: queries.name, label: shown ? `${queries.name}: ${shown}` : queries.name, calls: [] };
-}
-
-function groupsOf(page: Page): Group[] {
-  const groups = new Map<string, Group>();
-  page.calls.forEach((call, number) => {
-    const key = `${call.part} ${call.queries} ${call.keys}`;
-    if (!groups.has(key)) groups.set(key, groupOf(page.texts[call.queries]!, page.texts[call.keys]!));
-    groups.get(key)!.calls.push(number);
-  });
-  return [...groups.values()];
 }

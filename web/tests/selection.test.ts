@@ -1,10 +1,12 @@
 // The selection that all views share: what is kept of it when another call, text or side is chosen.
+import { groupsOf } from "../src/groups";
+import type { Bundle } from "../src/views";
 import { beforeEach, expect, test } from "vitest";
 import type { Call, Page, Text } from "../src/data/format";
 import { PageState } from "../src/page_state.svelte";
 
 const source = { bytes: () => new Uint8Array() };
-const bundle = { views: [] };
+const bundle = { views: [], attention: { groupsOf, attend: () => undefined, maskReader: () => undefined } } as unknown as Bundle;
 
 function text(name: string): Text {
   const tokens = { text: ["a", "b"], start: [0, 1], end: [1, 2], special: [], sinks: [], word: [0, 1] };

@@ -1,6 +1,9 @@
 // The order of a table's rows, and how its cells are written.
 import type { Cell, Column, InContext } from "../data/format";
 
+/** A column of a table: of texts, where it has no decimals. */
+export type Titled = Pick<Column, "name"> & Partial<Column>;
+
 const collator = new Intl.Collator(undefined, { numeric: true });
 
 /** The numbers of rows, sorted by a column (null: as they are). What is no number and no text comes last both ways. */
@@ -16,7 +19,7 @@ export function ordered(rows: Cell[][], by: number | null, descending: boolean):
 }
 
 /** A cell as it is read: numbers with their column's decimals, – where there is nothing. */
-export function formatted(cell: Cell, column: Column): string {
+export function formatted(cell: Cell, column: Titled): string {
   if (cell === null) return "–";
   return typeof cell === "number" ? fixed(cell, column.digits ?? 3) : textOf(cell);
 }

@@ -1,6 +1,8 @@
 // An axis: round numbers, and a little room around the values.
 import { fixed } from "./sorting";
 
+const REACH = 24; // pixels
+
 export interface Axis {
   low: number;
   high: number;
@@ -26,6 +28,22 @@ export function ticksOf(values: number[]): Axis {
   const room = (high - low) * 0.06;
   [low, high] = [low - room, high + room];
   return { low, high, ticks: ticksBetween(low, high) };
+}
+
+/** Where a value lies, of an axis that goes from one pixel to another. */
+export function onAxis({ low, high }: Axis, value: number, from: number, to: number): number {
+  return from + ((value - low) / (high - low)) * (to - from);
+}
+
+/** The place that is nearest to a pointer, of those within reach of it; -1 where there is none. */
+export function nearest(places: [number, number][], event: PointerEvent, drawing: Element): number {
+  const { left, top } = drawing.getBoundingClientRect();
+  let [found, least] = [-1, REACH];
+  places.forEach(([x, y], n) => {
+    const far = Math.hypot(x - event.clientX + left, y - event.clientY + top);
+    if (far < least) [found, least] = [n, far];
+  });
+  return found;
 }
 
 /** About five ticks between two numbers, at multiples of 1, 2 or 5 times a power of ten. */

@@ -3,6 +3,8 @@ import type { Component } from "svelte";
 import type { Attention } from "../attention/client";
 import type { Source } from "../data/bytes";
 import type { Cloud, Page, Panel as PanelData, Paths } from "../data/format";
+import type { Findable } from "../find.svelte";
+import type { Group } from "../groups";
 import type { PageState } from "../page_state.svelte";
 import Panel from "./Panel.svelte";
 
@@ -25,8 +27,10 @@ export interface Bundle {
   HeatPanels?: View["component"]; // of grids that are alike
   PathsPanel?: Shows<Paths>;
   attention?: {
-    attend: (page: Page, source: Source, back: (call: number) => number) => Attention;
+    attend: (shared: PageState) => Attention;
     maskReader: (page: Page, source: Source) => PageState["maskOf"];
+    groupsOf: (page: Page) => Group[];
+    textsOf: (shared: PageState) => Findable; // words are found in its texts
   }; // where it can compute weights
 }
 

@@ -1,4 +1,5 @@
 // What a token or word gives to every other, or gets from it: weights of units, from the weights of their tokens.
+import { back } from "../written";
 import { allows, type LoadedMask } from "../attention/mask";
 import { decode } from "../data/bytes";
 import type { Text } from "../data/format";
@@ -24,7 +25,7 @@ export class Reader {
     const { attention } = this.shared;
     const { call, head, side, unit, units } = wanted;
     const gives = side === "gives";
-    const first = gives ? Math.min(Math.max(unit[0], this.shared.back(call)), unit[1] - 1) : unit[0]; // that has a row
+    const first = gives ? Math.min(Math.max(unit[0], back(this.shared, call)), unit[1] - 1) : unit[0]; // that has a row
     const own: Unit[] = [[0, unit[1] - first]];
     const lines = await Promise.all(
       Array.from({ length: own[0]![1] }, (_, n) =>

@@ -2,7 +2,10 @@
 import { Attention } from "../attention/client";
 import { maskReader } from "../attention/mask";
 import type { Page } from "../data/format";
+import { textsOf } from "../find_texts";
+import { back } from "../written";
 import Compare from "./Compare.svelte";
+import { groupsOf } from "../groups";
 import Heads from "./Heads.svelte";
 import Lines from "./Lines.svelte";
 import Map from "./Map.svelte";
@@ -20,7 +23,7 @@ function several(page: Page): boolean {
 }
 
 export const WEIGHTS = {
-  attention: { attend: (page, source, back) => new Attention(page, source, back), maskReader },
+  attention: { attend: (shared) => new Attention(shared.page, shared.source, (call) => back(shared, call)), maskReader, groupsOf, textsOf },
   views: [
     { id: "tokens", name: "Tokens", component: Tokens, has: computed },
     { id: "lines", name: "Lines", component: Lines, has: computed },

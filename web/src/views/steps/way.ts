@@ -1,4 +1,5 @@
 // One token's way through one head: every step as rows of numbers, in the order in which each follows from those before.
+import { back } from "../../written";
 import { joined, loadSteps, normed, projected, valuesOf, type LoadedSteps } from "../../attention/block";
 import type { RowSteps } from "../../attention/row_steps";
 import type { StepsData } from "../../data/format";
@@ -67,7 +68,7 @@ export class StepsReader {
     const [vectors, loaded, weights] = await Promise.all([
       attention.vectors(call, head, token, keys, signal),
       this.held.get(call) ?? null,
-      data ? attention.rowOfHeads(call, token + this.shared.back(call), signal) : null,
+      data ? attention.rowOfHeads(call, token + back(this.shared, call), signal) : null,
     ]);
     const { width } = description;
     const steps = new Map<StepId, Step>();
