@@ -83,6 +83,7 @@ ABOUT_SEVERAL = {
     "web/colours",
     "web/compare_view",
     "web/experiments_view",
+    "web/find",
     "web/firefox",
     "web/generation_view",
     "server/follow_page",
