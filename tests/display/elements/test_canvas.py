@@ -56,6 +56,14 @@ def test_special_tokens_sinks_and_the_followed_word_are_marked() -> None:
     )
 
 
+def test_a_pdf_is_the_same_each_time(tmp_path: Path) -> None:
+    for name in ("a.pdf", "b.PDF"):
+        figure = stack_rows_in_figure([Row(2.0, lambda part, place: part.add_subplot(place).set_title("a bank"))], 5.0)
+        assert write_figure(figure, tmp_path / name) == []
+    assert (tmp_path / "a.pdf").read_bytes() == (tmp_path / "b.PDF").read_bytes()
+    assert b"/MediaBox [ 0 0 360 144 ]" in (tmp_path / "a.pdf").read_bytes()
+
+
 @pytest.mark.parametrize("text", ["$x_1$", r"\alpha & <b>", "a_b^c"])
 def test_text_with_signs_of_mathematics_stays_text(text: str, tmp_path: Path) -> None:
     figure = stack_rows_in_figure([Row(2.0, lambda figure, place: figure.add_subplot(place).set_title(text))], 5.0)

@@ -32,9 +32,21 @@ def fits(figure: Any, file: Path) -> list[str]:
     drawn = [axes.get_window_extent(renderer) for axes in all_axes(figure)]
     for one, other in combinations(range(len(boxes)), 2):
         assert not drawn[one].overlaps(boxes[other].padded(-2)), "one part lies upon another"
+    ends_are_whole(figure)
     texts = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
     assert min(text.get_fontsize() * figure.dpi / 72 for text in texts) >= 10
     return notes
+
+
+def ends_are_whole(figure: Any) -> None:
+    """No mark of a line or a cloud is cut by the edge of its axes."""
+    for axes in all_axes(figure):
+        box = axes.get_window_extent()
+        for line in (each for each in axes.lines if each.get_marker() not in ("None", "", None)):
+            size = line.get_markersize() * figure.dpi / 72 / 2 - 1
+            for x, y in axes.transData.transform(line.get_xydata()):
+                assert box.x0 + size <= x <= box.x1 - size, (axes.get_title(), line.get_gid())
+                assert box.y0 + size <= y <= box.y1 - size, (axes.get_title(), line.get_gid())
 
 
 def rows(count: int, high: float = 3.0, *, wide: float = 0.0, first: int = 99) -> list[Row]:
@@ -79,6 +91,10 @@ def test_slides_of_panels_and_of_answers_with_pictures_of_their_own(bank, minilm
     assert [note.split(": ")[0] for note in notes] == ["not on this slide, which has no room for it"]
     assert "every layer of text 1, every layer of text 2" in notes[0]
     assert fits(followed.plot(shape="slide"), tmp_path / "c.png") == notes
+    write_figure(figure := followed.plot(), tmp_path / "tall.pdf")
+    ends_are_whole(figure)
+    assert (tmp_path / "tall.pdf").read_bytes().startswith(b"%PDF")
+    assert fits(seen(bank[:1], "bank").plot(shape="slide"), tmp_path / "path.png") != []
     assert fits(seen(bank[:1]).plot(shape="slide"), tmp_path / "d.png") == []
     long = minilm.trace("the river bank " + "and the old man at sea " * 12)
     assert fits(matrix(long, 2).plot(shape="slide"), tmp_path / "e.png") == []
