@@ -91,6 +91,7 @@ ABOUT_SEVERAL = {
     "server/live_corpora",
     "server/live_page",
     "web/heads_view",
+    "web/kept_address",
     "web/lines_view",
     "web/map_view",
     "web/movement_view",

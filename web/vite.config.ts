@@ -28,7 +28,7 @@ const ENTRIES: Record<string, string> = {
 };
 
 export default defineConfig(({ mode }) => ({
-  plugins: [svelte({ compilerOptions: { css: "external" } }), inline(), licences()],
+  plugins: [svelte({ compilerOptions: { css: "external", cssHash: ({ hash, css }) => `rg${hash(css).slice(0, 4)}` } }), inline(), licences()], // a short name: it stands in every element
   build: {
     outDir: "../src/regard/web/built",
     emptyOutDir: mode === "page",

@@ -3,6 +3,7 @@ import { mount } from "svelte";
 import App from "./App.svelte";
 import { ScriptSource } from "./data/bytes";
 import { FORMAT, VERSION, type Page } from "./data/format";
+import { keepAddress } from "./kept_address.svelte";
 import { PageState } from "./page_state.svelte";
 import type { Bundle } from "./views";
 import "./page.css";
@@ -17,5 +18,7 @@ export function open(bundle: Bundle): void {
     return;
   }
   target.replaceChildren();
-  mount(App, { target, props: { page, shared: new PageState(page, new ScriptSource(), bundle) } });
+  const shared = new PageState(page, new ScriptSource(), bundle);
+  keepAddress(shared);
+  mount(App, { target, props: { page, shared } });
 }
