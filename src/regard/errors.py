@@ -1,4 +1,10 @@
-"""Errors that a person can act on."""
+"""Errors that a person can act on, and what such a person calls the thing to change."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_controls: ContextVar[Mapping[str, str]] = ContextVar("controls")
 
 
 class RegardError(ValueError):
@@ -17,6 +23,21 @@ class OutOfRangeError(RegardError, IndexError):
     ) -> None:
         super().__init__(message)
         self.axis, self.given, self.size = axis, given, size
+
+
+def control_name(name: str, usual: str) -> str:
+    """Name what is to be changed as who asked sees it. usual: in the command and Python; a page has its own words."""
+    return _controls.get({}).get(name, usual)
+
+
+@contextmanager
+def controls_called(names: Mapping[str, str]) -> Iterator[None]:
+    """Let `control_name` give these words inside the block, by their names."""
+    token = _controls.set(names)
+    try:
+        yield
+    finally:
+        _controls.reset(token)
 
 
 def first_line(error: BaseException) -> str:

@@ -33,6 +33,15 @@ def test_a_folder_opens(tiny: Path) -> None:
         assert len(regard.load(source, device="cpu").trace("a bank").attention) == 2
 
 
+def test_a_folder_is_called_by_its_name_and_the_default_model_by_its_own(tiny: Path, minilm, monkeypatch) -> None:
+    assert regard.load(tiny, device="cpu").trace("a bank").status.model == tiny.name
+    named = regard.load("all-MiniLM-L6-v2", device="cpu")
+    assert (named.name, named.notes, named.pooling) == (minilm.name, minilm.notes, minilm.pooling)
+    monkeypatch.chdir(tiny.parent)
+    tiny.rename("all-MiniLM-L6-v2")
+    assert len(regard.load("all-MiniLM-L6-v2", device="cpu").trace("a bank").attention) == 2  # a folder goes first
+
+
 def test_no_such_model() -> None:
     refused("./nowhere", "there is no such folder")
     refused(Path("nowhere"), "there is no such folder")

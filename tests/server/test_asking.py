@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+import regard
 from regard import ablate, head, patch
+from regard.questions.generate.answer import generation
 from regard.server.app import make_app
 from regard.server.work import Job
 from tests.support import MONEY, RIVER
-from tests.support.own_models import opened
+from tests.support.own_models import opened, pair
 from tests.support.web_pages import decoded
 
 pytestmark = pytest.mark.usefixtures("stand_in")
@@ -125,6 +127,41 @@ def test_a_model_goes_on_with_a_text_and_says_what_it_writes() -> None:
         ):
             answer = client.post("/api/generations", json=asked | wrong)
             assert (answer.status_code, says in answer.json()["error"]) == (422, True), answer.json()
+
+
+def test_what_is_written_is_steered_beside_what_is_not() -> None:
+    model, asked = opened("gpt"), {"prompt": "A man is fishing", "new_tokens": 5}
+    with TestClient(make_app([model]), raise_server_exceptions=False) as client:
+        steer = {"towards": "the money", "away": "the river", "strength": 40}
+        page = client.post("/api/generations", json=asked | {"steer": steer}).json()
+        assert [text["name"] for text in page["texts"]] == ["plain", "steered"]
+        both = model.trace(["the money", "the river"])
+        push = regard.steer((both[0], both[1]), layer=len(both[0].attention) // 2, strength=40)
+        plain, steered = (
+            model.generate("A man is fishing", new_tokens=5, do_sample=False, interventions=each)
+            for each in ([], [push])
+        )
+        assert plain.new != steered.new
+        assert [text["text"] for text in page["texts"]] == [plain.text, steered.text]
+        assert page["findings"] == generation(plain, steered, str(push)).findings()
+        for wrong, says in (({"layer": 99}, "layer"), ({"away": ""}, "away"), ({"strength": 1e9}, "strength")):
+            answer = client.post("/api/generations", json=asked | {"steer": steer | wrong})
+            assert (answer.status_code, says in answer.json()["error"]) == (422, True), answer.json()
+        same = client.post("/api/generations", json=asked | {"steer": steer | {"strength": 0}}).json()
+        assert "both texts are the same: try a larger “strength”, or another “layer”" in same["status"]
+
+
+def test_a_model_that_cannot_be_steered_says_so(client: TestClient) -> None:
+    steer = {"towards": "the money", "away": "the river"}
+    for each, says in ((client, "all-MiniLM-L6-v2 has no language head that writes"), (None, "reads pairs")):
+        with TestClient(make_app([pair()]), raise_server_exceptions=False) as pairs:
+            answer = (each or pairs).post("/api/generations", json={"prompt": "A man", "steer": steer})
+            assert (answer.status_code, says in answer.json()["error"]) == (422, True), answer.json()
+
+
+def test_a_refusal_names_the_control_of_the_page(client: TestClient) -> None:
+    error = client.post("/api/traces", json={"texts": ["one two " * 600]}).json()["error"]
+    assert error.endswith("in overlapping windows, with “read texts in windows”")
 
 
 def test_a_model_that_cannot_write_says_so(client: TestClient) -> None:

@@ -17,6 +17,7 @@ from regard import ablate, attend, head, patch
 from regard.corpus.store import Store
 from regard.explain.texts.summary import summarise
 from regard.models.control import trace_control
+from regard.questions.generate.answer import generation
 from tests.support import MONEY, RIVER, SHARED
 from tests.support.served import served
 from tests.web.conftest import AXE, Opened
@@ -80,6 +81,11 @@ def visit(chromium: Any, serve: Any) -> Iterator[Callable[..., Opened]]:
 def traced(page: Opened, title: str) -> None:
     """Wait until the page shows a text."""
     page.tab.wait_for_selector(f"h1:has-text('{title}')", timeout=60_000)
+
+
+def said(page: Opened) -> str:
+    """What the page's sentences say, without the marks around foreign words."""
+    return page.tab.locator(".findings").inner_text().replace("\u2068", "").replace("\u2069", "")
 
 
 def table_weights(page: Opened) -> dict[int, float]:
@@ -580,6 +586,49 @@ def test_a_corpus_is_asked(visit: Any, serve: Any, bank_folder: Path) -> None:
     assert "zebra" in page.tab.wait_for_selector(".trouble").inner_text()
 
 
+def test_the_chosen_token_is_patched_from_the_other_text(server: str, visit: Any, minilm: Any) -> None:
+    page = visit(server)
+    traced(page, RIVER[:20])
+    page.tab.click("button:has-text('another text')")
+    page.tab.fill("[aria-label='Text 2']", MONEY)
+    page.tab.click("button:text-is('Trace')")
+    page.tab.wait_for_selector("[data-choose=text]")
+    page.tab.select_option("[data-choose=layer]", index=2)
+    bank, there = ([token.text for token in minilm.trace(text).tokens].index("bank") for text in (RIVER, MONEY))
+    page.tab.click(f".tokens [data-unit='{bank}']")
+    page.tab.click("[data-cut]:has-text('patch')")
+    page.tab.wait_for_selector("text=Before and after")
+    trace = minilm.trace(MONEY)
+    after = minilm.trace(RIVER, interventions=[patch("hidden_states", layer=2, source=trace, at=bank, source_at=there)])
+    cosine = float(torch.cosine_similarity(minilm.trace(RIVER).contextual[bank], after.contextual[bank], dim=0))
+    assert f"“bank” ({bank}) leaves the last layer at cosine {cosine:.3f}" in said(page)
+    assert page.tab.locator("[data-cut]:has-text('patch')").count() == 0  # before and after are no two texts
+
+
+def test_what_is_written_is_steered_on_the_page(serve: Any, visit: Any) -> None:
+    model, text = regard.load(STORIES), "Once upon a time there was a little"
+    _, port, token = serve("--model", str(STORIES))
+    page = visit(f"http://127.0.0.1:{port}/?token={token}")
+    page.tab.click("[data-example]:has-text('goes on')")
+    form = page.tab.wait_for_selector("form[aria-label=Steer]", timeout=60_000)
+    for label, value in (("towards", "a big dog"), ("away", "a small bird"), ("strength", "3")):
+        page.tab.fill(f"form[aria-label=Steer] label:has-text('{label}') input", value)
+    form.query_selector("button").click()
+    page.tab.wait_for_selector("button:has-text('write it unsteered')", timeout=60_000)
+    both = model.trace(["a big dog", "a small bird"])
+    push = regard.steer((both[0], both[1]), layer=len(both[0].attention) // 2, strength=3)
+    options: dict[str, Any] = {"new_tokens": 20, "do_sample": False}
+    found = generation(
+        model.generate(text, **options), model.generate(text, interventions=[push], **options), str(push)
+    )
+    assert found.findings()[0] in said(page)
+    assert str(STORIES) not in page.tab.content()
+    page.tab.reload()
+    page.tab.wait_for_selector("button:has-text('write it unsteered')", timeout=60_000)
+    page.tab.click("button:has-text('write it unsteered')")
+    page.tab.wait_for_selector("button:has-text('write it unsteered')", state="detached")
+
+
 def test_experiments_are_asked_for_by_hand_and_linked(server: str, visit: Any, minilm: Any) -> None:
     page = visit(server)
     traced(page, RIVER[:20])
@@ -608,7 +657,7 @@ def test_experiments_are_asked_for_by_hand_and_linked(server: str, visit: Any, m
     traced(page, "We sat")
     page.tab.click("summary:has-text('Experiments')")
     page.tab.fill("label:has-text('the word') input >> nth=-1", "bank")
-    page.tab.click("button:has-text('patch')")
+    page.tab.click("button:text-is('patch')")
     page.tab.wait_for_selector("[role=tab]:has-text('Patches')", timeout=60_000)
     assert page.tab.locator("h1").count() == 1
     page.tab.evaluate(AXE.read_text())

@@ -101,7 +101,7 @@ def test_it_goes_on_and_the_next_look_has_it(client: TestClient, run: Path) -> N
     broken = client.get("/api/runs/0").json()
     assert broken["says"] == (
         "It broke off after step 21 of 24 without saving: it was killed, or failed. The newest checkpoint is of "
-        "step 24: --resume goes on from there."
+        "step 24: regard train --resume goes on from there."
     )
 
 

@@ -80,7 +80,7 @@ class StoreTables:
     @property
     def of_default(self) -> bool:
         """Whether the store says that the default model made it."""
-        return not self.manifest.model.source and self.manifest.model.name == DEFAULT_NAME
+        return self.manifest.model.source in ("", DEFAULT_NAME) and self.manifest.model.name == DEFAULT_NAME
 
     @property
     def has_model(self) -> bool:

@@ -39,6 +39,11 @@ def place_of_default_model() -> Path:
     return Path(spec.submodule_search_locations[0]) / "model"
 
 
+def names_default_model(source: Any) -> bool:
+    """Whether a source is the default model's own name, and no folder here that is called so."""
+    return source == DEFAULT_NAME and not Path(DEFAULT_NAME).exists()
+
+
 def default_folder() -> Path:
     """Find the same folder and check its weights' checksum.
 

@@ -13,7 +13,7 @@ from typing import Any
 from regard.errors import RegardError
 from regard.json_files import SMALL, read_json
 from regard.model_files import gguf, hub
-from regard.model_files.folder import DEFAULT_NAME, check_model_folder, place_of_default_model
+from regard.model_files.folder import DEFAULT_NAME, check_model_folder, names_default_model, place_of_default_model
 from regard.model_files.locate import locate_model_files
 
 # How the families of transformers spell the same thing in config.json.
@@ -47,7 +47,7 @@ def read_sizes(source: str | os.PathLike[str] | None) -> ModelSizes:
     Raises:
         RegardError: there is no such model, or its folder holds none, with the message of `regard.load`.
     """
-    if source is None:
+    if source is None or names_default_model(source):
         return _sizes_of_config(DEFAULT_NAME, _json_object_if_readable(place_of_default_model() / "config.json"))
     name, place = os.fspath(source), locate_model_files(source)
     if isinstance(place, str):

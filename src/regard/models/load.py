@@ -19,7 +19,7 @@ from regard.errors import RegardError
 from regard.files import check_regular
 from regard.model_files import gguf
 from regard.model_files.config_limits import check_sizes_in_config
-from regard.model_files.folder import DEFAULT_NAME, check_model_folder, default_folder
+from regard.model_files.folder import DEFAULT_NAME, check_model_folder, default_folder, names_default_model
 from regard.model_files.hub import check_hub
 from regard.model_files.locate import locate_model_files
 from regard.model_files.pooling import read_pooling
@@ -45,7 +45,7 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
     """Open a model so that texts can be traced through it.
 
     Args:
-        source: None for the embedded default (all-MiniLM-L6-v2, of the extra `minilm`); a folder; a GGUF file, or
+        source: None or "all-MiniLM-L6-v2" for the embedded default (of the extra `minilm`); a folder; a GGUF file, or
             a folder with no other weights than one (extra `gguf`); a name on the model hub; a transformers model
             object, which is left as it is between traces; or a `regard.Transformer`, the folder of one, or the folder
             of a training run, of which the newest whole checkpoint is read.
@@ -66,18 +66,20 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
         name = getattr(source.config, "_name_or_path", "") or type(source).__name__
         return Model(source, tokenizer, name=str(name))
     held: Held | None = None
+    source = None if names_default_model(source) else source
     if source is None:
         folder: Path | str = default_folder()
-        name = DEFAULT_NAME
+        name = called = DEFAULT_NAME
     elif isinstance(source, (str, os.PathLike)):
         (folder, held), name = _locate_checked_model(source), str(source)
+        called = Path(os.path.abspath(source)).name if isinstance(folder, Path) else name
     else:
         raise RegardError(f"load: given {type(source).__name__}, needs a folder, a hub name or a model object")
     where = _device_to_load_on(device)
     if isinstance(folder, Path) and is_transformer_folder(folder):
         own, found = read_model(folder)
         _check_finite(own, name)
-        return Model(own.to(where), found if tokenizer is None else tokenizer, name=name)
+        return Model(own.to(where), found if tokenizer is None else tokenizer, name=called)
     with _ONE, quiet(), gguf.opened_gguf_file(folder) as file:
         held = _held_by_checkpoint(folder, name, file) if held is None else held
         if held is not None:
@@ -86,7 +88,7 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
         pooling = NO_POOLING if file else read_pooling(partial(_file_of_model, folder))
     _check_finite(model, name)
-    return Model(model.to(where).eval(), tokenizer, name=name, notes=notes, pooling=pooling)
+    return Model(model.to(where).eval(), tokenizer, name=called, notes=notes, pooling=pooling)
 
 
 def load_tokenizer(source: str | os.PathLike[str] | None = None) -> transformers.PreTrainedTokenizerBase:
@@ -95,9 +97,9 @@ def load_tokenizer(source: str | os.PathLike[str] | None = None) -> transformers
     Raises:
         RegardError: there is no such model, or it has no tokenizer.
     """
-    folder, name = (
-        (default_folder(), DEFAULT_NAME) if source is None else (_locate_checked_model(source)[0], str(source))
-    )
+    source = None if names_default_model(source) else source
+    name = DEFAULT_NAME if source is None else str(source)
+    folder = default_folder() if source is None else _locate_checked_model(source)[0]
     if isinstance(folder, Path) and is_transformer_folder(folder):
         at = newest_transformer_folder(folder)
         tokenizer = read_tokenizer(at) if (at / "tokenizer.json").exists() else None

@@ -103,11 +103,20 @@ class TraceAsked(Asked):
     steps: bool = False
 
 
+class Steering(Asked):
+    """A push of what leaves a layer (None: the middle one), from the mean state of one text towards another's."""
+
+    towards: Annotated[str, Field(min_length=1)]
+    away: Annotated[str, Field(min_length=1)]
+    layer: Number | None = None
+    strength: Annotated[float, Field(ge=-1e6, le=1e6)] = 1.0
+
+
 class GenerationAsked(Asked):
     """A text to go on with.
 
     temperature: None takes the likeliest token each time. seed: of the random numbers. ablations: done to every pass;
-    the page then shows what was written without and with them.
+    the page then shows what was written without and with them. steer: the states while it writes, beside it unsteered.
     """
 
     model: Number = 0
@@ -116,6 +125,7 @@ class GenerationAsked(Asked):
     temperature: Annotated[float, Field(gt=0, le=10)] | None = None
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] | None = None
     ablations: Annotated[list[Change], Field(max_length=64)] = []
+    steer: Steering | None = None
 
 
 class QuestionAsked(Asked):

@@ -89,10 +89,8 @@ class Gate:
             if name == b"origin" and origin != f"http://{hosts[0].lower()}":
                 return 403, f"Origin: given {origin}, needs http://{hosts[0].lower()}"
         apart = any(name == b"sec-fetch-site" and value in ("cross-site", "same-site") for name, value in headers)
-        if apart and (scope["path"], scope["method"]) != (
-            "/",
-            "GET",
-        ):  # a link that was clicked elsewhere may be followed
+        # a link that was clicked elsewhere may be followed
+        if apart and (scope["path"], scope["method"]) != ("/", "GET"):
             return 403, "Sec-Fetch-Site: this request comes from another site"
         if not self._known(scope, headers):
             return 401, CLOSED

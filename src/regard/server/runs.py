@@ -95,14 +95,8 @@ def _run_state(run: FollowedRun) -> dict[str, Any]:
         "name": run.folder.resolve().name,
         "model": f"{_several(config.layers, 'layer')} of {_several(config.heads, 'head')}, {config.d_model} wide, "
         f"{_several(config.vocabulary, 'token')}",
-        "sources": [source.name for source in now.info.sources],
-        "going": now.going,
-        "says": _going_words(now),
-        "step": now.step,
-        "steps": settings.steps,
-        "left": now.left,
-        "speed": now.speed,
-        "rate": now.rate,
+        "sources": [source.name for source in now.info.sources], "going": now.going, "says": _going_words(now),
+        "step": now.step, "steps": settings.steps, "left": now.left, "speed": now.speed, "rate": now.rate,
         "loss": _loss_for_run_state(now.losses[-1]) if now.losses else None,
         "validation": [now.validations[-1][0], held[now.validations[-1][0]]] if held else None,
         "findings": went.findings(),
@@ -110,16 +104,10 @@ def _run_state(run: FollowedRun) -> dict[str, Any]:
         "samples": [{"step": each.step, "text": each.text} for each in reversed(now.samples[-SAMPLES:])],
         "more_samples": now.samples_cut or len(now.samples) > SAMPLES,
         "watched": {
-            "mark": now.mark,
-            "count": len(now.watched),
-            "step": now.watched[-1],
-            "layers": config.layers,
-            "heads": config.heads,
-            "parts": ["cross", "encoder", "decoder"] if pairs else [],
-        }
-        if now.watched
-        else None,
-    }
+            "mark": now.mark, "count": len(now.watched), "step": now.watched[-1], "layers": config.layers,
+            "heads": config.heads, "parts": ["cross", "encoder", "decoder"] if pairs else [],
+        } if now.watched else None,
+    }  # fmt: skip
 
 
 def _watched_page(run: FollowedRun, number: int, asked: Head, shelf: Shelf, limits: Limits, job: Job) -> bytes:
@@ -172,9 +160,9 @@ def _going_words(now: RunProgress) -> str:
     """Say in words whether a run goes on, ended, or stands still."""
     steps, who = now.info.settings.steps, "" if now.process is None else f" (process {now.process})"
     at = f"step {now.step:,} of {steps:,}"
-    resumed = "There is no checkpoint yet: --resume begins anew."
+    resumed = "There is no checkpoint yet: regard train --resume begins anew."
     if now.checkpoint is not None:
-        resumed = f"The newest checkpoint is of step {now.checkpoint:,}: --resume goes on from there."
+        resumed = f"The newest checkpoint is of step {now.checkpoint:,}: regard train --resume goes on from there."
     if now.going == "trains":
         if now.step == 0:
             return f"It has begun{who}; no step is done yet."
@@ -190,7 +178,7 @@ def _going_words(now: RunProgress) -> str:
     if now.going == "ended":
         return f"It ended: all {steps:,} steps are done."
     if now.going == "stopped":
-        return f"It was stopped after {at}, and saved there: --resume goes on from there."
+        return f"It was stopped after {at}, and saved there: regard train --resume goes on from there."
     if now.going == "not begun":
         return f"No step is done, and nothing trains into the folder: it was stopped, killed, or failed. {resumed}"
     if now.going == "broken off":

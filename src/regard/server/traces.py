@@ -6,12 +6,23 @@ from typing import Any
 import torch
 
 from regard.capture.interventions.given import Intervention
+from regard.capture.interventions.steer import Steer, steer
 from regard.capture.progress import report_layers_of_pass
 from regard.errors import RegardError
+from regard.explain.weights.attended import check_layer
 from regard.generation.generator import Generated
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace, longest
-from regard.server.asked import ExperimentAsked, GenerationAsked, HeadAblation, OfModel, StatePatch, TraceAsked
+from regard.questions.generate.answer import generation
+from regard.server.asked import (
+    ExperimentAsked,
+    GenerationAsked,
+    HeadAblation,
+    OfModel,
+    StatePatch,
+    Steering,
+    TraceAsked,
+)
 from regard.server.followed import control_traces, follow_word_in_page, reference_traces, too_often
 from regard.server.kept import Kept
 from regard.server.long_texts import long_page
@@ -39,6 +50,8 @@ def check_sizes(asked: OfModel, models: Sequence[Model], limits: Limits) -> Mode
         texts = [*texts, *(asked.targets or [])]
     if isinstance(asked, TraceAsked | GenerationAsked):
         texts = [*texts, *(each.source for each in asked.ablations if isinstance(each, StatePatch))]
+    if isinstance(asked, GenerationAsked) and asked.steer is not None:
+        texts = [*texts, asked.steer.towards, asked.steer.away]
     characters = sum(map(len, texts))
     if characters > limits.characters:
         raise RefusedError(413, f"texts: given {characters:,} characters, {limits.characters:,} are the most")
@@ -93,7 +106,7 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
 def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: Job) -> Kept:
     """Let a model go on with a text, and put the page of all its tokens together; the job says what is written so far.
 
-    With ablations it writes twice, without them first.
+    With ablations, or steered, it writes twice, without them first.
 
     Args:
         model: which writes.
@@ -105,6 +118,8 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
         RegardError: what the library refuses. RefusedError: the job was stopped.
     """
     done = interventions(model, asked)
+    if asked.steer is not None:
+        done.append(_push(model, asked.steer))
     options: dict[str, Any] = {"do_sample": asked.temperature is not None}
     if asked.temperature is not None:
         options["temperature"] = asked.temperature
@@ -121,12 +136,24 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
             )
         )  # fmt: skip
     choice = Choice(limit=limits.kept)
+    if asked.steer is not None:
+        return Kept(generation(written[0], written[1], "; ".join(map(str, done))).page(choice))
     if done:
         findings = [f"Before: “{written[0].new}”", f"{'; '.join(map(str, done))}: “{written[1].new}”"]
         return Kept(page_of(written, choice, Opening("generation"), names=["before", "after"], findings=findings))
     page = page_as_seen(written, choice)
     page.opening["view"] = "generation"
     return Kept(page)
+
+
+def _push(model: Model, asked: Steering) -> Steer:
+    """What is added to the states while a text is written. Raises RegardError for models that write none, or pairs."""
+    if model.pairs or not model.writes:
+        why = "reads pairs" if model.pairs else "has no language head that writes"
+        raise RegardError(f"steering is of models that go on with one text: {model.name} {why}")
+    towards, away = model.trace([asked.towards, asked.away], logits=False, attention_outputs=False)
+    layer = check_layer(towards, len(towards.attention) // 2 if asked.layer is None else asked.layer)
+    return steer((towards, away), layer=layer, strength=asked.strength)
 
 
 def experiment_page(model: Model, asked: ExperimentAsked, limits: Limits, job: Job) -> Kept:

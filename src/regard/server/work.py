@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from regard.attention.kernels.threads import start_worker_threads
+from regard.errors import controls_called
 from regard.memory import limit_memory_to
 
 Answer = TypeVar("Answer")
@@ -23,6 +24,15 @@ Gone = Callable[[], Awaitable[bool]]
 REGIONS = 2  # threads that read regions; torch's own threads, which wait for each other, would slow small ones down
 LOOKED = 0.25  # seconds between two looks whether who asked is still there
 STOPPED = "stopped: it was asked for no longer"
+CONTROLS = {  # what refusals of the library call what is to be changed, in the words of the page
+    "window": "“read texts in windows”",
+    "page": "trace shorter texts, or fewer of them",
+    "with": "“beside”",
+    "at": "choose a word of as many tokens in the other text",
+    "source_at": "its word",
+    "strength": "“strength”",
+    "layer": "“layer”",
+}
 REMEMBERED = 256  # jobs whose progress can be asked for, the last ones
 
 
@@ -176,7 +186,7 @@ class Work:
         context = contextvars.copy_context()
 
         def limited(job: Job) -> Any:
-            with limit_memory_to(self._limits.memory):
+            with limit_memory_to(self._limits.memory), controls_called(CONTROLS):
                 return function(job)
 
         def run() -> Any:

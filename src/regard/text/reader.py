@@ -7,7 +7,7 @@ from typing import Any
 from jaxtyping import Int
 from torch import Tensor
 
-from regard.errors import RegardError
+from regard.errors import RegardError, control_name
 from regard.text.tokens import Encoded, check_text, encode_all, encoded_ids
 
 Ids = Sequence[int] | Sequence[Sequence[int]] | Int[Tensor, "..."]  # of one text, or of several
@@ -92,7 +92,8 @@ class Reader:
     def _check_length(self, count: int, name: str, windowed: bool) -> None:
         if self.limit is not None and count > self.limit and not windowed:
             pair = getattr(self.model.config, "is_encoder_decoder", False)
-            hint = "" if pair else "; it can be read in overlapping windows, with --window (window=)"
+            window = control_name("window", "--window (window=)")
+            hint = "" if pair else f"; it can be read in overlapping windows, with {window}"
             raise RegardError(
                 f"{name} has {count} tokens, special ones included: {self.name} takes {self.limit} at most{hint}"
             )

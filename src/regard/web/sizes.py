@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from regard.checks import megabytes
-from regard.errors import RegardError
+from regard.errors import RegardError, control_name
 from regard.models.windows import WindowedTrace, sides
 from regard.trace.layer_subset import CallNumber, call_numbers
 from regard.trace.trace import PairTrace, Trace
@@ -54,7 +54,8 @@ def steps_calls(page: Page, side: Trace) -> Iterator[CallNumber]:
 def check_page_size(size: int, limit: int | None) -> None:
     """Raise RegardError where a page would be larger than it may be."""
     if limit is not None and size > limit:
-        raise RegardError(
-            f"page: it would have about {megabytes(size)}, {megabytes(limit)} are the most: leave out layers (layers=, "
-            "--html-with layers=0,3-5), heads (heads=) or steps, or raise the limit (limit=)"
+        usual = (
+            "leave out layers (layers=, --html-with layers=0,3-5), heads (heads=) or steps, or raise the limit (limit=)"
         )
+        smaller = control_name("page", usual)
+        raise RegardError(f"page: it would have about {megabytes(size)}, {megabytes(limit)} are the most: {smaller}")

@@ -65,6 +65,14 @@ export interface Found {
   same: boolean;
 }
 
+/** States that are pushed while a text is written, from one text towards another. layer: null is the middle one. */
+export interface Steering {
+  towards: string;
+  away: string;
+  strength: number;
+  layer: number | null;
+}
+
 /** What was asked for. file: a page that the server was started with, instead of texts. */
 export interface Asked {
   model: number;
@@ -78,6 +86,7 @@ export interface Asked {
   followed?: Followed | null; // null: no word is followed
   from?: Found | null; // where the text was found, where it is one of a store's
   written: number | null; // how many tokens the model is to go on with, behind the first text; null: none
+  steer?: Steering | null; // and how, beside what it writes unsteered
 }
 
 /** Where one looks. */
@@ -102,8 +111,8 @@ export function lookingOf({ view, call, head, token, side, words, choices, map, 
 }
 
 /** What was asked for, of what holds that and more. */
-export function askedOf({ model, texts, ablations, file, window, written, experiment, corpus, followed, run, from }: Asked): Asked {
-  return { model, texts, ablations, file, window, written, experiment, corpus, followed, run, from };
+export function askedOf({ model, texts, ablations, file, window, written, steer, experiment, corpus, followed, run, from }: Asked): Asked {
+  return { model, texts, ablations, file, window, written, steer, experiment, corpus, followed, run, from };
 }
 
 /** The address that a pasted link leads to, with what is looked at now; null where it is no link of `regard serve`. */
@@ -172,6 +181,7 @@ export function read(): (Asked & Looking) | null {
       file: typeof found.file === "string" ? found.file : null,
       window: number(found.window),
       written: number(found.written),
+      steer: found.steer ?? null, // the server checks it
       experiment: found.experiment ? asToday(found.experiment) : null, // the server checks it, and what a store is asked
       corpus: found.corpus ?? null,
       followed: typeof found.followed?.word === "string" && Array.isArray(found.followed.references) ? found.followed : null,

@@ -12,7 +12,7 @@ from regard.attention.kernels import dispatch
 from regard.capture.interventions.names import Part
 from regard.capture.interventions.patch import Patch
 from regard.capture.interventions.places import tokens_at, written
-from regard.errors import RegardError
+from regard.errors import RegardError, control_name
 from regard.text.tokens import shortened
 from regard.trace.layer_subset import calls_made
 from regard.trace.trace import PairTrace, Trace, asks_for_cross_attention
@@ -47,13 +47,14 @@ def _patch_rows_from_source(
     side, keys_of = _sides_of_patch_source(source, patch.part)
     at_text = keys_of if patch.what == "values" else side
     places = patch.at if patch.source_at is None else patch.source_at
-    name = "source" if patch.source_at is None else "source_at"
+    name = "source" if patch.source_at is None else control_name("source_at", "source_at")
     tokens = tokens_at(name, at_text.text, at_text.tokens, places)
     if len(tokens) != count:
         where = "all positions" if places is None else written(places)
+        alike = control_name("at", "give at= and source_at= of as many tokens")
         raise RegardError(
             f"patch: {written(patch.at)} is {count} tokens, in the source {shortened(at_text.text)} {where} is "
-            f"{len(tokens)}: they cannot be aligned, give at= and source_at= of as many tokens"
+            f"{len(tokens)}: they cannot be aligned, {alike}"
         )
     index = torch.tensor(tokens)
     if patch.what == "hidden_states":

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import RegardError
+from regard.errors import RegardError, control_name
 from regard.explain.logits.logit_lens import LogitLens, logit_lens
 from regard.explain.logits.predictions import Names, Prediction, names_of, predict, spoken, written
 from regard.explain.texts.highlights import Highlights, highlights
@@ -178,7 +178,9 @@ def _summarise_pairs_of_texts(
     source = _summary_of_texts_side(sources, in_sources, word, beside, *encoder, top, names, control=control)
     target = _summary_of_texts_side(targets, in_targets, word, (), *decoder, top, names, both=pairs)
     if references and not in_sources:
-        raise RegardError(f"--with compares words of the texts: {word!r} is in their targets alone")
+        raise RegardError(
+            f"{control_name('with', '--with')} compares words of the texts: {word!r} is in their targets alone"
+        )
     if lens_of is not None:
         target = replace(target, logit_lenses=_lenses_of_texts(target, targets, sources, lens_of, names))
     layer, head = decoder

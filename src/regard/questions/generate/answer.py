@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import ClassVar
 
 from regard.display.answer import Read, TracesAnswer
-from regard.errors import RegardError
+from regard.errors import RegardError, control_name
 from regard.explain.frames import Row
 from regard.explain.logits.predictions import names_of
 from regard.generation.generator import Generated
@@ -58,7 +58,8 @@ class Generation(TracesAnswer):
         """Say what probabilities are, how the states were steered, and what to try where that changed nothing."""
         said = ["probabilities are as the model gives them, temperature aside", *([self.push] if self.push else [])]
         if self.steered is not None and self.parts_at is None:
-            said.append("both texts are the same: try a larger --strength, or another --layer")
+            strength, layer = control_name("strength", "--strength"), control_name("layer", "--layer")
+            said.append(f"both texts are the same: try a larger {strength}, or another {layer}")
         return said
 
     @property
