@@ -95,9 +95,7 @@ def looked(groups: Groups, numbers: Any) -> None:
 
 
 N = r"[\d.]+"
-ENDED = (
-    r"and (?:ended the text itself|stopped at a string that it was to stop at|stopped because so many were asked for)"
-)
+ENDED = r"and (?:ended the text itself|stopped at a string that it was to stop at|stopped at the \d+ tokens? asked for)"
 TEMPLATES = [
     Template("nothing", rf"It wrote nothing after the (?P<given>\d+) tokens? given {ENDED}\.", nothing),
     Template("length", rf"It wrote (?P<count>\d+) tokens? after the (?P<given>\d+) given, {ENDED}\.", length),

@@ -7,8 +7,9 @@ import torch
 from matplotlib.figure import Figure
 
 import regard
-from regard.display.panels import Strip, Table
+from regard.display.panels import Shares, Strip, Table
 from regard.display.terminal_parts import plain_lines_of_parts
+from regard.explain.logits.predictions import Candidate
 from regard.generation.generator import Generated
 from regard.questions.generate.answer import generation
 
@@ -58,6 +59,20 @@ def test_the_least_likely_stand_first(done: Generated) -> None:
     (table,) = (panel for panel in found.panels() if panel.name == "Least likely first")
     assert isinstance(table, Table)
     assert [row[2] for row in table.rows] == sorted(each.probability for each in found.plain.how.tokens)
+
+
+def test_blank_and_empty_tokens_are_named_among_the_others_likely(done: Generated) -> None:
+    found = generation(done)
+    first = found.plain.how.tokens[0]
+    likely = [Candidate(-1, "", 0.3), Candidate(-2, "\n", 0.2), Candidate(-3, " of", 0.1)]
+    how = replace(found.plain.how, tokens=[replace(first, likeliest=likely)])
+    (table,) = (
+        each for each in replace(found, plain=replace(found.plain, how=how)).panels() if each.name.startswith("Least")
+    )
+    assert isinstance(table, Table)
+    others = table.rows[0][3]
+    assert isinstance(others, Shares)
+    assert list(others.parts) == [("a blank", 0.3), ("a line break", 0.2), ("“of”", 0.1)]
 
 
 def test_nothing_was_written(done: Generated) -> None:

@@ -23,7 +23,7 @@ def found() -> Writing:
 
 def test_the_numbers_are_what_was_found(found: Writing) -> None:
     assert writing_findings(found, TOKENS) == [
-        "It wrote 2 tokens after the 4 given, and stopped because so many were asked for.",
+        "It wrote 2 tokens after the 4 given, and stopped at the 2 tokens asked for.",
         "It gave 1 of the 2 a probability above 0.5; 1 is not what it found likeliest.",
         "Least likely was “b” (0.20, after “time”): likelier was “time” (0.70).",
         "Meanwhile its attention went 25% to special tokens, 50% to the rest of the prompt and 25% to what it had "

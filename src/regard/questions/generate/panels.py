@@ -62,15 +62,10 @@ def _text_table(found: "Generation") -> Table:
 
 def _least_likely(written: "Written") -> Table:
     every = sorted(written.how.tokens, key=lambda each: each.probability)
-    rows: list[list[Cell]] = [
-        [
-            f"{n.token}",
-            quoted(n.text),
-            n.probability,
-            Shares(others_likely_when_written(written, n)[:NAMED], digits=2, one_line=True),
-        ]
-        for n in every
-    ]
+    rows: list[list[Cell]] = []
+    for n in every:
+        others = [(quoted(text), chance) for text, chance in others_likely_when_written(written, n)[:NAMED]]
+        rows.append([f"{n.token}", quoted(n.text), n.probability, Shares(others, digits=2, one_line=True)])
     columns = [Column("token"), Column("written"), Column("probability", 2, bar=True), Column("others likely there")]
     return Table(name="Least likely first", title="Least likely first", columns=columns, rows=rows, screen=bool(rows))
 

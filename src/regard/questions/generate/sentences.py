@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ENDED = {
     "end": "and ended the text itself",
     "stop": "and stopped at a string that it was to stop at",
-    "length": "and stopped because so many were asked for",
+    "length": "and stopped at the {} asked for",
 }
 SURE = 0.5  # a probability above which a token was more likely than all others together
 PART = 0.01  # parts of attention that are worth a word
@@ -47,9 +47,10 @@ def _parting(plain: "Written", steered: "Written", at: int | None) -> str:
 
 def writing_findings(found: Writing, tokens: Sequence[Token]) -> list[str]:
     """Compose the sentences. tokens: of the whole text, prompt included."""
+    ended = ENDED[found.ended].format(count_of_tokens(len(found.tokens)))
     if not found.tokens:
-        return [f"It wrote nothing after the {count_of_tokens(found.given)} given {ENDED[found.ended]}."]
-    length = f"It wrote {count_of_tokens(len(found.tokens))} after the {found.given} given, {ENDED[found.ended]}."
+        return [f"It wrote nothing after the {count_of_tokens(found.given)} given {ended}."]
+    length = f"It wrote {count_of_tokens(len(found.tokens))} after the {found.given} given, {ended}."
     about = (length, _sure(found), _least(found, tokens), _what_writing_attended_to(found), _looked_at(found, tokens))
     return [sentence for sentence in about if sentence]
 
