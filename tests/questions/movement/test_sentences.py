@@ -164,10 +164,10 @@ def test_the_curves_have_a_title() -> None:
         movement_curves_title(on_plane())
         == "How near “bank” stays to itself as it enters layer 0: cosine, state by state"
     )
-    said = "How near “bank” is to each reference word, each state to the same state: cosine"
+    said = "How near “bank” is to each reference word, both in the same layer (cosine)"
     assert movement_curves_title(ends(neutral=None)).startswith(said)
     assert movement_curves_title(on_plane(("river",))) == said
-    assert movement_curves_title(ends()) == f"{said}; dotted: the mean of 12 neutral sentences, in their range"
+    assert movement_curves_title(ends()) == f"{said}; dotted: its mean in 12 neutral sentences, shaded: their range"
 
 
 @pytest.mark.parametrize(

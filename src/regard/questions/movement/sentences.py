@@ -147,10 +147,10 @@ def movement_curves_title(summary: Summary) -> str:
     word = quoted(summary.word or "")
     if not summary.references:
         return f"How near {word} stays to itself as it enters layer 0: cosine, state by state"
-    title = f"How near {word} is to each reference word, each state to the same state: cosine"
+    title = f"How near {word} is to each reference word, both in the same layer (cosine)"
     if not summary.neutral:
         return title
-    return f"{title}; dotted: the mean of {summary.neutral[0].sentences} neutral sentences, in their range"
+    return f"{title}; dotted: its mean in {summary.neutral[0].sentences} neutral sentences, shaded: their range"
 
 
 def plane_title(summary: Summary) -> str | None:
