@@ -135,6 +135,7 @@ def test_where_no_head_is_chosen_it_opens_with_the_one_that_gives_most(page_of: 
     page.tab.wait_for_selector(f"text=through layer 0, head {best}")
     assert f"the largest weight, {float(weights.max()):.3f}, to" in page.tab.inner_text("[data-taken]")
     assert page.tab.input_value("[data-choose=head]") == "mean"  # what other views show stays
+    assert page.tab.inner_text("[data-choose=head] option:checked") == f"{best}: largest weight"
     page.choose("head", str((best + 1) % 12))
     page.tab.wait_for_selector(f"text=through layer 0, head {(best + 1) % 12}")
     assert page.tab.locator("[data-taken]").count() == 0

@@ -15,6 +15,7 @@ export interface Shows {
   where?: string; // layer and heads; "" for all of them
   what?: string;
   token?: string;
+  head?: string; // what the choice of a head says in the place of "mean", where one is drawn
 }
 
 export type Side = "gives" | "receives"; // what a token looks at, or what looks at it
