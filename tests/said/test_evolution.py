@@ -154,7 +154,7 @@ def formed(groups: Groups, found: Any) -> None:
 N = r"[\d.]+"
 GIVES = "to what came behind a token's earlier occurrences"
 AMONG = rf"as equal weights over (?P<last>{N}) tokens would \(e to the entropy, mean over the tokens\)"
-HEAD = r"head (?P<layer>\d)\.(?P<head>\d)"
+HEAD = r"head L(?P<layer>\d)H(?P<head>\d)"
 TEMPLATES = [
     Template("spread", rf"At step \d+ a token spreads its attention {AMONG}(?P<about>, about as at step 0)?\."
              r"(?P<first>!)?", sharper),

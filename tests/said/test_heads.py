@@ -18,10 +18,10 @@ N = r"[\d.,]+"
 
 
 def table(groups: Groups, found: HeadMeans) -> dict[str, float]:
-    """The numbers of a score by layer.head, those that there are."""
+    """The numbers of a score by L0H2 and the like, those that there are."""
     values = found.scores[groups["name"] or ""]
     return {
-        f"{found.layers[row] if found.layers else row}.{head}": float(values[row, head])
+        f"L{found.layers[row] if found.layers else row}H{head}": float(values[row, head])
         for row in range(values.shape[0])
         for head in range(values.shape[1])
         if values[row, head] == values[row, head]

@@ -68,7 +68,7 @@ def one_head(groups: Groups, found: Unseen) -> None:
     k = number_of(groups["name"], found)
     assert heads[k].weight == min(look.weight for look in heads.values())
     assert bool(groups["several"]) == (len(unseen) > 1)
-    assert groups["head"] == f"{heads[k].layer}.{heads[k].head}"
+    assert groups["head"] == f"L{heads[k].layer}H{heads[k].head}"
     gets(groups, heads[k], found)
 
 
@@ -98,7 +98,7 @@ TEMPLATES = [
              rf"{OVER}", none),
     Template("one token", rf"The token (?P<name>{TOKEN}) is looked at: it gets {GETS} (?P<count>){OVER}", none),
     Template("one head", rf"In a single head (?P<name>{TOKEN})(?P<several>, the least of them,)? gets up to {GETS}, in "
-             r"head (?P<head>\d+\.\d+)\.", one_head),
+             r"head (?P<head>L\d+H\d+)\.", one_head),
     Template("most", rf"Other tokens look most at (?P<name>{TOKEN}): {GETS}\.", most),
     Template("may not", r"No other token may look at (?P<named>.+): (?P<they>it is|they are) not counted\.", may_not),
 ]  # fmt: skip

@@ -17,6 +17,6 @@ def test_several_are_one_with_a_tab_for_each_panel() -> None:
     assert page.title == f"{sweep().title()} (and 2 more)"
     assert list(page.findings) == said
     assert [panel["name"] for panel in page.panels][:5] == [
-        "Patches", "Patch by patch", "Patches (2)", "Patch by patch (2)", "Overview"
+        "Patches", "Patch by patch", "Patches (2)", "Patch by patch (2)", "previous"
     ]  # fmt: skip
     assert page.opening["view"] == "panel 0"

@@ -114,7 +114,7 @@ def test_what_a_store_found_is_a_page_too(bank_store: Any, built: Path, tmp_path
     assert len(page.data["panels"][0]["points"]) == len(found.found)
     assert (page.data["calls"], page.blobs) == ([], {})
     regard.save_page(answer_of(made()), tmp_path / "b.html")
-    assert Read(tmp_path / "b.html").data["panels"][1]["name"] == "previous"
+    assert Read(tmp_path / "b.html").data["panels"][0]["name"] == "previous"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_what_was_found_stands_beside_traces_or_alone(bank: list[Trace], built: 
     page = Read(tmp_path / "a.html").data
     assert (page["calls"], [panel["name"] for panel in page["panels"]][:3]) == (
         [],
-        ["Patches", "Patch by patch", "Overview"],
+        ["Patches", "Patch by patch", "previous"],
     )
     with pytest.raises(RegardError, match="save_page: layers chooses of traces, and PatchSweep has none"):
         regard.save_page([sweep(), answer_of(made())], tmp_path / "a.html", layers=[0])

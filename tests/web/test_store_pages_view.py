@@ -165,6 +165,15 @@ def test_every_head_has_its_scores_in_a_grid_and_in_the_table(page_of: Any, tmp_
         assert [each[2] for each in rows_of(page.tab, title)] == [
             "–" if np.isnan(value) else f"{value:.3f}" for value in values.ravel()
         ]
+    page.tab.focus("[role=application]")
+    for key in ("Home", "Enter"):
+        page.tab.keyboard.press(key)
+    shown = page.tab.inner_text("[data-says]").split(":")[0].replace(" · ", ", ")
+    row, head = (int(each.split()[1]) for each in shown.split(", "))
+    told = [f"{name} {values[row, head]:.3f}".replace("nan", "–") for name, values in found.scores.items()]
+    for grid in ("previous", "next"):  # the head stays chosen in all
+        page.open_grid(grid)
+        assert page.tab.inner_text("[data-told]").startswith(f"{shown}: {', '.join(told)}.")
     page.open_view("All heads")
     rows = rows_of(page.tab, "Every head with every score")
     expected = [[f"{value:.3f}".replace("nan", "–") for value in each.ravel()] for each in found.scores.values()]

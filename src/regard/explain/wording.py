@@ -15,6 +15,11 @@ def listed(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
 
 
+def short_head(layer: object, head: object) -> str:
+    """Name a head in a table, a list or a tile: L0H2 is head 2 of layer 0."""
+    return f"L{layer}H{head}"
+
+
 def count_of_tokens(count: int) -> str:
     """A count of tokens in a sentence: "1 token", "1,200 tokens"."""
     return "1 token" if count == 1 else f"{count:,} tokens"

@@ -35,7 +35,7 @@ def test_texts_and_tests(minilm: Any, tmp_path: Path) -> None:
     assert [float(row["previous"]) for row in rows if row["of"] == "texts"] == shown
     assert files[0].stat().st_size > 10_000
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert ["previous", "the", "token", "before", "0.2"] in [line[:5] for line in lines]
+    assert ["previous", "the", "token", "before", "L0H2"] in [line[:5] for line in lines]
     assert "Under position and content stand the heads" in done.stdout
 
 
@@ -57,7 +57,7 @@ def test_its_page_has_a_grid_for_every_score_of_every_table(tmp_path: Path) -> N
             assert shown == pytest.approx(row["induction" if "induction" in row else "position"], abs=1e-12)
     done = run_in_process(tmp_path, ["heads", TEXTS[0], "--html", "b.html"])
     assert done.returncode == 0, done.stderr
-    assert [panel["name"] for panel in Read(tmp_path / "b.html").data["panels"]][:2] == ["Overview", "previous"]
+    assert [panel["name"] for panel in Read(tmp_path / "b.html").data["panels"]][:2] == ["previous", "next"]
 
 
 def test_over_a_corpus_it_shows_and_writes_every_head(

@@ -58,15 +58,15 @@ def test_induction_has_a_column_and_with_all_every_head(width: int) -> None:
     assert [line.split()[-1] for line in lines if "→" in line] == ["0.30", "0.41", "0.52"]
     every = shown(found, width, everything=True)
     assert max(map(len, every)) <= width
-    heads = [line.split() for line in every if line.split()[:1] in [[f"0.{n}"] for n in range(20)]]
-    assert [head[0] for head in heads] == [f"0.{n}" for n in reversed(range(20))]  # those first that end highest
+    heads = [line.split() for line in every if line.split()[:1] in [[f"L0H{n}"] for n in range(20)]]
+    assert [head[0] for head in heads] == [f"L0H{n}" for n in reversed(range(20))]  # those first that end highest
     assert (heads[0][-2], heads[0][-1]) == ("0.301", "0.523")
     assert panel_of(found, "Induction").series[0].y == found.induction_of(0, 19)
 
 
 def test_a_head_without_scores_has_no_line() -> None:
     found = replace(planted(EVEN, SHARP), induction=[[[float("nan"), 0.1]], [[float("nan"), 0.2]]])
-    assert [curve.name for curve in panel_of(found, "Induction").series] == ["0.1"]
+    assert [curve.name for curve in panel_of(found, "Induction").series] == ["L0H1"]
 
 
 @pytest.mark.parametrize("everything", [False, True])

@@ -119,7 +119,7 @@ def test_the_film_has_a_frame_a_step_and_stays_at_the_end(found: Evolution, tmp_
 
 def test_a_line_of_the_head_in_which_induction_formed(found: Evolution) -> None:
     rising = [[[0.01, n / 15]] for n in range(15)]
-    (axes,) = axes_with(paint_evolution(replace(found, induction=rising)), "induction of head 0.1")
+    (axes,) = axes_with(paint_evolution(replace(found, induction=rising)), "induction of head L0H1")
     (line,) = axes.lines
     assert list(line.get_xdata()) == found.steps
     assert list(line.get_ydata()) == [n / 15 for n in range(15)]

@@ -50,19 +50,19 @@ def test_when_induction_formed() -> None:
     heads = [[[0.1, 0.05], [0.2, low]] for low in (0.02, 0.6, 0.9)]
     said = replace(found, induction=heads).findings()
     assert said[0] == (
-        "Induction formed by step 10: head 1.1 gives 0.60 to what came behind a token's earlier occurrences, at step 0 "
-        "it gave 0.020; at step 20 0.90."
+        "Induction formed by step 10: head L1H1 gives 0.60 to what came behind a token's earlier occurrences, at step "
+        "0 it gave 0.020; at step 20 0.90."
     )
     assert said[1:] == found.findings()
     from_start = replace(found, induction=heads[2:] * 3).findings()
-    assert from_start[0].startswith("Head 1.1 attends by induction from step 0 on: it gives 0.90 to what came behind")
+    assert from_start[0].startswith("Head L1H1 attends by induction from step 0 on: it gives 0.90 to what came behind")
     none = replace(found, induction=heads[:1] * 3)
     assert none.findings() == found.findings()  # the text is none that is there to show it
     letters = planted(EVEN, HALF, SHARP, names=("a", "a", "a"))
     assert (
         replace(letters, induction=heads[:1] * 3)
         .findings()[0]
-        .startswith("No head attends by induction at step 20: most gives head 1.0, 0.20 to what came")
+        .startswith("No head attends by induction at step 20: most gives head L1H0, 0.20 to what came")
     )
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 
 from regard.corpus.store import OVER
-from regard.display.picture import draw
 from regard.explain.weights.head_means import HeadMeans
 from regard.questions.heads.answer import Heads
 
@@ -25,7 +24,7 @@ def test_each_grid_shows_its_scores_on_the_common_scale(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.ma.filled(image.get_array(), np.nan), found.scores[name])
         assert image.get_clim() == (0, 30.0 if name == "distance" else 0.9)
     answer = Heads({"corpus": found})
-    assert draw(answer.chosen(), answer.title(), tmp_path / "a.svg") == []
+    assert answer.draw(tmp_path / "a.svg") == []
     assert (tmp_path / "a.svg").stat().st_size > 10_000
 
 

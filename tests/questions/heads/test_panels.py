@@ -34,7 +34,7 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
     assert page["title"] == "What 6 attention heads do over 1,234 tokens"
     assert page["findings"][-1] == "the store is not finished"
     assert page["status"][0] == "Read with a model."
-    overview, *grids, table = page["panels"]
+    *grids, overview, table = page["panels"]
     assert [grid["name"] for grid in grids] == list(OVER)
     shares = [name for name in OVER if name not in ("entropy", "distance")]
     largest = max(float(np.nanmax(found.scores[name])) for name in shares if name != "induction")
@@ -47,13 +47,14 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
         assert (grid["rows"][2], grid["columns"][1]) == ("layer 2", "head 1")
     by_name = {grid["name"]: grid["note"] for grid in grids}
     assert by_name["previous"].endswith(
-        "Heads 2.1 (0.50), 2.0 (0.40) and 1.1 (0.30) have most of it; the mean of all heads is 0.25, over 1,234 tokens."
+        "Heads L2H1 (0.50), L2H0 (0.40) and L1H1 (0.30) have most of it; the mean of all heads is 0.25, over 1,234 "
+        "tokens."
     )
     assert by_name["duplicate"].endswith("over 56 tokens.")
     assert "with another token behind them, and so no number" in by_name["induction"]
     rows = {row[0]: row for row in overview["rows"]}
     assert rows["previous"][1:] == [
-        "the token before", "2.1 0.50, 2.0 0.40, 1.1 0.30", 0.5, float(found.scores["previous"].mean()),
+        "the token before", "L2H1 0.50, L2H0 0.40, L1H1 0.30", 0.5, float(found.scores["previous"].mean()),
         "How much a token attends to the token before it.",
     ]  # fmt: skip
     assert rows["next"][4] == float(np.nanmean(found.scores["next"]))
@@ -64,17 +65,17 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
     columns = {column["name"]: column["digits"] for column in overview["columns"]}
     assert (columns["its mean"], columns["what it is"]) == (2, None)
     assert "means over 1,234 tokens (duplicate over 56 and induction over 0)." in page["findings"][-2]
-    assert page["findings"][0].startswith("Duplicate (the same token, earlier): heads 2.1 (0.55), 2.0 (0.45) and ")
-    assert [row[0] for row in table["rows"]] == ["0.0", "0.1", "1.0", "1.1", "2.0", "2.1"]
+    assert page["findings"][0].startswith("Duplicate (the same token, earlier): heads L2H1 (0.55), L2H0 (0.45) and ")
+    assert [row[0] for row in table["rows"]] == ["L0H0", "L0H1", "L1H0", "L1H1", "L2H0", "L2H1"]
     assert table["rows"][2][2] is None  # a head without such a token
     assert table["rows"][5][1] == found.scores["previous"][2, 1]
 
 
 def test_rows_are_named_by_their_layers() -> None:
     found = HeadMeans({"looked": np.array([[0.5], [0.25]])}, {"queries": 5}, (2, 7))
-    overview, grid, table = answer_of(found).page().panels
+    grid, overview, table = answer_of(found).page().panels
     assert grid["rows"] == ["layer 2", "layer 7"]
-    assert [row[0] for row in table["rows"]] == ["2.0", "7.0"]  # type: ignore[attr-defined]
+    assert [row[0] for row in table["rows"]] == ["L2H0", "L7H0"]  # type: ignore[attr-defined]
     assert overview["rows"] == []  # what heads look at when tokens are exchanged is beside position and content
 
 
@@ -84,7 +85,7 @@ def test_several_tables_are_one_page() -> None:
     assert [panel["name"] for panel in page.panels] == [f"{of}: {name}" for of in ("texts", "a test") for name in one]
     assert page.title == "What attention heads do: texts; a test"
     assert "Texts: The scores are means over 1,234 tokens (duplicate over 56 and induction over 0)." in page.findings
-    assert page.panels[0]["title"] == "Texts: the heads with most of each score (over 1,234 tokens)"
+    assert page.panels[len(OVER)]["title"] == "Texts: the heads with most of each score (over 1,234 tokens)"
     alone = Heads({"corpus": made()}).page().data()
     assert alone == answer_of(made()).page().data()
 
@@ -98,11 +99,11 @@ def shown(found: Heads, width: int) -> dict[str, str]:
 def test_every_score_has_a_line_with_its_largest_heads() -> None:
     lines = shown(answer_of(made()), 80)
     assert set(OVER) <= set(lines)
-    assert lines["score"] == "score looks at … most: layer.head, mean all"
-    assert lines["previous"] == "previous the token before 2.1 0.50, 2.0 0.40, 1.1 0.30 0.25"
-    assert lines["duplicate"].startswith("duplicate the same token, earlier 2.1 ")
+    assert lines["score"] == "score looks at … most: head, mean all"
+    assert lines["previous"] == "previous the token before L2H1 0.50, L2H0 0.40, L1H1 0.30 0.25"
+    assert lines["duplicate"].startswith("duplicate the same token, earlier L2H1 ")
     assert lines["induction"] == "induction what followed it earlier – (no token could) –"
-    assert lines["Heads"].startswith("Heads are numbered layer.head, from 0; scores are shares of a token's")
+    assert lines["L0H2"].startswith("L0H2 is head 2 of layer 0: both are numbered from 0; scores are shares of")
     assert not any("left out" in line or "How much" in line for line in lines.values())
 
 
@@ -111,6 +112,6 @@ def test_position_and_content_name_heads_by_how_much_more_they_follow_the_one() 
     tables = {"position": [[1.0, 0.9, 0.9]], "content": [[1.0, 0.2, 0.1]], "looked": [[1.0, 0.5, 0.05]]}
     found = HeadMeans({name: np.array(table) for name, table in tables.items()}, {"queries": 5}, (4,))
     lines = shown(Heads({"tokens exchanged": found}), 80)
-    assert lines["position"].split()[-3:] == ["4.1", "0.90", "0.93"]  # 4.0 follows both, 4.2 looks too little
+    assert lines["position"].split()[-3:] == ["L4H1", "0.90", "0.93"]  # 4.0 follows both, 4.2 looks too little
     assert "no head does" in lines["content"]  # 4.1 follows position
     assert "looked" not in lines

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Called, Cell, Column, Curve, Curves, Heat, Panel, Point, Scatter, Table
-from regard.explain.wording import quoted
+from regard.explain.wording import quoted, short_head
 from regard.questions.evolve.sentences import of_change, repeats
 
 if TYPE_CHECKING:
@@ -125,9 +125,9 @@ def _induction(found: "Evolution") -> Curves:
     heads = [(i, j) for i, row in enumerate(found.induction[0]) for j, score in enumerate(row) if not math.isnan(score)]
     heads.sort(key=lambda head: -found.induction_of(*head)[-1])
     return Curves(
-        name="Induction", title="Induction of every head",
-        note="What a token that occurred before gives to those behind its earlier occurrences; layer.head, from 0.",
-        x="step", y="induction", series=[Curve(f"{i}.{j}", found.steps, found.induction_of(i, j)) for i, j in heads],
+        name="Induction", title="Induction of every head", x="step", y="induction",
+        note="What a token that occurred before gives to those behind its earlier occurrences; L0H2: layer 0, head 2.",
+        series=[Curve(short_head(i, j), found.steps, found.induction_of(i, j)) for i, j in heads],
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from regard.display.elements.labels import framed_label_points
 from regard.display.elements.slide import Row
 from regard.display.elements.weight_cells import bare, frame
 from regard.display.panels import TALL
+from regard.explain.wording import short_head
 from regard.files import whole
 from regard.questions.evolve.panels import MOST, evenly
 from regard.questions.evolve.sentences import of_change
@@ -112,7 +113,7 @@ def _rest(figure: FigureBase, place: Any, found: "Evolution") -> None:
             (found.steps[1:], found.change[1:], "mean change since the step before"),
         ]
         if (head := found.formed_head()) is not None:
-            series.append((found.steps, found.induction_of(*head), f"induction of head {head[0]}.{head[1]}"))
+            series.append((found.steps, found.induction_of(*head), f"induction of head {short_head(*head)}"))
         lines, upper = parts[0].subgridspec(len(series), 1), None
         for at, (steps, values, what) in enumerate(series):
             axes = upper = figure.add_subplot(lines[at], sharex=upper)  # the first step, with none before it, has room

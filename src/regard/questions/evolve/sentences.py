@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from regard.explain.wording import as_among, number, quoted
+from regard.explain.wording import as_among, number, quoted, short_head
 
 if TYPE_CHECKING:
     from regard.questions.evolve.answer import Evolution
@@ -43,7 +43,7 @@ def _induction(found: "Evolution") -> str:
     if best is None:
         return ""
     scores, n = found.induction_of(*best), found.formed(*best)
-    name, last = f"head {best[0]}.{best[1]}", number(scores[-1])
+    name, last = f"head {short_head(*best)}", number(scores[-1])
     gives = "what came behind a token's earlier occurrences"
     if n is None:
         if not repeats(found.queries):

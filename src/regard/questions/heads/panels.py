@@ -1,4 +1,4 @@
-"""What every head's attention follows, as panels: heads with most of each score, a grid a score, and all."""
+"""What every head's attention follows, as panels: a grid a score, heads with most of each, and all."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,7 @@ import numpy as np
 from regard.display.panels import Cell, Column, Heat, Panel, Table
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import MEANINGS, SHARE, is_share
-from regard.explain.wording import capital, count_of_tokens
+from regard.explain.wording import capital, count_of_tokens, short_head
 from regard.questions.heads.sentences import how_to_read, most_of, score_finding, tokens_counted_by_heads
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def of_heads(found: "Heads") -> list[Panel]:
-    """Show of each table an overview, a grid for each score, and all numbers; all shares have one scale."""
+    """Show of each table a grid for each score, an overview, and all numbers; all shares have one scale."""
     several = len(found.tables) > 1
     shares = [
         value
@@ -27,10 +27,9 @@ def of_heads(found: "Heads") -> list[Panel]:
     panels: list[Panel] = []
     for name, means in found.tables.items():
         of = f"{name}: " if several else ""
-        panels.append(_overview_of_heads(means, of))
         group = name if several else ""
         panels += [_score_grid(means, score, of, group, max(shares, default=0.0)) for score in means.scores]
-        panels.append(_all(means, of))
+        panels += [_overview_of_heads(means, of), _all(means, of)]
     return panels
 
 
@@ -47,7 +46,7 @@ def _overview_of_heads(means: HeadMeans, of: str) -> Table:
         own = most[0][1] if most else None
         rows.append([score, meaning.looks_at, told if known else "– (no token could)", own, mean, meaning.says])
     columns = [
-        Column("score"), Column("looks at …"), Column("most: layer.head, mean"), Column("its mean", 2, detail=True),
+        Column("score"), Column("looks at …"), Column("most: head, mean"), Column("its mean", 2, detail=True),
         Column("all", 2), Column("what it is", detail=True),
     ]  # fmt: skip
     title = f"the heads with most of each score (over {count_of_tokens(means.counts['queries'])})"
@@ -73,7 +72,8 @@ def _score_grid(means: HeadMeans, score: str, of: str, group: str, largest: floa
 
 def _all(means: HeadMeans, of: str) -> Table:
     rows: list[list[Cell]] = [
-        [f"{row['layer']}.{row['head']}", *(float(str(row[name])) for name in means.scores)] for row in means.rows()
+        [short_head(row["layer"], row["head"]), *(float(str(row[name])) for name in means.scores)]
+        for row in means.rows()
     ]
     return Table(
         name=f"{of}All heads", title="Every head with every score", rows=rows,

@@ -11,7 +11,7 @@ import numpy as np
 
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import MEANINGS, is_share
-from regard.explain.wording import capital, count_of_tokens, listed
+from regard.explain.wording import capital, count_of_tokens, listed, short_head
 
 if TYPE_CHECKING:
     from regard.questions.heads.answer import Heads
@@ -21,7 +21,7 @@ TOLD = 3  # scores that findings begin with, of one table
 TOLD_OF_EACH = 2  # of several tables
 LEAST = 0.005  # scores below it are printed as 0.00: no head is named for them
 LOOKED = 0.1  # how much a head has to look at tokens that were exchanged, to be named for how it follows them
-NUMBERED = "heads are numbered layer.head, from 0"
+NUMBERED = "L0H2 is head 2 of layer 0: both are numbered from 0"
 ALL = "all: the mean of all heads"
 ONE_TEXT = "In one text a head may do something by chance: the mean over many says what it does as a rule."
 MEAN_OF = "Means are over all tokens that are not special and not the first of their text, each counted once."
@@ -105,7 +105,7 @@ def score_finding(found: HeadMeans, name: str) -> str:
 
 
 def most_of(found: HeadMeans, name: str) -> list[tuple[str, float]]:
-    """Find the heads with most of a score, as layer.head, with their numbers: three at most, none of 0.00.
+    """Find the heads with most of a score, by their short names, with their numbers: three at most, none of 0.00.
 
     For position and content they are the heads that follow the one most above the other, of those that look at the
     tokens that were exchanged: a head that looks everywhere evenly is alike in both.
@@ -114,7 +114,7 @@ def most_of(found: HeadMeans, name: str) -> list[tuple[str, float]]:
     best = found.best(name, found.scores[name].size, by=ranked)
     above = found.scores[name] if ranked is None else ranked
     count = int((np.nan_to_num(above, nan=-np.inf) >= LEAST).sum())
-    return [(f"{layer}.{head}", score) for layer, head, score in best[: min(NAMED, count)]]
+    return [(short_head(layer, head), score) for layer, head, score in best[: min(NAMED, count)]]
 
 
 def tokens_counted_by_heads(found: HeadMeans, name: str) -> str:
@@ -143,7 +143,7 @@ def _one_against_the_other(found: HeadMeans, name: str, best: list[tuple[str, fl
     of = f"Of {looking:,} heads that give the exchanged tokens {LOOKED} of their attention or more"
     if not best:
         return f"{of}, none follows {name} more than {other}; {mean}."
-    rows = {f"{row['layer']}.{row['head']}": float(str(row[other])) for row in found.rows()}
+    rows = {short_head(row["layer"], row["head"]): float(str(row[other])) for row in found.rows()}
     named = f"{_head_or_heads(best).lower()} " + listed(
         [f"{head} ({score:.2f} against {rows[head]:.2f})" for head, score in best]
     )

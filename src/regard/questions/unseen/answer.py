@@ -28,7 +28,7 @@ from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.weights.attended import held_attention_calls, maps_between_tokens
 from regard.explain.weights.sinks import equal_shares
-from regard.explain.wording import count_of_tokens, listed, number
+from regard.explain.wording import count_of_tokens, listed, number, short_head
 from regard.text.quoting import quoted
 from regard.text.tokens import Token, shortened
 from regard.trace.layer_subset import CallNumber
@@ -153,7 +153,7 @@ class Unseen(Answer):
         table = Table(
             name="Least seen first", title="Least seen first", columns=columns, rows=rows, screen=True,
             note="What a token gets at most, and from which, is the mean of all heads. Mean: from all that may look at "
-            "it. One head: the largest weight of any head, as layer.head.",
+            "it. One head: the largest weight of any head, with its layer and head.",
         )  # fmt: skip
         return [strip, heat, table]
 
@@ -178,7 +178,7 @@ class Unseen(Answer):
         looks = {k: look for k in unseen if (look := self.head[k]) is not None}
         least = min(looks, key=lambda k: looks[k].weight)
         of = "" if len(unseen) == 1 else ", the least of them,"
-        where = f"in head {looks[least].layer}.{looks[least].head}"
+        where = f"in head {short_head(looks[least].layer, looks[least].head)}"
         return f"In a single head {self._called(least)}{of} gets up to {self._gets(looks[least])}, {where}."
 
     def _over(self) -> str:
@@ -195,7 +195,7 @@ class Unseen(Answer):
     def _of_head(self, k: int) -> list[str | float]:
         look = self.head[k]
         assert look is not None
-        return [look.weight, f"{look.layer}.{look.head}", self._called(look.query)]
+        return [look.weight, short_head(look.layer, look.head), self._called(look.query)]
 
     def _called(self, k: int) -> str:
         return f"{quoted(self.tokens[k].text)} ({k}{', special' if self.tokens[k].special else ''})"
