@@ -101,10 +101,8 @@ def test_a_refusal_leaves_no_folder_behind(bank: Any, tmp_path: Path, monkeypatc
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.usefixtures("kernel")
 def test_in_a_notebook_it_is_the_widget(bank: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("anywidget", reason="anywidget is not installed")
-    monkeypatch.undo()
     monkeypatch.setattr(show, "in_notebook", lambda: True)
     use(None, monkeypatch)
     (built_page.BUILT / "widget.js").exists() or pytest.skip("the page is not built: make page")
