@@ -45,7 +45,7 @@ export class PageState {
   words = $state(false); // tokens of one word taken together
   dark = $state(false);
   shows = $state.raw<Shows>({}); // by the view
-  cut: ((link: { query: number; key: number }) => void) | null = null; // a link of the chosen head, where a server can
+  cut?: ((link: { query: number; key: number }) => void) | null; // a link of the chosen head, where a server can
   acts: () => [says: string, does: () => void][] = () => []; // what a server can do to what is chosen
   readonly before = new Set<() => Promise<unknown>>(); // what views have to compute before a picture of them is whole
   choices = $state.raw<Record<string, unknown>>({}); // in single views (choice.ts)
