@@ -143,6 +143,7 @@ def test_what_is_written_is_steered_beside_what_is_not() -> None:
         )
         assert plain.new != steered.new
         assert [text["text"] for text in page["texts"]] == [plain.text, steered.text]
+        assert page["panels"][int(page["opening"]["view"].removeprefix("panel "))]["name"] == "Texts"
         assert page["findings"] == generation(plain, steered, str(push)).findings()
         for wrong, says in (({"layer": 99}, "layer"), ({"away": ""}, "away"), ({"strength": 1e9}, "strength")):
             answer = client.post("/api/generations", json=asked | {"steer": steer | wrong})

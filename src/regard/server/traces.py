@@ -137,7 +137,9 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
         )  # fmt: skip
     choice = Choice(limit=limits.kept)
     if asked.steer is not None:
-        return Kept(generation(written[0], written[1], "; ".join(map(str, done))).page(choice))
+        page = generation(written[0], written[1], "; ".join(map(str, done))).page(choice)
+        page.opening["view"] = "panel 0"  # both texts side by side
+        return Kept(page)
     if done:
         findings = [f"Before: “{written[0].new}”", f"{'; '.join(map(str, done))}: “{written[1].new}”"]
         return Kept(page_of(written, choice, Opening("generation"), names=["before", "after"], findings=findings))
