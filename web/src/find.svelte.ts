@@ -17,11 +17,11 @@ export function findables(): Set<Findable> {
 
 /** Let words be found in a part, by the names of its places. */
 export function findable(names: () => string[], go: Findable["go"]): void {
-  const all = getContext<Set<Findable>>(KEY);
+  const all = getContext<Set<Findable> | undefined>(KEY); // none where a part stands outside of the views
   $effect(() => {
     const own = { find: (sought: string) => holding(names(), sought), go };
-    all.add(own);
-    return () => void all.delete(own);
+    all?.add(own);
+    return () => void all?.delete(own);
   });
 }
 
