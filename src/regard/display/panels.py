@@ -177,6 +177,17 @@ class Behind:
     values: Sequence[Sequence[Sequence[float] | None]]
 
 
+@dataclass(frozen=True)
+class Over:
+    """A heat map at each place of one more axis, such as the steps of a training: its title and its numbers there.
+
+    The last are the heat map's own: terminal and picture show these, a page has a slider.
+    """
+
+    titles: Sequence[str]
+    values: Sequence[Sequence[Sequence[Number]]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Heat(Panel):
     """A grid of colours. axes: what rows and columns are; values: [row][column]. signed: colours for both signs.
@@ -202,6 +213,7 @@ class Heat(Panel):
     said: Sequence[Sequence[str]] | None = None
     sums: Sums | None = None
     behind: Behind | None = None
+    over: Over | None = None
     others: tuple[int, int] = (0, 0)
     upwards: bool = False
     corner: tuple[int, int] | None = None

@@ -1,4 +1,5 @@
 // What a page takes that no smaller bundle can show, and what the widget and the page of a server have.
+import Film from "../parts/Film.svelte";
 import Alignment from "../views/Alignment.svelte";
 import Generation from "../views/Generation.svelte";
 import { NUMBERS } from "../views/numbers";
@@ -14,5 +15,6 @@ export const EVERYTHING: Bundle = {
     { id: "generation", name: "Generation", component: Generation, has: (page) => page.generation.some((each) => each.steps.length > 0) },
   ],
   ...NUMBERS,
+  Film,
   PathsPanel,
 };

@@ -179,6 +179,12 @@ interface HeatData {
   said: string[][] | null; // a sentence for each cell, where row, column and number do not say it
   sums: Sums | null;
   behind: Behind | null;
+  over?: Over | null;
+}
+/** A grid at each place of one more axis, such as the steps of a training: the title there, and its numbers. The last are those of the grid. */
+export interface Over {
+  titles: string[];
+  values: (number | null)[][][];
 }
 /** What the rows and the columns of a grid sum to, and all of it. across, down: what a row's and a column's sum is called. */
 export interface Sums {

@@ -1,11 +1,12 @@
 // What a page is shown with: the views that a bundle has, in the order of their tabs, and its panels.
-import type { Component } from "svelte";
+import type { Component, ComponentProps } from "svelte";
 import type { Attention } from "../attention/client";
 import type { Source } from "../data/bytes";
-import type { Cloud, Page, Panel as PanelData, Paths } from "../data/format";
+import type { Cloud, Page, Panel as PanelData, Paths, Over } from "../data/format";
 import type { Findable } from "../find.svelte";
 import type { Group } from "../groups";
 import type { PageState } from "../page_state.svelte";
+import type HeatMap from "../parts/HeatMap.svelte";
 import Panel from "./Panel.svelte";
 
 export interface View {
@@ -25,6 +26,7 @@ export interface Bundle {
   views: View[]; // beside the panels
   NumbersPanel?: Shows<Numbers>;
   HeatPanels?: View["component"]; // of grids that are alike
+  Film?: Component<ComponentProps<typeof HeatMap> & { over: Over }>; // of grids at several places of one more axis
   PathsPanel?: Shows<Paths>;
   attention?: {
     attend: (shared: PageState) => Attention;

@@ -4,7 +4,7 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from regard.display.panels import Called, Cell, Column, Curve, Curves, Heat, Panel, Point, Scatter, Table
+from regard.display.panels import Called, Cell, Column, Curve, Curves, Heat, Over, Panel, Point, Scatter, Table
 from regard.explain.wording import quoted, short_head
 from regard.questions.evolve.sentences import of_change, repeats
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from regard.questions.evolve.answer import Evolution
 
 MOST = 12  # steps that a first screen has
+CELLS, DECIMALS = 200_000, 4  # that a page's slider over steps has, and decimals of its weights: one more than it shows
 
 
 def of_evolution(found: "Evolution") -> list[Panel]:
@@ -96,12 +97,19 @@ def _aside(found: "Evolution") -> str:
 
 
 def _weights(found: "Evolution", n: int) -> Heat:
-    """The weights of a step, in colours that are the same for the first and the last."""
-    step = found.steps[n]
-    most = max(max(row) for table in (found.weights[0], found.weights[-1]) for row in table)
+    """The weights of a step, in colours that are the same for all; of the last also every step's, for a page."""
+    title = f"Step {found.steps[n]}"
+    most = max(max(row) for table in found.weights for row in table)
+    note, over = found.title(), None
+    if 0 < n == len(found.steps) - 1:
+        shown = evenly(len(found.steps), max(2, CELLS // (len(found.queries) * len(found.keys))))
+        values = [[[round(weight, DECIMALS) for weight in row] for row in found.weights[m]] for m in shown]
+        over = Over([f"Step {found.steps[m]}" for m in shown], values)
+        left = len(found.steps) - len(shown)
+        note += f"; {left} of {len(found.steps)} steps are left out of the slider" if left else ""
     return Heat(
-        name=f"Step {step}", title=f"Step {step}", note=found.title(), rows=_names(found.queries), unit="weight",
-        columns=_names(found.keys), values=found.weights[n], axes=("query", "key"), largest=most,
+        name=title, title=title, note=note, rows=_names(found.queries), unit="weight", columns=_names(found.keys),
+        values=found.weights[n], axes=("query", "key"), largest=most, over=over,
     )  # fmt: skip
 
 
