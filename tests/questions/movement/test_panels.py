@@ -86,7 +86,7 @@ def test_neutral_sentences_are_on_the_curves_and_the_plane(minilm: Any, bank: li
         assert curve["neutral"]["sentences"] == 12
         for name in ("mean", "low", "high"):
             assert torch.allclose(torch.tensor(curve["neutral"][name]), torch.tensor(getattr(each, name)), atol=1e-6)
-    assert panel["nearness"].endswith("dotted: the mean of 12 neutral sentences, in their range")
+    assert panel["nearness"].endswith("dotted: its mean in 12 neutral sentences, shaded: their range")
     assert panel["plane"].startswith("Where “bank” ends: ★ in a text; ○ in 12 neutral sentences, their mean")
 
 

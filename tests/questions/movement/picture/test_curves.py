@@ -40,7 +40,7 @@ def test_each_line_and_range_is_the_summarys(summary) -> None:
         named = sorted(panel.texts, key=lambda text: text.xyann[1])  # as high as the lines end, one above the other
         assert [text.get_text() for text in named] == [f"{name} {value:.2f}" for value, name in ends]
     (part,) = figure.subfigs
-    assert "dotted: the mean of 12 neutral sentences" in part.get_suptitle()
+    assert "dotted: its mean in 12 neutral sentences" in part.get_suptitle()
     assert [text.get_text()[:2] for text in part.legends[0].texts] == ["1 ", "2 "]
 
 
