@@ -1,5 +1,6 @@
 """The pages of patches, of an outcome's parts and of a score in a browser: every number against the library's."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import pytest
 
 import regard
 from regard.explain.causes.outcomes import cosine
+from regard.questions.evolve.answer import evolution
 from regard.questions.patch.panels import said
 from regard.questions.score.panels import short_score_part_name
 from tests.questions.patch.test_panels import made
+from tests.support import own_models
 from tests.web.tables import open_twin, rows_of, total_of
 
 pytestmark = pytest.mark.browser
@@ -227,7 +230,6 @@ def test_they_are_for_everyone_and_for_a_phone(opened: Any, width: int) -> None:
         if name in ("Patches", "Heads", "By layer"):
             page.tab.focus("[role=application]")
             page.tab.keyboard.press("ArrowDown")
-            open_twin(page.tab)
         assert page.violations() == []
         assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
 
@@ -263,3 +265,32 @@ def test_a_score_can_stand_beside_the_attention_of_its_text(page_of: Any, minilm
     assert page.tab.locator("[role=tab]").all_inner_texts()[0] == "Tokens"
     page.open_grid("By layer", "The score")
     assert page.tab.inner_text("[role=tabpanel] h2") == "What makes the score of “bank” for “river”, by layer"
+
+
+def test_a_slider_goes_through_the_steps_of_a_training(page_of: Any, tmp_path: Path) -> None:
+    model = own_models.opened("gpt")
+    found = evolution([(step, model.trace("A man is fishing")) for step in (0, 10)], 1)
+    others = [[1 - weight for weight in row] for row in found.weights[0]]
+    found = replace(
+        found,
+        weights=[found.weights[0], others, found.weights[1]],
+        steps=[0, 5, 10],
+        entropy=[1.0] * 3,
+        change=[0.0] * 3,
+    )
+    regard.save_page(found, tmp_path / "evolve.html")
+    page = page_of(None, file=tmp_path / "evolve.html")
+    page.open_grid("Step 10")
+    open_twin(page.tab)
+    page.tab.focus("[data-over]")
+    for key, title, weights in (
+        ("End", "Step 10", found.weights[2]),
+        ("ArrowLeft", "Step 5", others),
+        ("Home", "Step 0", found.weights[0]),
+    ):
+        page.tab.keyboard.press(key)
+        assert page.tab.locator("h2").last.inner_text() == title
+        assert [row[2] for row in rows_of(page.tab, title)][:2] == [f"{weights[0][j]:.3f}" for j in (0, 1)]
+    page.tab.click("[data-play]")
+    page.tab.wait_for_function("[...document.querySelectorAll('h2')].at(-1).innerText === 'Step 10'")
+    page.tab.wait_for_selector("[data-play]:has-text('play')")

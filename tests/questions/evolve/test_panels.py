@@ -4,10 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 
 from regard.display.page import panel_data
 from regard.display.panels import Heat, Panel, Scatter
 from regard.display.terminal_parts import plain_lines_of_parts
+from regard.questions.evolve import panels
 from regard.questions.evolve.answer import Evolution, evolution
 from regard.questions.evolve.panels import MOST
 from regard.web.html_file import script_json
@@ -98,3 +100,17 @@ def test_how_attention_formed_on_a_page() -> None:
 def test_a_blank_has_a_mark() -> None:
     found = planted(EVEN, SHARP, names=("a", " ", "b"))
     assert panel_of(found, "Step 0").rows == ["a", "␣", "b"]
+
+
+def test_the_last_grid_has_every_step_for_a_slider(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = planted(EVEN, SHARP, EVEN)
+    first, last = (panel_of(found, f"Step {found.steps[n]}") for n in (0, -1))
+    assert first.over is None
+    assert last.over.titles == [f"Step {step}" for step in found.steps]
+    torch.testing.assert_close(torch.tensor(last.over.values), torch.tensor(found.weights).float(), rtol=0, atol=5e-5)
+    assert last.largest == first.largest == max(w for table in found.weights for row in table for w in row)
+    assert "left out" not in last.note
+    monkeypatch.setattr(panels, "CELLS", 1)
+    few = panel_of(found, f"Step {found.steps[-1]}")
+    assert few.over.titles == [first.title, last.title]
+    assert few.note.endswith(f"; {len(found.steps) - 2} of {len(found.steps)} steps are left out of the slider")

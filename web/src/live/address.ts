@@ -128,7 +128,7 @@ const HELD = "regard: what the address is too short for"; // this tab's own, whi
 export function write(asked: Asked, looking: Looking): "all" | "part" | "none" {
   const choices = Object.keys(looking.choices ?? {}).length ? looking.choices : undefined;
   const seen = { ...looking, words: looking.words || undefined, choices, map: looking.map ?? undefined, cloud: looking.cloud ?? undefined };
-  const whole = encodeURIComponent(JSON.stringify({ ...asked, ...seen, from: asked.from ?? undefined }));
+  const whole = encodeURIComponent(JSON.stringify({ ...asked, ...seen, from: asked.from ?? undefined, steer: asked.steer ?? undefined }));
   const fits = whole.length <= LONGEST;
   const number = fits ? null : hold(asked);
   const written = fits ? `/#${whole}` : number === null ? "/" : `/#${encodeURIComponent(JSON.stringify({ held: number, ...seen }))}`;
