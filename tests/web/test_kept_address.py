@@ -22,7 +22,7 @@ def test_a_link_shows_the_same_again(page_of: Any, bank: list[Trace]) -> None:
     page.choose("head", "5")
     page.open_view("Lines")
     page.tab.click("[data-left='7']")
-    page.tab.wait_for_function("location.hash.includes('lines')")
+    page.tab.wait_for_url("**lines**")
     looked = page.tab.evaluate(LOOKS)
     assert looked == ["Lines", looked[1], "3", "5", bank[1].tokens[7].text]
     other = page.tab.context.new_page()
