@@ -133,8 +133,6 @@ def _watched_page(run: FollowedRun, number: int, asked: Head, shelf: Shelf, limi
     kept = shelf.find(name)
     if kept is None:
         page = replace(found, training=training_of(run.folder)).page()
-        if len(watched) > 1:
-            page.opening["view"] = "panel 1"  # the newest step
         if len(watched) < len(now.watched):
             some = f"Of {len(now.watched)} watched traces {len(watched)} are here, evenly, and the last"
             page.status.append(f"{some}: regard evolve has all.")

@@ -90,8 +90,8 @@ class Evolution(TracesAnswer):
         return {"title": self.title(), **{name: getattr(self, name) for name in own}}
 
     def opening(self) -> dict[str, str | int | None]:
-        """Its first panel, of this layer and head."""
-        return {"view": "panel 0", "layer": self.layer, "head": self.head, "title": self.title()}
+        """The panel of its last step, of this layer and head."""
+        return {"view": f"panel {int(len(self.steps) > 1)}", "layer": self.layer, "head": self.head, "title": self.title()}
 
     def painted(self, shape: str) -> "tuple[Figure, list[str]]":
         """Draw how it formed."""
