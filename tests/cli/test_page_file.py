@@ -77,7 +77,7 @@ def test_why_has_its_rankings(regard_command: Command, tmp_path: Path) -> None:
     done = regard_command("why", TEXT, "--word", "bank", "--html", "a.html")
     assert done.returncode == 0, done.stderr
     page = Read(tmp_path / "a.html")
-    assert [panel["kind"] for panel in page.data["panels"]] == ["table", "table"]
+    assert [panel["kind"] for panel in page.data["panels"]] == ["strip", "table", "table"]
     assert page.data["opening"]["token"] == 8
 
 

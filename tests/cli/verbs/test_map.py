@@ -183,7 +183,7 @@ def test_windows(run, folder: Path, capsys) -> None:
         ("text.txt", {"window": 64, "stride": 63}, "stride: given 63, needs 1 to 61"),
         ("text.txt", {"window": 64, "save_file": Path("a.safetensors")}, "no trace to save"),
         ("long.txt", {}, "takes 512 at most; it can be read in overlapping windows, with --window"),
-        ("text.txt", {"figure": Path("a.gif")}, "ending needs to be .png or .svg"),
+        ("text.txt", {"figure": Path("a.gif")}, "ending needs to be .pdf or .png or .svg"),
         ("text.txt", {"json_file": Path("a.txt")}, "ending needs to be .json"),
     ],
 )

@@ -111,7 +111,7 @@ def test_help_and_version_do_not_wait_for_torch(tmp_path: Path) -> None:
         (["see", "a bank", "--word", "bank", "--with", "a,,b"], "one is empty"),
         (["see", "a bank", "--model", "./nowhere"], "there is no such folder"),
         (["see", "a bank", "--model", "no-such-model"], "the hub is not asked, for HF_HUB_OFFLINE is set"),
-        (["see", "a bank", "--figure", "a.gif"], "ending needs to be .png or .svg"),
+        (["see", "a bank", "--figure", "a.gif"], "ending needs to be .pdf or .png or .svg"),
         (["see", "a bank", "--figure", "none/a.png"], "there is no folder 'none'"),
         (["see", "a bank", "--json", "a.txt"], "ending needs to be .json"),
         (["see", "a bank", "--save", "a.pt"], "ending needs to be .safetensors"),

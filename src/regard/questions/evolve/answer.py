@@ -91,7 +91,8 @@ class Evolution(TracesAnswer):
 
     def opening(self) -> dict[str, str | int | None]:
         """The panel of its last step, of this layer and head."""
-        return {"view": f"panel {int(len(self.steps) > 1)}", "layer": self.layer, "head": self.head, "title": self.title()}
+        last = int(len(self.steps) > 1)
+        return {"view": f"panel {last}", "layer": self.layer, "head": self.head, "title": self.title()}
 
     def painted(self, shape: str) -> "tuple[Figure, list[str]]":
         """Draw how it formed."""
