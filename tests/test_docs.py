@@ -6,8 +6,30 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 
+from tests.support import ROOT
 from tests.support.pages import EVERY, code_blocks, pages
+
+DOORS = ["Learn", "Use", "Ask", "Look up", "Contribute"]
+
+
+def files(entries: Any) -> list[str]:
+    """The pages below an entry of the navigation, in order."""
+    if isinstance(entries, str):
+        return [entries]
+    return [file for entry in (entries.values() if isinstance(entries, dict) else entries) for file in files(entry)]
+
+
+def test_five_doors_lead_to_every_page_once() -> None:
+    navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
+    assert [name for door in navigation for name in door] == DOORS
+    for door, name in zip(navigation, DOORS, strict=True):
+        assert door[name][0] == {"Overview": f"{name.lower().replace(' ', '_')}.md"}
+        assert len(files(door)) <= 27  # a screen's height of links
+    docs = ROOT / "docs"
+    every = [*docs.rglob("*.md"), *docs.glob("*.py"), *docs.glob("lessons/*.py")]
+    assert sorted([*files(navigation), "index.md"]) == sorted(page.relative_to(docs).as_posix() for page in every)
 
 
 def test_no_code_is_missed() -> None:

@@ -126,6 +126,20 @@ def test_every_page_was_built() -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
+def test_the_menu_has_five_doors_and_behind_them_one_doors_pages(name: str) -> None:
+    source = Page(name).source
+    menu = re.search(r'<nav class="md-nav md-nav--primary.*?<div class="md-content"', source, re.DOTALL)
+    tabs = re.search(r'<nav class="md-tabs".*?</nav>', source, re.DOTALL)
+    assert menu is not None
+    assert tabs is not None
+    doors = re.findall(r'<a href="([^"]+)" class="md-tabs__link">', tabs[0])
+    assert [Path(door).stem for door in doors] == ["learn", "use", "ask", "look_up", "contribute"]
+    links = set(re.findall(r'<a href="([^"#]+)" class="md-nav__link', menu[0]))
+    assert set(doors) <= links | {"./" + Path(name).name, Path(name).name, name}
+    assert len(links) <= 5 + 27
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_formulas(name: str) -> None:
     page = Page(name)
     assert not re.search(r"\$\$|\$[^\s$][^$]*\$|\\[a-zA-Z]+\b|\\[()\[\]]", page.prose)
