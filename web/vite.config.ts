@@ -18,6 +18,21 @@ function inline(): Plugin {
   };
 }
 
+/** Leave out what Svelte has for pages that a server made, and for components of its older kinds: we have none, and the bundler cannot
+ *  know it of variables that could be set. */
+function without(): Plugin {
+  return {
+    name: "without",
+    enforce: "pre",
+    transform(code, id) {
+      if (!/svelte\/src\/internal\/(client\/dom\/hydration|flags\/index)\.js$/.test(id)) return null;
+      const never = /\bexport let (hydrating|\w+_mode_flag) = false;/g;
+      if (!never.test(code)) this.error(`${id}: Svelte is another than this was written for`);
+      return code.replace(never, "export const $1 = false;").replace(/^\t(hydrating|\w+_mode_flag) = \w+;$/gm, "");
+    },
+  };
+}
+
 const ENTRIES: Record<string, string> = {
   page: "src/bundles/page.ts",
   panels: "src/bundles/panels.ts",
@@ -28,7 +43,7 @@ const ENTRIES: Record<string, string> = {
 };
 
 export default defineConfig(({ mode }) => ({
-  plugins: [svelte({ compilerOptions: { css: "external", cssHash: ({ hash, css }) => `rg${hash(css).slice(0, 4)}` } }), inline(), licences()], // a short name: it stands in every element
+  plugins: [svelte({ compilerOptions: { runes: true, discloseVersion: false, css: "external", cssHash: ({ hash, css }) => `rg${hash(css).slice(0, 4)}` } }), without(), inline(), licences()], // a short name: it stands in every element
   build: {
     outDir: "../src/regard/web/built",
     emptyOutDir: mode === "page",
