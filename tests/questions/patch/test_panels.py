@@ -27,10 +27,7 @@ def made(**changes: Any) -> PatchSweep:
 def test_each_cell_is_a_share_and_says_in_words_what_the_patch_did() -> None:
     page: Any = made().page().data()
     script_json(page)
-    assert page["title"] == (
-        "Denoising: hidden_states of the clean 'a river bank' put into the corrupted 'a money bank'; "
-        "share of the way from 0.25 to 0.75 that each patch goes (cosine of “bank” and the river's)"
-    )
+    assert page["title"] == ("What patches of the clean 'a river bank' do in the corrupted 'a money bank'")
     share = "Share of the way from 0.25 to 0.75 that each patch goes (cosine of “bank” and the river's)"
     assert page["panels"][0]["title"] == f"{share}: denoising, hidden_states"
     assert made().to_json()["measure"] == share[0].lower() + share[1:]

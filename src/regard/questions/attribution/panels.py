@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from regard.questions.attribution.tokens import TokenAttribution
 
 CHOOSE = "Choose a head: from which tokens."
+PARTS = "Parts"  # the tab of what is listed by its parts
 COLOURS = "Red: adds to it; blue: takes away from it."
 
 
@@ -30,15 +31,15 @@ def of_parts(found: "Attribution") -> list[Panel]:
         _layers(found),
         Bars(
             name="Parts", title=f"The largest parts, heads by source {found.unit}", unit="adds", whole=found.value,
-            parts=found.by("token", words=words), screen=True, picture=True,
+            parts=found.by("token", words=words), screen=True, picture=True, tab=PARTS,
         ),
         Bars(
             name="Sources", title=f"By attention, from each source {found.unit}", unit="adds", parts=carried,
-            whole=sum((added for _, added in carried), 0.0), screen=True,
+            whole=sum((added for _, added in carried), 0.0), screen=True, tab=PARTS,
         ),
         Bars(
             name="Writers", title="What each head, layer and embedding adds", unit="adds", whole=found.value,
-            parts=found.by(), note="One part is what a head adds by looking at all tokens.",
+            parts=found.by(), note="One part is what a head adds by looking at all tokens.", tab=PARTS,
         ),
     ]  # fmt: skip
 

@@ -1,5 +1,6 @@
 """What every head's attention follows, as panels: a grid a score, heads with most of each, and all."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,8 +29,8 @@ def of_heads(found: "Heads") -> list[Panel]:
     for name, means in found.tables.items():
         of = f"{name}: " if several else ""
         group = name if several else ""
-        panels += [_score_grid(means, score, of, group, max(shares, default=0.0)) for score in means.scores]
-        panels += [_overview_of_heads(means, of), _all(means, of)]
+        own = [_score_grid(means, score, of, group, max(shares, default=0.0)) for score in means.scores]
+        panels += [replace(each, tab=capital(group)) for each in (*own, _overview_of_heads(means, of), _all(means, of))]
     return panels
 
 

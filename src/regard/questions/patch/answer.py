@@ -85,10 +85,10 @@ class PatchSweep(Answer):
         ]
 
     def title(self) -> str:
-        """Say what of which text is put into which, and what is told of each patch."""
+        """Say which text is put into which."""
         both = f"the clean {shortened(self.clean, LONG)}", f"the corrupted {shortened(self.corrupted, LONG)}"
         source, run = both if self.direction == "denoising" else reversed(both)
-        return f"{self.direction.capitalize()}: {self.what} of {source} put into {run}; {self.measure}"
+        return f"What patches of {source} do in {run}"
 
     def data(self) -> dict[str, object]:
         """Give all of it, with the shares."""

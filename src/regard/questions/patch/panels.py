@@ -62,8 +62,9 @@ def _sweep_grid(sweep: "PatchSweep") -> Heat:
     shares = [[None if math.isnan(share) else share for share in row] for row in sweep.shares]
     most = max([1.0, *(abs(share) for row in shares for share in row if share is not None)])
     size = range(len(sweep.layers)), range(len(sweep.columns))
+    title = capital(f"{sweep.measure}: {sweep.direction}, {sweep.what}")
     return Heat(
-        name="Patches", title=capital(f"{sweep.measure}: {sweep.direction}, {sweep.what}"), note=_meaning(sweep),
+        name="Patches", title=title, caption=title, note=_meaning(sweep),
         rows=["input" if layer == "input" else f"layer {layer}" for layer in sweep.layers], columns=sweep.columns,
         axes=("layer", "head" if sweep.by == "heads" else "token"), values=shares, signed=True, largest=most,
         said=[[said(sweep, row, each) for each in size[1]] for row in size[0]], upwards=True,
@@ -98,7 +99,7 @@ def _patches(sweep: "PatchSweep") -> Table:
         for row, each in sweep.best(len(sweep.layers) * len(sweep.columns))
     ]  # fmt: skip
     columns = [
-        Column("layer"), Column("head" if sweep.by == "heads" else "token"), Column("share", 3, bar=True),
+        Column("layer"), Column("head" if sweep.by == "heads" else "token"), Column("share", 3, bar=True, signed=True),
         Column("outcome", 4), Column("change", 4, signed=True),
     ]  # fmt: skip
     return Table(
