@@ -1,13 +1,18 @@
 """Panels as pictures: drawn into files, with the numbers that they have."""
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from rich.console import Console
 
+from regard.display import terminal
 from regard.display.elements.canvas import all_axes, write_figure
+from regard.display.elements.colours import BAR, LESS, MORE
 from regard.display.figure import LEAST, LETTER, MOST
 from regard.display.panels import Bars, Column, Heat, Panel, Sums, Table
 from regard.display.picture import paint
@@ -113,3 +118,16 @@ def test_a_table_is_drawn_by_its_first_column_with_bars() -> None:
     axes = only(Table(name="t", title="t", columns=columns, rows=[["a", 3, -0.5], ["b", 4, None], ["c", 5, 0.75]]))
     assert [bar.get_width() for bar in axes.patches] == [-0.5, 0.75]
     assert axes.get_xlabel() == "score"
+
+
+@pytest.mark.parametrize(("signed", "numbers", "colours"), [
+    (False, [1.0, 2.0], [BAR, BAR]), (True, [1.0, 2.0], [MORE, MORE]), (False, [1.0, -2.0], [MORE, LESS]),
+])  # fmt: skip
+def test_bars_of_numbers_with_a_sign_are_red_above_0_and_blue_below(signed, numbers, colours) -> None:
+    columns = [Column("name"), Column("score", 2, bar=True, signed=signed)]
+    table = Table(name="t", title="t", columns=columns, rows=[[f"{n}", each] for n, each in enumerate(numbers)])
+    assert [to_hex(bar.get_facecolor()) for bar in only(table).patches] == colours
+    console = Console(file=io.StringIO(), color_system="standard", force_terminal=True)
+    console.print(terminal.drawn(table, 80, 10, ""))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert ["\x1b[31m█" in text, "\x1b[36m█" in text] == [MORE in colours, bool({BAR, LESS} & {*colours})]

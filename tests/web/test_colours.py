@@ -2,10 +2,14 @@
 
 import colorsys
 import itertools
+import re
 
 import pytest
+from matplotlib.colors import to_rgb
 
-from tests.support.node import call
+from regard.display.elements.colours import BAR, LESS, LINES, MORE
+from tests.support.colour_vision import SIGHT, difference, seen
+from tests.support.node import SOURCE, call
 
 GROUND = {False: (255, 255, 255), True: (20, 25, 31)}  # of a light page, and of a dark one
 SCALES = ("weights", "differences", "apart")
@@ -20,6 +24,34 @@ def luminance(colour: tuple[int, int, int]) -> float:
 def contrast(a: tuple[int, int, int], b: tuple[int, int, int]) -> float:
     low, high = sorted((luminance(a), luminance(b)))
     return (high + 0.05) / (low + 0.05)
+
+
+def named_colours(dark: bool) -> dict[str, str]:
+    """The colours that the page's style sheet names, light or dark."""
+    rules = re.findall(r"\n\.regard(\.dark)? {(.*?)\n}", "\n" + (SOURCE / "page.css").read_text("utf-8"), re.S)
+    (own,) = (rule for mark, rule in rules if bool(mark) == dark and "--back" in rule)
+    return dict(re.findall(r"--(\w+): (#\w+);", own))
+
+
+def test_the_page_has_the_colours_of_pictures() -> None:
+    """Lines and groups, and bars: what is red or blue in a picture is so on the page."""
+    assert tuple(call("parts/colours", "groupColours", False)) == LINES
+    own = named_colours(False)
+    assert (own["weight"], own["more"], own["less"]) == (BAR, MORE, LESS)
+    (red, blue), (dark_red, dark_blue) = ((named_colours(dark)[n] for n in ("more", "less")) for dark in (False, True))
+    for light, dark in ((red, dark_red), (blue, dark_blue)):
+        hues = [colorsys.rgb_to_hsv(*to_rgb(each))[0] for each in (light, dark)]
+        assert abs((hues[0] - hues[1] + 0.5) % 1 - 0.5) < 0.05
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_groups_and_bars_are_told_apart_by_every_sight(dark: bool) -> None:
+    own = named_colours(dark)
+    groups = call("parts/colours", "groupColours", dark)
+    for told in (groups, [own["more"], own["less"]]):
+        for one, other in itertools.combinations(map(to_rgb, told), 2):
+            assert min(float(difference(seen(one, sight), seen(other, sight))) for sight in SIGHT) > 20
+        assert all(contrast(tuple(255 * part for part in to_rgb(each)), GROUND[dark]) >= 3 for each in told)
 
 
 @pytest.mark.parametrize("dark", [False, True])

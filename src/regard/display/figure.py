@@ -4,14 +4,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Any
 
 import torch
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch
 
+from regard.display.elements import colours
 from regard.display.elements.canvas import or_nan
-from regard.display.elements.colours import DIFFERENCES, LINES, WEIGHTS, line_style
+from regard.display.elements.colours import LINES, WEIGHTS, line_style
 from regard.display.elements.heatmap import heatmap
 from regard.display.elements.labels import framed_label_points
 from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table
@@ -93,8 +93,7 @@ def _table(panel: Table, small: bool) -> Drawing:
         raise RegardError(f"plot: {panel.name!r} is a table without bars, which has no picture")
     column = panel.columns[barred]
     parts = [(str(row[0]), float(cell)) for row in panel.rows if isinstance(cell := row[barred], (int, float))]
-    both = any(number < 0 for _, number in parts)
-    own = {"unit": column.name, "signed": both, "digits": column.digits or 0}
+    own = {"unit": column.name, "signed": panel.signed(barred), "digits": column.digits or 0}
     return _bars(Bars(name=panel.name, title=panel.title, parts=parts, **own), small)  # type: ignore[arg-type]
 
 
@@ -169,8 +168,8 @@ def _strip(panel: Strip, small: bool) -> Drawing:
     places = range(0, len(values), step)
 
     def into(axes: Axes) -> None:
-        colours = [_panel_number_colour(each, panel.signed) for each in values]
-        axes.bar(range(len(values)), values, color=colours, width=0.8)
+        own = [_panel_number_colour(each, panel.signed) for each in values]
+        axes.bar(range(len(values)), values, color=own, width=0.8)
         axes.set_xticks(places, [spelled(panel.tokens[n]) for n in places], rotation=60, fontsize=8)
         axes.axhline(0, color="black", linewidth=0.8)
         axes.margins(x=0.01)
@@ -267,6 +266,6 @@ def _arcs(panel: Arcs, small: bool) -> Drawing:
     return Drawing(min(16.0, max(6.0, 0.45 * max(len(panel.tokens), len(panel.targets)))), 3.2, into)
 
 
-def _panel_number_colour(number: float, both: bool) -> Any:
+def _panel_number_colour(number: float, both: bool) -> str:
     """Of numbers of both signs red above 0 and blue below, of others the colour of weights."""
-    return DIFFERENCES(0.85 if number >= 0 else 0.15) if both else WEIGHTS(0.75)
+    return (colours.MORE if number >= 0 else colours.LESS) if both else colours.BAR

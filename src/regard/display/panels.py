@@ -124,6 +124,11 @@ class Table(Panel):
     rows: Sequence[Sequence[Cell]]
     total: Sequence[Cell] | None = None
 
+    def signed(self, column: int) -> bool:
+        """Say whether bars of a column are red above 0 and blue below, wherever they are drawn."""
+        cells = (row[column] for row in self.rows)
+        return self.columns[column].signed or any(isinstance(each, (int, float)) and each < 0 for each in cells)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bars(Panel):

@@ -37,12 +37,12 @@ def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
     widths, bars = _widths_with_room(panel, rows, width)
     kept = len(widths)
     grid = columns()
-    barred: dict[int, tuple[float, bool]] = {}  # of a column its largest number, and whether some are negative
+    barred: dict[int, tuple[float, bool]] = {}  # of a column its largest number, and whether they have a sign
     for n, (column, own) in enumerate(zip(panel.columns, widths, strict=False)):
         grid.add_column(column.name, justify="left" if column.digits is None else "right", width=own, overflow="fold")
         if column.bar and bars:
             numbers = [each for row in panel.rows if (each := finite_number_of_cell(row[n])) is not None]
-            barred[n] = max(map(abs, numbers), default=0.0), min(numbers, default=0.0) < 0
+            barred[n] = max(map(abs, numbers), default=0.0), panel.signed(n)
             grid.add_column("")
     for row, cells in zip(shown_rows, rows, strict=True):
         line: list[RenderableType] = []

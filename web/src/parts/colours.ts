@@ -20,8 +20,8 @@ const STOPS: Record<"light" | "dark", Record<Scale, string>> = {
   },
 };
 const GROUPS = {
-  light: "0072b2 c04f00 007a57 9b4f8c 7a5c00 4d4d4d",
-  dark: "74b3d8 ff9d5c 5ccfa8 d9a3cf e0c060 c8c8c8",
+  light: "266da1 993432 b48c3d 000000",
+  dark: "6499c7 c03b42 f8b954 ffffff",
 };
 export const SHADES = 256;
 
@@ -62,7 +62,7 @@ export function signedShade(value: number, largest: number): number {
   return Math.round((Math.max(-1, Math.min(1, value / largest)) + 1) * 0.5 * (SHADES - 1));
 }
 
-/** The colours of groups (after Okabe and Ito 2008), each at least 3:1 on the page's background. */
+/** The colours of groups: those of the library's pictures, on a dark page of the same hues; each at least 3:1 on its background. */
 export function groupColours(dark: boolean): string[] {
   return GROUPS[dark ? "dark" : "light"].split(" ").map((hex) => `#${hex}`);
 }

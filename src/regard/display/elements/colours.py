@@ -1,5 +1,7 @@
 """The colours of all pictures: one map for weights, one for numbers of both signs, and few that tell lines apart.
 
+The page has the same, and others of the same hue where it is dark: `web/src/parts/colours.ts` and `web/src/page.css`.
+
 Both maps are ColorBrewer's (Harrower and Brewer 2003, "ColorBrewer.org"), resampled so that equal steps of a number are
 equal steps of colour: of equal length in CIELAB. Their steps, and the colours that tell things apart, are held to a
 least difference (CIEDE2000) for normal sight and for protanopia, deuteranopia and tritanopia as Machado, Oliveira and
@@ -20,7 +22,8 @@ XYZ = np.array(
 )
 WHITE = XYZ.sum(1)
 
-LINES = ("#004488", "#bb5566", "#ddaa33", "#000000")  # occurrences, tokens: what is told apart by its colour
+LINES = ("#266da1", "#993432", "#b48c3d", "#000000")  # occurrences, tokens: what is told apart by its colour
+BAR, MORE, LESS = "#2272b5", "#b41d2d", "#2267ac"  # bars: of a number without a sign, of one above 0, of one below it
 DASHES = ("-", "--", ":", "-.")  # of the next four, and so on
 FOLLOWED = "#d55e00"  # the followed word, and what is framed
 SPECIAL = "#999999"  # the names of special tokens and sinks
