@@ -1,5 +1,7 @@
 """The textbook's definitions against closed forms, PyTorch and real models."""
 
+import json
+
 import pytest
 import torch
 import transformers
@@ -9,10 +11,51 @@ from hypothesis import strategies as st
 import regard
 from regard import RegardError
 from regard.models.model import Model
-from regard.textbook import dictionary, head_steps, look_up, plain_softmax, self_attention, softmax, steps, word_tokens
-from tests.support import RIVER
+from regard.textbook import (
+    dictionary,
+    head_steps,
+    look_up,
+    plain_softmax,
+    printed,
+    self_attention,
+    softmax,
+    steps,
+    word_tokens,
+)
+from tests.support import RIVER, SHARED
 
 TEXT = "Life is short, eat dessert first"
+RECORDED = {  # where the figures of the articles were first written down, beside the checkout
+    "one sentence": "one_sentence_step_by_step",
+    "contextual embeddings": "text_to_contextual_embeddings",
+    "formula": "attention_from_its_formula",
+    "river and finance": "river_and_finance",
+}
+
+
+def is_recorded(ours: object, theirs: object) -> bool:
+    """Whether all that we say is said there, to the last digit."""
+    if isinstance(ours, dict):
+        return isinstance(theirs, dict) and all(is_recorded(ours[name], theirs.get(name)) for name in ours)
+    return ours == theirs
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not (SHARED / "expected").is_dir(), reason="no recorded figures beside the checkout")
+@pytest.mark.parametrize("article", RECORDED)
+def test_printed_figures_are_the_recorded_ones(article: str) -> None:
+    recorded = json.loads((SHARED / "expected" / f"{RECORDED[article]}.json").read_text("utf-8"))
+    ours = printed(article)
+    assert ours.pop("source", "") in recorded["source"]  # there in quotes
+    for corners in ("learned_corners", "contextual_corners"):  # of a model that is not there
+        ours.get("pretrained", {}).pop(corners, None)
+    assert ours
+    assert is_recorded(ours, recorded)
+
+
+def test_no_other_article_is_printed() -> None:
+    with pytest.raises(RegardError, match="article 'heads': there are 'one sentence', 'contextual embeddings', 'form"):
+        printed("heads")
 
 
 def test_the_dictionary_sorts_capitals_first_and_drops_commas() -> None:

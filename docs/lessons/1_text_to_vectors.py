@@ -19,7 +19,7 @@ from drawings.numbers import show_numbers
 from drawings.token_strip import token_strip
 from regard.text import tokenizers
 from regard.text.tiktoken import cl100k_base, cl100k_tokens
-from regard.textbook import dictionary, look_up
+from regard.textbook import dictionary, look_up, printed
 
 # %% [markdown]
 # ## A dictionary of six words
@@ -28,15 +28,16 @@ from regard.textbook import dictionary, look_up
 # is that of "Understanding and Coding the Self-Attention Mechanism of Large Language Models From Scratch".
 
 # %%
-sentence = "Life is short, eat dessert first"
+article = printed("one sentence")  # its figures, as they are printed there
+sentence = article["sentence"]
 words = dictionary(sentence)
 ids = look_up(sentence, words)
 for word, number in words.items():
     print(f"{number}  {word}")
 print("the sentence:", ids.tolist())
 
-assert words == {"Life": 0, "dessert": 1, "eat": 2, "first": 3, "is": 4, "short": 5}
-assert ids.tolist() == [0, 4, 5, 2, 1, 3]
+assert words == article["vocabulary"]
+assert ids.tolist() == article["ids"]
 
 # %% [markdown]
 # A dictionary knows nothing else. A real vocabulary has 30,000 entries and more, and still there are words that it does
@@ -83,8 +84,8 @@ assert pieces["widest"][-1] == "est"
 # ids.
 
 # %%
-question = "What is the capital of France?"
-published = {"What": 3923, " is": 374, " the": 279, " capital": 6864, " of": 315, " France": 9822, "?": 30}
+formula = printed("formula")
+question, published = formula["question"], dict(zip(formula["tokens"], formula["token_ids"], strict=True))
 try:
     tokens = cl100k_tokens(question, cl100k_base())
     assert [(token.text, token.id) for token in tokens] == list(published.items())
@@ -159,20 +160,7 @@ x = table(ids).detach()  # (6, 16): L tokens, M = 16
 names = sentence.replace(",", "").split()
 show_numbers(x, names, title="The embedded sentence, 6 × 16", digits=4)
 
-expected = torch.tensor([
-    [0.3374, -0.1778, -0.3035, -0.5880, 0.3486, 0.6603, -0.2196, -0.3792, 0.7671, -1.1925, 0.6984, -1.4097, 0.1794,
-     1.8951, 0.4954, 0.2692],
-    [0.5146, 0.9938, -0.2587, -1.0826, -0.0444, 1.6236, -2.3229, 1.0878, 0.6716, 0.6933, -0.9487, -0.0765, -0.1526,
-     0.1167, 0.4403, -1.4465],
-    [0.2553, -0.5496, 1.0042, 0.8272, -0.3948, 0.4892, -0.2168, -1.7472, -1.6025, -1.0764, 0.9031, -0.7218, -0.5951,
-     -0.7112, 0.6230, -1.3729],
-    [-1.3250, 0.1784, -2.1338, 1.0524, -0.3885, -0.9343, -0.4991, -1.0867, 0.8805, 1.5542, 0.6266, -0.1755, 0.0983,
-     -0.0935, 0.2662, -0.5850],
-    [-0.0770, -1.0205, -0.1690, 0.9178, 1.5810, 1.3010, 1.2753, -0.2010, 0.4965, -1.5723, 0.9666, -1.1481, -1.1589,
-     0.3255, -0.6315, -2.8400],
-    [0.8768, 1.6221, -1.4779, 1.1331, -1.2203, 1.3139, 1.0533, 0.1388, 2.2473, -0.8036, -0.2808, 0.7697, -0.6596,
-     -0.7979, 0.1838, 0.2293],
-])  # fmt: skip
+expected = torch.tensor(article["embedding"]["values"])
 torch.testing.assert_close(x, expected, atol=5.1e-5, rtol=0)
 
 # %% [markdown]

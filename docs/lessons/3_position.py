@@ -19,7 +19,7 @@ from drawings.numbers import show_numbers
 from drawings.transformer import embedding_process
 from regard.explain.vectors.similarity import table
 from regard.nn.positions import alibi_slopes, rotary_angles, rotate, sinusoidal
-from regard.textbook import self_attention
+from regard.textbook import printed, self_attention
 
 # %% [markdown]
 # ## Sines and cosines
@@ -33,17 +33,14 @@ from regard.textbook import self_attention
 
 # %%
 code = sinusoidal(5, 3).round(decimals=2)
-given = torch.tensor(
-    [[0.12, 0.94, 0.90], [0.14, 0.65, 0.22], [0.29, 0.58, 0.31], [0.69, 0.37, 0.62], [0.25, 0.61, 0.65]]
-)
+article = printed("contextual embeddings")["positional_encoding"]
+given = torch.tensor(article["example_input"])
 show_numbers(code, title="positional encoding, 5 × 3", digits=2)
 show_numbers(given, title="embeddings", digits=2)
 show_numbers(given + code, title="their sum, the input of the first layer", digits=2)
 
-expected = [[0, 1, 0], [0.84, 0.54, 0], [0.91, -0.42, 0], [0.14, -0.99, 0.01], [-0.76, -0.65, 0.01]]
-added = [[0.12, 1.94, 0.90], [0.98, 1.19, 0.22], [1.20, 0.16, 0.31], [0.83, -0.62, 0.63], [-0.51, -0.04, 0.66]]
-torch.testing.assert_close(code, torch.tensor(expected), atol=1e-6, rtol=0)
-torch.testing.assert_close(given + code, torch.tensor(added), atol=1e-6, rtol=0)
+torch.testing.assert_close(code, torch.tensor(article["values"]).float(), atol=1e-6, rtol=0)
+torch.testing.assert_close(given + code, torch.tensor(article["example_output"]), atol=1e-6, rtol=0)
 
 # %% [markdown]
 # The same for the six words of page 1. Each strip is a vector of 16 numbers; every second number of the code is a

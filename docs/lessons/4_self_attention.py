@@ -16,7 +16,7 @@ from drawings.numbers import show_numbers
 from regard.display.elements.heatmap import heatmap
 from regard.explain.vectors.planes import plane
 from regard.explain.vectors.similarity import cosine
-from regard.textbook import plain_softmax, self_attention, softmax, steps
+from regard.textbook import plain_softmax, printed, self_attention, softmax, steps
 
 # %% [markdown]
 # ## One sentence, no parameters
@@ -142,31 +142,28 @@ assert bool(regard.attend(x * 100, x * 100, x).weights.dense().isfinite().all())
 # in equal parts. Inputs and figures are those of "Self-Attention from First Principles", to three decimals.
 
 # %%
-embeddings = {"stream": [1.2, 0.0, 0.0, 0.3], "mud": [0.9, 0.0, 0.0, 0.9], "money": [0.0, 1.4, 0.0, 0.1],
-              "loan": [0.0, 1.1, 0.0, 0.6], "bank": [0.8, 0.8, 0.2, 0.0]}  # fmt: skip
-texts = {"river": ["stream", "bank", "mud"], "finance": ["money", "bank", "loan"]}
+article = printed("river and finance")
+embeddings, texts = article["embeddings"], {text: article[text] for text in ("river", "finance")}
 x = {name: torch.tensor([embeddings[word] for word in text]) for name, text in texts.items()}
 
 
-def show(name, found, river, finance):
+def show(name, found, expected):
     """Print what a layer makes of both texts, and hold it against the published figures."""
-    for text, expected in (("river", river), ("finance", finance)):
-        show_numbers(found[text], texts[text], title=f"{name}, {text}")
-        torch.testing.assert_close(found[text].detach(), torch.tensor(expected), atol=5.1e-4, rtol=0)
+    for text, words in texts.items():
+        show_numbers(found[text], words, title=f"{name}, {text}")
+        torch.testing.assert_close(found[text].detach(), torch.tensor(expected[text]), atol=5.1e-4, rtol=0)
 
 
-show("embeddings", x, [[1.2, 0, 0, 0.3], [0.8, 0.8, 0.2, 0], [0.9, 0, 0, 0.9]],
-     [[0, 1.4, 0, 0.1], [0.8, 0.8, 0.2, 0], [0, 1.1, 0, 0.6]])  # fmt: skip
+show("embeddings", x, {name: [embeddings[word] for word in words] for name, words in texts.items()})
 
 # %% [markdown]
 # **A plain matrix**, $y_i = x_i W$: each word by itself. "bank" comes out the same, to the last bit.
 
 # %%
-w = torch.tensor([[1.0, 0.2, 0.0], [0.1, 1.1, 0.0], [0.5, 0.5, 1.0], [0.0, 0.3, 0.8]])
+w = torch.tensor(article["context_free_layer"]["W"])
 show_numbers(w, title="W, 4 × 3")
 plain = {name: rows @ w for name, rows in x.items()}
-show("x W", plain, [[1.2, 0.33, 0.24], [0.98, 1.14, 0.2], [0.9, 0.45, 0.72]],
-     [[0.14, 1.57, 0.08], [0.98, 1.14, 0.2], [0.11, 1.39, 0.48]])  # fmt: skip
+show("x W", plain, article["context_free_layer"])
 assert torch.equal(plain["river"][1], plain["finance"][1])
 
 # %% [markdown]
@@ -175,17 +172,14 @@ assert torch.equal(plain["river"][1], plain["finance"][1])
 
 # %%
 raw = {name: regard.attend(rows, rows, rows, scale=1.0).weights.scores[:] for name, rows in x.items()}
-show("scores x xᵀ", raw, [[1.53, 0.96, 1.35], [0.96, 1.32, 0.72], [1.35, 0.72, 1.62]],
-     [[1.97, 1.12, 1.6], [1.12, 1.32, 0.88], [1.6, 0.88, 1.57]])  # fmt: skip
+show("scores x xᵀ", raw, article["raw_scores"])
 loan = dict(zip(texts["finance"], raw["finance"][2].tolist(), strict=True))
 print(
     f"“loan” scores {loan['money']:.2f} with “money” and {loan['loan']:.2f} with itself: “money” is the longer vector"
 )
 assert loan["money"] > loan["loan"]
 mixed = {name: self_attention(rows) for name, rows in x.items()}
-show("softmax(x xᵀ) x", mixed,
-     [[1.001, 0.188, 0.047, 0.438], [0.949, 0.356, 0.089, 0.313], [0.987, 0.150, 0.037, 0.520]],
-     [[0.161, 1.181, 0.040, 0.243], [0.325, 1.078, 0.081, 0.190], [0.158, 1.163, 0.040, 0.278]])  # fmt: skip
+show("softmax(x xᵀ) x", mixed, article["parameter_free_attention"])
 for name, (water, gold) in {name: rows[1, :2].tolist() for name, rows in mixed.items()}.items():
     print(f"bank in the {name} text: {water:.3f} water, {gold:.3f} money")
     assert (water > gold) == (name == "river")
@@ -196,15 +190,12 @@ for name, (water, gold) in {name: rows[1, :2].tolist() for name, rows in mixed.i
 # written by hand; queries and keys are two wide, so scores are divided by $\sqrt{2}$.
 
 # %%
-w_query = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.2, 0.2], [0.0, 0.0]])
-w_key = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.1, 0.1]])
-w_value = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.5]])
+written = article["projected_attention"]
+w_query, w_key, w_value = (torch.tensor(written[name]).float() for name in ("W_query", "W_key", "W_value"))
 for name, matrix in (("Wq, 4 × 2", w_query), ("Wk, 4 × 2", w_key), ("Wv, 4 × 3", w_value)):
     show_numbers(matrix, title=name, digits=1)
 projected = regard.SelfAttention.from_weights(w_query, w_key, w_value, convention="x @ W")
-show("projected", {name: projected(rows) for name, rows in x.items()},
-     [[0.992, 0.221, 0.261], [0.957, 0.314, 0.256], [0.986, 0.232, 0.263]],
-     [[0.188, 1.158, 0.169], [0.297, 1.089, 0.180], [0.204, 1.146, 0.172]])  # fmt: skip
+show("projected", {name: projected(rows) for name, rows in x.items()}, written)
 for rows in x.values():
     by_hand = softmax((rows @ w_query) @ (rows @ w_key).T / 2**0.5) @ (rows @ w_value)
     torch.testing.assert_close(projected(rows), by_hand)
@@ -216,9 +207,7 @@ for rows in x.values():
 # %%
 torch.manual_seed(0)
 layer = regard.SelfAttention.from_weights(torch.rand(4, 3), torch.rand(4, 3), torch.rand(4, 3), convention="x @ W")
-show("layer", {name: layer(rows) for name, rows in x.items()},
-     [[0.540, 0.705, 1.030], [0.538, 0.706, 1.030], [0.541, 0.703, 1.025]],
-     [[0.220, 0.418, 0.642], [0.213, 0.404, 0.624], [0.216, 0.409, 0.630]])  # fmt: skip
+show("layer", {name: layer(rows) for name, rows in x.items()}, article["self_attention_layer"])
 assert [p.requires_grad for p in layer.parameters()] == [True, True, True]
 
 stages = {"embeddings": x, "x W": plain, "softmax(x xᵀ) x": mixed}
@@ -278,17 +267,14 @@ way = steps(weights, value, query=1)
 show_numbers(torch.stack([way.products, way.scores, way.weights], 1), sentence, ["q · k", "/ √24", "weight"], digits=4)
 show_numbers(way.context.view(4, 7), ["", "", "", ""], title="context vector of “is”, 28 numbers", digits=4)
 close = {"atol": 5.1e-5, "rtol": 0}
-products = torch.tensor([8.5808, -7.6597, 3.2558, 1.0395, 11.1466, -0.4800])
+article = printed("one sentence")
+products = torch.tensor(article["unnormalised_weights"])
 torch.testing.assert_close(way.products.float(), products, **close)
-assert round(float(way.products[4]), 4) == 11.1466
+assert round(float(way.products[4]), 4) == article["unnormalised_weight_query1_key4"]
 assert abs(way.scale - 24**-0.5) < 1e-9
-published = torch.tensor([0.2912, 0.0106, 0.0982, 0.0625, 0.4917, 0.0458])
+published = torch.tensor(article["weights"])
 torch.testing.assert_close(way.weights.float(), published, **close)
-expected = torch.tensor([
-    -1.5993, 0.0156, 1.2670, 0.0032, -0.6460, -1.1407, -0.4908, -1.4632, 0.4747, 1.1926, 0.4506, -0.7110, 0.0602,
-    0.7125, -0.1628, -2.0184, 0.3838, -2.1188, -0.8136, -1.5694, 0.7934, -0.2911, -1.3640, -0.2366, -0.9564, -0.5265,
-    0.0624, 1.7084,
-])  # fmt: skip
+expected = torch.tensor(article["context"])
 torch.testing.assert_close(context[1].detach(), expected, **close)
 torch.testing.assert_close(context[1], way.context.float())
 

@@ -143,8 +143,9 @@ assert one.rule.scale == 32**-0.5  # of one head, not of the model's 384
 # marks has the larger cosine, seen from each ★, from each ◆ and from ○.
 
 # %%
-toy = {"money": (0.5, 3.0), "deposit": (1.5, 1.2), "withdraw": (2.5, 0.5),
-       "nature": (6.0, 8.0), "river": (7.5, 7.5), "water": (8.0, 5.5)}  # fmt: skip
+article = regard.textbook.printed("contextual embeddings")
+made_up = article["movement_plot"]
+toy, start, end = made_up["words"], made_up["bank_before"], made_up["bank_after"]
 references = [model.trace(word) for word in ("money", "deposit", "nature", "river", "water")]
 neutral = model.trace(regard.neutral_sentences("bank"))
 seen = regard.explain.texts.summary.summarise([river, money], "bank", references=references, control=neutral)
@@ -159,11 +160,11 @@ left, right = below.subplots(1, 2)
 for word, place in toy.items():
     left.plot(*place, "o", color="#d55e00" if place[0] < 5 else "#0072b2")
     left.annotate(word, place, xytext=(6, 4), textcoords="offset points")
-left.plot(*zip((4.5, 4.5), (6.7, 6.5), strict=True), "--k")
-left.plot(4.5, 4.5, "ko")
-left.plot(6.7, 6.5, "k*", markersize=15)
-left.annotate("bank, before", (4.5, 4.5), xytext=(8, -12), textcoords="offset points")
-left.annotate("bank, after", (6.7, 6.5), xytext=(8, -12), textcoords="offset points")
+left.plot(*zip(start, end, strict=True), "--k")
+left.plot(*start, "ko")
+left.plot(*end, "k*", markersize=15)
+left.annotate("bank, before", start, xytext=(8, -12), textcoords="offset points")
+left.annotate("bank, after", end, xytext=(8, -12), textcoords="offset points")
 left.set(xlim=(0, 10), ylim=(0, 10), title="As it is usually drawn (made-up coordinates)")
 ends = {"bank, river text": moved.words[0][-1], "bank, money text": moved.words[1][-1], "bank, neutral": moved.neutral}
 for (name, place), mark, colour in zip(ends.items(), "**o", ("#004488", "#bb5566", "#777777"), strict=True):
@@ -273,17 +274,9 @@ assert int(summed[-1, 2]) == 21
 # to fetch it; then the next cell says so.
 
 # %%
-learned = [
-    [0.0390, -0.0123, -0.0208, 0.0607, 0.0230, 0.0238], [-0.0300, -0.0070, -0.0247, 0.0203, -0.0566, -0.0264],
-    [0.0062, 0.0100, 0.0071, -0.0043, -0.0132, 0.0166], [-0.0261, -0.0571, -0.0934, -0.0351, -0.0396, -0.0389],
-    [-0.0244, -0.0138, -0.0078, 0.0069, 0.0057, -0.0016], [-0.0199, -0.0095, -0.0099, -0.0235, 0.0071, -0.0071],
-]  # fmt: skip
-contextual = [
-    [-0.0957, -0.2030, -0.5024, 0.0490, 0.3114, 0.1348], [0.4535, 0.5324, -0.2670, 0.0583, 0.2880, -0.4577],
-    [-0.1893, 0.1717, -0.4159, -0.2230, -0.2225, 0.0207], [0.1536, -0.1616, -0.1735, -0.3608, -0.3879, -0.1812],
-    [-0.0182, -0.4264, -0.6702, 0.3213, 0.5881, -0.5163], [0.7911, 0.2633, -0.4892, -0.2303, -0.6364, -0.3311],
-]  # fmt: skip
-rounded = [[-0.03, -0.06, -0.09, -0.07, -0.03], [0.15, -0.16, -0.17, -0.08, 0.44], [0.27, -0.23, -0.23, -0.21, 0.79]]
+figures = article["pretrained"]
+learned, contextual = figures["learned_corners"], figures["contextual_corners"]
+rounded = [figures["learned_embedding_of_bank_first_5"], *figures["contextual_embedding_of_bank_first_5"].values()]
 assert sum(map(len, learned + contextual)) == 72
 
 

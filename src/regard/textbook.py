@@ -7,6 +7,8 @@ What the rest of the library has is not here: attention itself is `regard.attend
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -17,10 +19,26 @@ from regard.attention.attention_map import AttentionMap
 from regard.capture.interventions.names import Part
 from regard.checks import from_zero
 from regard.errors import RegardError
+from regard.json_files import parse_json
 from regard.text.tokens import Token
 from regard.trace.trace import Trace, asks_for_cross_attention
 
+PRINTED = Path(__file__).with_name("printed.json")  # the figures of four articles, as they print them
 TOLERANCE = 1e-5  # how far a record's weights may be from the map's, whose kernel rounds otherwise
+
+
+def printed(article: str) -> dict[str, Any]:
+    """Read the figures of "one sentence", "contextual embeddings", "formula" or "river and finance", as printed there.
+
+    Lessons, the pages on the four articles, and tests hold what they compute against these, and have no copy.
+
+    Raises:
+        RegardError: there is no such article.
+    """
+    articles: dict[str, dict[str, Any]] = parse_json(PRINTED.read_bytes())
+    if article not in articles:
+        raise RegardError(f"article {article!r}: there are {', '.join(map(repr, articles))}")
+    return articles[article]
 
 
 def dictionary(text: str) -> dict[str, int]:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from regard.nn import positions
 from regard.nn.positions import Alibi, Learned, Rotary, Sinusoidal
+from regard.textbook import printed
 
 
 def normal(seed: int, *shape: int) -> torch.Tensor:
@@ -14,11 +15,10 @@ def normal(seed: int, *shape: int) -> torch.Tensor:
 
 
 def test_the_published_example() -> None:
-    table = [[0, 1, 0], [0.84, 0.54, 0], [0.91, -0.42, 0], [0.14, -0.99, 0.01], [-0.76, -0.65, 0.01]]
-    assert (positions.sinusoidal(5, 3) - torch.tensor(table)).abs().max() <= 0.0051
-    given = [[0.12, 0.94, 0.9], [0.14, 0.65, 0.22], [0.29, 0.58, 0.31], [0.69, 0.37, 0.62], [0.25, 0.61, 0.65]]
-    right = [[0.12, 1.94, 0.9], [0.98, 1.19, 0.22], [1.2, 0.16, 0.31], [0.83, -0.62, 0.63], [-0.51, -0.04, 0.66]]
-    assert (Sinusoidal(3)(torch.tensor(given)) - torch.tensor(right)).abs().max() <= 0.0101
+    article = printed("contextual embeddings")["positional_encoding"]
+    table, right = (torch.tensor(article[name]) for name in ("values", "example_output"))
+    assert (positions.sinusoidal(5, 3) - table).abs().max() <= 0.0051
+    assert (Sinusoidal(3)(torch.tensor(article["example_input"])) - right).abs().max() <= 0.0101
 
 
 def test_by_its_formula() -> None:

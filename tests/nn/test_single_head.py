@@ -6,52 +6,50 @@ from torch import nn
 
 import regard
 from regard.nn.single_head import CrossAttention, SelfAttention
+from regard.textbook import printed
 from tests.attention.cases import random
 
-# Published worked examples: "Self-Attention from First Principles" and "Understanding and Coding the Self-Attention
-# Mechanism of Large Language Models From Scratch". Figures as printed, to 3 and to 4 decimals.
-STREAM, MUD, MONEY = [1.2, 0, 0, 0.3], [0.9, 0, 0, 0.9], [0, 1.4, 0, 0.1]
-LOAN, BANK = [0, 1.1, 0, 0.6], [0.8, 0.8, 0.2, 0]
-RIVER, FINANCE = torch.tensor([STREAM, BANK, MUD]), torch.tensor([MONEY, BANK, LOAN])
+BANKS, SENTENCE = printed("river and finance"), printed("one sentence")  # to 3 and to 4 decimals
+RIVER, FINANCE = (torch.tensor([BANKS["embeddings"][word] for word in BANKS[text]]) for text in ("river", "finance"))
 
 
-def near(given: torch.Tensor, printed: list[float] | list[list[float]], decimals: int = 3) -> None:
-    torch.testing.assert_close(given, torch.tensor(printed), rtol=0, atol=0.51 * 10**-decimals)
+def near(given: torch.Tensor, figures: list[float] | list[list[float]], decimals: int = 3) -> None:
+    torch.testing.assert_close(given, torch.tensor(figures), rtol=0, atol=0.51 * 10**-decimals)
 
 
 def test_attention_without_parameters() -> None:
     river, finance = (regard.attend(x, x, x, scale=1.0).output for x in (RIVER, FINANCE))
-    near(river, [[1.001, 0.188, 0.047, 0.438], [0.949, 0.356, 0.089, 0.313], [0.987, 0.15, 0.037, 0.52]])
-    near(finance, [[0.161, 1.181, 0.04, 0.243], [0.325, 1.078, 0.081, 0.19], [0.158, 1.163, 0.04, 0.278]])
+    near(river, BANKS["parameter_free_attention"]["river"])
+    near(finance, BANKS["parameter_free_attention"]["finance"])
 
 
 def test_attention_with_written_projections() -> None:
-    query = torch.tensor([[1, 0], [0, 1], [0.2, 0.2], [0, 0]])
-    key = torch.tensor([[1, 0], [0, 1], [0, 0], [0.1, 0.1]])
-    value = torch.tensor([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0.5]])
-    layer = SelfAttention.from_weights(query, key, value, convention="x @ W")
-    near(layer(RIVER), [[0.992, 0.221, 0.261], [0.957, 0.314, 0.256], [0.986, 0.232, 0.263]])
-    near(layer(FINANCE), [[0.188, 1.158, 0.169], [0.297, 1.089, 0.18], [0.204, 1.146, 0.172]])
+    article = BANKS["projected_attention"]
+    weights = (torch.tensor(article[name]).float() for name in ("W_query", "W_key", "W_value"))
+    layer = SelfAttention.from_weights(*weights, convention="x @ W")
+    near(layer(RIVER), article["river"])
+    near(layer(FINANCE), article["finance"])
 
 
 def test_a_layer_with_drawn_projections() -> None:
     torch.manual_seed(0)
     layer = SelfAttention.from_weights(*(torch.rand(4, 3) for _ in range(3)), convention="x @ W")
-    near(layer(RIVER), [[0.54, 0.705, 1.03], [0.538, 0.706, 1.03], [0.541, 0.703, 1.025]])
-    near(layer(FINANCE), [[0.22, 0.418, 0.642], [0.213, 0.404, 0.624], [0.216, 0.409, 0.63]])
+    near(layer(RIVER), BANKS["self_attention_layer"]["river"])
+    near(layer(FINANCE), BANKS["self_attention_layer"]["finance"])
 
 
 def test_one_sentence_step_by_step() -> None:
     torch.manual_seed(123)
-    embedded = nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
+    embedded = nn.Embedding(6, 16)(torch.tensor(SENTENCE["ids"])).detach()
     torch.manual_seed(123)
     weights = torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
     layer = SelfAttention.from_weights(*weights, convention="W @ x")
     context, seen = layer(embedded, return_attention=True)
     assert context.shape == (6, 28)
-    near(seen.scores[1] * 24**0.5, [8.5808, -7.6597, 3.2558, 1.0395, 11.1466, -0.48], 4)
-    near(seen[1], [0.2912, 0.0106, 0.0982, 0.0625, 0.4917, 0.0458], 4)
-    near(context[1, :6], [-1.5993, 0.0156, 1.267, 0.0032, -0.646, -1.1407], 4)
+    near(embedded, SENTENCE["embedding"]["values"], 4)
+    near(seen.scores[1] * 24**0.5, SENTENCE["unnormalised_weights"], 4)
+    near(seen[1], SENTENCE["weights"], 4)
+    near(context[1], SENTENCE["context"], 4)
 
 
 def test_the_two_conventions_are_one_layer() -> None:
