@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import regard
-from regard.lazy import LazyField, lazy_modules
+from regard.lazy import LazyField, lazy_modules, lazy_names
 from tests.support import ROOT
 
 
@@ -44,6 +44,23 @@ def test_editors_and_dir_know_every_module_of_a_package(name: str) -> None:
 def test_looking_imports_nothing() -> None:
     code = "import sys, regard; dir(regard.explain), dir(regard.nn); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_name_that_goes_still_works_and_says_what_it_is_called_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = ModuleType("shop")
+    monkeypatch.setitem(sys.modules, "shop", package)
+    package.__getattr__ = lazy_names(  # type: ignore[method-assign]
+        "shop", {"replace": "dataclasses"}, renamed={"swap": ("replace", "0.4")}
+    )
+    for _ in range(2):  # each time that it is asked for
+        with pytest.warns(
+            DeprecationWarning, match=r"^shop\.swap is called shop\.replace now, and regard 0\.4 will"
+        ) as warned:
+            assert package.swap is replace
+        assert len(warned) == 1
+        assert warned[0].filename == __file__  # where it is asked for, not here
+    assert package.replace is replace
+    assert "swap" not in vars(package)
 
 
 def test_a_field_is_made_when_it_is_first_read() -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from packaging.version import Version
 
 import regard
 
@@ -29,6 +30,13 @@ def test_a_name_that_is_in_its_module_is_named_with_it(name: str) -> None:
         getattr(regard, name)
     exec(str(refused.value).partition(": ")[2], {})  # what it says can be done
     assert name not in dir(regard)
+
+
+def test_a_name_that_goes_is_warned_about_until_its_version() -> None:
+    for old, (new, version) in regard._RENAMED.items():
+        assert old not in regard.__all__
+        assert new in regard.__all__
+        assert Version(version) > Version(regard.__version__), f"take {old} away: {version} has it no more"
 
 
 def test_importing_it_imports_nothing_heavy() -> None:
