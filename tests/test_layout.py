@@ -65,6 +65,7 @@ ABOUT_SEVERAL = {
     "lessons/token_strip",
     "lessons/transformer",
     "lessons/word2vec",
+    "limits",
     "models/long",
     "models/model_of_ours",
     "models/opus_mt",
