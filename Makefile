@@ -7,7 +7,7 @@ BIN = $(VENV)/bin
 CONSTRAINTS ?= -c constraints.txt
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) $(CONSTRAINTS)
 
-.PHONY: see page page-if-possible test test-fast test-annotations test-all test-nightly test-latest lint docs format clean
+.PHONY: see page page-if-possible test test-fast test-annotations test-all test-nightly test-latest lint docs dist format clean
 
 see: $(VENV)/.for-see page-if-possible
 	@mkdir -p out
@@ -78,12 +78,17 @@ docs: $(VENV)/.for-docs
 	$(BIN)/mkdocs build --strict
 	REGARD_SITE=out/site $(BIN)/python -m pytest $(if $(RECORD),--record-durations docs) -m docs tests/site
 
+# A release: a wheel and an sdist in dist/, checked as the index does and run in an environment that has nothing else.
+dist: $(VENV)/.for-test page
+	rm -rf dist
+	PIP_ARGS='$(PIP_ARGS)' $(BIN)/python -m tests.release dist
+
 format: $(VENV)/.for-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .venv-latest .torch-alone.txt out web/node_modules $(dir $(PAGE))
+	rm -rf $(VENV) .venv-latest .torch-alone.txt out dist web/node_modules $(dir $(PAGE))
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

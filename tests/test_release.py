@@ -1,16 +1,26 @@
-"""What a release carries: the built page, or there is no release."""
+"""What a release is: it carries the page, says the truth of itself, and runs where nothing else is."""
 
+import re
+import runpy
 import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
+import yaml
+from trove_classifiers import classifiers
 
+import regard
+from regard.web import built_page
 from regard.web.built_page import BUNDLES, ENDINGS
+from tests import release
+from tests.support import ROOT
 
-ROOT = Path(__file__).parents[1]
 BUILT = Path("src/regard/web/built")
 FILES = tuple(f"{name}.{ending}" for name in (*BUNDLES, "widget", "live") for ending in ENDINGS)
 
@@ -45,3 +55,69 @@ def test_without_the_page_there_is_no_wheel(project: Path) -> None:
     assert done.returncode != 0
     assert "a release carries the page, and widget.js is not built: run make page first" in done.stdout + done.stderr
     assert not list(project.glob("dist/*.whl"))
+
+
+@pytest.mark.long  # 40 s: two installations, and three processes that compute
+def test_wheel_and_sdist_are_whole_and_run_where_nothing_else_is(tmp_path: Path) -> None:
+    pytest.importorskip("twine", reason="twine is not installed: make test installs it")
+    if not (built_page.BUILT / "live.js").exists():
+        pytest.skip("the page is not built: make page")
+    built = release.build(tmp_path / "dist")
+    sources = {file for file in (ROOT / "src" / "regard").rglob("*") if file.is_file() and file.suffix != ".pyc"}
+    with ZipFile(built.wheel) as wheel:
+        carried = set(wheel.namelist())
+        said = wheel.read(f"regard-{regard.__version__}.dist-info/METADATA").decode("utf-8")
+    assert {file.relative_to(ROOT / "src").as_posix() for file in sources} <= carried
+    assert {name.split("/")[0] for name in carried} == {"regard", f"regard-{regard.__version__}.dist-info"}
+    assert "# regard\n\nSee what every token" in said
+    with tarfile.open(built.sdist) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert {"README.md", "LICENSE", "CITATION.cff", "Makefile", "hatch_build.py", "tests/release.py"} <= names
+    assert not {name for name in names if name.startswith((".venv", "out/", "dist/", "web/node_modules"))}
+    (tmp_path / "elsewhere").mkdir()
+    release.run_installed(built, tmp_path / "elsewhere", borrow=True)
+
+
+def test_the_readme_can_be_read_elsewhere() -> None:
+    hook = runpy.run_path(str(ROOT / "hatch_build.py"))
+    text = (ROOT / "README.md").read_text("utf-8")
+    relative = hook["RELATIVE"]
+    assert len(relative.findall(text)) > 40
+    plain, linked = (hook["read_elsewhere"](text, address) for address in (None, "https://x.org/regard"))
+    assert not relative.findall(plain)
+    assert not re.findall(r"!\[|<img|\]\((?!https://)", plain)
+    assert plain.count("](https://") == text.count("](https://") > 0
+    assert not relative.findall(linked)
+    assert "](https://x.org/regard/blob/main/docs/commands/see.md)" in linked
+    assert "](https://x.org/regard/raw/main/docs/images/page.png)" in linked
+    assert "](https://x.org/regard#which-torch)" in linked
+
+
+def test_what_a_release_says_of_itself_agrees() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert project["version"] == cited["version"] == regard.__version__
+    assert project["license"] == cited["license"] == "MIT"
+    assert f"dist/regard-{regard.__version__}-py3-none-any.whl" in (ROOT / "README.md").read_text("utf-8")
+    assert cited["keywords"] == project["keywords"]
+    assert f"Copyright (c) 2026 {cited['authors'][0]['name']}\n" in (ROOT / "LICENSE").read_text("utf-8")
+    assert set(project["classifiers"]) <= classifiers
+    assert re.search(r"Python 3\.11, torch 2\.13 on the CPU", (ROOT / "docs/limits.md").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", ["tests", "docs"])
+def test_workflows_may_only_read_run_what_is_pinned_and_call_what_the_pages_say(name: str) -> None:
+    text = (ROOT / ".github" / "workflows" / f"{name}.yml").read_text("utf-8")
+    workflow: dict[Any, Any] = yaml.safe_load(text)
+    assert workflow["permissions"] == {"contents": "read"}
+    targets = set(re.findall(r"^([a-z-]+):(?!=)", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    told = (ROOT / "README.md").read_text("utf-8") + (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    for job in workflow["jobs"].values():
+        assert "permissions" not in job
+        for step in job["steps"]:
+            if "uses" in step:
+                assert re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", step["uses"])
+            else:
+                target = re.fullmatch(r'make ([a-z-]+) PIP_ARGS="\$PIP_ARGS"', step["run"])[1]  # type: ignore[index]
+                assert target in targets
+                assert f"make {target}" in told
