@@ -28,7 +28,7 @@ def test_five_doors_lead_to_every_page_once() -> None:
         assert door[name][0] == {"Overview": f"{name.lower().replace(' ', '_')}.md"}
         assert len(files(door)) <= 27  # a screen's height of links
     docs = ROOT / "docs"
-    every = [*docs.rglob("*.md"), *docs.glob("*.py"), *docs.glob("lessons/*.py")]
+    every = [*docs.rglob("*.md"), *docs.glob("*.py"), *docs.glob("lessons/*.py"), *docs.glob("articles/*.py")]
     assert sorted([*files(navigation), "index.md"]) == sorted(page.relative_to(docs).as_posix() for page in every)
 
 

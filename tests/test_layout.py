@@ -33,6 +33,7 @@ THROUGH_OTHERS = {
 
 # Files about something that is no single module: what a user does, a model, a property of several modules.
 ABOUT_SEVERAL = {
+    "articles",
     "fuzz/targets",
     "annotations",
     "durations",

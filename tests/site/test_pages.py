@@ -45,6 +45,12 @@ TOLD = {  # what each lesson's page shows that it computed
     "7_across": "“red” gets",
     "8_contextual_embeddings": "cosine of the two banks    1.000",
 }
+ARTICLES = {  # of each page on an article: how many pictures, how many of its figures stand beside ours
+    "articles/one_sentence": (1, 137),
+    "articles/contextual_embeddings": (1, 30),
+    "articles/formula": (2, 0),
+    "articles/river_and_finance": (0, 96),
+}
 CLOSED = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 
 
@@ -118,7 +124,7 @@ def lessons() -> list[str]:
 
 def test_every_page_was_built() -> None:
     pages = {path.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    pages |= {f"lessons/{name}.html" for name in lessons()} | {"five_lines.html"}
+    pages |= {f"lessons/{name}.html" for name in lessons()} | {f"{name}.html" for name in (*ARTICLES, "five_lines")}
     assert pages == set(PAGES) - {"404.html"}
     assert sorted(TOLD) == lessons()
     assert not (SITE / "hooks").exists()
@@ -145,7 +151,7 @@ def test_formulas(name: str) -> None:
     assert not re.search(r"\$\$|\$[^\s$][^$]*\$|\\[a-zA-Z]+\b|\\[()\[\]]", page.prose)
     assert "arithmatex" not in page.source
     assert not any("\\" in data for data in re.findall(r"<math\b.*?</math>", page.source, re.DOTALL))
-    if name.startswith("lessons/"):
+    if name.startswith(("lessons/", "articles/")):
         source = (ROOT / "docs" / name).with_suffix(".py").read_text("utf-8")
         prose = "\n".join(line for line in source.splitlines() if line.startswith("#"))
         written = re.findall(r"\$\$[^$]+\$\$|\$[^$]+\$", prose)
@@ -170,6 +176,8 @@ def test_every_picture_once_and_of_its_size(name: str) -> None:
         assert all(width >= 280 and height >= 50 for width, height in sizes), sizes
     elif name == "five_lines.html":
         assert len(sizes) == 1
+    elif (article := name.removesuffix(".html")) in ARTICLES:
+        assert len(sizes) == ARTICLES[article][0]
     elif name != "404.html":
         source = (ROOT / "docs" / name).with_suffix(".md").read_text("utf-8")
         assert len(sizes) == len(re.findall(r"!\[[^]]*\]\(", source))
@@ -192,6 +200,14 @@ def test_nothing_was_left_unchecked(name: str) -> None:
     printed = Page(f"lessons/{name}.html").printed
     assert TOLD[name] in printed
     assert "NOT CHECKED" not in printed, printed[printed.index("NOT CHECKED") :][:400]
+
+
+@pytest.mark.parametrize("name", ARTICLES)
+def test_figures_of_an_article_stand_beside_ours(name: str) -> None:
+    printed = Page(f"{name}.html").printed
+    counts = [int(count) for count in re.findall(r"the same to \d decimals: (\d+) of \1\n", printed)]
+    assert sum(counts) == ARTICLES[name][1] + 87 * ("REGARD_DISTILBERT" in os.environ and "contextual" in name)
+    assert "NOT CHECKED" not in printed
 
 
 def test_a_trace_shows_itself_in_a_notebook() -> None:

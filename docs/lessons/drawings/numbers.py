@@ -1,7 +1,9 @@
 """A small matrix in a terminal or a notebook: its numbers in columns, with names down and across."""
 
 from collections.abc import Sequence
+from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -35,3 +37,37 @@ def show_numbers(
     for name, row in zip(down, numbers, strict=True):
         print(f"{name:<{left}}", *(f"{number:>{wide}}" for number in row), sep="  ")
     print()
+
+
+def beside(
+    found: Float[Tensor, "*shape"],
+    figures: Any,
+    rows: Sequence[str] | None = None,
+    *,
+    title: str = "",
+    digits: int = 4,
+    wide: int = 4,
+) -> None:
+    """Print what was computed beside the figures that an article prints, and hold one against the other.
+
+    rows: names of the numbers of a vector, or of the rows of a matrix. wide: how many numbers stand in a line.
+
+    Raises:
+        AssertionError: they differ, by more than half of the last decimal.
+    """
+    expected, ours = torch.tensor(figures).double(), found.detach().double()
+    torch.testing.assert_close(ours, expected, atol=0.51 * 10**-digits, rtol=0)
+    both = [(matrix[:, None] if rows else matrix[None]) if matrix.ndim == 1 else matrix for matrix in (ours, expected)]
+    names = [visible(name) for name in rows or [""] * len(both[0])]
+    left, right = (
+        [[" ".join(f"{number:z8.{digits}f}" for number in part.tolist()) for part in row.split(wide)] for row in matrix]
+        for matrix in both
+    )
+    across, down = len(left[0][0]), max(map(len, names))
+    if title:
+        print(title)
+    print(f"{'':{down}} {'computed':>{across}}   {'printed':>{max(across, 8)}}")
+    for name, row, other in zip(names, left, right, strict=True):
+        for n, (part, printed) in enumerate(zip(row, other, strict=True)):
+            print(f"{'' if n else name:{down}} {part:{across}}   {printed}")
+    print(f"the same to {digits} decimals: {expected.numel()} of {expected.numel()}\n")

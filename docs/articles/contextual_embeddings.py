@@ -1,0 +1,236 @@
+# %% [markdown]
+# # From text to contextual embeddings
+#
+# "Self-Attention Explained with Code", in its own order, by its own numbers. Every figure that it prints, but for those
+# of one model, stands beside what was computed while this page was made. A figure that differed would stop the making.
+
+# %%
+import os
+from pathlib import Path
+
+import torch
+from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel
+
+import regard
+from drawings.command import run
+from drawings.kept import FOLDER, Picture
+from drawings.numbers import beside, show_numbers
+from regard.nn.positions import sinusoidal
+from regard.textbook import head_steps, printed, self_attention
+from regard.trace.word_rows import gives
+
+article = printed("contextual embeddings")
+sentences = article["sentences"]
+model = regard.load()  # all-MiniLM-L6-v2
+river, money = model.trace(sentences)
+
+# %% [markdown]
+# ## 1 From a text to its embeddings
+#
+# **1.1 Transformers.** The whole machine, drawn and built, is [lesson 6](../lessons/6_a_transformer_that_writes.py) and
+# [lesson 7](../lessons/7_across.py).
+#
+# **1.2 Static embeddings, and 1.3 what is wrong with them.** "bank" enters both sentences as one and the same vector.
+# What leaves differs:
+
+# %%
+at = article["pretrained"]["bank_position"]
+assert torch.equal(river.learned[at], money.learned[at])
+alike = torch.cosine_similarity(river["bank"], money["bank"], dim=0)
+print(f"cosine of the two “bank”: 1.000 as they enter, {alike:.3f} as they leave")
+assert alike < 0.9
+
+# %% [markdown]
+# Further: [words before context](../lessons/2_words_before_context.py), with vectors that are trained in seconds.
+#
+# **1.4 Learned embeddings, and 1.5 where they come from.** A table with a row for each of $V$ entries. The article
+# calls it a linear layer with the identity as activation; it is a look-up, equal to the product of a one-hot vector
+# with the table, and nobody multiplies.
+
+# %%
+table = model.model.get_input_embeddings().weight.detach()  # V × d_model
+one_hot = torch.nn.functional.one_hot(torch.tensor(river.tokens[at].id), len(table))
+torch.testing.assert_close(one_hot.float() @ table, river.learned[at])
+print(tuple(table.shape))
+
+# %% [markdown]
+# **1.6 The process in four steps**: cut into tokens, map to rows, add positions, attend. A trace has each.
+
+# %%
+print(*(token.text for token in river.tokens))
+lengths = [each[at].norm() for each in (river.learned, river.positional, river.segment, river.input)]
+names = ["learned", "+ positional", "+ segment", "= input"]
+show_numbers(torch.stack(lengths)[:, None], names, ["length for “bank”"])
+summed = river.learned + river.positional + river.segment
+torch.testing.assert_close(summed, river.input, atol=1e-5, rtol=0)
+
+# %% [markdown]
+# Further: [from text to vectors](../lessons/1_text_to_vectors.py), [traces](../traces.md).
+#
+# ## 2 Positional encoding
+#
+# **2.1 Why.** Without it, "the cat ate the mouse" and "the mouse ate the cat" give the same vectors, in other rows.
+
+# %%
+cat, mouse = model.trace(["the cat ate the mouse", "the mouse ate the cat"])
+first, second = self_attention(cat.learned), self_attention(mouse.learned)
+torch.testing.assert_close(first[2], second[5])  # "cat" in either
+added = [self_attention(each.learned + each.positional) for each in (cat, mouse)]
+print(f"with positions “cat” differs by up to {(added[0][2] - added[1][5]).abs().max():.3f}")
+assert not torch.allclose(added[0][2], added[1][5], atol=1e-2)
+
+# %% [markdown]
+# **2.2 As in "Attention is All You Need", and 2.3 other kinds.** Sines and cosines, learned, rotary, ALiBi:
+# [lesson 3](../lessons/3_position.py) has all four, [`regard positions`](../commands/positions.md) shows each.
+#
+# **2.4 A positional encoder.** Five positions of width 3, rounded to two decimals, then added to five embeddings.
+
+# %%
+encoder = article["positional_encoding"]
+code = sinusoidal(5, 3).round(decimals=2)
+rows = [f"position {n}" for n in range(5)]
+beside(code, encoder["values"], rows, title="the encoding", digits=2)
+given = torch.tensor(encoder["example_input"])
+beside(given + code, encoder["example_output"], rows, title="added", digits=2)
+
+# %% [markdown]
+# **2.5 The matrix as a picture**, 100 positions of 400 numbers:
+
+# %%
+file = Path(os.environ.get(FOLDER, "out/lessons")) / "positions_400.png"
+file.parent.mkdir(parents=True, exist_ok=True)
+run(f"regard positions --width 400 --length 100 --figure {file.name}", folder=file.parent)
+Picture(file, "A hundred positions of 400 numbers: fast waves on the left, slow ones on the right")
+
+# %% [markdown]
+# ## 3 The mechanism
+#
+# **3.1, 3.2 What it does to "bank".** The article draws the word's way in a plane whose points are made up. Of a real
+# model, with 39 neutral sentences to compare with:
+
+# %%
+places = article["movement_plot"]
+print("made up:", places["bank_before"], "→", places["bank_after"])
+run(f'regard see "{sentences[0]}" "{sentences[1]}" --word bank --with river,money,water,deposit')
+
+# %% [markdown]
+# Further: both pictures side by side in [lesson 8](../lessons/8_contextual_embeddings.py), and
+# [twenty such pairs](../movement.md). The article also says that "bank" gives itself the largest weight. In the first
+# layer of this model, over all heads, it does not:
+
+# %%
+row = river.attention[0][:, at].mean(0)
+print(f"“bank” gives itself {row[at]:.2f}, and “river” {row[at - 1]:.2f}")
+assert row[at] < row[at - 1]
+
+# %% [markdown]
+# **3.3 The algorithm, and 3.4 the same with matrices.** Similarity, scale, softmax, sum: four lines, or one. The
+# article scales by the root of $d_{model}$; in a model it is the root of **one head's** width, here $\sqrt{32}$ and
+# not $\sqrt{384}$.
+
+# %%
+x = (river.learned + river.positional)[1:-1]
+similarity = x @ x.T
+weights = (similarity / x.shape[1] ** 0.5).softmax(-1)
+torch.testing.assert_close(weights @ x, self_attention(x, scale=384**-0.5))
+assert river.attention[0].rule.scale == 32**-0.5
+
+# %% [markdown]
+# **3.5 Query, key, value.** One head of the model's first layer, every number from the ones before:
+
+# %%
+way = head_steps(river, at, layer=0, head=0)
+columns = torch.stack([way.products, way.scaled, way.weights], 1)
+words = [token.text for token in river.tokens]
+show_numbers(columns, words, ["q · k", "/ √32", "weight"], title="“bank”, layer 0, head 0")
+torch.testing.assert_close(way.weights.float(), river.attention[0][0, at], atol=1e-5, rtol=0)
+
+# %% [markdown]
+# Further: [`regard steps`](../commands/steps.md), and [lesson 4](../lessons/4_self_attention.py).
+#
+# **3.6 The database.** With scores far apart attention returns one row, as a database does.
+
+# %%
+keys, values = torch.eye(3), torch.tensor([[10.0], [20.0], [90.0]])
+assert regard.attend(keys[1:2], keys, values, scale=100.0).output.item() == 20.0
+
+# %% [markdown]
+# **3.7 Several heads.** The article wishes that "ate" looks at who, whose and what. For each the head that does most:
+
+# %%
+example = article["heads_example"]
+eaten = model.trace(example["sentence"])
+word = eaten.word(example["word"])[0]
+for target in example["should_attend_to"]:
+    wanted = list(eaten.word(target)[0].tokens)
+    taken = torch.stack([gives(each, word)[:, wanted].sum(1) for each in eaten.attention])
+    layer, head = divmod(int(taken.argmax()), taken.shape[1])
+    print(f"{word.text} → {target:6} {taken.max():.2f} in layer {layer}, head {head}")
+
+# %% [markdown]
+# It also says that each head gets a chunk of the embedding. What is cut is the output of the projections; each head
+# reads all of a token. Further: [lesson 5](../lessons/5_heads.py) measures it;
+# [`regard heads`](../commands/heads.md).
+#
+# ## 4 Embeddings of a pretrained model
+#
+# **4.1 to 4.4.** The article takes DistilBERT, of which it says that it is 40 % smaller than BERT and 60 % faster. The
+# first can be counted; the second is not measured here.
+
+# %%
+with torch.device("meta"):  # sizes alone
+    pair = DistilBertModel(DistilBertConfig()), BertModel(BertConfig())
+small, large = (sum(part.numel() for part in each.parameters()) for each in pair)
+print(f"{small:,} against {large:,}: {1 - small / large:.0%} fewer")
+
+# %% [markdown]
+# **4.5 Tokens.** MiniLM has BERT's vocabulary, as DistilBERT has, so that tokens and places are the article's:
+
+# %%
+assert [token.text for token in river.tokens] == article["pretrained"]["tokens_of_sentence_1"]
+assert river.word("bank")[0].tokens[0] == money.word("bank")[0].tokens[0] == at
+print("“bank” is token", at, "of both")
+
+# %% [markdown]
+# **4.6, 4.7 Learned and contextual embeddings.** The 87 figures are DistilBERT's own. Where `REGARD_DISTILBERT` names a
+# folder that has it they are held here, the 15 of "bank" and the 72 of the tensors' corners; elsewhere they are left
+# out, and nothing is said of them.
+
+
+# %%
+def corners(rows):
+    """The first and last three rows and columns, as PyTorch prints a large tensor."""
+    return torch.cat([rows[:3], rows[-3:]])[:, [0, 1, 2, -3, -2, -1]]
+
+
+figures = article["pretrained"]
+folder = os.environ.get("REGARD_DISTILBERT")
+if folder:
+    original = regard.load(folder)
+    a, b = original.trace(sentences)
+    alone = original.trace("bank").learned[1, :5]
+    beside(alone, figures["learned_embedding_of_bank_first_5"], title="learned", digits=2)
+    both = figures["contextual_embedding_of_bank_first_5"].values()
+    for found, expected in zip((a, b), both, strict=True):
+        beside(found.contextual[at, :5], expected, title="contextual", digits=2)
+    beside(corners(a.learned), figures["learned_corners"], title="learned, corners")
+    beside(corners(a.contextual), figures["contextual_corners"], title="contextual, corners")
+else:
+    print("DistilBERT was not there when this page was made: its 87 figures are unverified here")
+show_numbers(
+    torch.stack([model.trace("bank").learned[1], river.contextual[at], money.contextual[at]])[:, :5],
+    ["learned", "river text", "money text"],
+    title="the first five of “bank” in all-MiniLM-L6-v2",
+)
+
+# %% [markdown]
+# **4.8 Ids to tokens**: a trace has both, and the characters that each token stands for.
+
+# %%
+print(*(f"{token.id} {token.text}" for token in river.tokens[at - 1 : at + 1]))
+
+# %% [markdown]
+# ## 5 Conclusion
+#
+# Further: [contextual embeddings](../lessons/8_contextual_embeddings.py) of pretrained models by three routes, polysemy
+# measured, and [`regard see`](../commands/see.md) for any word and model.

@@ -1,0 +1,175 @@
+# %% [markdown]
+# # The formula
+#
+# An article on attention that begins with "What is the capital of France?" and ends with the formula's output, in its
+# own order. It prints tokens and sizes and draws a matrix; what it says of them is asserted here, and where it is loose
+# the page says what holds.
+
+# %%
+import math
+
+import torch
+
+import regard
+from drawings import sheet
+from drawings.kept import keep
+from drawings.numbers import show_numbers
+from drawings.token_strip import token_strip
+from regard.display.elements.heatmap import heatmap
+from regard.text.tiktoken import cl100k_base, cl100k_tokens
+from regard.textbook import plain_softmax, printed, softmax
+
+article = printed("formula")
+question = article["question"]
+
+# %% [markdown]
+# ## "What is the capital of France?"
+#
+# A search engine compares a query with keys and answers with values. Here the question is the query, three sentences
+# are the keys, each as one vector of the default model, and each sentence's answer is a value. With scores far apart
+# attention gives the best answer alone; with scores near each other it gives a mixture.
+
+# %%
+model = regard.load()
+pages = {
+    "Paris has been the capital of France for centuries.": [1.0, 0.0, 0.0],
+    "Berlin is the capital of Germany.": [0.0, 1.0, 0.0],
+    "The bank lends money.": [0.0, 0.0, 1.0],
+}
+key = torch.stack([trace.embedding() for trace in model.trace([*pages])])
+query = model.trace(question).embedding()[None]
+value = torch.tensor([*pages.values()])
+rows = torch.cat([regard.attend(query, key, value, scale=scale).output for scale in (1, 10, 100)])
+show_numbers(rows, ["× 1", "× 10", "× 100"], ["Paris", "Berlin", "money"], title="how much of each answer")
+assert rows.argmax(1).tolist() == [0, 0, 0]
+assert rows[2, 0] > 0.99
+
+# %% [markdown]
+# Further: [the same as a database](../lessons/4_self_attention.py), and
+# [which heads make a model say Paris](../questions/paris.md).
+#
+# ## The formula
+#
+# $$ \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V $$
+#
+# In Python it is two lines. The article's code takes the root of a whole number by `torch.sqrt`, which takes tensors
+# only; and the softmax as it is printed overflows where scores are large.
+
+
+# %%
+def attention(q, k, v):
+    weights = softmax(q @ k.T / math.sqrt(k.shape[-1]))
+    return weights @ v, weights
+
+
+try:
+    torch.sqrt(64)
+    raise AssertionError("torch.sqrt took a whole number")
+except TypeError as error:
+    print(str(error).splitlines()[0])
+large = torch.tensor([[100.0, 200.0, 300.0]])
+show_numbers(torch.cat([plain_softmax(large), softmax(large)]), ["as printed", "largest taken off"])
+assert bool(plain_softmax(large).isnan().any())
+
+# %% [markdown]
+# Further: [`regard.attend`](../attention.md) gives the same and builds no matrix;
+# [why the root](../lessons/4_self_attention.py).
+#
+# ## The question in tokens
+#
+# cl100k_base cuts it into seven, blanks kept. Its ranks are a file that tiktoken fetches; where it cannot be had, this
+# page says so and goes on from the printed ids. The article calls an embedding the tokenizer's output: a tokenizer
+# gives ids, and a table, which is the model's, gives vectors.
+
+# %%
+try:
+    tokens = cl100k_tokens(question, cl100k_base())
+except regard.RegardError as error:
+    print(f"cl100k_base: NOT CHECKED HERE, going on from the printed ids: {error}")
+    both = zip(article["token_ids"], article["tokens"], strict=True)
+    tokens = [regard.text.tokens.Token(number, part, 0, 0, None, False) for number, part in both]
+for token, part, number in zip(tokens, article["tokens"], article["token_ids"], strict=True):
+    print(f"{token.text!r:11} {token.id:5}   printed {part!r:11} {number:5}")
+    assert (token.text, token.id) == (part, number)
+figure, axes = sheet.sheet(4.5, 0.8)
+token_strip(axes, tokens)
+keep(figure, "question.svg", "The question in seven tokens; a dot is a blank")
+
+# %% [markdown]
+# In a terminal it is `regard tokens "What is the capital of France?" --tokenizer cl100k_base`. Further:
+# [byte pairs](../lessons/1_text_to_vectors.py), [`regard tokens`](../commands/tokens.md).
+#
+# ## Several heads
+#
+# The original sizes: $d_{model}$ = 512 and eight heads of $512 / 8 = 64$. The tokens' vectors are drawn at random here:
+# sizes and algebra are the point.
+
+# %%
+torch.manual_seed(0)
+m = torch.randn(len(tokens), 512)  # n × d_model
+layer = regard.MultiHeadAttention(d_model=512, heads=8)
+output, maps = layer(m, return_attention=True)
+print("M", tuple(m.shape), " weights", tuple(maps.shape), " output", tuple(output.shape))
+parts = dict(layer.named_parameters())
+joined = []
+for head in range(8):
+    own = slice(64 * head, 64 * (head + 1))
+    q, k, v = (m @ parts[f"{n}.weight"][own].T + parts[f"{n}.bias"][own] for n in ("query", "key", "value"))
+    joined.append(attention(q, k, v)[0])
+concat = torch.cat(joined, -1)
+assert parts["output.weight"].T.shape == (8 * 64, 512)  # H d_v × d_model
+torch.testing.assert_close(concat @ parts["output.weight"].T + parts["output.bias"], output)
+
+# %% [markdown]
+# Further: [heads](../lessons/5_heads.py).
+#
+# ## The attention matrix as a picture
+#
+# With $Q = K = V = M$, M from the default model's embeddings of the same question. These vectors are short: without the
+# root there is more to see.
+
+# %%
+trace = model.trace(question)
+names = [token.text for token in trace.tokens[1:-1]]  # without [CLS] and [SEP]
+m = trace.learned[1:-1]
+scores = m @ m.T
+weights = softmax(scores)
+output = weights @ m
+figure, axes = sheet.sheet(5.2, 4.4)
+heatmap(weights, names, names, labels=("query", "key"), axes=axes)
+keep(figure, "matrix.svg", "Attention of the question's words on each other, a row a query")
+
+# %% [markdown]
+# Of a pretrained layer and a text of any length: [`regard map`](../commands/map.md).
+#
+# ## What can be noticed
+#
+# - every cell is filled: each word looks at all;
+# - the **scores** are symmetric. The article says it of the matrix after the softmax: each row is divided by its own
+#   sum there, so the weights are not;
+# - each row of **weights** sums to one. The article says it of the output's rows, which are mixtures of vectors;
+# - the diagonal is largest: of these scores. In trained layers, with queries and keys of their own, it rarely is.
+
+# %%
+assert bool((weights > 0).all())
+torch.testing.assert_close(scores, scores.T)
+print(f"weights differ from their mirror by up to {(weights - weights.T).abs().max():.3f}")
+assert (weights - weights.T).abs().max() > 1e-2
+torch.testing.assert_close(weights.sum(-1), torch.ones(len(names)))
+assert scores.argmax(1).tolist() == list(range(len(names)))
+largest = torch.stack([w.dense().argmax(-1) for w in trace.attention])[..., 1:-1]  # layers, heads, words
+share = (largest == torch.arange(1, len(names) + 1)).float().mean()
+print(f"trained: a word's own weight is its largest in {share:.0%} of all heads' rows")
+assert share < 0.5
+
+# %% [markdown]
+# ## The overall output
+#
+# $y_i = \sum_j w_{ij} v_j$: as many rows as there were, each a mixture of all.
+
+# %%
+torch.testing.assert_close(output[3], sum(w * v for w, v in zip(weights[3], m, strict=True)))
+print(tuple(m.shape), "in,", tuple(output.shape), "out")
+
+# %% [markdown]
+# Further: what such rows are good for, [contextual embeddings](../lessons/8_contextual_embeddings.py).

@@ -1,0 +1,129 @@
+# %% [markdown]
+# # River and finance
+#
+# "Self-Attention from First Principles", in its own order: one word in two texts, from a layer that cannot tell them
+# apart to one that can. Every figure that it prints stands beside what was computed while this page was made. A figure
+# that differed would stop the making.
+
+# %%
+import torch
+
+import regard
+from drawings.numbers import beside
+from regard.textbook import printed, self_attention
+
+article = printed("river and finance")
+
+# %% [markdown]
+# ## "bank" beside river and beside finance
+#
+# Two texts of three words, four numbers a word, made by hand: the first number stands for water, the second for money.
+
+# %%
+texts = {name: article[name] for name in ("river", "finance")}
+x = {name: torch.tensor([article["embeddings"][word] for word in words]) for name, words in texts.items()}
+for name, words in texts.items():
+    for word, vector in zip(words, x[name].tolist(), strict=True):
+        print(f"{name:8} {word:7}", *(f"{number:5.1f}" for number in vector))
+
+# %% [markdown]
+# Further: [where such vectors come from](../lessons/2_words_before_context.py), and what one vector a word cannot do.
+#
+# ## A layer without context
+#
+# $y_i = x_i W$ looks at one word at a time. So "bank" comes out the same in both texts, to the last bit.
+
+
+# %%
+def hold(title, found, figures):
+    """Show a layer's rows of both texts beside the article's."""
+    for name, words in texts.items():
+        beside(found[name], figures[name], words, title=f"{title}, {name}", digits=3)
+
+
+layer = article["context_free_layer"]
+plain = {name: rows @ torch.tensor(layer["W"]) for name, rows in x.items()}
+hold("x W", plain, layer)
+assert torch.equal(plain["river"][1], plain["finance"][1])
+
+# %% [markdown]
+# ## The smallest useful idea
+#
+# Compare the words by dot products, make weights of them, mix the words: no parameter at all, and no scaling yet.
+
+# %%
+maps = {name: regard.attend(rows, rows, rows, scale=1.0).weights for name, rows in x.items()}
+hold("x xᵀ", {name: each.scores[:] for name, each in maps.items()}, article["raw_scores"])
+mixed = {name: self_attention(rows) for name, rows in x.items()}
+hold("softmax(x xᵀ) x", mixed, article["parameter_free_attention"])
+assert not torch.allclose(mixed["river"][1], mixed["finance"][1], atol=0.1)
+
+# %% [markdown]
+# "bank" is now mostly water in one text and mostly money in the other. Further: the same without parameters
+# [on a pretrained model's embeddings](../lessons/4_self_attention.py), where nearly all weights are equal.
+#
+# ## What a learned layer should decide
+#
+# What a word looks for (query), what it is found by (key), and what it hands over (value): three matrices, here written
+# by hand, two wide for queries and keys.
+
+# %%
+written = article["projected_attention"]
+w_query, w_key, w_value = (torch.tensor(written[name]).float() for name in ("W_query", "W_key", "W_value"))
+layer = regard.SelfAttention.from_weights(w_query, w_key, w_value, convention="x @ W")
+hold("projected", {name: layer(rows) for name, rows in x.items()}, written)
+
+# %% [markdown]
+# ## Scaling
+#
+# Scores are divided by $\sqrt{d_k}$. The article introduces the root here as the one new detail of its class; its
+# figures above, with projections two wide, have it already: without $\sqrt{2}$ they come out different.
+
+# %%
+scaled = layer(x["river"])
+query, key, value = (x["river"] @ matrix for matrix in (w_query, w_key, w_value))
+unscaled = (query @ key.T).softmax(-1) @ value
+print(f"without the root, numbers differ by up to {(scaled - unscaled).abs().max():.3f}")
+assert (scaled - unscaled).abs().max() > 0.01
+
+# %% [markdown]
+# Further: [why the root](../lessons/4_self_attention.py), measured by widths from 4 to 512.
+#
+# ## The recipe as a class
+#
+# `SelfAttention(4, 3)` with seed 0. The article draws its matrices by `torch.rand`, from 0 to 1 and in the order query,
+# key, value; PyTorch's layers, and `regard.SelfAttention(4, 3)` with them, draw otherwise. So the matrices are given:
+
+# %%
+torch.manual_seed(0)
+weights = [torch.rand(4, 3) for _ in range(3)]
+layer = regard.SelfAttention.from_weights(*weights, convention="x @ W")
+hold("layer", {name: layer(rows) for name, rows in x.items()}, article["self_attention_layer"])
+
+# %% [markdown]
+# Further: [layers](../attention.md) of one head and of several, for one sequence or two, with masks.
+#
+# ## Why not only locality
+#
+# A convolution mixes neighbours with fixed weights: what is two places away does not arrive in a layer of width 3,
+# however much it matters. In attention the weights are computed from the words, and distance costs nothing.
+
+
+# %%
+def convolved(rows):
+    """Each word as the mean of itself and its two neighbours."""
+    kernel = torch.full((4, 1, 3), 1 / 3)
+    return torch.conv1d(rows.T[None], kernel, padding=1, groups=4)[0].T
+
+
+other = x["river"].clone()
+other[2] = torch.tensor(article["embeddings"]["money"])  # "mud" becomes "money"
+for name, layer in {"convolution": convolved, "attention": self_attention}.items():
+    change = (layer(other)[0] - layer(x["river"])[0]).abs().max()
+    print(f"{name:11} “stream” changes by {change:.3f} when the word two places on does")
+assert torch.equal(convolved(other)[0], convolved(x["river"])[0])
+assert not torch.equal(self_attention(other)[0], self_attention(x["river"])[0])
+
+# %% [markdown]
+# Further: [heads that look near and far](../lessons/5_heads.py), and the course from its
+# [beginning](../lessons/1_text_to_vectors.py).
