@@ -99,6 +99,7 @@ def test_what_a_release_says_of_itself_agrees() -> None:
     assert project["version"] == cited["version"] == regard.__version__
     assert project["license"] == cited["license"] == "MIT"
     assert f"dist/regard-{regard.__version__}-py3-none-any.whl" in (ROOT / "README.md").read_text("utf-8")
+    assert cited["authors"] == project["authors"]
     assert cited["keywords"] == project["keywords"]
     assert f"Copyright (c) 2026 {cited['authors'][0]['name']}\n" in (ROOT / "LICENSE").read_text("utf-8")
     assert set(project["classifiers"]) <= classifiers
