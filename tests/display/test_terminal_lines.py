@@ -23,7 +23,7 @@ def test_a_name_and_its_number_stay_on_one_line() -> None:
     shares = Shares([("river", 0.25), ("bank", 0.125), ("a", 0.0625)])
     assert in_lines(shares, 24).plain == "river 0.250  bank 0.125\na 0.062"
     assert in_lines(Shares(shares.parts, one_line=True, mark="*"), 23).plain == "river 0.250*"
-    assert in_lines(Shares(shares.parts[:1], signed=True, digits=1), 24).plain == "river +0.2"
+    assert in_lines(Shares(shares.parts[:1], signed=True, digits=1), 24).plain == "river +0.25"
     assert in_lines(Shares([]), 24).plain == "–"
     assert in_lines(Shares([("a\nb\x1b", 1.0)]), 24).plain == "a↵b\\x1b 1.000"
 

@@ -44,15 +44,25 @@ def hold(sentences: Iterable[str], numbers: Any, templates: Sequence[Template]) 
 
 
 def shows(printed: str | None, value: float) -> None:
-    """Assert that a printed figure is the value, rounded to the digits printed: 0.31, 1,204, 12 %, +0.5."""
+    """Assert that a printed figure is the value, rounded to the digits printed: 0.31, 1,204, 12 %, +0.5, <0.01."""
     assert printed is not None
+    assert reads(printed, value), f"{printed!r} is printed, the number is {value}"
+
+
+def reads(printed: str | None, value: float) -> bool:
+    """Whether a printed figure is the value, rounded to the digits printed, and reads as 0 or 1 only where it is."""
+    if printed is None:
+        return False
     plain = printed.replace(",", "").replace("−", "-").replace(" ", "")
     part = plain.endswith("%")
+    if plain[0] in "<>":
+        end, digits = float(plain[1:]), len(plain.partition(".")[2])
+        return (value < end if plain[0] == "<" else value > end) and round(value, digits) in (0, 1, -1)
     plain = plain.removesuffix("%")
     digits = len(plain.partition(".")[2])
     want = f"{value * 100 if part else value:.{digits}f}"
     want = want.lstrip("-") if float(want) == 0 else want
-    assert plain.removeprefix("+" if float(want) > 0 else "") == want, f"{printed!r} is printed, the number is {value}"
+    return plain.removeprefix("+" if float(want) > 0 else "") == want
 
 
 def largest(name: str, among: Mapping[str, float]) -> None:

@@ -19,7 +19,7 @@ from regard.explain.wording import named
 from regard.questions.alignment.sentences import alignment_findings, told_first
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, words
-from tests.said.templates import Groups, Template, hold, shows
+from tests.said.templates import Groups, Template, hold, reads, shows
 
 SOURCE = ("a", "river", "bank", "grass+y", "near", "the", ".", ",", "and", "water+s")
 TARGET = ("une", "rive", "banque", "herbe+use", "pr+ès", "la", ".", "'", "et", "eaux")
@@ -108,13 +108,13 @@ def links(text: SimpleNamespace, *, aside: bool = True) -> list[tuple[int, int, 
 def comes(groups: Groups, numbers: Summary) -> None:
     text = of_text(numbers, groups["text"])
     every = links(text, aside=bool(groups["aside"]))
-    told = re.findall(rf"{NAME} comes from {NAME} \((\d\.\d\d)\)", groups["links"] or "")
+    told = re.findall(rf"{NAME} comes from {NAME} \((\d\.\d+)\)", groups["links"] or "")
     assert 1 <= len(told) <= 3
     best = sorted((w for i, j, w in every if letters(text.target[i].text) and j in text.own), reverse=True)
     for out, of, weight in told:
         mine = [w for i, j, w in every if text.names[i] == out and text.keys[j] == of]
         assert mine, f"{out} gives another than {of} most"
-        assert any(f"{w:.2f}" == weight and w >= 0.3 for w in mine), (weight, mine)
+        assert any(reads(weight, w) and w >= 0.3 for w in mine), (weight, mine)
     shows(told[0][2], best[0])
     assert f"layer {text.each.written_layer}" in (groups["layer"] or "")
 
@@ -143,8 +143,10 @@ def kept(groups: Groups, numbers: Summary) -> None:
     assert bool(across) == bool(groups["later"]), "a clear link crosses another, and is not named"
     if across:
         assert any(
-            (text.names[a[0]], text.keys[a[1]], f"{a[2]:.2f}") == (groups["early"], groups["after"], groups["one"])
-            and (text.names[b[0]], text.keys[b[1]], f"{b[2]:.2f}") == (groups["later"], groups["before"], groups["two"])
+            (text.names[a[0]], text.keys[a[1]]) == (groups["early"], groups["after"])
+            and (text.names[b[0]], text.keys[b[1]]) == (groups["later"], groups["before"])
+            and reads(groups["one"], a[2])
+            and reads(groups["two"], b[2])
             for a, b in across
         )
 
@@ -193,7 +195,7 @@ def agree(groups: Groups, numbers: Summary) -> None:
     found = [
         each for each in numbers.target.alignments
         if (each.written_layer, each.read_layer) == (int(groups["written"] or 0), int(groups["read"] or 0))
-        and f"{each.agreement:.2f}" == groups["value"]
+        and reads(groups["value"], each.agreement)
     ]  # fmt: skip
     assert found
     value = found[0].agreement
@@ -204,7 +206,7 @@ def becomes(groups: Groups, numbers: Summary) -> None:
     for says in (groups["says"] or "").split("; "):
         match = re.fullmatch(r"“(?P<word>[^”]+)” becomes (?P<ways>.+)", says)
         assert match
-        ways = re.findall(rf"{NAME} in text (\d) \((\d\.\d\d)\)", match["ways"])
+        ways = re.findall(rf"{NAME} in text (\d) \((\d\.\d+)\)", match["ways"])
         assert [label for _, label, _ in ways] == ["1", "2"]
         assert ways[0][0] != ways[1][0]
         for out, label, weight in ways:
@@ -250,7 +252,7 @@ TEMPLATES = [
     Template("taken", WHERE + rf"[Ee]very word of the text is what some target token looks at most{ASIDE}\.", taken),
     Template(
         "agree", r"Layer (?P<written>\d), as tokens are written, and layer (?P<read>\d), as they are read, agree "
-        r"(?P<how>well|somewhat|hardly) \((?P<value>-?[\d.]+) of at most 1\)\.", agree,
+        r"(?P<how>well|somewhat|hardly) \((?P<value>−?[\d.]+) of at most 1\)\.", agree,
     ),
     Template("more", r"(?P<count>\d+) more texts have tables of their own\.", more),
 ]  # fmt: skip

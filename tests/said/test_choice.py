@@ -9,7 +9,7 @@ from regard.explain.texts.highlights import highlights, strongest_link
 from regard.explain.weights.specific_weights import most_specific_weight, specific_weights, text_choice
 from regard.questions.see.choice import strongest_links, word_choice
 from tests.said.random_traces import trace_of
-from tests.said.templates import Groups, Template, hold, shows
+from tests.said.templates import Groups, Template, hold, reads, shows
 
 HEADS, LENGTH, LAYERS = 3, 9, 2
 
@@ -112,7 +112,7 @@ def link(groups: Groups, numbers: Shown) -> None:
     (own,) = {
         (layer, h) for (layer, h, *cell), w in cells.items()
         if cell == [i, j] and w == max(v for (a, b, *_), v in cells.items() if (a, b) == (layer, h))
-        and f"{w:.2f}" == groups["weight"] and (layer, h) == drawn(numbers)
+        and reads(groups["weight"], w) and (layer, h) == drawn(numbers)
     }  # fmt: skip
     shows(groups["weight"], cells[(*own, i, j)])
     most = max(cells.values())

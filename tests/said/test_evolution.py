@@ -9,7 +9,7 @@ from typing import Any
 
 from regard.questions.evolve.answer import Evolution
 from regard.questions.evolve.sentences import of_change
-from tests.said.templates import Groups, Template, hold, shows
+from tests.said.templates import Groups, Template, hold, reads, shows
 
 
 def table(draw: random.Random, size: int, causal: bool) -> list[list[float]]:
@@ -93,8 +93,8 @@ def titled(groups: Groups, found: Any) -> None:
     }
     assert any(
         every[i, j] == max(every.values())
-        and f"{found.weights[0][i][j]:.2f}" == groups["before"]
-        and f"{found.weights[-1][i][j]:.2f}" == groups["after"]
+        and reads(groups["before"], found.weights[0][i][j])
+        and reads(groups["after"], found.weights[-1][i][j])
         for i, j in cells(found, groups["pair"] or "")
     )
 

@@ -13,7 +13,7 @@ from regard.questions.movement.sentences import TOLD, movement_findings, told
 from tests.said.templates import Template, hold, shows
 
 WORDS = ("river", "money", "loan", "deposit", "water", "a house")
-NUMBER = r"-?[01]\.\d\d"
+NUMBER = r"−?[01]\.\d+"
 ONE = rf"“[^”]+” \((?:cosine )?{NUMBER}; (?:in \d+ neutral sentences )?{NUMBER} to {NUMBER}\)"
 SOME = rf"{ONE}(?:, {ONE})*(?:(?:,| and) (?:{ONE}|\d+ more))*"
 EACH = rf"“([^”]+)” \((?:cosine )?({NUMBER}); (?:in (\d+) neutral sentences )?({NUMBER}) to ({NUMBER})\)"

@@ -238,8 +238,8 @@ def says(groups: Groups, numbers: Drawn) -> None:
 SEE = [
     Template("same", r"(?P<every>Both|All \d) “bank” start as the same (?:(?P<vector>vector)|learned embedding"
         r"(?:; (?:(?P<positions>their positions set them apart before layer 0)|they enter layer 0 apart) \(cosine "
-        r"(?P<cosine>[-\d.]+)\))?)\.", same),
-    Template("differ", r"The learned embeddings of “bank” differ, for its tokens do: cosine (?P<cosine>[-\d.]+)"
+        r"(?P<cosine>[−\d.]+)\))?)\.", same),
+    Template("differ", r"The learned embeddings of “bank” differ, for its tokens do: cosine (?P<cosine>[−\d.]+)"
         r"(?: between (?P<a>\d[ab]?) and (?P<b>\d[ab]?), the least)?\.", differ),
     Template("pieces", r"“bank” is (?:one token, number (?P<place>\d+) of (?P<size>\d+), counted from 0|"
         r"read as (?P<count>\d) tokens: (?P<pieces>.+))\.", pieces),
@@ -249,14 +249,14 @@ SEE = [
         r"(?:most )?to another word's token \(neighbours(?P<sinks> and sinks)? aside\)" + EACH, link),
     Template("brought", r"The other word(?P<sinks> \(sinks aside\))? with the largest share in a layer's step, by "
         r"attention" + EACH, brought),
-    Template("end", r"After layer 2 its vector is at cosine (?P<alone>[-\d.]+) to the one that entered layer 0\.", end),
-    Template("two ends", r"They end at cosine (?P<cosine>[-\d.]+) after layer 2"
-        r"(?:, nearer than they began \((?P<began>[-\d.]+)\))?(?:: |; )(?P<held>of the layers held, )?"
-        r"(?:no layer parts them by 0\.01|layer (?P<layer>\d) parts them most \((?P<before>[-\d.]+) → "
-        r"(?P<after>[-\d.]+)\))\.", end),
-    Template("ends", r"After layer 2 any two of them are about as alike \(cosine (?P<about>[-\d.]+)\)\.|"
-        r"After layer 2, (?P<a>\w+) and (?P<b>\w+) are least alike \(cosine (?P<low>[-\d.]+)\), (?P<c>\w+) "
-        r"and (?P<d>\w+) most \((?P<high>[-\d.]+)\)\.", end),
+    Template("end", r"After layer 2 its vector is at cosine (?P<alone>[−\d.]+) to the one that entered layer 0\.", end),
+    Template("two ends", r"They end at cosine (?P<cosine>[−\d.]+) after layer 2"
+        r"(?:, nearer than they began \((?P<began>[−\d.]+)\))?(?:: |; )(?P<held>of the layers held, )?"
+        r"(?:no layer parts them by 0\.01|layer (?P<layer>\d) parts them most \((?P<before>[−\d.]+) → "
+        r"(?P<after>[−\d.]+)\))\.", end),
+    Template("ends", r"After layer 2 any two of them are about as alike \(cosine (?P<about>[−\d.]+)\)\.|"
+        r"After layer 2, (?P<a>\w+) and (?P<b>\w+) are least alike \(cosine (?P<low>[−\d.]+)\), (?P<c>\w+) "
+        r"and (?P<d>\w+) most \((?P<high>[−\d.]+)\)\.", end),
     Template("says", rf"After {TOKEN}(?: in text (?P<where>\d))? the model would say “(?P<said>.+)” "
         r"\((?P<probability>[\d.]+)\)\.", says),
 ]  # fmt: skip

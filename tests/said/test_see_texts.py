@@ -60,7 +60,7 @@ def moved(groups: Groups, seen: Seen) -> None:
     order = sorted(
         (cosine(*(state[own].mean(0).tolist() for state in (first, last))), own) for own in words(seen, text)
     )
-    others = re.findall(r", then “(.+?)”(?: \((\d+)\))? ([-\d.]+)(?=,|$)", groups["then"])
+    others = re.findall(r", then “(.+?)”(?: \((\d+)\))? ([−\d.]+)(?=,|$)", groups["then"])
     told = [(groups["first"], groups["number"] or "", groups["cosine"]), *others]
     assert len(told) == min(3, len(order))
     called = [name(seen, text, n) for n in range(len(seen.traces[text].tokens))]
@@ -139,7 +139,7 @@ def translated(groups: Groups, seen: Seen) -> None:
 TEXTS = [
     Template("moved", WHERE + rf" all words{ASIDE} “(?P<first>.+?)”(?: \((?P<number>\d+)\))? moves most: "
         r"it leaves the last layer at cosine "
-        r"(?P<cosine>[-\d.]+) to what entered layer 0(?P<then>.*)\.", moved),
+        r"(?P<cosine>[−\d.]+) to what entered layer 0(?P<then>.*)\.", moved),
     Template("links", WHERE + r" the links(?: of head (?P<head>\d))?(?P<held> in the layers held)? between words that "
         rf"are no neighbours{ASIDE}, (?:none is sharp: (?P<most>[\d.]+) at most|the sharpest, one a "
         r"(?P<each>head|layer) and pair: (?P<named>.+))\.", links),

@@ -19,16 +19,23 @@ def test_a_small_number_keeps_two_digits_that_count(value: float) -> None:
 def test_a_signed_number_has_a_sign_only_where_what_is_shown_is_not_0(value: float, form: str | None) -> None:
     said = signed(value, form)
     zero = not any(digit in said for digit in "123456789")
-    assert said[0] == ("0" if zero else "+" if value > 0 else "−")
-    assert said.lstrip("+−") == (number(abs(value)) if form is None else f"{abs(value):{form}}")
+    least = form is None and said[0] in "<>"
+    assert said[0] == (("<" if value > 0 else ">") if least else "0" if zero else "+" if value > 0 else "−")
+    assert least or said.lstrip("+−") == (number(abs(value)) if form is None else f"{abs(value):{form}}")
     shows(said, value)
     below = value < 0 and any(digit in number(value) for digit in "123456789")
-    assert number(value) == "−" * below + number(abs(value))
+    assert number(value)[0] in "<>" or number(value) == "−" * below + number(abs(value))
 
 
-@given(st.floats(0.1, 1))
+@given(st.floats(0.1, 0.99) | st.floats(1, 99))
 def test_a_number_of_a_tenth_and_more_has_two_decimals(value: float) -> None:
     assert number(value) == f"{value:.2f}"
+
+
+@given(st.floats(0.99, 1 - 2e-6), st.sampled_from([1, -1]))
+def test_what_is_less_than_1_does_not_read_as_1(value: float, sign: int) -> None:
+    assert float(number(value)) < 1
+    shows(number(sign * value), sign * value)
 
 
 @given(st.integers(1, 5000))

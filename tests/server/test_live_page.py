@@ -22,7 +22,7 @@ from tests.support import MONEY, RIVER, SHARED
 from tests.support.served import served
 from tests.web.conftest import AXE, Opened
 from tests.web.saved import apart, drawn_alone, pixels, save, stands_alone
-from tests.web.tables import rows_of
+from tests.web.tables import read_number, rows_of
 
 pytestmark = pytest.mark.browser
 EXPECTED = "the server responded with a status of 4"  # Chromium tells of every refusal
@@ -280,7 +280,7 @@ def test_a_map_is_zoomed_into_with_exact_means_and_weights(server: str, visit: A
     assert "Every cell is one weight." in page.tab.locator(".state").inner_text()
     row = page.tab.locator("tbody tr").first
     found = [int(row.get_attribute(f"data-{name}").split()[0]) for name in ("queries", "keys")]
-    shown = float(row.locator("[data-value]").inner_text())
+    shown = read_number(row.locator("[data-value]").inner_text())
     assert shown == pytest.approx(float(dense[1, found[0], found[1]]), rel=1e-3)
 
 

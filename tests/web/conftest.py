@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import regard
+from tests.web.tables import read_number
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "src" / "regard" / "web" / "built" / "page.js"
@@ -41,7 +42,7 @@ class Opened:
 
     def number(self, selector: str) -> float:
         """Read the number that an element shows, once it is there."""
-        return float(self.tab.wait_for_selector(selector).inner_text())
+        return read_number(self.tab.wait_for_selector(selector).inner_text())
 
     def violations(self) -> list[str]:
         """What axe-core finds wrong for people who cannot see, point or tell colours apart, light and dark."""

@@ -26,7 +26,16 @@ def total_of(tab: Any, caption: str) -> list[str]:
 
 def by_number(rows: list[list[str]], number: int, column: int) -> dict[int, float]:
     """The numbers of one column by those of another."""
-    return {int(row[number]): float(row[column]) for row in rows}
+    return {int(row[number]): read_number(row[column]) for row in rows}
+
+
+def read_number(text: str) -> float:
+    """A number as the page wrote it; of "<0.01" and ">0.99" the middle of what reads so."""
+    plain = text.replace("−", "-").replace("∞", "inf")
+    if plain[0] not in "<>":
+        return float(plain)
+    end, least = float(plain[1:]), 10.0 ** -len(plain.partition(".")[2])
+    return end / 4 if abs(end) == least else end + (least if end > 0 else -least) * 0.75
 
 
 def open_twin(tab: Any, summary: str = "The numbers as a table") -> None:

@@ -7,7 +7,7 @@ import torch
 
 import regard
 from tests.support import RIVER
-from tests.web.tables import by_number, open_twin, rows_of
+from tests.web.tables import by_number, open_twin, read_number, rows_of
 from tests.web.words import LONG_WORDS, longest, of_words, words_of
 
 pytestmark = pytest.mark.browser
@@ -39,7 +39,7 @@ def test_two_heads_of_a_text_and_their_difference(page_of: Any, bank: Any) -> No
     same(rows, 2, a)
     same(rows, 3, b)
     same(rows, 4, b - a)
-    sizes = [abs(float(row[4])) for row in rows]
+    sizes = [abs(read_number(row[4])) for row in rows]
     assert sizes == sorted(sizes, reverse=True)
     assert page.number("[data-moved]") == pytest.approx(float((b - a).abs().sum() / 2), abs=1e-3)
 
@@ -75,7 +75,7 @@ def test_maps_and_their_difference(page_of: Any, ablated: Any) -> None:
     a, b = before.attention[3].dense().mean(0), after.attention[3].dense().mean(0)
     for row in rows:
         i, j = (int(cell.split()[0]) for cell in row[:2])
-        shown = torch.tensor([float(cell) for cell in row[2:]])
+        shown = torch.tensor([read_number(cell) for cell in row[2:]])
         assert float((shown - torch.stack([a[i, j], b[i, j], b[i, j] - a[i, j]])).abs().max()) <= SHOWN
     page.tab.focus("section[aria-label=Difference] [role=application]")
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):  # the first key reaches the first cell
@@ -108,7 +108,7 @@ def test_words_are_compared_as_tokens_are(page_of: Any, minilm: Any) -> None:
     assert len(rows) == len(words) ** 2
     for row in rows:
         i, j = (int(cell.split()[0]) for cell in row[:2])
-        assert abs(float(row[3]) - float(b[i, j])) <= SHOWN
+        assert abs(read_number(row[3]) - read_number(b[i, j])) <= SHOWN
 
 
 def test_where_words_have_no_cells_of_their_own_the_switch_is_not_offered(page_of: Any, minilm: Any) -> None:

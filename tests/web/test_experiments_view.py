@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import regard
+from regard.display.written import number_text
 from regard.explain.causes.outcomes import cosine
 from regard.questions.evolve.answer import evolution
 from regard.questions.patch.panels import said
 from regard.questions.score.panels import short_score_part_name
 from tests.questions.patch.test_panels import made
 from tests.support import own_models
-from tests.web.tables import open_twin, rows_of, total_of
+from tests.web.tables import open_twin, read_number, rows_of, total_of
 
 pytestmark = pytest.mark.browser
 RIVER, MONEY = "We sat on the quiet river bank.", "We sat on the quiet money bank."
@@ -78,14 +79,14 @@ def test_each_patch_says_what_it_did_to_hand_and_keyboard(opened: Any, found: An
         assert page.tab.inner_text("[data-says]") == said(sweep, row, 0)
         page.tab.keyboard.press("ArrowUp")
     open_twin(page.tab)
-    shares = [float(each[2]) for each in rows_of(page.tab, sweep.panels()[0].title)]
+    shares = [read_number(each[2]) for each in rows_of(page.tab, sweep.panels()[0].title)]
     np.testing.assert_allclose(shares, np.array(sweep.shares).ravel(), atol=5.1e-4)
     page.open_view("Patch by patch")
     patches = {(row[0], row[1]): row[2:] for row in rows_of(page.tab, "Patch by patch")}
     for n, layer in enumerate(sweep.layers):
         for k, name in enumerate(sweep.columns):
             outcome = sweep.outcomes[n][k]
-            numbers = [float(each) for each in patches[str(layer), name]]
+            numbers = [read_number(each) for each in patches[str(layer), name]]
             assert numbers == [
                 pytest.approx(sweep.shares[n][k], abs=5.1e-4), pytest.approx(outcome, abs=5.1e-5),
                 pytest.approx(outcome - sweep.run, abs=5.1e-5),
@@ -104,7 +105,7 @@ def test_colours_go_from_minus_to_plus_the_largest_share(opened: Any, found: Any
     scale = page.tab.locator(".bar").inner_text().split()
     assert scale[:1] == ["share"]
     assert page.tab.locator(".bar span").first.inner_text().endswith(":")  # what stands apart from the smallest
-    assert f"-{most:.3f}" in scale
+    assert f"−{most:.3f}" in scale
 
 
 def test_a_head_opens_into_its_source_tokens(opened: Any, found: Any) -> None:
@@ -120,9 +121,7 @@ def test_a_head_opens_into_its_source_tokens(opened: Any, found: Any) -> None:
         titles = page.tab.locator("[data-token]").evaluate_all("all => all.map(each => each.title)")
         assert titles == [
             f"{n} “{token.text}”: adds "
-            + f"{by_token.get(f'layer {layer}, head {head} from “{token.text}” ({n})', 0.0):.4f}".replace(
-                "-0.0000", "0.0000"
-            )
+            + number_text(by_token.get(f"layer {layer}, head {head} from “{token.text}” ({n})", 0.0), 4)
             for n, token in enumerate(tokens)
         ]
 
@@ -134,16 +133,16 @@ def test_a_head_opens_into_its_source_tokens(opened: Any, found: Any) -> None:
     assert page.tab.inner_text("[data-says]") == f"layer 2 · head 9: adds {by_writer['layer 2, head 9']:.4f}"
     shown(2, 9)
     open_twin(page.tab)
-    grid = [float(each[2]) for each in rows_of(page.tab, "What each head adds")]
+    grid = [read_number(each[2]) for each in rows_of(page.tab, "What each head adds")]
     expected = [by_writer[f"layer {layer}, head {head}"] for layer in range(6) for head in range(12)]
     np.testing.assert_allclose(grid, expected, atol=5.1e-5)
     page.open_view("Layers")
     assert len(rows_of(page.tab, "What each layer adds")) == 7  # what is of no layer, and each of 6
-    assert float(total_of(page.tab, "What each layer adds")[4]) == pytest.approx(parts.value, abs=5.1e-5)
+    assert read_number(total_of(page.tab, "What each layer adds")[4]) == pytest.approx(parts.value, abs=5.1e-5)
     page.open_view("Parts")
     page.tab.click("[data-grid=Writers]")
     rows = rows_of(page.tab, "What each head, layer and embedding adds")
-    assert {row[0]: float(row[1].replace("−", "-")) for row in rows} == pytest.approx(by_writer, abs=5.1e-5)
+    assert {row[0]: read_number(row[1]) for row in rows} == pytest.approx(by_writer, abs=5.1e-5)
     assert len(rows) == len(by_writer)
 
 
@@ -156,7 +155,7 @@ def test_of_many_bars_the_others_are_one_row_with_a_bar_from_the_same_zero(opene
     page.tab.click("button:has-text('all 300 that the page has')")
     assert page.tab.locator("tbody tr").count() == 300
     row = page.tab.locator("tfoot .others td.number").inner_text().replace("−", "-")
-    assert float(row) == pytest.approx(sum(each for _, each in every[300:]), abs=5.1e-5)
+    assert read_number(row) == pytest.approx(sum(each for _, each in every[300:]), abs=5.1e-5)
     smallest = min([0.0, *(each for _, each in every), sum(each for _, each in every[300:])])
     largest = max([0.0, *(each for _, each in every), sum(each for _, each in every[300:])])
     starts = page.tab.locator("tbody .bar").evaluate_all(
@@ -177,10 +176,10 @@ def test_pairs_and_the_sums_of_both_sides_are_told(opened: Any, found: Any, name
     queries, keys = ([short_score_part_name(each) for each in names] for names in (queries, keys))
 
     def said() -> str:
-        return str(page.tab.inner_text("[data-says]")).replace("-0.0000", "0.0000")
+        return str(page.tab.inner_text("[data-says]"))
 
     def number(value: Any) -> str:
-        return f"{float(value):.4f}".replace("-0.0000", "0.0000")
+        return number_text(float(value), 4)
 
     page.tab.focus("[role=application]")
     page.tab.keyboard.press("ArrowDown")
@@ -208,7 +207,9 @@ def test_pairs_and_the_sums_of_both_sides_are_told(opened: Any, found: Any, name
     assert said() == f"{queries[0]} · with all of the key: adds {number(scores[0].sum())}"
     open_twin(page.tab)
     title = page.tab.inner_text("[role=tabpanel] h2")
-    np.testing.assert_allclose([float(row[2]) for row in rows_of(page.tab, title)], scores.numpy().ravel(), atol=5.1e-5)
+    np.testing.assert_allclose(
+        [read_number(row[2]) for row in rows_of(page.tab, title)], scores.numpy().ravel(), atol=5.1e-5
+    )
 
 
 def test_what_stands_in_a_text_is_text(page_of: Any, tmp_path: Path) -> None:
@@ -247,15 +248,15 @@ def test_without_javascript_there_are_plain_tables(chromium: Any, found: Any, tm
     sweep, parts, score = found
     first = tables.first.locator("tbody tr").last.inner_text().split("\t")
     assert first == [
-        f"layer {sweep.layers[-1]}", *(f"{each:.3f}".replace("-0.000", "0.000") for each in sweep.shares[-1])
+        f"layer {sweep.layers[-1]}", *(number_text(each, 3) for each in sweep.shares[-1])
     ]  # fmt: skip
     assert tables.nth(1).locator("tbody tr").count() == len(sweep.layers) * len(sweep.columns)
     every = (
         tables.nth([*TABS, *OF_SCORE].index("By layer")).locator("tbody tr").last.inner_text().split("\t")
     )  # by layer: the sums of columns, and of all
     assert every[0] == "all of the query"
-    assert float(every[-1]) == pytest.approx(score.score - score.mean, abs=5.1e-5)
-    assert float(
+    assert read_number(every[-1]) == pytest.approx(score.score - score.mean, abs=5.1e-5)
+    assert read_number(
         tables.nth(TABS.index("Layers")).locator("tfoot tr").last.inner_text().split("\t")[4]
     ) == pytest.approx(parts.value, abs=5.1e-5)
     assert tab.evaluate("document.documentElement.scrollWidth") <= width

@@ -7,6 +7,7 @@ import torch
 
 import regard
 from tests.support import SHARED, own_models
+from tests.web.tables import read_number
 
 pytestmark = pytest.mark.browser
 
@@ -30,7 +31,7 @@ def weights(page: Any) -> dict[int, float]:
     if page.tab.locator("button:has-text('all ')").count():
         page.tab.click("button:has-text('all ')")
     return {
-        int(cell.get_attribute("data-value")): float(cell.inner_text())
+        int(cell.get_attribute("data-value")): read_number(cell.inner_text())
         for cell in page.tab.locator("[data-value]").all()
     }
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.explain.weights.head_scores import head_scores
-from tests.web.tables import open_twin, rows_of
+from tests.web.tables import open_twin, read_number, rows_of
 
 pytestmark = pytest.mark.browser
 
@@ -27,7 +27,7 @@ def test_scores_are_the_librarys(page_of: Any, bank: Any) -> None:
         layer, head = (int(part.split()[1]) for part in row[0].split(", "))
         for cell, table in zip(row[1:], scores.values(), strict=True):
             expected = float(table[layer, head])
-            assert cell == "–" if expected != expected else float(cell) == pytest.approx(expected, abs=6e-5)
+            assert cell == "–" if expected != expected else read_number(cell) == pytest.approx(expected, abs=6e-5)
 
 
 def test_heads_are_sorted_and_filtered_by_a_score(page_of: Any, bank: Any) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.support import own_models
-from tests.web.tables import by_number, rows_of
+from tests.web.tables import by_number, read_number, rows_of
 from tests.web.words import LONG_WORDS, longest, of_words, words_of
 
 pytestmark = pytest.mark.browser
@@ -165,7 +165,7 @@ def test_of_a_long_text_a_part_is_shown_and_what_is_outside_of_it(page_of: Any, 
     assert abs(tops[0] - tops[1]) <= 44  # beside the token that the lines leave
     name = f"{trace.tokens[largest[0]].text} ({largest[0]})"  # of a part, numbers tell which
     assert page.tab.inner_text(f"[data-right='{largest[0]}']") == name
-    others = float(page.tab.inner_text("[data-part]").split("All others have ")[1].split(" of ")[0])
+    others = read_number(page.tab.inner_text("[data-part]").split("All others have ")[1].split(" of ")[0])
     assert others == pytest.approx(1 - float(weights[largest].sum()), abs=1e-3)
     same(rows_of(page.tab, f"What “{trace.tokens[150].text}” looks at, layer 1"), 2, weights)
     page.tab.click("button:text-is('later')")

@@ -11,6 +11,7 @@ import torch
 
 import regard
 from tests.support import make_tiny
+from tests.web.tables import read_number
 
 pytestmark = pytest.mark.browser
 SMOLLM2 = next(iter(sorted(Path(os.environ.get("REGARD_SMOLLM2") or "none").glob("*.gguf"))), None)
@@ -50,7 +51,7 @@ def cursor(tab: Any) -> tuple[int, int, float]:
     tab.wait_for_selector("[data-weight]:not(:has-text('…'))")
     readout = tab.locator(".readout")
     query, key = (int(readout.get_attribute(f"data-{name}")) for name in ("query", "key"))
-    return query, key, float(tab.inner_text("[data-weight]"))
+    return query, key, read_number(tab.inner_text("[data-weight]"))
 
 
 def largest(tab: Any) -> list[tuple[list[int], list[int], float]]:
@@ -60,7 +61,7 @@ def largest(tab: Any) -> list[tuple[list[int], list[int], float]]:
         (
             [int(n) for n in row.get_attribute("data-queries").split()],
             [int(n) for n in row.get_attribute("data-keys").split()],
-            float(row.locator("[data-value]").inner_text()),
+            read_number(row.locator("[data-value]").inner_text()),
         )
         for row in [rows.nth(n) for n in range(rows.count())]
     ]
@@ -145,7 +146,7 @@ def test_the_tables_are_those_of_the_library(page_of: Any, bank: Any, head: int 
     tab.check("text=all of the cursor's query")
     tab.click("button:has-text('all ')")
     found = {
-        int(cell.get_attribute("data-value")): float(cell.inner_text())
+        int(cell.get_attribute("data-value")): read_number(cell.inner_text())
         for cell in tab.query_selector_all("td[data-value]")
     }
     assert sorted(found) == list(range(len(weights)))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from regard.display.written import number_text
 from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.texts.summary import Summary, summarise
 from regard.models.control import trace_control
@@ -264,7 +265,7 @@ def test_the_tables_have_every_number(shown: Any, seen: Summary, bank: list[Trac
     assert len(rows) == 2 * 7 + 2 + 1
     for n, row in enumerate(rows[:14]):
         point = wanted.get(f"{row[0]} {n % 7}")
-        figures = ["–", "–"] if point is None else [f"{float(x):.3f}".replace("-0.000", "0.000") for x in point]
+        figures = ["–", "–"] if point is None else [number_text(float(x), 3) for x in point]
         assert (row[0], row[2:4]) == (str(1 + n // 7), figures)
     assert [row[0] for row in rows[14:]] == ["◆ river", "◆ money", "○ neutral"]
     updates = layer_updates(bank[1], seen.occurrences[1].as_word())

@@ -10,7 +10,7 @@ from regard.display.panels import Column, Curve, Curves, Heat, Point, Scatter, S
 from regard.web.built_page import built_shell
 from regard.web.html_file import write_html
 from regard.web.page import Page
-from tests.web.tables import open_twin, rows_of
+from tests.web.tables import open_twin, read_number, rows_of
 
 pytestmark = pytest.mark.browser
 WORDS = ["<b>bold</b>", "河岸", "\x1b[31mred", "שלום", "bank"]
@@ -66,11 +66,13 @@ def test_a_table_is_sorted_by_the_column_that_one_chooses(opened: Any) -> None:
     assert page.tab.get_attribute("th:has-text('score')", "aria-sort") == "descending"
     numbers = [row[1] for row in rows_of(page.tab, "Words")]
     assert numbers[-20:] == ["–"] * 20
-    assert [float(each) for each in numbers[:-20]] == sorted((float(each) for each in numbers[:-20]), reverse=True)
+    assert [read_number(each) for each in numbers[:-20]] == sorted(
+        (read_number(each) for each in numbers[:-20]), reverse=True
+    )
     page.tab.focus("th >> button:has-text('score')")
     page.tab.keyboard.press("Enter")
     numbers = [row[1] for row in rows_of(page.tab, "Words")]
-    assert numbers[0] == "-4.90"
+    assert numbers[0] == "−4.90"
     assert numbers[-20:] == ["–"] * 20
 
 
@@ -97,10 +99,10 @@ def test_a_heat_map_names_its_cells_and_has_them_all_in_a_table(opened: Any) -> 
     for key in ("ArrowDown", "ArrowDown", "Home"):
         page.tab.keyboard.press(key)
     said = page.tab.inner_text("[data-says]")
-    assert "[31mred · one: step -1.000" in said
+    assert "[31mred · one: step −1.000" in said
     open_twin(page.tab)
     rows = rows_of(page.tab, "Grid")
-    assert [row[1:] for row in rows[3:6]] == [["one", "-3.000"], ["two", "–"], ["three", "1.500"]]
+    assert [row[1:] for row in rows[3:6]] == [["one", "−3.000"], ["two", "–"], ["three", "1.500"]]
 
 
 def test_a_scatter_has_arrows_marks_and_labels_apart(opened: Any) -> None:

@@ -43,7 +43,7 @@ def test_every_kind_of_panel_has_its_numbers_in_a_table() -> None:
     ]  # fmt: skip
     points = [Point(0.5, -1.0, "d", "g", context=InContext("", "w", ""))]
     cloud = Scatter(name="t", title="t", x="across", y="up", points=points)
-    assert read(cloud) == [["label", "group", "text", "across", "up"], ["d", "g", "w", "0.500", "-1.000"]]
+    assert read(cloud) == [["label", "group", "text", "across", "up"], ["d", "g", "w", "0.500", "−1.000"]]
     assert read(Strip(name="t", title="t", tokens=["a", "b"], values=[1.0, None], unit="nats")) == [
         ["token", "nats"],
         ["a", "1.000"],
@@ -93,9 +93,9 @@ def test_paths_have_a_row_for_each_state() -> None:
         ["path", "state", "cosine to river", "x", "y", "cosine to the state before", "length of the step", "attention",
          "feed-forward", "largest shares through attention"],
         ["1", "enters", "0.125", "–", "–", "–", "–", "–", "–", "–"],
-        ["1", "leaves", "0.250", "0.500", "-1.000", "0.500", "2.000", "0.250", "0.750", "“a” +0.10"],
+        ["1", "leaves", "0.250", "0.500", "−1.000", "0.500", "2.000", "0.250", "0.750", "“a” +0.10"],
         ["2", "enters", "–", "–", "–", "–", "–", "–", "–", "–"],
-        ["2", "leaves", "-0.500", "–", "–", "0.250", "–", "–", "–", "–"],
+        ["2", "leaves", "−0.500", "–", "–", "0.250", "–", "–", "–", "–"],
         ["neutral sentences", "enters", "0.500 (0.250 to 0.750)", "–", "–", "–", "–", "–", "–", "–"],
         ["neutral sentences", "leaves", "–", "0.000", "0.250", "–", "–", "–", "–", "–"],
         ["◆ river", "the end", "–", "2.000", "3.000", "–", "–", "–", "–", "–"],

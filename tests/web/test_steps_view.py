@@ -9,6 +9,7 @@ from torch import Tensor
 from regard.explain.causes.block_steps import block_steps
 from regard.textbook import HeadSteps, head_steps
 from tests.support import generation, own_models
+from tests.web.tables import read_number
 
 pytestmark = pytest.mark.browser
 
@@ -25,10 +26,6 @@ def opened(page_of: Any, trace: Any, layer: int, head: int | str, token: int, **
     return page
 
 
-def plain(text: str) -> float:
-    return float(text.replace("−", "-").replace("∞", "inf"))
-
-
 def table(page: Any) -> dict[str, Tensor]:
     """The table of scores, all rows, by the names of its columns."""
     page.tab.wait_for_selector("[data-step=weights]")
@@ -43,7 +40,7 @@ def table(page: Any) -> dict[str, Tensor]:
     cells = [[*row.locator("th, td").all_inner_texts()] for row in rows.all()]
     assert [int(row[1]) for row in cells] == list(range(len(cells)))
     return {
-        name.strip(): torch.tensor([plain(row[at]) for row in cells]).double()
+        name.strip(): torch.tensor([read_number(row[at]) for row in cells]).double()
         for at, name in enumerate(names)
         if name != "token"
     }
@@ -70,7 +67,7 @@ def said(page: Any, step: str) -> tuple[str, float]:
     line = page.tab.wait_for_selector(f"[data-origin={step}]")
     number = line.get_attribute("data-number")
     assert number in line.inner_text()
-    return line.inner_text(), plain(number)
+    return line.inner_text(), read_number(number)
 
 
 def at_end(page: Any, step: str) -> float:

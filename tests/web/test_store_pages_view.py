@@ -9,6 +9,7 @@ import pytest
 import regard
 from regard.corpus.embed_texts import embed
 from regard.corpus.store import Store
+from regard.display.written import number_text
 from regard.questions.senses.answer import Senses
 from regard.questions.senses.sentences import ablation_sentence, of_senses, senses_title
 from tests.questions.heads.test_panels import answer_of, made
@@ -16,6 +17,10 @@ from tests.web.tables import open_twin, rows_of
 
 pytestmark = pytest.mark.browser
 NASTY = "<b>bold</b> </script> \x1b[31m The שלום left bank of the river.\nIt rose."
+
+
+def written(x: float, y: float) -> list[str]:
+    return [number_text(x, 3), number_text(y, 3)]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +76,7 @@ def test_every_occurrence_lies_where_its_axes_say_and_says_its_sentence(senses: 
         said = " ".join(page.tab.inner_text("[data-says]").split())
         assert said == (
             f"{row['left']}{row['form']}{row['right']} {row['document']} (sense {row['sense']}): "
-            f"{axes[0]} {x:.3f}, {axes[1]} {y:.3f}"
+            f"{axes[0]} {number_text(x, 3)}, {axes[1]} {number_text(y, 3)}"
         )
         assert page.tab.inner_text("[data-says] mark") == "bank"
 
@@ -93,7 +98,13 @@ def test_the_tables_have_every_number(senses: Any, found: Senses) -> None:
     open_twin(page.tab)
     rows = rows_of(page.tab, "Where “bank” stands")
     assert rows == [
-        [row["document"], f"sense {row['sense']}", f"{row['left']}{row['form']}{row['right']}", f"{x:.3f}", f"{y:.3f}"]
+        [
+            row["document"],
+            f"sense {row['sense']}",
+            f"{row['left']}{row['form']}{row['right']}",
+            number_text(x, 3),
+            number_text(y, 3),
+        ]
         for row, (x, y) in zip(found.rows(), found.points[found.order()], strict=True)
     ]
     page.tab.click("th >> button:has-text('sentence')")
@@ -170,7 +181,9 @@ def test_every_head_has_its_scores_in_a_grid_and_in_the_table(page_of: Any, tmp_
         page.tab.keyboard.press(key)
     shown = page.tab.inner_text("[data-says]").split(":")[0].replace(" · ", ", ")
     row, head = (int(each.split()[1]) for each in shown.split(", "))
-    told = [f"{name} {values[row, head]:.3f}".replace("nan", "–") for name, values in found.scores.items()]
+    told = [
+        f"{name} {number_text(values[row, head], 3)}".replace("–", "no number") for name, values in found.scores.items()
+    ]
     for grid in ("previous", "next"):  # the head stays chosen in all
         page.open_grid(grid)
         assert page.tab.inner_text("[data-told]").startswith(f"{shown}: {', '.join(told)}.")
@@ -222,7 +235,7 @@ def test_without_javascript_there_are_plain_tables(chromium: Any, found: Senses,
     assert rows.count() == len(found.found)
     row, (x, y) = found.rows()[0], found.points[found.order()[0]]
     assert rows.first.inner_text().split("\t") == [
-        row["document"], f"sense {row['sense']}", f"{row['left']}{row['form']}{row['right']}", f"{x:.3f}", f"{y:.3f}",
+        row["document"], f"sense {row['sense']}", f"{row['left']}{row['form']}{row['right']}", *written(x, y),
     ]  # fmt: skip
     assert tab.locator("table").count() == 4
     assert tab.evaluate("document.documentElement.scrollWidth") <= width

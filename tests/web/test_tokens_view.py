@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.support import RIVER
+from tests.web.tables import read_number
 from tests.web.words import LONG_WORDS, longest, of_words, words_of
 
 pytestmark = pytest.mark.browser
@@ -20,7 +21,7 @@ def shown(tab: Any) -> dict[int, float]:
         tab.click("button:has-text('all ')")
     cells = tab.locator("[data-value]")
     return {
-        int(cell.get_attribute("data-value")): float(cell.inner_text())
+        int(cell.get_attribute("data-value")): read_number(cell.inner_text())
         for cell in [cells.nth(n) for n in range(cells.count())]
     }
 
@@ -127,7 +128,7 @@ def test_two_texts_stand_side_by_side_and_the_same_word_is_chosen_in_both(page_o
             assert text.locator("[aria-selected=true]").get_attribute("data-unit") == str(token)
             weights = trace.attention[layer][:, token].mean(0)
             for cell in text.locator("[data-value]").all():
-                shown = float(cell.inner_text())
+                shown = read_number(cell.inner_text())
                 assert shown == pytest.approx(float(weights[int(cell.get_attribute("data-value"))]), abs=3e-4)
 
     held(0, at)

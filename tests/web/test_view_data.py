@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from regard.explain.weights.alignment import align
+from regard.explain.wording import number
 from regard.text.tokens import Token
 from regard.trace.trace import Trace
 from regard.web.view_data import alignment_data, comparable, comparison_data, comparison_name, generation_data
@@ -53,7 +54,7 @@ def test_the_best_call_is_that_of_the_layer_whose_rows_write() -> None:
     assert data["calls"] == [4, 5]
     assert (data["best"]["call"], data["best"]["head"]) == (5, None)
     said = "Of 2 layers layer 1, as tokens are written, and layer 0, as they are read, agree most: here by "
-    assert data["best"]["why"] == f"{said}{found.agreement:.2f} of at most 1."
+    assert data["best"]["why"] == f"{said}{number(found.agreement)} of at most 1."
     without: Any = alignment_data(found, {(0, 0): 4})
     assert without["best"]["call"] == 4
     assert without["best"]["why"].endswith(" of at most 1; the first of them is left out of this page.")

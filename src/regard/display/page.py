@@ -4,7 +4,8 @@ from dataclasses import asdict, replace
 from functools import singledispatch
 from typing import Any
 
-from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Scatter, Shares, Strip, Table, shares_text, untold
+from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Scatter, Shares, Strip, Table, untold
+from regard.display.written import shares_text
 from regard.json_files import plain_json_values
 
 Data = dict[str, Any]

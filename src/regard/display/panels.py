@@ -35,12 +35,6 @@ class Shares:
     one_line: bool = False
 
 
-def shares_text(shares: Shares) -> str:
-    """Write named numbers as one text."""
-    sign = "+" if shares.signed else ""
-    return ", ".join(f"{name} {value:{sign}z.{shares.digits}f}" for name, value in shares.parts) + shares.mark
-
-
 TALL = "tall"  # of a picture
 SHAPES = (TALL, "slide")
 Cell = str | int | float | None | InContext | Shares

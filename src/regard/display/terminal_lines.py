@@ -7,7 +7,7 @@ from rich.text import Text
 
 from regard.display.panels import Shares, Strip
 from regard.display.terminal_parts import terminal_height_characters
-from regard.explain.wording import number, signed
+from regard.display.written import share_text
 from regard.text.quoting import quoted, short, some_of, spelled, visible
 from regard.trace.status import Status
 
@@ -38,8 +38,7 @@ def in_lines(shares: Shares, room: int) -> Text:
     """Write names with their numbers so that both stay on one line of so many characters."""
     line, used = Text(), 0
     for n, (name, value) in enumerate(shares.parts):
-        form = f".{shares.digits}f"
-        said = f"{spelled(name, NAME + 10)} {signed(value, form) if shares.signed else number(value, form)}"
+        said = f"{spelled(name, NAME + 10)} {share_text(value, shares)}"
         if used and used + len(GAP) + len(said) > room - len(shares.mark):
             if shares.one_line:
                 break

@@ -2,8 +2,8 @@
 
 import math
 
-from regard.display.panels import Cell, Column, Heat, InContext, Number, Shares, shares_text
-from regard.explain.wording import number, signed
+from regard.display.panels import Cell, Column, Heat, InContext, Number, Shares
+from regard.explain.wording import fixed, signed
 from regard.text.quoting import visible
 
 
@@ -15,13 +15,24 @@ def axis_names(panel: Heat) -> tuple[list[str], list[str]]:
 
 
 def number_text(value: int | Number, digits: int) -> str:
-    """Write a number with so many decimals, a dash where there is none; what rounds to 0 has no sign."""
-    return "–" if value is None or not math.isfinite(value) else number(float(value), f".{digits}f")
+    """Write a number with so many decimals, a dash where there is none; what is not 0 or 1 does not read so."""
+    return "–" if value is None or not math.isfinite(value) else fixed(float(value), digits)
 
 
-def with_sign(value: int | float) -> str:
-    """Write a number with its sign, a dash where there is none."""
-    return signed(float(value)) if math.isfinite(value) else "–"
+def shares_text(shares: Shares) -> str:
+    """Write named numbers as one text."""
+    return ", ".join(f"{name} {share_text(value, shares)}" for name, value in shares.parts) + shares.mark
+
+
+def share_text(value: float, shares: Shares) -> str:
+    """Write one of the numbers of some shares."""
+    return (with_sign if shares.signed else number_text)(value, shares.digits)
+
+
+def with_sign(value: int | float, digits: int | None = None) -> str:
+    """Write a number with its sign, a dash where there is none. digits: decimals of one that they tell well from 0."""
+    small = digits is None or abs(value) < 10 ** (1 - digits)
+    return signed(float(value), None if small else f".{digits}f") if math.isfinite(value) else "–"
 
 
 def first_sentence(note: str) -> str:

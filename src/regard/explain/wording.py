@@ -7,6 +7,7 @@ from regard.text.quoting import quoted as quoted  # what findings take from here
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, words
 
+ROUNDING = 1e-6  # what is nearer to 1 than this is 1: sums of float32 weights miss it by less
 CLOSE = 0.02  # rank correlations that differ by less are called about equal
 
 
@@ -31,21 +32,35 @@ def capital(sentence: str) -> str:
 
 
 def number(value: float, form: str | None = None) -> str:
-    """A small number with two digits that count, and one of 0.1 and more with two decimals: 0.004, 0.31, −0.31.
+    """Write a number with two decimals, and with as many as tell it from 0 and from 1: 0.31, 0.004, 0.9987, −0.31.
 
     What rounds to 0 has no sign: never "−0.00". form: of Python, where it is another: ".4g".
     """
     if form is not None:
         return f"{value:z{form}}".replace("-", "−")
-    large = not math.isfinite(value) or abs(value) >= 0.1 or value == 0
-    digits = 2 if large else min(9, 1 - math.floor(math.log10(abs(value))))
-    return number(value, f".{digits}f")
+    apart = 1 - abs(value)
+    gap = abs(value) if abs(value) < 0.1 else apart if ROUNDING < apart <= 0.005 else 0
+    return fixed(value, min(9, 1 - math.floor(math.log10(gap))) if gap else 2)
+
+
+def fixed(value: float, digits: int) -> str:
+    """Write a number with so many decimals, as a cell has it; what is not 0 or 1 does not read so: "<0.01", ">0.99".
+
+    The page writes its numbers by the same rule: `web/src/parts/numbers.ts`.
+    """
+    text, size = number(value, f".{digits}f"), abs(value)
+    least, sign = 10**-digits, "−" if value < 0 else ""
+    if size > 0 and not float(text.replace("−", "-")):
+        text = f"{'>' if sign else '<'}{sign}{least:.{digits}f}"
+    elif digits and size < 1 - ROUNDING and round(size, digits) == 1:
+        text = f"{'<' if sign else '>'}{sign}{1 - least:.{digits}f}"
+    return text
 
 
 def signed(value: float, form: str | None = None) -> str:
     """A number with its sign: +0.31, −0.004; 0.00 without one. form: of Python, by default as `number` writes it."""
     text = number(value, form)
-    return "+" + text if value > 0 and float(text) != 0 else text
+    return "+" + text if value > 0 and text[0] != "<" and float(text) != 0 else text
 
 
 def exactly_split(parts: str, whole: str, error: float) -> str:

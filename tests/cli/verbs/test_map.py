@@ -12,6 +12,7 @@ import torch
 import regard
 from regard.cli.verbs.map import map_file
 from regard.explain.weights.specific_weights import most_specific_weight, specific_weights
+from regard.explain.wording import number
 from tests.support import ROOT, SHARED, run_all_in_process
 
 BOOK = SHARED / "data" / "moby_dick" / "moby_dick.txt"
@@ -61,7 +62,7 @@ def test_the_main_job(regard_command, minilm, tmp_path: Path) -> None:
     assert len(data["pairs"]) == len(data["receivers"]) == 4
     first = data["pairs"][0]
     assert first["weight"] == pytest.approx(float(dense[first["query"]["token"], first["key"]["token"]]), rel=1e-4)
-    assert f"{first['weight']:.2f}" in result.stdout
+    assert number(first["weight"]) in result.stdout
     assert " ".join(result.stdout.split()).startswith("• " + data["findings"][0])
     again = regard_command(
         "map", "--open", "a.safetensors", "--layer", "3", "--head", "2", "--top", "4", "--far", "30", "--json", "b.json"

@@ -19,7 +19,7 @@ def test_cells_are_the_matrix() -> None:
     np.testing.assert_array_equal(image.get_array(), matrix.numpy())
     assert image.get_clim() == (-1, 1)
     assert image.get_cmap() == DIFFERENCES
-    assert [text.get_text() for text in axes.texts] == ["0.50", "-0.25", "0.00", "0.12", "1.00", "-1.00"]
+    assert [text.get_text() for text in axes.texts] == ["0.50", "−0.25", "0.00", "0.12", "1.00", "−1.00"]
     assert (axes.get_title(), axes.get_ylabel(), axes.get_xlabel()) == ("of $x$", "down", "across")
     assert [label.get_text() for label in axes.get_xticklabels()] == ["c", "d", "e"]
 

@@ -81,7 +81,7 @@ def test_weights_that_tell_nothing(traced: Summary) -> None:
         "No target word has a clear source: none looks at one with 0.3 or more (cross-attention of layer 1)."
     )
     assert not any("order" in sentence for sentence in said)
-    assert said[-1].endswith("agree hardly (0.01 of at most 1).")
+    assert said[-1].endswith("agree hardly (0.010 of at most 1).")
     assert any(sentence == "No target token looks most at “white”, “table”, “stands”." for sentence in said)
 
 

@@ -6,7 +6,7 @@ import pytest
 import regard
 from regard.display.panels import Heat, Table
 from regard.explain.texts.summary import summarise
-from regard.explain.wording import state_name
+from regard.explain.wording import fixed, state_name
 from regard.questions.lens.answer import lens
 from regard.questions.see.picture.whole import paint_seen
 from regard.text.quoting import spelled
@@ -64,4 +64,4 @@ def test_every_place_has_its_table_and_its_cells(writer) -> None:
     assert [row[2] for row in table.rows] == [str(layer.rank) for layer in first.layers]
     assert table.title == "What each layer would say after “man” in text 1 (logit lens)"
     assert cells.said is not None
-    assert cells.said[0][0].endswith(f"{first.layers[0].candidates[0].probability:.3f}")
+    assert cells.said[0][0].endswith(fixed(first.layers[0].candidates[0].probability, 3))

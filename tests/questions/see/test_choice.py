@@ -16,7 +16,7 @@ def rows(*heads: list[float]) -> torch.Tensor:
 
 
 def test_the_line_of_a_word() -> None:
-    said = "“doggy” gives “the” 0.75 (others at that distance 0.20, to that token 0.01), most beyond these in layer 2"
+    said = "“doggy” gives “the” 0.75 (others at that distance 0.20, to that token 0.015), most beyond these in layer 2"
     most = rows([0.1, 0.2, 0.3, 0.4], [0.05, 0.1, 0.75, 0.1])
     assert word_choice(BEST, most, TOKENS) == f"chosen: {said}, and the largest weight"
     larger = rows([0.1, 0.02, 0.03, 0.85], [0.05, 0.1, 0.75, 0.1])

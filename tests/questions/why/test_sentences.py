@@ -104,8 +104,8 @@ def test_one_word_alone(why: Why) -> None:
 
 def test_weights_that_do_not_tell(why: Why) -> None:
     (said,) = (s for s in replace(why, tokens_agreement=(-0.2, -0.21)).findings() if "rank" in s)
-    assert "quite otherwise than their removal does (rank correlation -0.20)" in said
-    assert said.endswith("about as well (-0.21).")
+    assert "quite otherwise than their removal does (rank correlation −0.20)" in said
+    assert said.endswith("about as well (−0.21).")
 
 
 def test_of_causal_models_it_is_the_next_token(why: Why) -> None:

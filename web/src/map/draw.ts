@@ -5,6 +5,7 @@ import { hexOf } from "../picture/colour";
 import { cellOf, SIDE, type Window } from "./pyramid";
 import { rgbOf } from "./shades";
 import type { Picture } from "./tiles";
+import { fixed } from "../parts/numbers";
 
 /** Where the matrix lies on the canvas, in CSS pixels. */
 export interface Plot {
@@ -96,9 +97,7 @@ export function paintNumbers(
 }
 
 function short(value: number): string {
-  if (value === 0) return "0";
-  if (value >= 0.9995) return value.toFixed(2);
-  return value < 0.0005 ? "<.001" : value.toFixed(3).slice(1);
+  return value ? fixed(value, 3).replace("0.", ".").replace("1.000", "1.00") : "0";
 }
 
 /** Outline a cell of queries × keys. */

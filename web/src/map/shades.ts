@@ -1,6 +1,7 @@
 // Four scales from weights to shades, each told in words. A table of 65,536 colours, by the upper bits of a float32 (the
 // value to within 0.4 %, finer than a shade), colours a million cells in a few milliseconds.
 import { SHADES, table } from "../parts/colours";
+import { fixed } from "../parts/numbers";
 
 export type ScaleName = "square root" | "linear" | "log" | "rank";
 export const SCALES: ScaleName[] = ["square root", "linear", "log", "rank"];
@@ -78,7 +79,7 @@ export function rgbOf(value: number, colours: Uint32Array): [number, number, num
 
 /** What the colours say, and what stands at the two ends of the bar. */
 export function legend(scale: ScaleName, { largest, total, zeros }: Counts): { says: string; from: string; to: string } {
-  const number = (x: number) => (x >= 0.001 || x === 0 ? x.toFixed(3) : x.toExponential(1));
+  const number = (x: number) => (x >= 0.001 || x === 0 ? fixed(x, 3) : x.toExponential(1));
   if (scale === "rank") {
     const says = `colour by rank among the ${(total - zeros).toLocaleString("en")} cells shown that are not 0`;
     return { says, from: "the smallest", to: `the largest, ${number(largest)}` };

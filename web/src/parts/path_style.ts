@@ -1,7 +1,7 @@
 // What tells paths apart, wherever they are drawn: a colour, a mark and a kind of line for each; of many only the first have colours.
 import type { Paths } from "../data/format";
 import { groupColours } from "./colours";
-import { fixed } from "./sorting";
+import { fixed } from "./numbers";
 
 const MARKS = ["M4.5 0A4.5 4.5 0 1 1 -4.5 0A4.5 4.5 0 1 1 4.5 0Z", "M-4 -4H4V4H-4Z", "M0 -5L5 4H-5Z", "M-5 -4H5L0 5Z", "M-1.8 -5H1.8V-1.8H5V1.8H1.8V5H-1.8V1.8H-5V-1.8H-1.8Z"];
 const DASHES = ["", "7 3", "2 3"];

@@ -1,5 +1,6 @@
 // The order of a table's rows, and how its cells are written.
 import type { Cell, Column, InContext } from "../data/format";
+import { fixed, withSign } from "./numbers";
 
 /** A column of a table: of texts, where it has no decimals. */
 export type Titled = Pick<Column, "name"> & Partial<Column>;
@@ -18,20 +19,15 @@ export function ordered(rows: Cell[][], by: number | null, descending: boolean):
   });
 }
 
-/** A cell as it is read: numbers with their column's decimals, – where there is nothing. */
+/** A cell as it is read: numbers with their column's decimals, with a sign where it has signs; – where there is nothing. */
 export function formatted(cell: Cell, column: Titled): string {
-  if (cell === null) return "–";
-  return typeof cell === "number" ? fixed(cell, column.digits ?? 3) : textOf(cell);
+  if (typeof cell !== "number") return cell === null ? "–" : textOf(cell);
+  return (column.signed ? withSign : fixed)(cell, column.digits ?? 3);
 }
 
 /** What a cell reads as. */
 export function textOf(cell: string | InContext): string {
   return typeof cell === "string" ? cell : cell.left + cell.form + cell.right;
-}
-
-/** A number with so many decimals, 0 without a sign. */
-export function fixed(value: number, digits: number): string {
-  return value.toFixed(digits).replace(/^-(0(\.0+)?)$/, "$1");
 }
 
 function compared(a: string | number | InContext, b: string | number | InContext): number {
@@ -51,17 +47,16 @@ export function largestCell(values: (number | null)[][]): [number, number] | nul
   return at;
 }
 
-const [POINT, ROOM] = [0.5, 4.4]; // a point or a sign takes half a digit's room, a cell has room for so many digits
+const ROOM = 8.8; // of a cell: a digit takes 2, a point or a sign 1
 
-/** Numbers as they stand in cells of a picture: with as many decimals as all of them have room for; "" for none, and null where
- *  the largest would not be told by two digits. */
+/** Numbers as they stand in cells of a picture: with as many decimals as all of them have room for; "" for none and for
+ *  what is nearly 0, and null where the largest would not be told by two digits. */
 export function numbersIn(values: ArrayLike<number | null>[], columns: number, digits: number): string[][] | null {
   const every = values.map((row) => Array.from({ length: columns }, (_, c) => row[c] ?? null));
   const most = every.flat().reduce((a: number, value) => Math.max(a, Math.abs(value ?? 0)), 0);
   for (let decimals = digits; decimals >= 0; decimals--) {
-    const found = every.map((row) => row.map((value) => (value === null ? "" : fixed(value, decimals).replace("-", "−"))));
-    const wide = (text: string) => Array.from(text).reduce((sum, letter) => sum + (/\d/.test(letter) ? 1 : POINT), 0);
-    if (found.flat().some((text) => wide(text) > ROOM)) continue;
+    const found = every.map((row) => row.map((value) => (value === null || (value && !+value.toFixed(decimals)) ? "" : fixed(value, decimals))));
+    if (found.flat().some((text) => text.length + text.replace(/\D/g, "").length > ROOM)) continue;
     return decimals === digits || most * 10 ** decimals >= 10 ? found : null;
   }
   return null;

@@ -1,5 +1,5 @@
 // An axis: round numbers, and a little room around the values.
-import { fixed } from "./sorting";
+import { rounded } from "./numbers";
 
 const REACH = 24; // pixels
 
@@ -55,7 +55,7 @@ export function ticksBetween(low: number, high: number): Axis["ticks"] {
   const ticks = [];
   for (let n = Math.ceil(low / step); n * step <= high; n++) {
     const value = n * step;
-    ticks.push({ value, label: digits > 6 || Math.abs(value) >= 1e7 ? value.toExponential(1) : fixed(value, digits) });
+    ticks.push({ value, label: digits > 6 || Math.abs(value) >= 1e7 ? value.toExponential(1) : rounded(value, digits) });
   }
   return ticks;
 }

@@ -12,6 +12,7 @@ from torch import Tensor
 from regard.checks import from_zero
 from regard.display.elements.colours import DIFFERENCES, WEIGHTS
 from regard.errors import RegardError
+from regard.explain.wording import fixed
 from regard.text.quoting import spelled
 from regard.trace.labelled_map import LabelledMap
 
@@ -73,10 +74,10 @@ def heatmap(
     axes.set_xlabel(labels[1], fontsize=8)
     if max(values.shape) <= NUMBERS if numbers is None else numbers:
         for (row, column), value in np.ndenumerate(values):
-            if not np.isfinite(value):
+            if not np.isfinite(value) or 0 < abs(value) < 0.005:  # its colour says that it is next to nothing
                 continue
             dark = abs(value) > 0.6 * largest if diverging else value > low + 0.6 * (largest - low)
-            axes.text(column, row, f"{value:z.2f}", ha="center", va="center", fontsize=7, color="w" if dark else "k")
+            axes.text(column, row, fixed(value, 2), ha="center", va="center", fontsize=7, color="w" if dark else "k")
     whole: Figure = axes.figure  # type: ignore[assignment]
     bar = whole.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
     if diverging and known.size:  # no colour that no number can have

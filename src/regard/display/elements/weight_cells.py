@@ -10,6 +10,7 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
 from regard.display.elements.colours import APART, FOLLOWED, WEIGHTS, weight_scale
+from regard.explain.wording import fixed
 from regard.text.tokens import Token
 
 NUMBERED = 26  # rows and columns up to which cells carry their weight
@@ -56,7 +57,7 @@ def write_weights(axes: Axes, values: Any, own: Collection[int], largest: float 
     size = 7 if values.shape[1] <= 20 else 6
     for i, j in zip(*np.nonzero(values >= TOLD), strict=True):
         dark = (values[i, j] / (largest if j in own else 1.0)) ** 0.5 > 0.6
-        number = f"{values[i, j]:.2f}".removeprefix("0")
+        number = fixed(values[i, j], 2).replace("0.", ".")
         axes.text(j, i, number, ha="center", va="center", fontsize=size, color="white" if dark else "#333333")
 
 

@@ -8,6 +8,7 @@ next token in SmolLM2 and opus-mt.
 from typing import Literal, get_args
 
 from regard.errors import RegardError
+from regard.explain.wording import number
 
 TokensBy = Literal["removal", "edges", "contribution", "weight"]
 Measure = Literal["effect", "divergence"]
@@ -39,6 +40,6 @@ def token_ranking_reason(tokens_by: TokensBy, by: Measure) -> str:
     by: what is measured: the "effect" on a word's contextual embedding, or the "divergence" of the next token.
     """
     known = AGREEMENTS[by]
-    figures = ", ".join(f"{name} {' and '.join(f'{each:z.2f}' for each in known[name])}" for name in known)
+    figures = ", ".join(f"{name} {' and '.join(f'{number(each)}' for each in known[name])}" for name in known)
     where = f"rank correlation with removal in {' and '.join(MODELS[by])}"
     return f"tokens ranked by {SAID[tokens_by]} ({where}: {figures}; {PAGE})"

@@ -17,6 +17,7 @@ from torch import Tensor
 from regard.errors import RegardError
 from regard.explain.weights.attended import Attended, attended
 from regard.explain.weights.sinks import Sink, cross_sinks
+from regard.explain.wording import number
 from regard.text.words import Word
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
@@ -194,7 +195,7 @@ def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
     of = f"of {len(alignment.layers)} layers " if len(alignment.layers) > 1 else ""
     one = f"layer {alignment.written_layer} agrees most with itself, as tokens are written and as they are read"
     chosen = one if alignment.written_layer == alignment.read_layer else f"{both_views(alignment)} agree most"
-    return f"{of}{chosen}{together}: here by {alignment.agreement:.2f} of at most 1"
+    return f"{of}{chosen}{together}: here by {number(alignment.agreement)} of at most 1"
 
 
 def both_views(alignment: Alignment) -> str:

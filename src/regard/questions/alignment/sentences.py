@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Aligned, Alignment, both_views
 from regard.explain.weights.attended import Attended
-from regard.explain.wording import capital, listed, named, quoted
+from regard.explain.wording import capital, listed, named, number, quoted
 from regard.text.quoting import some_of
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, wordlike, words
@@ -135,7 +135,7 @@ def _parted(summary: Summary) -> list[str]:
     says = []
     for each in parted(summary)[:PARTED]:
         ways = [
-            f"{named(summary.target.summary.tokens[text], token)} in text {summary.labels[text]} ({weight:.2f})"
+            f"{named(summary.target.summary.tokens[text], token)} in text {summary.labels[text]} ({number(weight)})"
             for text, token, weight in each.became
         ]
         says.append(f"{quoted(each.word)} becomes {listed(ways)}")
@@ -241,7 +241,7 @@ def _link(link: Link, sides: Sides) -> str:
 
 
 def _source_of_alignment_link(link: Link, source: Sequence[Token]) -> str:
-    return f"from {named(source, link.source)} ({link.weight:.2f})"
+    return f"from {named(source, link.source)} ({number(link.weight)})"
 
 
 def _unsure(alignment: Alignment, target: Sequence[Token], where: str) -> str:
@@ -250,7 +250,7 @@ def _unsure(alignment: Alignment, target: Sequence[Token], where: str) -> str:
     if len(rows) < 2:
         return ""
     least, row = min(rows, key=lambda each: each[1].top[0].weight)
-    looks = [f"{quoted(share.text)} ({share.weight:.2f})" for share in row.top[:2]]
+    looks = [f"{quoted(share.text)} ({number(share.weight)})" for share in row.top[:2]]
     beside = ", and more than half goes to special tokens or sinks" if row.apart > 0.5 else ""
     return f"{where}least clear of the words is {named(target, least.token)}: it looks at {listed(looks)}{beside}."
 
@@ -283,4 +283,4 @@ def _agree(alignment: Alignment) -> str:
         return ""
     value = alignment.agreement
     well = "well" if value >= CLEAR else "somewhat" if value >= SOME else "hardly"
-    return f"{both_views(alignment)} agree {well} ({value:.2f} of at most 1)."
+    return f"{both_views(alignment)} agree {well} ({number(value)} of at most 1)."

@@ -25,7 +25,7 @@ def of_change(found: "Evolution") -> str:
     if spot is None:
         return "no weight changed"
     i, j = spot
-    before, after = (f"{found.weights[n][i][j]:.2f} at step {found.steps[n]}" for n in (0, -1))
+    before, after = (f"{number(found.weights[n][i][j])} at step {found.steps[n]}" for n in (0, -1))
     return f"most changed: {_pair(found, spot)}, {before}, {after}"
 
 
@@ -82,7 +82,7 @@ def _strongest(found: "Evolution") -> str:
     if len(found.steps) == 1:
         value, cell = found.strongest(0)
         alone = ", of tokens that may look at more than one" if len(found.free_queries) < len(found.queries) else ""
-        return f"The largest weight{alone}: {_pair(found, cell)} ({value:.2f})."
+        return f"The largest weight{alone}: {_pair(found, cell)} ({number(value)})."
     change, i, j = max(
         (found.weights[-1][i][j] - found.weights[0][i][j], i, j)
         for i in found.free_queries

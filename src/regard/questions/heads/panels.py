@@ -8,7 +8,7 @@ import numpy as np
 from regard.display.panels import Cell, Column, Heat, Panel, Table
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import MEANINGS, SHARE, is_share
-from regard.explain.wording import capital, count_of_tokens, short_head
+from regard.explain.wording import capital, count_of_tokens, number, short_head
 from regard.questions.heads.sentences import how_to_read, most_of, score_finding, tokens_counted_by_heads
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _overview_of_heads(means: HeadMeans, of: str) -> Table:
         if not meaning.looks_at:
             continue
         most = most_of(means, score)
-        told = ", ".join(f"{head} {value:.2f}" for head, value in most) or "– (no head does)"
+        told = ", ".join(f"{head} {number(value)}" for head, value in most) or "– (no head does)"
         mean = float(np.mean(known)) if known else None
         own = most[0][1] if most else None
         rows.append([score, meaning.looks_at, told if known else "– (no token could)", own, mean, meaning.says])

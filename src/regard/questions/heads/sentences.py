@@ -11,7 +11,7 @@ import numpy as np
 
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import MEANINGS, is_share
-from regard.explain.wording import capital, count_of_tokens, listed, short_head
+from regard.explain.wording import capital, count_of_tokens, listed, number, short_head
 
 if TYPE_CHECKING:
     from regard.questions.heads.answer import Heads
@@ -93,14 +93,14 @@ def score_finding(found: HeadMeans, name: str) -> str:
     if not known.size:
         return f"There are no tokens {MEANINGS[name].mean_of or 'that it could be of'}, and so no number."
     best, over = most_of(found, name), f"over {tokens_counted_by_heads(found, name)}"
-    mean = f"the mean of all heads is {known.mean():.2f}, {over}"
+    mean = f"the mean of all heads is {number(known.mean())}, {over}"
     if name in AGAINST and "looked" in found.scores:
         return _one_against_the_other(found, name, best, mean)
     if not best:
         most = float(known.max())
         none = "No head has any of it: it is 0 everywhere" if most == 0 else f"No head has as much as {LEAST} of it"
         return f"{none}, {over}."
-    named = listed([f"{head} ({score:.2f})" for head, score in best])
+    named = listed([f"{head} ({number(score)})" for head, score in best])
     return f"{_head_or_heads(best)} {named} {'has' if len(best) == 1 else 'have'} most of it; {mean}."
 
 
@@ -145,7 +145,7 @@ def _one_against_the_other(found: HeadMeans, name: str, best: list[tuple[str, fl
         return f"{of}, none follows {name} more than {other}; {mean}."
     rows = {short_head(row["layer"], row["head"]): float(str(row[other])) for row in found.rows()}
     named = f"{_head_or_heads(best).lower()} " + listed(
-        [f"{head} ({score:.2f} against {rows[head]:.2f})" for head, score in best]
+        [f"{head} ({number(score)} against {number(rows[head])})" for head, score in best]
     )
     return f"{of}, {named} {'follows' if len(best) == 1 else 'follow'} {name} most above {other}; {mean}."
 

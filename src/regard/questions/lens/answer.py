@@ -8,7 +8,7 @@ from regard.display.answer import Read, TracesAnswer
 from regard.explain.frames import Row
 from regard.explain.logits.logit_lens import LogitLens
 from regard.explain.texts.summary import Summary, summarise
-from regard.explain.wording import numbered
+from regard.explain.wording import number, numbered
 from regard.questions.lens import panels
 from regard.text.quoting import quoted
 from regard.text.tokens import shortened
@@ -66,7 +66,7 @@ def _settled(lens: LogitLens, summary: Summary, side: str) -> str:
     lead, final = "After" if lens.after else "In the place of", lens.final
     at = numbered(summary.tokens[lens.text], lens.token)
     where = f" in {side} {summary.labels[lens.text]}" if len(summary.texts) > 1 else ""
-    says = f"{lead} {at}{where} the model would say {quoted(final.text)} ({final.probability:.2f})"
+    says = f"{lead} {at}{where} the model would say {quoted(final.text)} ({number(final.probability)})"
     others = [n for n, layer in enumerate(lens.layers) if layer.rank > 1]
     if not others:
         return f"{says}, and so would every state."

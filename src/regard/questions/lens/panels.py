@@ -6,7 +6,7 @@ from regard.display.panels import Cell, Column, Heat, Panel, Shares, Table
 from regard.explain.logits.logit_lens import LogitLens
 from regard.explain.logits.predictions import Prediction
 from regard.explain.texts.summary import Summary
-from regard.explain.wording import called, state_name
+from regard.explain.wording import called, fixed, number, state_name
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def table(lens: LogitLens, summary: Summary, side: str) -> Panel:
     columns = [Column("state"), Column("likeliest tokens, and their probability"), Column(f"rank of {final}")]
     title = f"What each layer would say {_where(lens, at)} in {side} {label} (logit lens)"
     note = (
-        f"The model says {final}: {lens.final.probability:.3f}; its own final norm and head are put on each state, and "
-        f"from the last give its logits within {lens.difference:.0e}."
+        f"The model says {final}: {number(lens.final.probability)}; its own final norm and head are put on each state, "
+        f"and from the last give its logits within {lens.difference:.0e}."
     )
     return Table(name=_lens_of(lens, summary, side), title=title, note=note, columns=columns, rows=rows, screen=True)
 
@@ -47,7 +47,7 @@ def cells(lens: LogitLens, summary: Summary, side: str) -> Heat:
         values=[[each.probability for each in row] for row in found], axes=("state", "place"), unit="probability",
         largest=1.0, upwards=True, picture=True, written=[[each.text for each in row] for row in found],
         strong=[(i, j) for i, row in enumerate(found) for j, each in enumerate(row) if each.id == lens.final.id],
-        said=[[f"{quoted(each.text)} {each.probability:.3f}" for each in row] for row in found],
+        said=[[f"{quoted(each.text)} {fixed(each.probability, 3)}" for each in row] for row in found],
         caption=f"its likeliest tokens, as dark as likely; bold: {final}, the model's own",
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ from regard.display.elements.canvas import places_spread_apart, stack_rows_in_fi
 from regard.display.elements.colours import FOLLOWED, SPECIAL, WEIGHTS, weight_scale
 from regard.display.elements.slide import Row
 from regard.display.panels import TALL
+from regard.explain.wording import number
 from regard.text.quoting import spelled
 
 if TYPE_CHECKING:
@@ -65,9 +66,9 @@ def _draw_far_map_pairs(axes: Axes, matrix: "Matrix") -> None:
     """The pairs that are far apart, each an arc."""
     links: list[Link] = []
     named: dict[int, str] = {}
-    for number, pair in enumerate(matrix.pairs, 1):
+    for place, pair in enumerate(matrix.pairs, 1):
         head = f", head {pair.head}" if matrix.head is None else ""
-        links.append(Link(pair.query.token, pair.key.token, pair.weight, f"{number}: {pair.weight:.2f}{head}"))
+        links.append(Link(pair.query.token, pair.key.token, pair.weight, f"{place}: {number(pair.weight)}{head}"))
         named |= {each.token: f"{spelled(each.text, 12)} {each.token}" for each in (pair.query, pair.key)}
     draw_arcs(axes, links, matrix.tokens, named, (WIDE - 1.0, OVER - 0.6))
     if not links:
@@ -185,11 +186,11 @@ def _colours(figure: FigureBase, axes: Axes, values: Any, across: tuple[float, f
 
 def _circle_far_map_pairs(axes: Axes, matrix: "Matrix", *, by_offset: bool) -> None:
     """The far pairs, numbered as they are listed."""
-    for number, pair in enumerate(matrix.pairs, 1):
+    for place, pair in enumerate(matrix.pairs, 1):
         across = pair.key.token - pair.query.token if by_offset else pair.key.token + 0.5
         spot = across, pair.query.token + 0.5
         axes.plot(*spot, "o", markersize=6, markerfacecolor="none", markeredgecolor=FOLLOWED, markeredgewidth=1.2)
-        label = axes.annotate(str(number), spot, textcoords="offset points", xytext=(5, 4), fontsize=8, color=FOLLOWED)
+        label = axes.annotate(str(place), spot, textcoords="offset points", xytext=(5, 4), fontsize=8, color=FOLLOWED)
         label.set_path_effects([withStroke(linewidth=2, foreground="white")])
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from regard.explain.wording import as_among, capital, quoted
+from regard.explain.wording import as_among, capital, number, quoted
 
 if TYPE_CHECKING:
     from regard.questions.map.answer import HeadFigures, Matrix, Receiver
@@ -109,5 +109,5 @@ def _map_pair_sentence(matrix: "Matrix") -> str:
     within = "" if matrix.band is None else " within a window"
     return (
         f"The strongest link over more than {matrix.far} tokens{within}, special tokens and sinks aside: {query} looks "
-        f"{first.distance} tokens {way} at {key}, {first.weight:.2f} in head {first.head}."
+        f"{first.distance} tokens {way} at {key}, {number(first.weight)} in head {first.head}."
     )

@@ -11,7 +11,7 @@ from regard.explain.texts.occurrences import Reference
 from regard.explain.texts.summary import Summary
 from regard.explain.vectors.movement import LeftOut, Movement, Tried
 from regard.explain.vectors.neutral import Neutral, direction
-from regard.explain.wording import capital, listed, quoted
+from regard.explain.wording import capital, listed, number, quoted
 from regard.text.quoting import short
 
 TOLD = 3  # occurrences that are told of, and reference words that a sentence names on either side of their ranges
@@ -83,13 +83,13 @@ def _moved(word: str, where: str, own: Sequence[Reference], neutral: Mapping[str
         each, still = own[0], f"In {where} {word} is not told apart from a neutral sentence"
         if len(own) > 1:
             return f"{still} by any of {len(own)} words."
-        return f"{still}: {quoted(each.word)} {each.contextual:z.2f}, there {_range(neutral[each.word])}."
+        return f"{still}: {quoted(each.word)} {number(each.contextual)}, there {_range(neutral[each.word])}."
     says, there = "cosine ", f"in {neutral[own[0].word].sentences} neutral sentences "
     parts = []
     for way, found in sides.items():
         named = []
         for each in sorted(found, key=lambda each: _beyond(each.contextual, neutral[each.word]), reverse=True)[:TOLD]:
-            named.append(f"{quoted(each.word)} ({says}{each.contextual:z.2f}; {there}{_range(neutral[each.word])})")
+            named.append(f"{quoted(each.word)} ({says}{number(each.contextual)}; {there}{_range(neutral[each.word])})")
             says = there = ""
         named += [f"{len(found) - TOLD} more"] if len(found) > TOLD else []
         parts += [f"{way} {listed(named)}"] if named else []
@@ -106,14 +106,14 @@ def _between(summary: Summary, references: Sequence[Reference]) -> list[str]:
     ends = []
     for row in rows.values():
         most, least = (pick(row, key=lambda each: each.contextual) for pick in (max, min))
-        ends.append((float(f"{most.contextual:z.2f}") - float(f"{least.contextual:z.2f}"), most, least))
+        ends.append((round(most.contextual, 2) - round(least.contextual, 2), most, least))
     apart, most, least = max(ends, key=lambda each: (round(each[0], 2), each[1].contextual - each[2].contextual))
     several = len(summary.texts) == len(summary.occurrences)
     between = "Between the texts" if several else "Between the occurrences"
     if round(apart, 2) == 0:
         return [f"{between} no cosine to a reference word differs, at two decimals."]
     differs = "differs most" if len(rows) > 1 else "differs"
-    high, low = (f"{each.contextual:z.2f} in {_where(summary, each.occurrence)}" for each in (most, least))
+    high, low = (f"{number(each.contextual)} in {_where(summary, each.occurrence)}" for each in (most, least))
     return [f"{between} {quoted(most.word)} {differs}: {high}, {low}."]
 
 
@@ -131,15 +131,20 @@ def _where(summary: Summary, label: str) -> str:
 
 
 def _range(neutral: Neutral) -> str:
-    return f"{neutral.low[-1]:z.2f} to {neutral.high[-1]:z.2f}"
+    return " to ".join(map(number, _ends(neutral)))
 
 
 def _beyond(cosine: float, neutral: Neutral) -> float:
     """How far a cosine lies outside a range."""
+    low, high = _ends(neutral)
+    return max(cosine - high, low - cosine)
+
+
+def _ends(neutral: Neutral) -> tuple[float, float]:
     low, high = neutral.low[-1], neutral.high[-1]
     assert low is not None
     assert high is not None
-    return max(cosine - high, low - cosine)
+    return low, high
 
 
 def movement_curves_title(summary: Summary) -> str:

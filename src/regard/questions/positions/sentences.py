@@ -114,5 +114,5 @@ def _alibi_positions_sentences(matrices: Float[Tensor, "heads rows rows"]) -> li
         *says,
         f"Head {steep} takes off most, {each[steep]:.4g} a position; head {flat} least, {each[flat]:.4g}.",
         f"Of tokens {far} apart that multiplies exp(score) by {math.exp(-each[steep] * far):.1e} in head {steep}, by "
-        f"{math.exp(-each[flat] * far):.2f} in head {flat}: the one looks near, the other far.",
+        f"{number(math.exp(-each[flat] * far))} in head {flat}: the one looks near, the other far.",
     ]

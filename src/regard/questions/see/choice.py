@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.explain.texts.highlights import Link
 from regard.explain.weights.specific_weights import SpecificWeight
-from regard.explain.wording import quoted
+from regard.explain.wording import number, quoted
 from regard.text.tokens import Token
 from regard.text.word_pieces import wordlike
 
@@ -35,8 +35,8 @@ def word_choice(
         head: the one that was asked for, all others aside.
         asked: layer and head were asked for, and not chosen.
     """
-    given = f"{_word_in_drawn_title(best.queries, tokens)} gives {_token_name(tokens, best.key)} {best.weight:.2f}"
-    expected = f"(others at that distance {best.by_distance:.2f}, to that token {best.by_key:.2f})"
+    given = f"{_word_in_drawn_title(best.queries, tokens)} gives {_token_name(tokens, best.key)} {number(best.weight)}"
+    expected = f"(others at that distance {number(best.by_distance)}, to that token {number(best.by_key)})"
     where = f"layer {best.layer}" if head is None else f"head {head} of layer {best.layer}"
     shown = rows if head is None else rows[head : head + 1]
     place, key = divmod(int(shown.argmax()), shown.shape[1])
@@ -46,7 +46,7 @@ def word_choice(
         also = f"most beyond these in {where}, and the largest weight"
     else:
         by = f", head {largest}" if head is None else ""
-        also = f"most beyond these in {where}; the largest weight: {at} {float(shown[place, key]):.2f}{by}"
+        also = f"most beyond these in {where}; the largest weight: {at} {number(float(shown[place, key]))}{by}"
     return f"{'' if asked else 'chosen: '}{given} {expected}, {also}"
 
 
@@ -71,7 +71,7 @@ def strongest_links(own: Link | None, every: Sequence[Link], tokens: Sequence[To
 
 
 def _link(link: Link, tokens: Sequence[Token]) -> str:
-    return f"{_token_name(tokens, link.query)} looks at {_token_name(tokens, link.key)} {link.weight:.2f}"
+    return f"{_token_name(tokens, link.query)} looks at {_token_name(tokens, link.key)} {number(link.weight)}"
 
 
 def _token_name(tokens: Sequence[Token], number: int) -> str:

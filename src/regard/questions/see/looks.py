@@ -10,7 +10,7 @@ from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.attended import Attended
 from regard.explain.weights.word_links import other_words
-from regard.explain.wording import numbered, quoted
+from regard.explain.wording import number, numbered, quoted
 from regard.text.word_pieces import spelling, words
 
 FAINT = 0.02  # weights and shares below it are not worth a name
@@ -63,7 +63,7 @@ def link_told(summary: Summary) -> str:
             told.append("no such word stands there")
         elif links_it:
             token = numbered(summary.tokens[own.text], link.token)
-            told.append(f"layer {link.layer}, head {link.head}, {token} {link.weight:.2f}")
+            told.append(f"layer {link.layer}, head {link.head}, {token} {number(link.weight)}")
         else:
             most = largest_look_in_words(link.weight)
             told.append(f"no head does ({most})" if any(sharp) else most)
@@ -92,7 +92,7 @@ def push_told(summary: Summary) -> str:
 
 def largest_look_in_words(weight: float) -> str:
     """The largest of some weights, where it is not sharp: 0.298 is not told as 0.30, which would be."""
-    return f"{weight:.2f} at most" if weight < SHARP - 0.005 else f"{weight:.3f} at most"
+    return f"{number(weight)} at most" if weight < SHARP - 0.005 else f"{weight:.3f} at most"
 
 
 def called(summary: Summary) -> str:
@@ -130,16 +130,16 @@ def _top(summary: Summary, occurrence: Occurrence, row: Attended) -> str:
     weights, own, words = row.weights or [], occurrence.tokens, _others(summary, occurrence)
     parts = {own[0]: sum(weights[n] for n in own)} | {n: w for n, w in enumerate(weights) if n not in own}
     chosen: list[int] = []
-    for number in sorted(parts, key=lambda n: -parts[n])[:NAMED]:
-        if parts[number] < FAINT or (len(chosen) > 1 and not set(words).isdisjoint(chosen)):
+    for token in sorted(parts, key=lambda n: -parts[n])[:NAMED]:
+        if parts[token] < FAINT or (len(chosen) > 1 and not set(words).isdisjoint(chosen)):
             break
-        chosen.append(number)
+        chosen.append(token)
     if not chosen:
         return f"no token takes {FAINT:.2f}"
-    names = [_part(summary, occurrence, number) for number in chosen]
+    names = [_part(summary, occurrence, token) for token in chosen]
     told = [
-        f"{name}{f' ({number})' if names.count(name) > 1 else ''} {parts[number]:.2f}"
-        for name, number in zip(names, chosen, strict=True)
+        f"{name}{f' ({token})' if names.count(name) > 1 else ''} {number(parts[token])}"
+        for name, token in zip(names, chosen, strict=True)
     ]
     return told[0] if len(told) == 1 else f"{', '.join(told[:-1])}, then {told[-1]}"
 

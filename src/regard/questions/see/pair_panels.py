@@ -6,7 +6,7 @@ from regard.display.panels import Cell, Column, Panel, Shares, Table
 from regard.explain.texts.summary import Summary, Target
 from regard.explain.weights.alignment import Alignment, why_these_layers
 from regard.explain.weights.attended import Attended
-from regard.explain.wording import called, capital, listed, quoted
+from regard.explain.wording import called, capital, listed, number, quoted
 from regard.text.tokens import Token
 
 TEXTS = 2  # whose table stands on a first screen
@@ -25,7 +25,7 @@ def looks(alignment: Alignment, summary: Summary, screen: bool) -> Panel:
     note = "A decoder's row reads one token and writes the next: written is the row before a token, read its own. "
     note += f"{capital(agree)}. {_note_on_marked_looks(bool(alignment.sinks))}."
     if alignment.sinks:
-        sinks = [f"{quoted(sink.text)} ({sink.token}) {sink.share:.2f}" for sink in alignment.sinks]
+        sinks = [f"{quoted(sink.text)} ({sink.token}) {number(sink.share)}" for sink in alignment.sinks]
         note += f" Attention sinks of the text, with what they get on average: {listed(sinks)}."
     columns = [
         Column("target"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from regard.display.panels import Bars, Cell, Column, Later, Panel, Shares, Strip, Table
 from regard.explain.texts.summary import Summary
-from regard.explain.wording import capital, listed, quoted
+from regard.explain.wording import capital, listed, number, quoted
 from regard.questions.lens import panels as lens
 from regard.questions.see import pair_panels as pair
 from regard.questions.see import word_panels as word
@@ -94,7 +94,7 @@ def _sinks(summary: Summary, text: int) -> str:
     """Which tokens of a text are attention sinks, and what makes them so."""
     found = summary.sinks[text]
     names = listed(["the first token" if sink.token == 0 else f"{quoted(sink.text)} ({sink.token})" for sink in found])
-    get = listed([f"{sink.share:.2f}" for sink in found])
+    get = listed([number(sink.share) for sink in found])
     share = listed([f"{sink.heads:.0%}" for sink in found])
     are = "is an attention sink" if len(found) == 1 else "are attention sinks"
     gets = f"On average {get} of what others give goes there, in {share} of all heads far more than an equal share."

@@ -12,7 +12,7 @@ from regard.explain.logits.predictions import Prediction
 from regard.explain.texts.occurrences import Occurrence, Pair
 from regard.explain.texts.summary import Summary, Target
 from regard.explain.vectors.similarity import cosine
-from regard.explain.wording import numbered, quoted, word_numbered
+from regard.explain.wording import number, numbered, quoted, word_numbered
 from regard.questions.movement.sentences import movement_findings
 from regard.questions.see.looks import SHARP, largest_look_in_words, link_told, push_told, row_told
 
@@ -46,8 +46,8 @@ def _worth(summary: Summary, text: int) -> list[str]:
         first, *others = [
             (word_numbered(summary.tokens[text], each.tokens, each.word), each.cosine) for each in found.moved[:3]
         ]
-        then = "".join(f", then {word} {moved:z.2f}" for word, moved in others)
-        says = f"moves most: it leaves the last layer at cosine {first[1]:z.2f} to what entered layer 0"
+        then = "".join(f", then {word} {number(moved)}" for word, moved in others)
+        says = f"moves most: it leaves the last layer at cosine {number(first[1])} to what entered layer 0"
         sentences.append(f"{where} all words{aside} {first[0]} {says}{then}.")
     if found.links:
         rows = next(iter(summary.overview[text]), [])
@@ -68,7 +68,7 @@ def _sharpest(summary: Summary, text: int, each: str) -> str:
         return f"none is sharp: {largest_look_in_words(links[0].weight)}"
     named = [
         f"{numbered(tokens, link.query)} looks at {numbered(tokens, link.key)} in layer {link.layer}, head {link.head} "
-        f"({link.weight:.2f})"
+        f"({number(link.weight)})"
         for link in sharp
     ]
     return f"the sharpest, one a {each} and pair: {'; '.join(named)}"
@@ -92,7 +92,7 @@ def _translated(summary: Summary, target: Target) -> list[str]:
         aside = "special tokens and sinks" if alignment.sinks else "special tokens"
         lead = f"{where} the target is written (layer {alignment.written_layer}, {head}; {aside} aside)"
         named = ", ".join(
-            f"{numbered(tokens, out)} looks most at {numbered(sources, of)} {weight:.2f}"
+            f"{numbered(tokens, out)} looks most at {numbered(sources, of)} {number(weight)}"
             for weight, out, of in sorted(links)[:-4:-1]
         )
         if links:
@@ -116,23 +116,18 @@ def _start(summary: Summary) -> str:
             return f"{every} {word} start as the same vector."
         moved = len({tuple(each.tokens) for each in seen}) > 1
         apart = "their positions set them apart before layer 0" if moved else "they enter layer 0 apart"
-        return f"{every} {word} start as the same learned embedding; {apart} (cosine {_near_one(min(enters))})."
+        return f"{every} {word} start as the same learned embedding; {apart} (cosine {number(min(enters))})."
     known = [(alike, pair) for pair in summary.pairs if (alike := _seen_cosine_or_none(pair.learned)) is not None]
     if not known:
         return ""
     least, pair = min(known, key=lambda each: each[0])
     between = "" if len(seen) == 2 else f" between {pair.a} and {pair.b}, the least"
-    return f"The learned embeddings of {word} differ, for its tokens do: cosine {_near_one(least)}{between}."
+    return f"The learned embeddings of {word} differ, for its tokens do: cosine {number(least)}{between}."
 
 
 def _seen_cosine_or_none(value: float | None) -> float | None:
     """A cosine, None where there is none: not held, or with a zero vector."""
     return None if value is None or math.isnan(value) else value
-
-
-def _near_one(value: float) -> str:
-    """A cosine of vectors that are not the same: not 1.00 where it rounds to that, as far as four decimals tell."""
-    return f"{value:.4f}" if value >= 0.995 else f"{value:z.2f}"
 
 
 def _pieces(summary: Summary, only: Occurrence) -> str:
@@ -152,7 +147,7 @@ def _end(summary: Summary) -> str:
             return ""
         apart = _seen_cosine_or_none(cosine(torch.tensor(first), torch.tensor(final)))
         says = f"After layer {last} its vector is at cosine"
-        return "" if apart is None else f"{says} {apart:z.2f} to the one that entered layer 0."
+        return "" if apart is None else f"{says} {number(apart)} to the one that entered layer 0."
     ends = [
         (alike, pair) for pair in summary.pairs if (alike := _seen_cosine_or_none(pair.hidden_states[-1])) is not None
     ]
@@ -161,13 +156,13 @@ def _end(summary: Summary) -> str:
     (low, least), (high, most) = (each(ends, key=lambda end: end[0]) for each in (min, max))
     if len(seen) == 2:
         began = _seen_cosine_or_none(least.hidden_states[0])
-        nearer = "" if began is None or low - began < NEAR else f", nearer than they began ({began:z.2f})"
-        return f"They end at cosine {low:z.2f} after layer {last}{nearer}{_drop(least)}."
-    if f"{low:z.2f}" == f"{high:z.2f}":
-        return f"After layer {last} any two of them are about as alike (cosine {low:z.2f})."
+        nearer = "" if began is None or low - began < NEAR else f", nearer than they began ({number(began)})"
+        return f"They end at cosine {number(low)} after layer {last}{nearer}{_drop(least)}."
+    if number(low) == number(high):
+        return f"After layer {last} any two of them are about as alike (cosine {number(low)})."
     return (
-        f"After layer {last}, {least.a} and {least.b} are least alike (cosine {low:z.2f}), {most.a} and {most.b} most "
-        f"({high:z.2f})."
+        f"After layer {last}, {least.a} and {least.b} are least alike (cosine {number(low)}), "
+        f"{most.a} and {most.b} most ({number(high)})."
     )
 
 
@@ -181,7 +176,7 @@ def _drop(pair: Pair) -> str:
     layer, before, after = min(steps, key=lambda each: each[2] - each[1])
     if before - after < NEAR:
         return f": {held}no layer parts them by {NEAR:.2f}"
-    return f"; {held}layer {layer} parts them most ({before:z.2f} → {after:z.2f})"
+    return f"; {held}layer {layer} parts them most ({number(before)} → {number(after)})"
 
 
 def _said(summary: Summary) -> str:
@@ -196,4 +191,4 @@ def _says(said: Prediction, summary: Summary) -> str:
     best, after = said.candidates[0], "After" if said.after else "In the place of"
     where = f" in text {summary.labels[said.text]}" if len(summary.texts) > 1 else ""
     at = numbered(summary.tokens[said.text], said.token)
-    return f"{after} {at}{where} the model would say {quoted(best.text)} ({best.probability:.2f})."
+    return f"{after} {at}{where} the model would say {quoted(best.text)} ({number(best.probability)})."

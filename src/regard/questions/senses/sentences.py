@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from regard.corpus.asking.clusters import NOT_TOLD_APART, SMALLEST, THRESHOLD
-from regard.explain.wording import capital, listed
+from regard.explain.wording import capital, listed, number
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def how_found(found: "Senses") -> str:
             f"(mean over words {rate.macro:.0%}, most frequent label {rate.most_frequent:.0%})"
         )
     if found.silhouettes:
-        tried = ", ".join(f"{k}: {value:z.2f}" for k, value in found.silhouettes.items())
+        tried = ", ".join(f"{k}: {number(value)}" for k, value in found.silhouettes.items())
         return f"layer {found.layer}; mean silhouette by number of senses: {tried}; below {THRESHOLD} not told apart"
     return f"layer {found.layer}"
 

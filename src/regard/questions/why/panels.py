@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Panel, Strip, Table
+from regard.explain.wording import number
 from regard.questions.why.measures import CHANGED, CHANGES, CONTRIBUTION, SIDES, WEIGHT
 from regard.questions.why.sentences import has_meaning, measured, place
 from regard.text.quoting import quoted
@@ -64,7 +65,7 @@ def _ranking(why: "Why", label: str, what: str, each: "Sequence[tuple[str, Why]]
     ]  # fmt: skip
     measures = ((CHANGES, CHANGED[why.by]), (CONTRIBUTION.heading, CONTRIBUTION), (WEIGHT.heading, WEIGHT))
     says = "; ".join(f"{each}: {m.of_tokens if what == 'token' else m.of_heads}" for each, m in measures)
-    ranked = [f"{heading} {value:z.2f}" if value == value else f"{heading} –"
+    ranked = [f"{heading} {number(value)}" if value == value else f"{heading} –"
               for heading, value in zip((WEIGHT.heading, CONTRIBUTION.heading), agreement, strict=True)]  # fmt: skip
     return Table(
         name=f"Without a {what}{apart}", title=f"{quoted(why.word)}{of} without each {what}", columns=columns,

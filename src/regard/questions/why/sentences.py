@@ -196,7 +196,7 @@ def _predicts(why: "Why") -> str:
         return ""
     than = "about as well" if abs(given - weight) < CLOSE else "better" if given > weight else "worse"
     what = "ablating its looks at them" if why.tokens_by == "edges" else "their removal"
-    shown = [f"{each:z.2f}" for each in (weight, given)]
+    shown = [number(each) for each in (weight, given)]
     alike = f"{agreement(weight)} {what} does (rank correlation {shown[0]})"
     return (
         f"Attention weights alone rank the tokens {alike}; "

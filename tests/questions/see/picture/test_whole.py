@@ -55,8 +55,8 @@ def test_the_layer_and_head_drawn_are_those_that_say_most_about_the_word(bank) -
             bank[0],
             4,
             "river",
-            "“bank” gives “river” 0.85 (others at that distance 0.10, to that token 0.04), most beyond these in layer "
-            "0; the largest weight: “river” 1.00, head 2",
+            "“bank” gives “river” 0.85 (others at that distance 0.10, to that token 0.036), most beyond these in layer "
+            "0; the largest weight: “river” 0.9988, head 2",
         ),
         (matrices[1], bank[1], 0, "withdrawing", "“bank” gives “withdrawing” 0.39"),
     ):

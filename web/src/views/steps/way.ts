@@ -4,7 +4,7 @@ import { joined, loadSteps, normed, projected, valuesOf, type LoadedSteps } from
 import type { RowSteps } from "../../attention/row_steps";
 import type { StepsData } from "../../data/format";
 import type { PageState } from "../../page_state.svelte";
-import { fixed } from "../../parts/sorting";
+import { fixed } from "../../parts/numbers";
 import { headNumber, readable } from "../../words";
 
 export type StepId =

@@ -13,6 +13,7 @@ from regard.display.elements.labels import drawn_text_width
 from regard.display.elements.slide import Row
 from regard.explain.texts.curves import Curve, curves
 from regard.explain.texts.summary import Occurrence, Summary
+from regard.explain.wording import number
 from regard.questions.movement.sentences import movement_curves_title
 from regard.text.quoting import quoted, short, visible
 
@@ -129,7 +130,7 @@ def paint_pairs(axes: Axes, summary: Summary, labels: Sequence[str]) -> None:
         held = [(n, c) for n, c in enumerate(pair.hidden_states) if c is not None]
         axes.plot(*zip(*held, strict=True), dashes, marker="o", markersize=3, color=colour, linewidth=1.4,
                   gid=f"pair {pair.a} {pair.b}")  # fmt: skip
-        ends.append((held[-1][1], nth, f"{pair.a}–{pair.b}: {held[-1][1]:z.2f}"))
+        ends.append((held[-1][1], nth, f"{pair.a}–{pair.b}: {number(held[-1][1])}"))
     count = max(len(pair.hidden_states) for pair in pairs)
     low, high = axes.get_ylim()
     ends.sort()
@@ -180,12 +181,12 @@ def _panel(axes: Axes, curve: Curve, occurrences: Sequence[Occurrence], told: Se
 def _names(axes: Axes, curve: Curve, occurrences: Sequence[Occurrence], told: Sequence[str]) -> None:
     """What each line is, and its last number, at its end."""
     ends = [
-        (values[-1], line_style(nth)[0], f"{each.label} {values[-1]:z.2f}")
+        (values[-1], line_style(nth)[0], f"{each.label} {number(values[-1])}")
         for nth, (each, values) in enumerate(zip(occurrences, curve.paths, strict=True))
         if each.label in told and values[-1] is not None
     ]
     if curve.neutral is not None and curve.neutral.mean[-1] is not None:
-        ends.append((curve.neutral.mean[-1], GREY, f"neutral {curve.neutral.mean[-1]:z.2f}"))
+        ends.append((curve.neutral.mean[-1], GREY, f"neutral {number(curve.neutral.mean[-1])}"))
     low, high = axes.get_ylim()
     ends.sort(key=lambda each: each[0])
     last = len(curve.paths[0]) - 1

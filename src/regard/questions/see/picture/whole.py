@@ -20,6 +20,7 @@ from regard.explain.texts.highlights import strongest_link
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.sinks import own_tokens
 from regard.explain.weights.specific_weights import text_choice
+from regard.explain.wording import number
 from regard.questions.lens.panels import cells
 from regard.questions.map import picture as long_text
 from regard.questions.map.whole import matrix
@@ -122,18 +123,18 @@ def text_rows(
         large: of each text the words' rows.
     """
     rows: Rows = []
-    for number, (chosen, mine) in enumerate(zip(choice, large, strict=True)):
-        trace = traces[number]
+    for text, (chosen, mine) in enumerate(zip(choice, large, strict=True)):
+        trace = traces[text]
         if trace.attention[chosen.layer].shape[2] != len(trace.tokens):
             continue
         if summary.occurrences:
-            rows += _word_rows(summary, trace, number, mine, chosen, layer, head) if mine else []
+            rows += _word_rows(summary, trace, text, mine, chosen, layer, head) if mine else []
         elif len(trace.tokens) > LABELS:
-            reason = _text_reason(summary, trace, number, chosen, layer, head)
+            reason = _text_reason(summary, trace, text, chosen, layer, head)
             whole = matrix(trace, chosen.layer, chosen.head)
-            rows += long_text.map_rows(whole, f"Text {summary.labels[number]}: ", reason)
+            rows += long_text.map_rows(whole, f"Text {summary.labels[text]}: ", reason)
         else:
-            rows.append(_overview_row(summary, trace, number, chosen, layer, head))
+            rows.append(_overview_row(summary, trace, text, chosen, layer, head))
     return rows
 
 
@@ -274,7 +275,7 @@ def _arcs(axes: Axes, summary: Summary, rows: WordRows, chosen: Choice, said: st
     title = f"Where {quoted(short(occurrence.word))}{label} looks in layer {chosen.layer}: the {len(keys)} tokens"
     title += " that a head gives most"
     if keys:
-        title += f" ({most[keys[-1]]:.2f} to {most[keys[0]]:.2f})"
+        title += f" ({number(most[keys[-1]])} to {number(most[keys[0]])})"
     title += ", special tokens, sinks and the word itself aside"
     lines = [title, *([f"head {chosen.head} {said}"] if said else [])]
     axes.set_title(_wrapped(*lines), fontsize=9)

@@ -1,0 +1,28 @@
+// How numbers are written: what is not 0 or 1 does not read so. Python has the same rule: `explain/wording.py`.
+const ONE = 0.999999; // from here on a number is 1: sums of float32 weights miss it by less than 1e-6
+
+/** A number with so many decimals; 0 has no sign. */
+export function rounded(value: number, digits: number): string {
+  const text = Math.abs(value).toFixed(digits);
+  return (value < 0 && +text ? "−" : "") + text;
+}
+
+/** A number with its sign and so many decimals, or as many as two digits that count need. */
+export function withSign(value: number, digits: number): string {
+  const told = value ? Math.min(9, 1 - Math.floor(Math.log10(Math.abs(value)))) : 0;
+  return (value > 0 ? "+" : "") + rounded(value, Math.max(digits, told));
+}
+
+/** A number with so many decimals, as a cell has it: "<0.01" for what is not 0, ">0.99" for what is less than 1. */
+export function fixed(value: number, digits: number): string {
+  const [size, least] = [Math.abs(value), 10 ** -digits];
+  const near = +size.toFixed(digits);
+  const below = near === 1 && digits > 0 && size < ONE;
+  if (!below && (near || !size)) return rounded(value, digits);
+  return (below === value > 0 ? ">" : "<") + rounded(Math.sign(value) * (below ? 1 - least : least), digits);
+}
+
+/** What a place of a picture says of its number: its unit and the number, or that there is none. */
+export function quantity(value: number | null | undefined, unit: string, digits: number): string {
+  return value == null ? "no number" : (unit && unit + " ") + fixed(value, digits);
+}

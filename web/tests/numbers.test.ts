@@ -1,0 +1,16 @@
+import { expect, test } from "vitest";
+import cases from "../../tests/display/numbers.json"; // [value, digits, text]: Python's tests read them too
+import { fixed, withSign } from "../src/parts/numbers";
+import { numbersIn } from "../src/parts/sorting";
+
+test("a number reads as 0 or 1 only where it is", () => {
+  expect(cases.map(([value, digits]) => fixed(Number(value), Number(digits)))).toEqual(cases.map(([, , text]) => text));
+});
+
+test("a number with a sign has the digits that tell it from 0", () => {
+  expect([0.5, -0.004, 0.004, 0, 0.0312].map((value) => withSign(value, 2))).toEqual(["+0.50", "−0.0040", "+0.0040", "0.00", "+0.031"]);
+});
+
+test("a picture's cell is empty where a number is nearly 0, and says 0 where it is 0", () => {
+  expect(numbersIn([[0.25, 0.004, 0, 0.9987, null]], 5, 2)).toEqual([["0.25", "", "0.00", ">0.99", ""]]);
+});
