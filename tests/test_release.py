@@ -63,7 +63,8 @@ def test_wheel_and_sdist_are_whole_and_run_where_nothing_else_is(tmp_path: Path)
     if not (built_page.BUILT / "live.js").exists():
         pytest.skip("the page is not built: make page")
     built = release.build(tmp_path / "dist")
-    sources = {file for file in (ROOT / "src" / "regard").rglob("*") if file.is_file() and file.suffix != ".pyc"}
+    there = (file for file in (ROOT / "src" / "regard").rglob("*") if file.is_file())
+    sources = {file for file in there if file.parent.name != "__pycache__"}
     with ZipFile(built.wheel) as wheel:
         carried = set(wheel.namelist())
         said = wheel.read(f"regard-{regard.__version__}.dist-info/METADATA").decode("utf-8")
