@@ -35,7 +35,8 @@ def print_terminal_parts(parts: Iterable[RenderableType], console: Console) -> N
 
 def plain_lines_of_parts(parts: Iterable[RenderableType], width: int) -> list[str]:
     """Write parts as plain lines, as they are printed outside a terminal."""
-    console = Console(width=width, file=io.StringIO(), highlight=False, color_system=None, force_terminal=False)
+    no: Any = {"highlight": False, "color_system": None, "force_terminal": False, "force_jupyter": False}
+    console = Console(width=width, file=io.StringIO(), **no)
     with console.capture() as captured:
         for part in parts:
             console.print(part)

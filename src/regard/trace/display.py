@@ -1,12 +1,10 @@
 """Let a trace, and what is made of one, show itself: printed in a terminal, in a notebook, as a picture.
 
 The one module below `display` that imports it, and only when something is shown. HTML is a text's tokens, shaded, and
-what a terminal would show, escaped; it needs nothing from outside.
+what a terminal would show; it needs nothing from outside.
 """
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -28,7 +26,6 @@ WIDTH = 80  # columns of what a notebook shows
 MOST_ROWS = 40  # of a table that shows itself
 LONG = 512  # tokens from which on a trace that shows itself does not look for what is worth a look
 FONT = "font:14px/2 system-ui,sans-serif;overflow-wrap:anywhere"
-PRE = "white-space:pre;overflow-x:auto;line-height:1.3;font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 
 class Shown:
@@ -245,30 +242,17 @@ def tokens_html(
 
 
 def html(parts: "Sequence[RenderableType]") -> str:
-    """Make HTML of parts, escaped, that loads nothing: of what has none of its own, what a terminal would show."""
-    return "".join(getattr(part, "_repr_html_", partial(_terminal_html, part))() for part in parts)
+    """Make HTML of parts, escaped, that loads nothing."""
+    from regard.display.notebook import parts_html
 
-
-def _terminal_html(part: "RenderableType") -> str:
-    from rich.console import Console
-
-    console = Console(
-        file=io.StringIO(), record=True, width=WIDTH, force_terminal=True, color_system="truecolor", highlight=False,
-        force_jupyter=False,
-    )  # fmt: skip
-    console.print(part)
-    return console.export_html(inline_styles=True, code_format=f'<pre style="{PRE}">{{code}}</pre>')
+    return parts_html(parts)
 
 
 def plain_text_of_display(parts: "Sequence[RenderableType]", width: int = 80) -> str:
     """Make the plain text of what a terminal would show."""
-    from rich.console import Console
+    from regard.display.terminal_parts import plain_lines_of_parts
 
-    console = Console(file=io.StringIO(), width=width, highlight=False, color_system=None, force_jupyter=False)
-    for part in parts:
-        console.print(part)
-    assert isinstance(console.file, io.StringIO)
-    return "\n".join(line.rstrip() for line in console.file.getvalue().rstrip().splitlines())
+    return "\n".join(plain_lines_of_parts(parts, width)).rstrip()
 
 
 def _trace_table_cell(value: Any) -> str:

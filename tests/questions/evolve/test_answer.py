@@ -102,7 +102,7 @@ def test_rows_and_json_are_its_numbers(tmp_path: Path) -> None:
     assert data["induction"] == [[[0.1, None]], [[0.2, 0.0]], [[0.3, 0.5]]]
     assert "training" not in data
     assert found.findings()[0] in " ".join(str(found).split())
-    assert "<pre" in found._repr_html_()
+    assert "<table" in found._repr_html_()
 
 
 def test_a_query_that_sees_one_key_is_not_the_strongest() -> None:

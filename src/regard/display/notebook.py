@@ -1,0 +1,67 @@
+"""Make HTML of what a terminal shows, for a notebook: tables as tables, all else as text; escaped, loading nothing."""
+
+import io
+import re
+from collections.abc import Iterable
+from functools import partial
+from html import escape
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+LETTERS = "white-space:pre;overflow-x:auto;line-height:1.3;font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace"
+DRAWN = re.compile(r"\S {2}|[\u2580-\u259f]")  # columns of blanks, and bars: what needs letters of one width
+
+
+def parts_html(parts: Iterable[RenderableType]) -> str:
+    """Make HTML of parts: of what has its own, that."""
+    return "".join(getattr(part, "_repr_html_", partial(_part_html, part))() for part in parts)
+
+
+def _part_html(part: RenderableType) -> str:
+    if isinstance(part, Group):
+        return parts_html(part.renderables)
+    if isinstance(part, Padding):
+        return f'<div style="padding-left:{part.left / 2:g}em">{parts_html([part.renderable])}</div>'
+    if isinstance(part, Table) and part.box:
+        return _table_html(part)
+    if isinstance(part, Table):  # tables side by side, as long as there is room
+        cells = "".join(
+            f'<div style="flex:1 1 20em">{parts_html([cell])}</div>' for column in part.columns for cell in column.cells
+        )
+        return f'<div style="display:flex;flex-wrap:wrap;gap:0 2em">{cells}</div>'
+    said = _text_html(part)
+    style = LETTERS if DRAWN.search(said) else "white-space:pre-wrap"
+    return f'<div style="{style}">{said}</div>' if said.strip() else ""
+
+
+def _table_html(table: Table) -> str:
+    """A table with the cells that it has in a terminal, each in one piece."""
+    sides = ["right" if column.justify == "right" else "left" for column in table.columns]
+
+    def row(cells: Iterable[RenderableType], kind: str, style: str) -> str:
+        css = f"font-weight:{style or 'normal'};padding:.1em .6em;vertical-align:top;text-align"
+        each = zip(sides, map(_text_html, cells), strict=True)
+        made = [f'<{kind} style="{css}:{side}">{cell.strip()}</{kind}>' for side, cell in each]
+        return f"<tr>{''.join(made)}</tr>"
+
+    lines = zip(*(column.cells for column in table.columns), strict=True)
+    body = [row(cells, "td", str(own.style)) for own, cells in zip(table.rows, lines, strict=True)]
+    head = row([column.header for column in table.columns], "th", "")
+    return f'<table style="border-collapse:collapse">{head}{"".join(body)}</table>'
+
+
+def _text_html(text: RenderableType) -> str:
+    """Letters with their styles; red and blue are seen on dark, too."""
+    console = Console(file=io.StringIO(), highlight=False)
+    said = console.render_str(text) if isinstance(text, str) else text
+    assert isinstance(said, Text)
+    said = said.copy()
+    said.stylize_before(said.style)
+    made = []
+    for letters, style, _ in said.render(console):
+        css = style.get_html_style().replace("#800000", "#d0453a").replace("#008080", "#2b7bba") if style else ""
+        made.append(f'<span style="{css}">{escape(letters)}</span>' if css else escape(letters))
+    return "".join(made)
