@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from regard.errors import RegardError
-from regard.files import check_output_file, check_regular, is_link, is_temporary, read_regular, whole
+from regard.files import check_output_file, check_regular, is_link, is_temporary, names_apart, read_regular, whole
 from regard.locks import AVAILABLE
 
 
@@ -193,3 +193,11 @@ def test_a_file_that_is_taken_for_a_leftover_before_its_lock_is_made_again(
         temporary.write_text("all of it")
     assert len(taken) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_what_has_one_name_is_told_apart_by_where_it_is() -> None:
+    given = ["/a/book", "/b/book", "/b/bank", "/a/x/deep", "/b/x/deep", "/c/y/deep", "/b/bank"]
+    assert names_apart([Path(each) for each in given]) == [
+        "a/book", "b/book", "bank", "a/x/deep", "b/x/deep", "y/deep", "bank"
+    ]  # fmt: skip
+    assert names_apart([Path("/book"), Path("/a/book")]) == ["/book", "a/book"]

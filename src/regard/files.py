@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -47,6 +47,17 @@ def check_readable(path: Path, option: str = "") -> None:
 def unreadable(option: str, path: Path, error: OSError) -> RegardError:
     """Make the error for an input file that cannot be read."""
     return RegardError(f"{option} {str(path)!r} cannot be read: {error.strerror or error}".lstrip())
+
+
+def names_apart(paths: Sequence[Path]) -> list[str]:
+    """Name files or folders by their last part, those of one name by as much of where they are as tells them apart."""
+    whole = [path.resolve().parts for path in paths]
+    names = []
+    for own in whole:
+        others = [other for other in whole if other != own]
+        ends = (own[-n:] for n in range(1, len(own) + 1) if all(other[-n:] != own[-n:] for other in others))
+        names.append(Path(*next(ends, own)).as_posix())
+    return names
 
 
 def check_output_file(path: Path, kinds: Collection[str], option: str) -> None:

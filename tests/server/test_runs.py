@@ -69,6 +69,13 @@ def line_of(state: Any, name: str) -> Any:
     return next(line for line in state["curve"]["series"] if line["name"] == name)
 
 
+def test_two_runs_of_one_name_are_told_apart(run: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(run, tmp_path / "other" / "letters")
+    with TestClient(make_app([], runs=[FollowedRun(run), FollowedRun(other)])) as client:
+        names = [each["name"] for each in client.get("/api/state").json()["runs"]]
+    assert names == [f"{tmp_path.name}/letters", "other/letters"]
+
+
 def test_a_run_in_words_numbers_and_a_curve(client: TestClient, run: Path) -> None:
     assert client.get("/api/state").json()["runs"] == [{"name": "letters"}]
     state, log = client.get("/api/runs/0").json(), read_log(run)

@@ -14,20 +14,34 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import uvicorn
 
+from regard.server import serve
 from regard.server.gate import Gate
+from regard.server.kept import Kept
 from regard.server.serve import bind_server_port, connections
 from regard.server.work import Limits
 from regard.web import built_page
+from regard.web.page import Page
 from tests.support import RIVER
 from tests.support.served import served
 
 LIVE = Path(built_page.__file__).parent / "built" / "live.js"
 needs_page = pytest.mark.skipif(not LIVE.exists(), reason="the page is not built: make page")
+
+
+def test_models_and_files_of_one_name_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    models: list[Any] = [SimpleNamespace(name=name) for name in ("bert", "bert", "all-MiniLM-L6-v2")]
+    serve.tell_models_apart(models, ["/a/bert", "/b/bert", None])
+    assert [each.name for each in models] == ["a/bert", "b/bert", "all-MiniLM-L6-v2"]
+    titles = {"/a/t": "A text.", "/b/t": "A text.", "/a/map": "map", "/b/map": "map", "/c": "Another text."}
+    monkeypatch.setattr(serve, "open_file", lambda file, _: Kept(Page(titles[file.as_posix()])))
+    opened = serve.open_files([Path(file) for file in titles], Limits())
+    assert [each.page.title for each in opened] == ["A text. (a/t)", "A text. (b/t)", "a/map", "b/map", "Another text."]
 
 
 def ask(port: int, token: str, path: str, body: Any = None) -> tuple[int, Any]:

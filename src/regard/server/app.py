@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from regard import __version__
 from regard.errors import RegardError
+from regard.files import names_apart
 from regard.models.model import Model
 from regard.server.asking import asking_routes
 from regard.server.kept import Kept, Shelf
@@ -106,9 +107,10 @@ def make_app(
             ],
             "texts": list(texts),
             "stores": [
-                {"name": each.path.name, "rows": sum(shard.rows for shard in each.manifest.shards)} for each in stores
+                {"name": name, "rows": sum(shard.rows for shard in each.manifest.shards)}
+                for name, each in zip(names_apart([each.path for each in stores]), stores, strict=True)
             ],
-            "runs": [{"name": each.folder.resolve().name} for each in runs],
+            "runs": [{"name": name} for name in names_apart([each.folder for each in runs])],
             "pages": [{"id": name, "title": each.page.title} for name, each in pages.items()],
             "limits": {"characters": limits.characters, "texts": limits.texts, "seconds": limits.seconds},
         }

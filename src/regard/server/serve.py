@@ -12,6 +12,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
+from regard.files import names_apart
 from regard.models.model import Model
 from regard.models.windows import longest
 from regard.server.app import make_app
@@ -80,6 +81,25 @@ def open_file(file: Path, limits: Limits) -> Kept:
     if any(longest(each) > limits.whole for each in traces):
         return long_page(traces)
     return Kept(page_as_seen(traces))
+
+
+def open_files(files: Sequence[Path], limits: Limits) -> list[Kept]:
+    """Read saved traces and maps, as `open_file`; of pages with one title each says in it which file it is of."""
+    opened = [open_file(file, limits) for file in files]
+    titles = [each.page.title for each in opened]
+    for each, file, name in zip(opened, files, names_apart(files), strict=True):
+        if titles.count(title := each.page.title) > 1:
+            each.page.title = name if title == file.name else f"{title} ({name})"
+    return opened
+
+
+def tell_models_apart(models: Sequence[Model], sources: Sequence[str | None]) -> None:
+    """Call models of one name by as much of their folders as tells them apart."""
+    names = [each.name for each in models]
+    folders = [Path(source or name) for source, name in zip(sources, names, strict=True)]
+    for model, name in zip(models, names_apart(folders), strict=True):
+        if names.count(model.name) > 1:
+            model.name = name
 
 
 def open_stores(folders: Sequence[Path]) -> "list[Store]":

@@ -61,7 +61,7 @@ def serve(
     from regard.cli.console import consoles
     from regard.cli.start import load_model, settle
     from regard.model_files.folder import DEFAULT_NAME
-    from regard.server.serve import open_file, open_stores
+    from regard.server.serve import open_files, open_stores, tell_models_apart
     from regard.server.serve import serve as run
     from regard.server.work import Limits
     from regard.train.progress import FollowedRun
@@ -70,12 +70,14 @@ def serve(
     with ExitStack() as closed:
         with errors.status("loading …"):
             followed = [FollowedRun(run) for run in runs or []]
-            opened = [open_file(file, Limits()) for file in files or []]
+            opened = open_files(files or [], Limits())
             asked = [closed.enter_context(store) for store in open_stores(stores or [])]
             named: list[str | None] = [*(models or ())]
             own = any(store.manifest.model.name == DEFAULT_NAME for store in asked)  # it traces what they hold
-            default = [] if named or ((opened or asked or followed) and not (texts or own)) else [None]
-            loaded = [load_model(name) for name in named + default]
+            if not named and (texts or own or not (opened or asked or followed)):
+                named = [None]
+            loaded = [load_model(name) for name in named]
+            tell_models_apart(loaded, named)
         settle()
 
         def started(link: str) -> None:
