@@ -76,6 +76,9 @@ def test_what_is_received_and_how_far_heads_look(whole, minilm) -> None:
     np.testing.assert_allclose(stairs.get_data().values, whole.received)
     named = {text.get_text() for text in received.texts}
     assert {f"{each.place.text} {each.received:.1f}" for each in whole.receivers} == named
+    figure.draw_without_rendering()
+    highest = received.transData.transform((0, max(whole.received)))[1]
+    assert all(text.get_window_extent().y0 > highest for text in received.texts)  # a name stands on no bar
     (near,) = axes_with(figure, "How far each head looks")
     np.testing.assert_array_equal(near.images[0].get_array(), np.array(whole.near.values))
     one = matrix(minilm.trace(TEXT, layers=[2]), 2, 3)

@@ -13,6 +13,7 @@ from matplotlib.ticker import NullFormatter
 from regard.display.elements.arcs import Link, draw_arcs
 from regard.display.elements.canvas import places_spread_apart, stack_rows_in_figure
 from regard.display.elements.colours import FOLLOWED, SPECIAL, WEIGHTS, weight_scale
+from regard.display.elements.labels import drawn_text_width
 from regard.display.elements.slide import Row
 from regard.display.panels import TALL
 from regard.explain.wording import number
@@ -27,6 +28,7 @@ DECADES = 1e-5  # the smallest weight that has a colour of its own, as a part of
 NOTHING = "#d9d9d9"  # where there is no pair of tokens in one window
 NO_WEIGHT = "#efefef"
 BAR = "#4292c6"
+LETTER = 0.037  # of the height of what is received that a letter of a name beside it takes
 
 
 def paint_map(matrix: "Matrix", shape: str = TALL) -> Figure:
@@ -88,6 +90,9 @@ def _draw_map_receivers(axes: Axes, matrix: "Matrix") -> None:
     edges = np.arange(len(matrix.received) + 1) * matrix.tokens // len(matrix.received)
     axes.stairs(matrix.received, edges, color=BAR, fill=True)
     axes.axhline(1, color="#777777", linewidth=0.8, linestyle=":")
+    named = sorted(matrix.receivers, key=lambda each: each.place.token)
+    names = [f"{spelled(each.place.text, 10)} {each.received:.1f}" for each in named]
+    above = 1 / (1 - min(0.8, 0.07 + LETTER * max(map(drawn_text_width, names), default=0)))  # names are on no bar
     top = max(matrix.received)
     if top > 20 * float(np.median(matrix.received)):
         axes.set_yscale("log")
@@ -95,16 +100,14 @@ def _draw_map_receivers(axes: Axes, matrix: "Matrix") -> None:
         low, log = axes.get_ylim()[0], True
         ticks = [10.0**n for n in range(-3, 7) if low <= 10.0**n <= top]
         axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-        axes.set_ylim(low, top * (top / low) ** 0.75)
+        axes.set_ylim(low, low * (top / low) ** above)
     else:
         log = False
-        axes.set_ylim(0, 1.75 * top)
-    named = sorted(matrix.receivers, key=lambda each: each.place.token)
+        axes.set_ylim(0, above * top)
     gap = 0.135 / (WIDE - 1) * matrix.tokens
     places = places_spread_apart([each.place.token for each in named], gap, matrix.tokens - 1 - gap / 2)
-    for each, at in zip(named, places, strict=True):
+    for each, name, at in zip(named, names, places, strict=True):
         colour = SPECIAL if each.special or each.sink else "black"
-        name = f"{spelled(each.place.text, 10)} {each.received:.1f}"
         axes.annotate(name, (at, 0.98), xycoords=("data", "axes fraction"), rotation=90, ha="center", va="top",
                       fontsize=6.5, color=colour)  # fmt: skip
     axes.set_ylabel(f"received{' (log)' if log else ''}\n1: average", fontsize=8)
