@@ -125,7 +125,7 @@ def test_what_is_not_there_is_refused_with_what_is(store: Store, asked: str, mes
 def test_a_store_of_some_words_finds_a_run_that_has_one_of_them(tmp_path: Path) -> None:
     with StoreTables(store_of(tmp_path / "s", TEXTS, {"where": ["word", ["bank"]]}, ("bank",))) as tables:
         assert look_up(tables, "the bank").form == ("the bank", "The Bank")
-        with pytest.raises(RegardError, match="it was made with --where word=bank"):
+        with pytest.raises(RegardError, match="of word it keeps bank alone, as it was made"):
             look_up(tables, "don't")
 
 

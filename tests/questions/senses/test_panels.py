@@ -84,7 +84,7 @@ def test_labels_are_the_names_and_one_sense_has_no_words(bank_store: Any) -> Non
 def test_what_no_browser_would_draw_is_refused(bank_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     found = bank_store.senses("bank", 1)
     monkeypatch.setattr(answer, "LONGEST", 500)
-    with pytest.raises(RegardError, match=r"fewer characters on either side than 60 \(context=, --context\)"):
+    with pytest.raises(RegardError, match=r"fewer characters on either side than 60 \(context\)"):
         found.page()
     monkeypatch.setattr(answer, "MOST", 15)
     assert served(found).panels[0]["kind"] == "cloud"

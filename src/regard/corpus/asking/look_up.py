@@ -128,7 +128,7 @@ def _instead(tables: StoreTables, by: str) -> str:
         return f": {tables.notes[0]}"
     if settings.get("where"):
         field, values = settings["where"]
-        return f": it was made with --where {field}={','.join(values)}"
+        return f": of {field} it keeps {' and '.join(values)} alone, as it was made"
     if settings.get("unit") == "tokens":
         return ": it keeps tokens, not words: ask for a token as the model's tokenizer cuts it"
     return ""

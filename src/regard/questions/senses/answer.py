@@ -153,13 +153,13 @@ class Senses(Answer):
         if len(self.found) > MOST:
             raise RegardError(
                 f"page: {self.word!r} has {len(self.found):,} occurrences, {MOST:,} are the most that a page shows: "
-                "--csv and --figure have all of them, or embed fewer texts"
+                "a CSV table and a picture have all of them, or embed fewer texts"
             )
         contexts = contexts_of(self.found, self.context)
         if (size := length_of(contexts)) > LONGEST:
             raise RegardError(
                 f"page: its sentences would have about {megabytes(size)}, {megabytes(LONGEST)} are the most: give "
-                f"fewer characters on either side than {self.context:,} (context=, --context)"
+                f"fewer characters on either side than {self.context:,} (context)"
             )
         return replace(self, contexts=contexts)
 
