@@ -252,7 +252,10 @@ def test_without_javascript_there_are_plain_tables(chromium: Any, found: Any, tm
     ]  # fmt: skip
     assert tables.nth(1).locator("tbody tr").count() == len(sweep.layers) * len(sweep.columns)
     every = (
-        tables.nth([*TABS, *OF_SCORE].index("By layer")).locator("tbody tr").last.inner_text().split("\t")
+        tables.nth([*TABS[:-1], *OF_PARTS, *OF_SCORE].index("By layer"))
+        .locator("tbody tr")
+        .last.inner_text()
+        .split("\t")
     )  # by layer: the sums of columns, and of all
     assert every[0] == "all of the query"
     assert read_number(every[-1]) == pytest.approx(score.score - score.mean, abs=5.1e-5)

@@ -258,19 +258,12 @@ class Session:
             outputs = dict(zip(places, record.attention_outputs, strict=True))
         logits = getattr(output, "logits", None)
         return CapturedPass(
-            name=self.name,
-            model=self.model,
-            sources=sources,
-            targets=batch.targets,
-            calls=calls,
-            embeddings=embeddings,
-            stacks=stacks,
-            last=record.last,
+            name=self.name, model=self.model, sources=sources, targets=batch.targets, calls=calls,
+            embeddings=embeddings, stacks=stacks, last=record.last,
             logits=logits if keep.logits and isinstance(logits, Tensor) and logits.ndim == 3 else None,
-            capture=capture,
-            attention_outputs=outputs,
+            capture=capture, attention_outputs=outputs,
             call_ids=None if watched.applied is None else watched.applied.call_ids,
-        )
+        )  # fmt: skip
 
     def _plain_pass(
         self, source: Encoded, target: Encoded | None, context: Callable[[], AbstractContextManager[None]]

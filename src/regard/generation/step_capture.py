@@ -152,18 +152,10 @@ class StepCapture:
                 f"generate: no attention of {self.name} goes through the interface of transformers: it cannot be joined"
             )
         return CapturedPass(
-            name=self.name,
-            model=self.model,
-            sources=[source],
-            targets=None if target is None else [target],
-            calls=calls,
-            embeddings=embeddings,
-            stacks=stacks,
-            last=last,
-            logits=self._ends["logits"].whole(),
-            capture=self._capture,
-            attention_outputs=outputs,
-        )
+            name=self.name, model=self.model, sources=[source], targets=None if target is None else [target],
+            calls=calls, embeddings=embeddings, stacks=stacks, last=last, logits=self._ends["logits"].whole(),
+            capture=self._capture, attention_outputs=outputs,
+        )  # fmt: skip
 
     def _joined_parts(self, text: Encoded) -> EmbeddingParts:
         """The embedding parts, where the learned one is what the model's table has for the text's ids.

@@ -47,16 +47,10 @@ class Sizes:
             module.out_features for module in model.modules() if isinstance(module, nn.Linear) and module is not head
         ]
         return Sizes(
-            layers=_number_in_model_config(config, "num_hidden_layers") or 1,
-            heads=heads,
-            width=width,
-            parts=4 * width,
-            queries=heads * each,
-            keys=2 * groups * each,
-            inner=max([width, *wide]),
-            vocabulary=0 if head is None else getattr(head, "out_features", 0),
-            bytes=model.dtype.itemsize,
-        )
+            layers=_number_in_model_config(config, "num_hidden_layers") or 1, heads=heads, width=width,
+            parts=4 * width, queries=heads * each, keys=2 * groups * each, inner=max([width, *wide]),
+            vocabulary=0 if head is None else getattr(head, "out_features", 0), bytes=model.dtype.itemsize,
+        )  # fmt: skip
 
     def held(self, tokens: int, keep: CaptureOptions) -> int:
         """Bytes that traces of so many tokens hold: what each layer that is kept leaves, the rest once."""

@@ -48,20 +48,12 @@ def _trace_from_description(described: Mapping[str, Any], tensor: TensorOf) -> T
     attention, values, outputs = _attention_of_saved_trace(described["attention"], tensor, "")
     cross, cross_values, cross_outputs = _attention_of_saved_trace(described["cross"], tensor, "cross_")
     return Trace(
-        text=described["text"],
-        tokens=tuple(Token(*each) for each in described["tokens"]),
-        **vectors,
+        text=described["text"], tokens=tuple(Token(*each) for each in described["tokens"]), **vectors,
         hidden_states=_by_layer("hidden_states", states["count"], {n: tensor(each) for n, each in states["saved"]}),
-        attention=attention,
-        values=values,
-        status=Status(**status),
-        cross=cross,
-        cross_values=cross_values,
-        attention_outputs=outputs,
-        cross_attention_outputs=cross_outputs,
-        names=Spelled(names) if names else None,
+        attention=attention, values=values, status=Status(**status), cross=cross, cross_values=cross_values,
+        attention_outputs=outputs, cross_attention_outputs=cross_outputs, names=Spelled(names) if names else None,
         pooling=_pooling_of_saved_trace(described.get("pooling")),
-    )
+    )  # fmt: skip
 
 
 def _pooling_of_saved_trace(described: Mapping[str, Any] | None) -> Pooling:

@@ -119,15 +119,11 @@ class _Writer:
         status = {n: list(x) if isinstance(x, tuple) else x for n, x in asdict(trace.status).items()}
         pooling = {name: getattr(trace.pooling, name) for name in POOLING}
         return {
-            "text": trace.text,
-            "names": self.names(trace),
-            "tokens": [list(asdict(token).values()) for token in trace.tokens],
-            "vectors": vectors,
-            "hidden_states": {"count": len(trace.hidden_states), "saved": saved},
-            "attention": attention,
-            "cross": cross,
-            "status": status | {"notes": notes},
-        } | ({} if trace.pooling.unknown else {"pooling": pooling | {"modes": list(trace.pooling.modes)}})
+            "text": trace.text, "names": self.names(trace),
+            "tokens": [list(asdict(token).values()) for token in trace.tokens], "vectors": vectors,
+            "hidden_states": {"count": len(trace.hidden_states), "saved": saved}, "attention": attention,
+            "cross": cross, "status": status | {"notes": notes},
+        } | ({} if trace.pooling.unknown else {"pooling": pooling | {"modes": list(trace.pooling.modes)}})  # fmt: skip
 
     def tensor(self, name: str, tensor: Tensor) -> str | list[Any]:
         """Add a whole tensor."""

@@ -107,15 +107,10 @@ def write_run_info(run: Path, info: RunInfo) -> None:
         RegardError: the file system refuses.
     """
     record = {
-        "regard": FORMAT,
-        "version": VERSION,
-        "kind": info.kind,
-        "settings": info.settings.as_json(),
-        "model": info.config.as_json(),
-        "sources": [vars(source) for source in info.sources],
-        "watch": info.watch,
+        "regard": FORMAT, "version": VERSION, "kind": info.kind, "settings": info.settings.as_json(),
+        "model": info.config.as_json(), "sources": [vars(source) for source in info.sources], "watch": info.watch,
         "prompt": info.prompt,
-    }
+    }  # fmt: skip
     with whole(run / RUN_JSON) as file:
         file.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

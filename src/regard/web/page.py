@@ -55,22 +55,12 @@ class Page:
     def data(self) -> Data:
         """Make the page's data, in which control characters are their pictures: a text may not turn what is shown."""
         data: Data = {
-            "format": FORMAT,
-            "version": VERSION,
-            "made_by": f"regard {__version__}",
-            "title": " ".join(self.title.split()),
-            "findings": list(self.findings),
-            "status": self.status,
-            "opening": self.opening,
-            "texts": self.texts,
-            "calls": self.calls,
-            "heads": self.scores,
-            "panels": self.panels,
-            "alignment": self.alignment,
-            "generation": self.generation,
-            "steps": self.steps,
+            "format": FORMAT, "version": VERSION, "made_by": f"regard {__version__}",
+            "title": " ".join(self.title.split()), "findings": list(self.findings), "status": self.status,
+            "opening": self.opening, "texts": self.texts, "calls": self.calls, "heads": self.scores,
+            "panels": self.panels, "alignment": self.alignment, "generation": self.generation, "steps": self.steps,
             "comparisons": self.comparisons,
-        }
+        }  # fmt: skip
         return {name: page_data_with_pictures(each) for name, each in data.items()}
 
     def add_text(self, text: Data) -> int:

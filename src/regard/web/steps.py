@@ -42,18 +42,10 @@ def steps_data(
     """
     refused = refusal(weights, values, output)
     data: Data = {
-        "call": call,
-        "value": numbers.add_vectors(values)[0],
-        "projection": None,
-        "projected": None,
-        "projection_bias": None,
-        "projection_scale": 1.0,
-        "residual": None,
-        "kind": None,
-        "norm": None,
-        "entering": None if entering is None else numbers.add_vectors(entering)[0],
-        "refused": refused,
-    }
+        "call": call, "value": numbers.add_vectors(values)[0], "projection": None, "projected": None,
+        "projection_bias": None, "projection_scale": 1.0, "residual": None, "kind": None, "norm": None,
+        "entering": None if entering is None else numbers.add_vectors(entering)[0], "refused": refused,
+    }  # fmt: skip
     if refused is not None or not isinstance(output, AttentionOutput):
         return data
     norm = output.norm if output.kind == "post-norm" else None

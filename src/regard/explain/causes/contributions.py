@@ -174,17 +174,10 @@ def split(
     own = v.repeat_interleave(h // len(v), 0)  # (H, S, E)
     return Contributions(
         norms=u.abs() * ((own @ gram) * own).sum(-1).clamp_min(0).sqrt(),
-        shares=u * (own @ direction[..., None])[..., 0],
-        residual=kept,
-        residual_share=float(kept @ toward),
-        bias=biases,
-        bias_share=float(biases @ toward),
-        vector=vector,
-        error=error,
-        _weights=u,
-        _values=v,
+        shares=u * (own @ direction[..., None])[..., 0], residual=kept, residual_share=float(kept @ toward),
+        bias=biases, bias_share=float(biases @ toward), vector=vector, error=error, _weights=u, _values=v,
         _projection=projection,
-    )
+    )  # fmt: skip
 
 
 def _contribution_in_float64(tensor: Tensor) -> Tensor:

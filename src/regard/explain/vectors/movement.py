@@ -170,17 +170,11 @@ def movement(
     far = _leaves(paths, ends, ranges)
     otherwise = [] if held is None else held.otherwise
     return Movement(
-        share=flat.share,
-        states=drawn.states if drawn else [],
-        words=[at.get(n) for n in range(len(words))],
-        references=[marks.get(n) for n in range(len(references))],
-        neutral=next(placed, None),
+        share=flat.share, states=drawn.states if drawn else [], words=[at.get(n) for n in range(len(words))],
+        references=[marks.get(n) for n in range(len(references))], neutral=next(placed, None),
         leaves=[n in kept and far[kept.index(n)] and labels[n] not in otherwise for n in range(len(words))],
-        fitted=list(ends) if drawn else [],
-        width=traces[0].contextual.shape[1],
-        tried=tried,
-        left_out=left,
-    )
+        fitted=list(ends) if drawn else [], width=traces[0].contextual.shape[1], tried=tried, left_out=left,
+    )  # fmt: skip
 
 
 def _beside_references(

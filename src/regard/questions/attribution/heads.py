@@ -162,15 +162,9 @@ def attribute_to_heads(
     calls = tuple(each.call for each in done.heads)
     said = baseline if isinstance(baseline, str) else shortened(baseline.sides[0].text)
     return HeadAttribution(
-        outcome.name,
-        float(value.detach()),
-        said,
-        calls,
-        scores,
-        sources if baseline == "zero" else None,
-        tokens,
+        outcome.name, float(value.detach()), said, calls, scores, sources if baseline == "zero" else None, tokens,
         about=Read.of(trace),
-    )
+    )  # fmt: skip
 
 
 def _other_attributed_states(

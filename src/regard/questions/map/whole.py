@@ -83,18 +83,12 @@ def matrix(
     sunk = torch.zeros_like(special)
     sunk[sorted(sinks)] = True
     sums = Sums(
-        received=received.double(),
-        picture=picture.mean(0).double(),
-        band=None,
-        entropy=entropy.double().mean(-1),
-        distance=distance.double().mean(-1),
-        special=received[:, special].double().sum(-1) / length,
+        received=received.double(), picture=picture.mean(0).double(), band=None, entropy=entropy.double().mean(-1),
+        distance=distance.double().mean(-1), special=received[:, special].double().sum(-1) / length,
         sink=torch.zeros(len(received), dtype=torch.float64) if sink is None else sink.double().mean(-1),
-        sink_tokens=received[:, sunk].double().sum(-1) / length,
-        near=offset_means(weights),
-        pairs=whole_map(weights, values, keys, special | sunk, far, top),
-        sinks=sinks,
-    )
+        sink_tokens=received[:, sunk].double().sum(-1) / length, near=offset_means(weights),
+        pairs=whole_map(weights, values, keys, special | sunk, far, top), sinks=sinks,
+    )  # fmt: skip
     return matrix_of(sums, trace.tokens, layer, head, top=top, about=Read.of(trace), traces=[trace])
 
 

@@ -198,25 +198,16 @@ def score_sources(
     capped = plain if rule.softcap is None else rule.softcap * torch.tanh(plain / rule.softcap)
     names: tuple[Side | None, ...] = ("encoder", "decoder") if isinstance(trace, PairTrace) else (None,)
     found = ScoreSources(
-        query=words[0],
-        key=words[1],
-        layer=layer,
-        head=head,
-        part=part,
+        query=words[0], key=words[1], layer=layer, head=head, part=part,
         score=float(rule.scale * parts.whole @ looked_at.whole),
         softcapped=None if rule.softcap is None else float(capped.mean()),
         bias=0.0 if rule.bias is None else float((scores[:, cols] - capped).mean()),
         weight=float(own[head, rows].double().mean(0)[cols].sum()),
-        mean=float(rule.scale * parts.whole @ others.whole),
-        seen=len(seen),
-        error=0.0,
-        query_parts=parts,
-        key_parts=looked_at,
-        other_keys=others,
-        scale=float(rule.scale),
+        mean=float(rule.scale * parts.whole @ others.whole), seen=len(seen), error=0.0, query_parts=parts,
+        key_parts=looked_at, other_keys=others, scale=float(rule.scale),
         tokens={name: each.tokens for name, each in zip(names, trace.sides, strict=True)},
         about=replace(Read.of(trace), statuses=tuple(side.status for side in trace.sides)),
-    )
+    )  # fmt: skip
     error = max(_error(found), _error(replace(found, key_parts=others, score=found.mean)))
     if not error <= TOLERANCE:
         raise RegardError(

@@ -64,14 +64,9 @@ def _senses(found: "Senses") -> Table:
     ]  # fmt: skip
     note = f"distance: mean of 1 − cosine between the occurrences and their centroid. {CUT}"
     return Table(
-        name="Senses",
-        title=f"The senses of {senses_title(found)}",
-        note=note,
-        columns=columns,
-        rows=rows,
-        screen=True,
-        picture=found.told_apart,
-    )
+        name="Senses", title=f"The senses of {senses_title(found)}", note=note, columns=columns, rows=rows,
+        screen=True, picture=found.told_apart,
+    )  # fmt: skip
 
 
 def _words(found: "Senses") -> Table:
