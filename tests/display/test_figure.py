@@ -12,9 +12,9 @@ from rich.console import Console
 
 from regard.display import terminal
 from regard.display.elements.canvas import all_axes, write_figure
-from regard.display.elements.colours import BAR, LESS, MORE
-from regard.display.figure import LEAST, LETTER, MOST
-from regard.display.panels import Bars, Column, Heat, Panel, Sums, Table
+from regard.display.elements.colours import APART, BAR, LESS, MORE, WEIGHTS
+from regard.display.figure import ACROSS, LEAST, LETTER, MOST
+from regard.display.panels import Bars, Column, Heat, Panel, Strip, Sums, Table
 from regard.display.picture import paint
 from regard.errors import RegardError
 from tests.display.samples import hard, plain
@@ -131,3 +131,16 @@ def test_bars_of_numbers_with_a_sign_are_red_above_0_and_blue_below(signed, numb
     console.print(terminal.drawn(table, 80, 10, ""))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert ["\x1b[31m█" in text, "\x1b[36m█" in text] == [MORE in colours, bool({BAR, LESS} & {*colours})]
+
+
+def test_a_text_with_a_full_number_is_drawn_as_itself_each_token_on_its_colour() -> None:
+    tokens, values = ["[CLS]", "a", "river", "bank"], [5.0, 0.25, None, 0.5]
+    panel = Strip(name="t", title="t", tokens=tokens, values=values, unit="changes", full=0.5, special=[0])
+    axes = only(panel)
+    drawn = {text.get_text(): text.get_bbox_patch() for text in axes.texts}
+    assert list(drawn) == [*tokens, "darkest: changes 0.500 or more"]
+    colours = [to_hex(drawn[each].get_facecolor()) for each in tokens]
+    assert colours == [to_hex(each) for each in (APART(1.0), WEIGHTS(0.5), WEIGHTS(0.0), WEIGHTS(1.0))]
+    long = only(replace(panel, tokens=["word"] * 100, values=[0.1] * 100, special=[]))
+    assert max(text.get_position()[0] + 4 for text in long.texts) <= ACROSS
+    assert len({text.get_position()[1] for text in long.texts}) > 5

@@ -11,9 +11,9 @@ from matplotlib.patches import FancyArrowPatch
 
 from regard.display.elements import colours
 from regard.display.elements.canvas import or_nan
-from regard.display.elements.colours import LINES, WEIGHTS, line_style
+from regard.display.elements.colours import APART, LINES, WEIGHTS, line_style
 from regard.display.elements.heatmap import heatmap
-from regard.display.elements.labels import framed_label_points
+from regard.display.elements.labels import drawn_text_width, framed_label_points
 from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table
 from regard.display.written import axis_names, number_text, other_panel_parts_name, with_sign
 from regard.errors import RegardError
@@ -22,6 +22,7 @@ from regard.text.quoting import spelled, visible
 
 MOST = 24  # bars, or rows and columns with sums; the others are one together, where they sum to something
 LONG = 48  # characters of a name
+ACROSS = 88  # characters of a line of a text
 BAR = 0.26  # inches
 CELL, SMALL, WRITTEN = 0.42, 0.17, 0.8  # inches: a heat map by itself, of several side by side, with names in its cells
 NUMBERED = 0.36  # inches that a cell needs for its number
@@ -162,7 +163,9 @@ def _thinned_panel_names(names: Sequence[str], room: float) -> list[str]:
 
 @drawn.register
 def _strip(panel: Strip, small: bool) -> Drawing:
-    """A bar a token, in the text's order."""
+    """A bar a token, in the text's order; where a number is full the text itself, each token on its colour."""
+    if panel.full is not None:
+        return _shaded_text(panel, panel.full)
     values = [math.nan if value is None else value for value in panel.values]
     step = max(1, -(-len(values) // NAMED))
     places = range(0, len(values), step)
@@ -176,6 +179,29 @@ def _strip(panel: Strip, small: bool) -> Drawing:
         axes.set_ylabel(visible(panel.unit), fontsize=8)
 
     return Drawing(min(16.0, max(6.0, 1.0 + 0.3 * len(values))), 2.8, into)
+
+
+def _shaded_text(panel: Strip, full: float) -> Drawing:
+    """The tokens in lines, special ones on grey."""
+    places, x, y = [], 0.0, 0
+    for token in panel.tokens:
+        name = spelled(token)
+        if x and x + drawn_text_width(name) > ACROSS:
+            x, y = 0.0, y + 1
+        places.append((x, y, name))
+        x += drawn_text_width(name) + 1.5
+
+    def into(axes: Axes) -> None:
+        for n, ((x, y, name), value) in enumerate(zip(places, panel.values, strict=True)):
+            part = min(1.0, max(0.0, (value or 0.0) / full))
+            box = {"fc": (APART if n in panel.special else WEIGHTS)(part), "ec": "none", "pad": 2.5}
+            axes.text(x, y, name, va="center", fontsize=8.5, color="white" if part > DARK else "black", bbox=box)
+        axes.text(0, y + 1, f"darkest: {visible(panel.unit)} {number_text(full, panel.digits)} or more", va="center",
+                  fontsize=7)  # fmt: skip
+        axes.set(xlim=(-1, ACROSS + 1), ylim=(y + 1.5, -0.7))
+        axes.set_axis_off()
+
+    return Drawing(7.5, 0.7 + 0.27 * (y + 1), into)
 
 
 @drawn.register

@@ -40,9 +40,9 @@ def _text(why: "Why", label: str, part: str | None, each: "Sequence[tuple[str, W
         name=f"The {side}text{'' if one else f', {label}'}", tokens=[cause.name for cause in tokens],
         title=f"What each token of the {side}text changes about {quoted(why.word)}{of} when it is taken away",
         values=[measured(cause, why) for cause in tokens], unit=CHANGES, digits=4, special=grey,
-        marked=[n for n, cause in enumerate(tokens) if cause.own], screen=one, tab=WHY if one else place(label, why),
+        marked=[n for n, cause in enumerate(tokens) if cause.own], tab=WHY if one else place(label, why), caption=said,
         full=max((measured(each, why) for each in tokens if has_meaning(each)), default=0.0) or 1.0,
-        note=said + " Special tokens and sinks are in grey." * bool(grey),
+        note=said + " Special tokens and sinks are in grey." * bool(grey), screen=one, picture=one,
     )  # fmt: skip
 
 
