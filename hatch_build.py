@@ -30,7 +30,10 @@ def read_elsewhere(text: str, address: str | None) -> str:
 
 
 class PageHook(BuildHookInterface):
-    """Looks for the built page before a wheel or an sdist is made. An editable install may do without."""
+    """Looks for the built page before a wheel or an sdist is made, and puts the lessons into a wheel.
+
+    An editable install may do without: it finds the lessons in the clone.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Raise FileNotFoundError, in one line, where a part of the page is missing."""
@@ -40,6 +43,8 @@ class PageHook(BuildHookInterface):
         missing = [name for name in BUILT if not (folder / name).is_file()]
         if missing:
             raise FileNotFoundError(f"a release carries the page, and {missing[0]} is not built: run make page first")
+        if self.target_name == "wheel":
+            build_data["force_include"]["docs/lessons"] = "regard/lessons"  # which regard lesson runs
 
 
 class ReadmeHook(MetadataHookInterface):

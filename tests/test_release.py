@@ -37,16 +37,22 @@ def project(tmp_path: Path) -> Path:
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / BUILT).mkdir(parents=True)
     (tmp_path / "src/regard/__init__.py").write_text("")
+    (tmp_path / "docs/lessons/drawings/__pycache__").mkdir(parents=True)
+    for name in ("1_text.py", "drawings/kept.py", "drawings/__pycache__/kept.pyc"):
+        (tmp_path / "docs/lessons" / name).write_text("")
     for name in FILES:
         (tmp_path / BUILT / name).write_text(name)
     return tmp_path
 
 
-def test_a_wheel_carries_the_page(project: Path) -> None:
+def test_a_wheel_carries_the_page_and_the_lessons(project: Path) -> None:
     done = wheel_of(project)
     assert done.returncode == 0, done.stderr
     with ZipFile(next((project / "dist").glob("*.whl"))) as wheel:
-        assert {f"regard/web/built/{name}" for name in FILES} <= set(wheel.namelist())
+        carried = set(wheel.namelist())
+    assert {f"regard/web/built/{name}" for name in FILES} <= carried
+    lessons = {name for name in carried if name.startswith("regard/lessons/")}
+    assert lessons == {"regard/lessons/1_text.py", "regard/lessons/drawings/kept.py"}
 
 
 def test_without_the_page_there_is_no_wheel(project: Path) -> None:

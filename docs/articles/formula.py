@@ -48,7 +48,7 @@ assert rows[2, 0] > 0.99
 # Further: [the same as a database](../lessons/4_self_attention.py), and
 # [which heads make a model say Paris](../questions/paris.md).
 #
-# ## The formula
+# ## The formula and its parts
 #
 # $$ \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V $$
 #

@@ -26,7 +26,14 @@ sizes = article["shapes"]
 # of it: six layers for each side, 512 wide, eight heads.
 
 # %%
-config = regard.TransformerConfig.translator(37000, start=0, layers=6, d_model=512, heads=8, d_hidden=2048)
+config = regard.TransformerConfig.translator(
+    37000,
+    start=0,
+    layers=6,
+    d_model=512,
+    heads=8,
+    d_hidden=2048,
+)
 with torch.device("meta"):  # sizes alone, nothing is drawn at random
     original = regard.Transformer(config)
 numbers = {name: weights.numel() for name, weights in original.named_parameters()}

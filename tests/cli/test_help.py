@@ -74,7 +74,8 @@ def call(monkeypatch, tmp_path: Path):
     (tmp_path / "watched" / "watch").mkdir(parents=True)
     (tmp_path / "watched" / "watch" / "step-000001.safetensors").touch()
     texts = {"map": ["a.txt"], "train": ["a.txt"], "positions": ["--kind", "learned"], "evolve": ["watched"]}
-    texts |= {"embed": ["a.txt"], "shift": ["word", "--column", "date"], "patch": ["a text", "b text"]}
+    monkeypatch.setattr("regard.cli.verbs.lesson.run_lesson", stop("reads"))
+    texts |= {"lesson": ["1"], "embed": ["a.txt"], "shift": ["word", "--column", "date"], "patch": ["a text", "b text"]}
 
     def run(verb: str, *options: str) -> str:
         with pytest.raises((RegardError, USAGE_ERROR)) as refused:

@@ -18,6 +18,7 @@ from regard.cli.verbs.evolve import evolve
 from regard.cli.verbs.find import find
 from regard.cli.verbs.generate import generate
 from regard.cli.verbs.heads import heads
+from regard.cli.verbs.lesson import lesson
 from regard.cli.verbs.map import map_file
 from regard.cli.verbs.positions import positions
 from regard.cli.verbs.see import see
@@ -114,6 +115,7 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("find", find, "Find a word in a store, by place, context or cosine."),
     ("senses", senses, "Tell the senses of a word in a store, and which words tell each."),
     ("shift", shift, "Compare a word in two stores, or in parts of one."),
+    ("lesson", lesson, "List the lessons of the course, or run one here."),
 )
 for name, verb, short in VERBS:
     app.command(name, short_help=short, epilog=epilog(name))(verb)

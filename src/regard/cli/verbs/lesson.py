@@ -1,0 +1,137 @@
+"""`regard lesson`: the lessons of the course, listed, or one of them run in the terminal, its text between its code."""
+
+import ast
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from regard.cli import options
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PACKAGE = Path(__file__).parents[2]
+FOLDERS = PACKAGE / "lessons", PACKAGE.parents[1] / "docs" / "lessons"  # of a wheel, of a clone
+SECONDS = 10, 30, 10, 10, 10, 20, 60, 30  # about, of each lesson on two cores
+LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
+Number = Annotated[
+    str | None, typer.Argument(metavar="NUMBER", help="Which lesson to run; without it, all are listed.")
+]
+Step = Annotated[bool, options.flag("--step", "Wait for Enter before each piece of code.")]
+Figures = Annotated[Path | None, options.said("--figures", "FOLDER", "Keep the pictures there.", "only named")]
+
+
+class Cell(NamedTuple):
+    """A cell of a lesson: text in markdown, or code, and in which line of the file it begins."""
+
+    code: bool
+    content: str
+    line: int
+
+
+def lesson(number: Number = None, step: Step = False, figures: Figures = None) -> None:
+    """List the course's lessons, or run one here: its text, its code, and what that prints, in order."""
+    from regard.cli.console import consoles
+
+    files, out = lesson_files(), consoles()[0]
+    if number is None and (step or figures):
+        raise RegardError(f"{'--step' if step else '--figures'} needs the number of a lesson, 1 to {len(files)}")
+    if number is None:
+        list_lessons(files, out)
+    elif number not in [str(n) for n in range(1, len(files) + 1)]:
+        raise RegardError(f"lesson {number!r}: there are 1 to {len(files)}, and regard lesson lists them")
+    else:
+        run_lesson(files[int(number) - 1], out, step=step, figures=figures)
+
+
+def lesson_files() -> list[Path]:
+    """Find the lessons' files, in order. Raises RegardError where they are not, as in a copy of the package alone."""
+    for folder in FOLDERS:
+        if folder.is_dir():
+            return sorted(folder.glob("[0-9]_*.py"))
+    raise RegardError(f"the lessons are not there: {FOLDERS[0]} is missing")
+
+
+def list_lessons(files: list[Path], out: "Console") -> None:
+    """Print each lesson's number, title, what it needs, and about how long it takes."""
+    from rich.table import Table
+
+    table = Table("lesson", "title", "needs", "about", box=None, pad_edge=False)
+    for file, seconds in zip(files, SECONDS, strict=True):
+        text = file.read_text(encoding="utf-8")
+        number, _, title = text.partition("\n# # ")[2].partition("\n")[0].partition(". ")
+        named = sorted({*re.findall(r"\b(?:REGARD_[A-Z_]+|TIKTOKEN_CACHE_DIR)\b", text)})
+        needs = ["the default model"] * ("regard.load()" in text) + [f"more with {' or '.join(named)}"] * bool(named)
+        table.add_row(number, title, "; ".join(needs) or "nothing", f"{seconds} s")
+    out.print(table)
+    out.print("\nregard lesson 1 runs the first of them, with --step piece by piece.", style="dim", markup=False)
+
+
+def cells(text: str) -> Iterator[Cell]:
+    """Read a lesson's cells in order, those that are empty left out."""
+    line = 1
+    for part in re.split(r"^(?=# %%)", text, flags=re.MULTILINE):
+        marker, _, content = part.partition("\n")
+        if content.strip():
+            words = "markdown" in marker
+            told = re.sub(r"^# ?", "", content, flags=re.MULTILINE) if words else content
+            yield Cell(not words, told, line + 1)
+        line += part.count("\n")
+
+
+def run_lesson(file: Path, out: "Console", *, step: bool = False, figures: Path | None = None) -> None:
+    """Print a lesson's text, run its code, print what that prints, in order; with step wait for Enter before code."""
+    from rich.markdown import Markdown
+    from rich.syntax import Syntax
+    from rich.text import Text
+
+    colours = Syntax("", "python", theme="ansi_light", background_color="default")
+    names: dict[str, Any] = {"__name__": "lesson", "__file__": str(file)}
+    sys.path.insert(0, str(file.parent))  # its drawings lie beside it
+    with TemporaryDirectory() as forgotten:
+        os.environ["REGARD_OUT"] = str(figures or forgotten)
+        for cell in cells(file.read_text(encoding="utf-8")):
+            if not cell.code:
+                out.print(Markdown(LINK.sub(_where_to_read, cell.content)), end="\n\n")
+                continue
+            for line in colours.highlight(cell.content.rstrip()).split("\n"):
+                out.print(Text("│ ", "dim").append_text(line))
+            if step and not _goes_on(out):
+                return
+            shown = run_cell(cell, str(file), names)
+            if type(shown).__name__ == "Picture":
+                kept = f"wrote {shown.file}" if figures else "--figures FOLDER keeps it"
+                out.print(f"[picture] {shown.shows} ({kept})", style="dim", markup=False)
+            elif shown is not None:
+                out.print(shown, markup=False)
+            out.print()
+
+
+def run_cell(cell: Cell, file: str, names: dict[str, Any]) -> Any:
+    """Run a cell's code among names; returns what its last line gives, where that is an expression."""
+    tree = ast.increment_lineno(ast.parse(cell.content), cell.line - 1)  # an error names the line of the file
+    *before, last = tree.body
+    if not isinstance(last, ast.Expr):
+        exec(compile(tree, file, "exec"), names)
+        return None
+    exec(compile(ast.Module(before, []), file, "exec"), names)
+    return eval(compile(ast.Expression(last.value), file, "eval"), names)
+
+
+def _where_to_read(link: "re.Match[str]") -> str:
+    lesson = re.match(r"(\d)_\w+\.py", link[2])
+    return f"{link[1]} (`regard lesson {lesson[1]}`)" if lesson else link[1]
+
+
+def _goes_on(out: "Console") -> bool:
+    """Wait for Enter; q, or the end of the input, leaves."""
+    out.print("Enter runs this, q leaves: ", style="dim", end="")
+    line = sys.stdin.readline()
+    return bool(line) and line.strip().lower() != "q"

@@ -1,0 +1,149 @@
+"""`regard lesson`: the list, a lesson's cells in order, waiting for Enter, pictures, and what is refused."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from regard.cli.main import main
+from regard.cli.verbs import lesson as verb
+from regard.cli.verbs.lesson import Cell, cells, lesson_files, run_cell, run_lesson
+from tests.support import ROOT
+
+LESSON = """# %% [markdown]
+# # 1. A title
+#
+# What is **told**, and [more](2_more.py).
+
+# %%
+from drawings.kept import keep
+from drawings.sheet import sheet
+
+n = 2
+
+# %%
+print("n is", n)
+n + 1
+
+# %%
+figure, axes = sheet(2.0, 1.0)
+keep(figure, "empty.svg", "An empty sheet")
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("REGARD_OUT", "none")  # set back when the test is done
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    found = tmp_path / "1_title.py"
+    found.write_text(LESSON, "utf-8")
+    return found
+
+
+def told(file: Path, capsys: pytest.CaptureFixture[str], **given: object) -> str:
+    run_lesson(file, Console(width=100, color_system=None), **given)  # type: ignore[arg-type]
+    return capsys.readouterr().out
+
+
+def test_text_code_and_output_come_in_order(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [line.rstrip() for line in told(file, capsys).splitlines() if line.strip()]
+    assert lines[0].strip() == "1. A title"
+    assert lines[1] == "What is told, and more (regard lesson 2)."
+    assert lines[-8:] == [
+        "│ n = 2", '│ print("n is", n)', "│ n + 1", "n is 2", "3",
+        "│ figure, axes = sheet(2.0, 1.0)", '│ keep(figure, "empty.svg", "An empty sheet")',
+        "[picture] An empty sheet (--figures FOLDER keeps it)",
+    ]  # fmt: skip
+
+
+def test_pictures_are_kept_where_that_is_asked_for(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = file.parent / "new" / "pictures"
+    assert f"wrote {folder}/empty.svg" in told(file, capsys, figures=folder).replace("\n", "")
+    assert [each.name for each in folder.iterdir()] == ["empty.svg"]
+
+
+def test_a_step_waits_and_q_leaves(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n\nq\n"))
+    shown = told(file, capsys, step=True)
+    assert shown.count("Enter runs this, q leaves: ") == 3
+    assert "n is 2" in shown
+    assert "[picture]" not in shown
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert "n is 2" not in told(file, capsys, step=True)  # nobody is there
+
+
+def test_an_error_names_the_line_of_the_file() -> None:
+    found = list(cells("# %%\na = 1\n\n# %% [markdown]\n# Words.\n\n# %%\n\nassert a == 2\n"))
+    assert [(each.code, each.line) for each in found] == [(True, 2), (False, 5), (True, 8)]
+    names = {"a": 1}
+    assert run_cell(Cell(True, "b = a\nb + 1", 1), "lesson.py", names) == 2
+    with pytest.raises(AssertionError) as raised:
+        run_cell(found[2], "lesson.py", names)
+    assert raised.traceback[-1].lineno + 1 == 9
+
+
+def test_the_list_names_each_lesson_and_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["lesson"])
+    assert left.value.code == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert len(lesson_files()) == len(verb.SECONDS) == 8
+    for file in lesson_files():
+        number, title = re.findall(r"^# # (\d)\. (.+)$", file.read_text("utf-8"), re.M)[0]
+        assert f"{number} {title.split()[0]}" in shown
+    assert "4 Self-attention the default model 10 s" in shown
+    assert "6 A transformer that writes nothing" in shown
+
+
+def test_lessons_of_a_wheel_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lesson_files()[0].parent == ROOT / "docs" / "lessons"
+    (tmp_path / "lessons").mkdir()
+    (tmp_path / "lessons" / "1_first.py").write_text("", "utf-8")
+    monkeypatch.setattr(verb, "FOLDERS", (tmp_path / "lessons", *verb.FOLDERS))
+    assert [file.name for file in lesson_files()] == ["1_first.py"]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["9"], "lesson '9': there are 1 to 8, and regard lesson lists them"),
+        (["0"], "lesson '0': there are 1 to 8, and regard lesson lists them"),
+        (["four"], "lesson 'four': there are 1 to 8, and regard lesson lists them"),
+        (["--step"], "--step needs the number of a lesson, 1 to 8"),
+        (["--figures", "f"], "--figures needs the number of a lesson, 1 to 8"),
+    ],
+)
+def test_bad_input_gets_one_line(given: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["lesson", *given])
+    assert (left.value.code, capsys.readouterr().err) == (2, f"regard: error: {says}\n")
+
+
+def test_without_lessons_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(verb, "FOLDERS", (tmp_path / "none",))
+    with pytest.raises(SystemExit):
+        main(["lesson", "1"])
+    assert "the lessons are not there" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_a_whole_lesson_runs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "regard", "lesson", "4", "--figures", "kept"],
+        cwd=tmp_path, env={**os.environ, "PYTHONUTF8": "1"}, capture_output=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "dessert  11.1466   2.2753   0.4917" in done.stdout
+    text = (ROOT / "docs/lessons/4_self_attention.py").read_text("utf-8")
+    pictures = sorted(path.name for path in (tmp_path / "kept").iterdir())
+    assert pictures == sorted(re.findall(r'keep\(\s*figure, "([^"]+)"', text))
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
