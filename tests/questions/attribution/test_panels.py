@@ -53,11 +53,11 @@ def test_heads_are_a_grid_and_each_is_made_of_its_source_tokens(found: Any) -> N
     assert [row[0] for row in layers["rows"]] == [
         "embeddings, and biases of no layer", *(f"layer {n}" for n in range(6))
     ]  # fmt: skip
-    assert (layers["total"][0], layers["total"][-1]) == ("all", found.value)
-    assert sum(row[-1] for row in layers["rows"]) == pytest.approx(found.value, abs=1e-6)
+    assert layers["total"][:2] == ["all", found.value]
+    assert sum(row[1] for row in layers["rows"]) == pytest.approx(found.value, abs=1e-6)
     for n, row in enumerate(layers["rows"][1:]):
-        assert row[1] == pytest.approx(sum(heads["values"][n]), abs=1e-12)
-        assert row[2] == pytest.approx(by_writer[f"layer {n}, feed-forward"], abs=1e-12)
+        assert row[2] == pytest.approx(sum(heads["values"][n]), abs=1e-12)
+        assert row[3] == pytest.approx(by_writer[f"layer {n}, feed-forward"], abs=1e-12)
     every = [list(each) for each in found.by("token")]
     assert parts["parts"] == every[:LISTED]
     assert parts["others"] == [len(every) - LISTED, sum(each for _, each in every[LISTED:])]

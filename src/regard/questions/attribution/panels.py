@@ -193,13 +193,13 @@ def _layers(found: "Attribution") -> Table:
     ):
         name = "embeddings, and biases of no layer" if layer is None else f"layer {layer}"
         own: list[Cell] = [None if layer is None else sums[kind] for kind in kinds]
-        rows.append([f"{side} {name}".strip(), *own, sum(sums.values())])
+        rows.append([f"{side} {name}".strip(), sum(sums.values()), *own])
     totals = [sum(sums[kind] for (_, n), sums in layers.items() if n is not None) for kind in kinds]
-    columns = [Column("layer"), *(Column(kind, 4, signed=True) for kind in ("attention", "feed-forward", "biases"))]
+    parts = (Column(kind, 4, signed=True) for kind in ("attention", "feed-forward", "biases"))
     return Table(
         name="Layers", title="What each layer adds", note=f"All: the {found.outcome}.", rows=rows,
-        total=["all", *totals, found.value],
-        columns=[*columns, Column("sum", 4, bar=True, signed=True)],
+        total=["all", found.value, *totals],
+        columns=[Column("layer"), Column("sum", 4, bar=True, signed=True), *parts],
     )  # fmt: skip
 
 
