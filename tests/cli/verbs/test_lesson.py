@@ -98,8 +98,14 @@ def test_the_list_names_each_lesson_and_what_it_needs(capsys: pytest.CaptureFixt
     for file in lesson_files():
         number, title = re.findall(r"^# # (\d)\. (.+)$", file.read_text("utf-8"), re.M)[0]
         assert f"{number} {title.split()[0]}" in shown
-    assert "4 Self-attention the default model 10 s" in shown
+    assert "4 Self-attention the default model 10 s" in shown  # what it needs is read off its file
     assert "6 A transformer that writes nothing" in shown
+
+
+def test_the_page_shows_the_list_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    verb.list_lessons(lesson_files(), Console(width=110, color_system=None))
+    shown = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
+    assert f"```text\n{shown}\n```" in (ROOT / "docs" / "commands" / "lesson.md").read_text("utf-8")
 
 
 def test_lessons_of_a_wheel_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
