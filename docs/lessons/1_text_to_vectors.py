@@ -1,9 +1,8 @@
 # %% [markdown]
 # # 1. From text to tokens to vectors
 #
-# A model computes with numbers. So a text is cut into **tokens**, each token has a number (its **id**), and the id
-# chooses a row of a table of vectors: the token's **learned embedding**. Nothing on this page knows yet what a word
-# means in its sentence; that is what attention is for.
+# Put into French word by word, "bank" goes wrong: it is *rive* by a river and *banque* where there is money. Who
+# translates has to see the other words, and so has a model. These eight pages build one that does.
 #
 # Every page of this course is a plain Python file; its pictures are drawn by the folder `drawings` beside it. What it
 # prints was computed while the page was made, and figures that others have published are asserted: were one wrong, the
@@ -19,7 +18,31 @@ from drawings.numbers import show_numbers
 from drawings.token_strip import token_strip
 from regard.text import tokenizers
 from regard.text.tiktoken import cl100k_base, cl100k_tokens
-from regard.textbook import dictionary, look_up, printed
+from regard.textbook import dictionary, look_up, printed, self_attention
+
+# %% [markdown]
+# ## The whole way, once
+#
+# A model computes with numbers. So a text is cut into **tokens**, each has a number (its **id**), the id takes a row of
+# a table of vectors (its **learned embedding**), and its place adds another. This is $X$, in which "bank" is still the
+# same in every text. **Attention** mixes the words, and its $y$ is not. Everything that is drawn was computed:
+
+# %%
+model = regard.load()
+river, money = model.trace(
+    ["Write a poem about a man fishing on a river bank.", "Write a poem about a man withdrawing money from a bank."]
+)
+words = river.tokens[1:-2]  # without [CLS], the full stop and [SEP]
+embedded = [(trace.learned + trace.positional)[1:-2] for trace in (river, money)]
+mixed = [self_attention(x) for x in embedded]
+figure = transformer.embedding_process(
+    [token.text for token in words], [token.id for token in words], river.learned[1:-2], 30522,
+    river.positional[1:-2], mixed[0],
+)  # fmt: skip
+assert torch.equal(embedded[0][-1], embedded[1][-1])
+assert not torch.allclose(mixed[0][-1], mixed[1][-1], atol=0.01)
+shows = "The way of a text: tokens, ids, learned embeddings plus positions are X, attention makes y of it"
+keep(figure, "overview.svg", shows)
 
 # %% [markdown]
 # ## A dictionary of six words
@@ -110,16 +133,14 @@ keep(
 # and 8 show how much attention they take.
 
 # %%
-model = regard.load()
-river = "Write a poem about a man fishing on a river bank."
-trace, rare = model.trace([river, "Write a poem about microfinance."])
+rare = model.trace("Write a poem about microfinance.")
 for number, token in enumerate(rare.tokens):
     print(f"{number:2}  {token.text:8} {token.id:6}  characters {token.start} to {token.end}")
-assert [token.text for token in trace.tokens][11] == "bank"
+assert [token.text for token in river.tokens][11] == "bank"
 assert [token.text for token in rare.tokens][5:8] == ["micro", "##fin", "##ance"]
-assert len(trace.tokens) == 14
+assert len(river.tokens) == 14
 figure, axes = sheet.sheet(8.5, 0.8)
-token_strip(axes, trace.tokens)
+token_strip(axes, river.tokens)
 keep(figure, "minilm_tokens.svg", "The sentence of the river bank in fourteen tokens, between [CLS] and [SEP]")
 
 # %% [markdown]
@@ -129,16 +150,19 @@ keep(figure, "minilm_tokens.svg", "The sentence of the river bank in fourteen to
 # the others. `regard` takes the padding away again: a trace is as if its text had run alone.
 
 # %%
-small = tokenizers.words([river, "Money from a bank"], lower=True)
-batch = tokenizers.batch(small, [river, "Money from a bank"])
+texts = [river.text, "Money from a bank"]
+small = tokenizers.words(texts, lower=True)
+batch = tokenizers.batch(small, texts)
 print(batch.ids.tolist())
 print(batch.mask.int().tolist())
 assert batch.ids.shape == batch.mask.shape == (2, 12)
 assert batch.mask.sum(1).tolist() == [12, 4]
 
 # %% [markdown]
-# A model has positions for a certain number of tokens, its **context length**: here 512. Some libraries cut a longer
-# text without a word. `regard` refuses it, and reads it in windows only where that is asked for.
+# A model has positions for a certain number of tokens, its **context length**: here 512. GPT-3 had 2,048 (Brown et al.
+# 2020, "Language Models are Few-Shot Learners"; one source says 4,096), GPT-4 8,192 and 32,768, GPT-4 Turbo 128,000
+# (OpenAI's announcements of March and November 2023), Llama 3.1 131,072 (Grattafiori et al. 2024). Some libraries cut a
+# longer text without a word. `regard` refuses it, and reads it in windows only where that is asked for.
 
 # %%
 try:
@@ -179,10 +203,10 @@ keep(figure, "embedding_process.svg", "Six tokens, their ids, and the row of the
 
 # %%
 learned = model.model.get_input_embeddings().weight.detach()
-bank = trace.tokens[11].id
+bank = river.tokens[11].id
 one_hot = torch.nn.functional.one_hot(torch.tensor(bank), len(learned)).float()
 torch.testing.assert_close(one_hot @ learned, learned[bank])
-assert torch.equal(learned[bank], trace.learned[11])
+assert torch.equal(learned[bank], river.learned[11])
 parameters = sum(parameter.numel() for parameter in model.model.parameters())
 print(f"{tuple(learned.shape)}: {learned.numel():,} of the model's {parameters:,} numbers are this table")
 assert learned.shape == (30522, 384)

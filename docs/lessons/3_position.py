@@ -1,14 +1,15 @@
 # %% [markdown]
 # # 3. Position
 #
-# Attention sees a set of vectors, in no order. "the cat ate the mouse" and "the mouse ate the cat" are the same set. So
-# the position of every token has to be told, and there are three ways: add a fixed code to the embedding, add a learned
-# one, or turn queries and keys inside attention.
+# Who ate whom? Attention sees a set of vectors, in no order: "the cat ate the mouse", "the mouse ate the cat" are one
+# set. So the position of every token has to be told, and there are three ways: add a fixed code to the embedding,
+# add a learned one, or turn queries and keys inside attention.
 #
 # The small figures are those of "Self-Attention Explained with Code", asserted as printed.
 
 # %%
 import math
+import time
 
 import torch
 from matplotlib.figure import Figure
@@ -17,7 +18,6 @@ import regard
 from drawings.kept import keep
 from drawings.numbers import show_numbers
 from drawings.transformer import embedding_process
-from regard.explain.vectors.similarity import table
 from regard.nn.positions import alibi_slopes, rotary_angles, rotate, sinusoidal
 from regard.textbook import printed, self_attention
 
@@ -122,7 +122,8 @@ show_numbers(torch.tensor(lengths), names, ["length"])
 
 positions = model.model.embeddings.position_embeddings.weight.detach()
 assert torch.equal(positions[11], river.positional[11])
-cosines = table(positions[:100], positions[:100])
+cosines = torch.nn.functional.normalize(positions[:100], dim=1)
+cosines = cosines @ cosines.T
 near, far = cosines.diagonal(1).mean(), cosines.diagonal(50).mean()
 print(f"{tuple(positions.shape)}; cosine of rows that are 1 apart: {near:.2f}, 50 apart: {far:.2f}")
 assert near > far
@@ -180,6 +181,78 @@ with_them = self_attention(cat.learned + cat.positional), self_attention(mouse.l
 change = [float((a[swapped] - b).abs().max()) for a, b in (without, with_them)]
 print(f"largest change of any number: {change[0]:.1e} without positions, {change[1]:.3f} with them")
 assert change[1] > 1e-2
+
+# %% [markdown]
+# ## Word by word, or all at once
+#
+# A recurrent network needs no positions: it reads word by word, and all that it has read is in one vector. Here both
+# have to copy 12 symbols that they have read, each with about as many numbers to learn. Attention looks back at the
+# symbol that it needs. And a longer text takes the recurrent reader as many steps one after another as it has words;
+# attention reads all words at once.
+
+# %%
+SYMBOLS, LENGTH, WIDE = 12, 12, 64
+
+
+class Reader(torch.nn.Module):
+    """Symbols to scores of the next one, by a recurrent network or by one layer of attention."""
+
+    def __init__(self, recurrent):
+        super().__init__()
+        self.symbols = torch.nn.Embedding(SYMBOLS, WIDE)
+        self.places = None if recurrent else torch.nn.Embedding(600, WIDE)
+        self.read = (
+            torch.nn.GRU(WIDE, WIDE, batch_first=True)
+            if recurrent
+            else regard.MultiHeadAttention(d_model=WIDE, heads=2)
+        )
+        self.say = torch.nn.Linear(WIDE, SYMBOLS)
+
+    def forward(self, ids):
+        x = self.symbols(ids)
+        if self.places is None:
+            return self.say(self.read(x)[0])
+        return self.say(self.read(x + self.places.weight[: ids.shape[1]], causal=True))
+
+
+def copied(reader, ids):
+    """Scores while the second half is written, and what it has to be."""
+    return reader(ids[:, :-1])[:, LENGTH:], ids[:, LENGTH + 1 :]
+
+
+readers, right, took = {"recurrent": True, "attention": False}, {}, {}
+for name, recurrent in readers.items():
+    torch.manual_seed(0)
+    reader = Reader(recurrent)
+    optimiser = torch.optim.Adam(reader.parameters(), lr=5e-3)
+    right[name] = []
+    for _ in range(201):
+        first = torch.randint(1, SYMBOLS, (32, LENGTH))
+        scores, wanted = copied(reader, torch.cat([first, torch.zeros(32, 1, dtype=torch.long), first], 1))
+        loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1), wanted.flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        right[name].append(float((scores.argmax(-1) == wanted).float().mean()))
+    runs = []
+    for _ in range(7):
+        start = time.perf_counter()
+        with torch.no_grad():
+            reader(torch.ones(1, 512, dtype=torch.long))
+        runs.append(1000 * (time.perf_counter() - start))
+    took[name] = sorted(runs)[3]
+    print(f"{name}: {right[name][-1]:.0%} of the symbols right; 512 symbols read in {took[name]:.1f} ms")
+assert right["attention"][-1] > 0.95
+assert right["recurrent"][-1] < 0.7
+figure = Figure(figsize=(7, 3.2), layout="constrained")
+axes = figure.add_subplot(
+    xlabel="training step", ylabel="symbols copied right", title="12 symbols, to be written again"
+)
+for name, colour in (("recurrent", "#d55e00"), ("attention", "#0072b2")):
+    axes.plot(right[name], color=colour, label=f"{name}: 512 symbols in {took[name]:.1f} ms")
+axes.axhline(1 / (SYMBOLS - 1), color="#777777", linestyle=":", label="by chance")
+axes.legend(frameon=False, loc=(0.5, 0.62))
+keep(figure, "copying.svg", "Attention learns to copy 12 symbols while a recurrent reader of the same width does not")
 
 # %% [markdown]
 # Words have vectors and places now. What they do with each other: [4. Self-attention](4_self_attention.py).

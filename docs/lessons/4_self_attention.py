@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 4. Self-attention
 #
-# Every word becomes a mixture of all words, and how much it takes of each is computed from the words themselves. That
-# is all. First without any parameter, on one sentence; then on six words that can be followed by eye; then with
-# queries, keys and values; and why scores are divided by a square root.
+# Translated word by word, "bank" is the same word in every sentence. So every word becomes a mixture of all words, and
+# how much it takes of each is computed from the words themselves. First without any parameter, on one sentence; then on
+# six words that can be followed by eye; then with queries, keys and values; and why scores are divided by a root.
 
 # %%
 import torch
@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 import regard
 from drawings import attention as schematic
+from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.numbers import show_numbers
-from regard.display.elements.heatmap import heatmap
 from regard.explain.vectors.planes import plane
 from regard.explain.vectors.similarity import cosine
 from regard.textbook import plain_softmax, printed, self_attention, softmax, steps
@@ -97,14 +97,23 @@ heatmap(matrix, words, words, title="weights: rows sum to 1, not symmetric", lab
 keep(figure, "matrix.svg", "Scores of eleven words with each other, and the weights that softmax makes of them")
 
 # %% [markdown]
+# So attention is a box: $X$ goes in, $Y$ of the same size comes out. In it, for each word such as "bank": scores, their
+# softmax, and the sum of all words by these weights.
+
+# %%
+figure = schematic.without_projections(x, scores, matrix, result.output, words, words.index("bank"))
+keep(
+    figure, "without_projections.svg", "X goes into a box of scores and weights, Y comes out; the row of bank is framed"
+)
+
+# %% [markdown]
 # What holds, and what is only said to hold:
 #
 # - the **scores** are symmetric, since $x_i \cdot x_j = x_j \cdot x_i$. One source says so of the softmaxed matrix:
 #   softmax divides each row by its own sum, so the weights are not symmetric;
 # - each row of **weights** sums to 1. The same source says it of the output's rows: these are mixtures of vectors;
-# - each word's largest score is that with itself or with an equal word: so it is in this sentence, and not by any
-#   rule: a longer vector that points nearly the same way scores more, as one does in the finance text below;
-# - its code takes the root of a Python number with `torch.sqrt`, which takes tensors only: `math.sqrt`, or `** 0.5`.
+# - each word's largest score is that with itself or with an equal word, it says: here, yes. In the trained layers of
+#   the same model, of the weights among these words, 12 to 21 % of the rows have their largest on the diagonal.
 
 # %%
 torch.testing.assert_close(scores, scores.T)
@@ -114,11 +123,11 @@ torch.testing.assert_close(matrix.sum(-1), torch.ones(11))
 assert not torch.allclose((matrix @ x).sum(-1), torch.ones(11), atol=0.1)
 assert bool((matrix > 0).all())
 assert [words[n] for n in scores.argmax(-1)] == words
-try:
-    torch.sqrt(384)
-    raise AssertionError("torch.sqrt took a Python int")
-except TypeError as error:
-    print("torch.sqrt(384):", str(error).splitlines()[0])
+inner = [n for n, token in enumerate(river.tokens) if not token.special]
+trained = torch.stack([each.dense()[:, inner][:, :, inner] for each in river.attention])  # (layers, heads, 12, 12)
+diagonal = (trained.argmax(-1) == torch.arange(len(inner))).float().mean((1, 2))
+show_numbers(diagonal[None], ["largest on the diagonal"], [f"layer {n}" for n in range(6)])
+assert (round(float(diagonal.min()), 3), round(float(diagonal.max()), 3)) == (0.125, 0.208)
 
 # %% [markdown]
 # ## A softmax that does not overflow

@@ -11,11 +11,11 @@ import torch
 from matplotlib.figure import Figure
 
 import regard
-from drawings import attention as schematic
+from drawings import attention, transformer
+from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.links import links
 from drawings.numbers import show_numbers
-from regard.display.elements.heatmap import heatmap
 from regard.textbook import softmax
 from regard.trace.word_rows import gives
 
@@ -64,8 +64,24 @@ for head in range(3):  # each is what a layer of its own gives
 # numbers. The tokens stay as many and as wide as they were. Each head divides its scores by $\sqrt{64}$, its own width.
 
 # %%
-figure = schematic.multi_head(tokens=7, d_model=512, heads=8, d_k=64, d_v=64)
+figure = attention.multi_head(tokens=7, d_model=512, heads=8, d_k=64, d_v=64)
 keep(figure, "multi_head.svg", "Eight heads: each reads 7 × 512, gives 7 × 64; joined 7 × 512, times W_O, 7 × 512")
+
+# %% [markdown]
+# Where they sit: six blocks that read and six that write, feed-forward layers of 2,048, and each norm **behind** its
+# residual; newer models have it before. At the foot is the embedding layer, a row of 512 for each of 37,000 pieces of
+# words. 63 million numbers are learned (positions are not), which the article rounds up to 65.
+
+# %%
+original = regard.TransformerConfig.translator(
+    37000, start=0, layers=6, d_model=512, heads=8, d_hidden=2048, norm_first=False
+)
+with torch.device("meta"):  # sizes, no numbers
+    count = sum(parameter.numel() for parameter in regard.Transformer(original).parameters())
+print(f"{count:,} numbers, {37000 * 512:,} of them the table of embeddings")
+assert count == 63_082_496
+assert original.head_width == 64
+keep(transformer.blocks(original), "original.svg", "The transformer of 2017: six blocks that read, six that write")
 
 # %% [markdown]
 # The seven tokens are those of page 1's question, their vectors random: shapes and algebra are the point. By hand, head
@@ -116,6 +132,51 @@ change = (after - before).detach()
 print(f"head 0's query changes by {change[0].norm():.3f} when component 511 does")
 torch.testing.assert_close(change[0], parts["query.weight"][:64, -1])
 assert change[0].norm() > 0.1
+
+# %% [markdown]
+# ## One head against four
+#
+# Is one head enough? A layer of attention, then a linear one, learns to answer three questions from the row of "ate":
+# who ate, whose it was, and what. Once with one head, once with four; the numbers to learn are as many. Sentences that
+# it has never read are asked about.
+
+# %%
+names, food = ["Ann", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal", "Ida", "Jan"], 8
+torch.manual_seed(0)
+facts = torch.cartesian_prod(torch.arange(10), torch.arange(10), torch.arange(food))  # who, whose, what
+known, asked = facts[torch.randperm(len(facts))].split([600, 200])
+
+
+class Answers(torch.nn.Module):
+    """“who ate whose what”: three answers from what attention hands to “ate”."""
+
+    def __init__(self, heads):
+        super().__init__()
+        self.words, self.places = torch.nn.Embedding(10 + food + 1, 32), torch.nn.Parameter(0.1 * torch.randn(4, 32))
+        self.attention, self.say = regard.MultiHeadAttention(d_model=32, heads=heads), torch.nn.Linear(32, 20 + food)
+
+    def forward(self, facts):
+        ate = torch.full_like(facts[:, 0], 10 + food)
+        x = self.words(torch.stack([facts[:, 0], ate, facts[:, 1], 10 + facts[:, 2]], 1)) + self.places
+        return self.say(self.attention(x)[:, 1]).split([10, 10, food], -1)
+
+
+found = []
+for heads in (1, 4):
+    torch.manual_seed(0)
+    answers = Answers(heads)
+    optimiser = torch.optim.Adam(answers.parameters(), lr=1e-2)
+    for _ in range(200):
+        some = known[torch.randint(len(known), (64,))]
+        loss = sum(torch.nn.functional.cross_entropy(*each) for each in zip(answers(some), some.T, strict=True))
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    found.append([float((each.argmax(-1) == true).float().mean())
+                  for each, true in zip(answers(asked), asked.T, strict=True)])  # fmt: skip
+show_numbers(torch.tensor(found), ["1 head", "4 heads"], ["who", "whose", "what"], title="right answers", digits=2)
+assert min(found[1]) > 0.95
+assert min(found[0]) < 0.9
 
 # %% [markdown]
 # ## Long range, short range
@@ -185,6 +246,34 @@ print(f"{row[slowly.word('I')[0].tokens[0]]:.2f} to “I”")
 # Mind the first: it is the head of the shortest range, which looks at the token before, whatever it is. Here that is
 # the subject; in "the cake that I slowly ate" it is "slowly".
 #
+# ## Heads and kernels
+#
+# Heads are likened to the kernels of a convolution: several side by side, each looks for something else, and what they
+# find is joined. The likeness ends at the weights. A kernel of width 3 sees a word and its two neighbours, with the
+# same weights at every place and in every text. A head sees all, and its weights are made by the words. So a row of its
+# matrix is not the row above, moved on; the head of the shortest range has learned to be nearly that.
+
+# %%
+kernel, count = torch.tensor([0.5, 0.3, 0.2]), len(eaten.tokens)
+banded = sum(weight * torch.ones(count).diag()[:, :count].roll(shift, 1).tril(1).triu(-1)
+             for shift, weight in zip((-1, 0, 1), kernel, strict=True))  # fmt: skip
+signal = torch.randn(count)
+torch.testing.assert_close(banded @ signal, torch.nn.functional.conv1d(signal[None], kernel[None, None], padding=1)[0])
+chosen = {"a kernel of width 3": banded, "the head of the shortest range": eaten.attention[near_layer][near_head],
+          f"layer {n}, head {head}": eaten.attention[n][head]}  # fmt: skip
+spread = [float(torch.stack([each.diagonal(k).std() for k in range(-4, 5)]).mean()) for each in chosen.values()]
+print("how much the weights differ along a diagonal:", [f"{number:.3f}" for number in spread])
+assert spread[0] < 1e-6
+assert min(spread[1:]) > 0.02
+figure = Figure(figsize=(13, 4.4), layout="constrained")
+tokens = [token.text for token in eaten.tokens]
+for axes, (title, each) in zip(figure.subplots(1, 3), chosen.items(), strict=True):
+    heatmap(each, tokens, tokens, title=title, axes=axes)
+keep(
+    figure, "kernels.svg", "A kernel's weights are the same band for every word, a head's weights are made by the words"
+)
+
+# %% [markdown]
 # It is said that a head "is for" grammar or for meaning. What can be measured is where it looks, and what becomes of
 # the text when it is left out: `regard why` does both. A whole model has a few more parts: [6. A transformer that
 # writes](6_a_transformer_that_writes.py).

@@ -1,22 +1,22 @@
 # %% [markdown]
 # # 6. A transformer that writes
 #
-# A model that writes guesses the next token, puts it behind the text, and guesses again. This page builds one of two
-# layers from the parts of the pages before (rotary positions, page 3), trains it in seconds on a nursery rhyme, lets it
-# write a verse that it has never read, and watches its attention form.
+# A chat model does one thing: it guesses the next token, puts it behind the text, and guesses again. This page builds
+# one of two layers from the parts of the pages before (rotary positions, page 3), trains it in seconds on a nursery
+# rhyme, lets it write a verse that it has never read, and watches its attention form. Last, a real one is asked.
 
 # %%
-import math
+import os
 
 import torch
 from matplotlib.figure import Figure
 
 import regard
 from drawings import transformer as schematic
+from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.links import links
 from drawings.numbers import show_numbers
-from regard.display.elements.heatmap import heatmap
 from regard.text import tokenizers
 
 # %% [markdown]
@@ -128,8 +128,9 @@ for step in range(401):
     found.backward()
     optimiser.step()
 show_numbers(torch.tensor(table), [f"step {n}" for n in watched], ["pieces read", "held out"], title="loss, in nats")
-print(f"even guesses: {math.log(len(tokenizer)):.3f}")
-assert table[0][1] > 0.8 * math.log(len(tokenizer))
+even = float(torch.tensor(len(tokenizer)).log())
+print(f"even guesses: {even:.3f}")
+assert table[0][1] > 0.8 * even
 assert table[-1][1] < 1.0
 
 # %% [markdown]
@@ -238,6 +239,41 @@ axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
 axes.set_yticks(range(len(names)), names, fontsize=8)
 axes.axhline(made.start - 0.5, color="w", linestyle="--", linewidth=1)
 keep(figure, "written.svg", "Weights of the verse: below the dashed line are the tokens that the model wrote")
+
+# %% [markdown]
+# ## The capital of France
+#
+# SmolLM2-135M-Instruct does the same in 30 layers of nine heads, after two trillion tokens (Ben Allal et al. 2025). The
+# question is put into the frame of a chat, and the model goes on behind it. Positions are rotary: no vector is added,
+# each token's place turns its queries and keys. It is asked where `REGARD_SMOLLM2` names its folder. Why does it say
+# "Paris"? When it is about to write the city some head looks back at "France"; and with "Italy" in its place it is no
+# longer Paris. What it says then is made up: 135 million numbers do not know every capital.
+
+# %%
+folder = os.environ.get("REGARD_SMOLLM2")
+if folder:
+    chat = regard.load(folder)
+    asked = [{"role": "user", "content": "What is the capital of France?"}]
+    frame = chat.tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
+    said = {country: chat.generate(frame.replace("France", country), new_tokens=8) for country in ("France", "Italy")}
+    tokens, start = said["France"].trace.tokens, said["France"].start
+    words = [token.text for token in tokens]
+    place, city = words.index(" France"), words.index(" Paris", start)
+    for n in range(words.index("What"), place + 2):
+        print(f"position {n}  id {tokens[n].id:5}  {tokens[n].text!r}")
+    for country, each in said.items():
+        print(f"{country}: {''.join(token.text for token in each.trace.tokens[start:]).strip()}")
+    chances = said["France"].trace.logits[city - 1].softmax(-1).topk(3)
+    best = zip(chances.values, chances.indices, strict=True)
+    print("about to write the city:", ", ".join(f"{chat.tokenizer.decode([n])!r} {p:.2f}" for p, n in best))
+    looks = torch.stack([weights[:, city - 1, place] for weights in said["France"].trace.attention])  # (30, 9)
+    n, head = divmod(int(looks.argmax()), looks.shape[1])
+    print(f"layer {n}, head {head} gives {looks.max():.2f} of its weight to “France”, all heads {looks.mean():.3f}")
+    assert "Paris" in said["France"].text[len(frame) :]
+    assert "Paris" not in said["Italy"].text[len(frame) - 1 :]
+    assert float(looks.max()) > 10 * float(looks.mean())
+else:
+    print("REGARD_SMOLLM2 names no folder: SmolLM2 is left out here")
 
 # %% [markdown]
 # One text so far. Next, one text looks at another: [7. Across](7_across.py).

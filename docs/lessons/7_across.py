@@ -1,8 +1,9 @@
 # %% [markdown]
 # # 7. Across
 #
-# In **cross-attention** the queries come from one sequence, keys and values from another. A translator's decoder looks
-# at the sentence it translates like this, and a model that paints looks at the words it is told to paint.
+# Word by word "the white river" would become "la blanche rivière", which nobody says: a translator has to find, for
+# each word that it writes, those that it comes from. In **cross-attention** the queries come from one sequence, keys
+# and values from another. A model that paints looks in the same way at the words that it is told to paint.
 
 # %%
 import os
@@ -13,8 +14,8 @@ from matplotlib.figure import Figure
 
 import regard
 from drawings import attention, transformer
+from drawings.grid import heatmap
 from drawings.kept import keep
-from regard.display.elements.heatmap import heatmap
 from regard.explain.weights.alignment import align
 from regard.text import tokenizers
 
@@ -307,8 +308,9 @@ keep(figure, "image_and_words.png", "The red square's patches look at the word r
 # ## Where it sits in a text-to-image model
 #
 # The same layer, many times: in a diffusion model's U-Net, at every level of the grid, each place of the image is a
-# query on the words' contextual embeddings (Rombach et al. 2022). Maps of these weights, added up over levels and
-# steps, show which word painted what (Tang et al. 2023), and to exchange them edits the image (Hertz et al. 2022).
+# query on the words' contextual embeddings (Rombach et al. 2022; the sizes drawn are Stable Diffusion 1's). Maps of
+# these weights, added up over levels and steps, show which word painted what (Tang et al. 2023), and to exchange them
+# edits the image (Hertz et al. 2022).
 # Newer models put image and text into one sequence instead, with self-attention over both (Esser et al. 2024).
 
 # %%

@@ -4,7 +4,7 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from drawings.attention import cross_attention, multi_head, projections, single_head
+from drawings.attention import cross_attention, multi_head, projections, single_head, without_projections
 from regard.attention.attend import attend
 from regard.nn.single_head import SelfAttention
 from regard.textbook import steps
@@ -82,3 +82,15 @@ def test_two_lengths() -> None:
     for size in ("6 × 16", "8 × 20", "queries 6 × 7", "keys 8 × 7", "values 8 × 11", "6 × 8", "6 × 11"):
         assert size in text
     torch.testing.assert_close(torch.tensor(figure.axes[0].images[2].get_array()).float(), weights)
+
+
+def test_the_box_without_parameters() -> None:
+    x = torch.randn(3, 20)
+    scores = x @ x.T
+    figure = without_projections(x, scores, scores.softmax(-1), scores.softmax(-1) @ x, NAMES, at=1)
+    text = told(figure)
+    assert "framed: “two”" in text
+    assert text.count("3 × 20") == text.count("3 × 3") == 2
+    drawn = [torch.tensor(image.get_array()).float() for image in figure.axes[0].images]
+    torch.testing.assert_close(drawn[2], scores.softmax(-1))
+    torch.testing.assert_close(drawn[3], (drawn[2] @ x)[:, :16])

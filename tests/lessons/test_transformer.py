@@ -18,6 +18,11 @@ def test_embedding_process() -> None:
     assert len(drawn) == 9
     torch.testing.assert_close(drawn[0], learned[0, :16])
     torch.testing.assert_close(drawn[8], (learned + added)[2, :16])
+    mixed = embedding_process(["Life", "is", "short"], [10, 2, 31], learned, 30522, added, added - learned)
+    assert {"= X", "y, which\nknows the text"} <= {text.get_text() for text in mixed.axes[0].texts}
+    told(mixed)  # in the sheet
+    last = torch.tensor(mixed.axes[0].images[11].get_array()).float()[:, 0]
+    torch.testing.assert_close(last, (added - learned)[2, :16])
     assert "position" not in told(embedding_process(["a"], [0], learned[:1, :4], 5))
 
 
@@ -43,7 +48,7 @@ def test_an_encoder_with_its_norms_behind() -> None:
 def test_both_with_cross_attention_between() -> None:
     text = told(blocks(TransformerConfig.translator(800, start=1)))
     for part in ("encoder block × 3", "decoder block × 3", "cross-attention, 8 heads × 32", "keys and values",
-                 "after a last norm", "sinusoidal positions"):  # fmt: skip
+                 "after a last norm", "table 800 × 256 + sinusoidal positions"):  # fmt: skip
         assert part in text
 
 

@@ -25,11 +25,15 @@ pytestmark = [
 FOUND = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
 PAGES = [name for name in FOUND if not name.startswith("live/")] or ["(none)"]  # those are test_live_page.py's
 PICTURES = {  # of each lesson, in order: what the picture says that it shows
-    "1_text_to_vectors": ["What is the capital", "The sentence of the river", "Six tokens, their ids"],
+    "1_text_to_vectors": ["The way of a text", "What is the capital", "The sentence of the river",
+                          "Six tokens, their ids"],
     "2_words_before_context": ["Skip-gram guesses"],
-    "3_position": ["Six learned embeddings", "Positional encodings: fast waves", "Cosines of learned positions"],
-    "4_self_attention": ["Scores of eleven words", "The word bank moves", "The input 6 × 16", "One query's way"],
-    "5_heads": ["Eight heads", "The weights of eight", "One head's weights lie along", "Lines from ate"],
+    "3_position": ["Six learned embeddings", "Positional encodings: fast waves", "Cosines of learned positions",
+                   "Attention learns to copy"],
+    "4_self_attention": ["Scores of eleven words", "X goes into a box", "The word bank moves",
+                         "The input 6 × 16", "One query's way"],
+    "5_heads": ["Eight heads", "The transformer of 2017", "The weights of eight", "One head's weights lie along",
+                "Lines from ate", "A kernel's weights"],
     "6_a_transformer_that_writes": ["A decoder block", "The weights of the first nine", "From an", "Weights of the"],
     "7_across": ["Queries from one sequence", "An encoder block", "Cross-attention of both", "Which English words",
                  "The red square's patches", "A U-Net"],

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from jaxtyping import Float
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from drawings.sheet import (
@@ -56,6 +57,47 @@ def projections(
         write(axes, start + wide + 0.25, at, "→", size=12)
         tensor(axes, end, at - length * CELL / 2, x @ weight.T, colour, letter, cell=(CELL, CELL))
     write(axes, 0.2, 0.16, SIGNS, size=7.5, align="left")
+    return figure
+
+
+def without_projections(
+    x: Float[Tensor, "L M"],
+    scores: Float[Tensor, "L L"],
+    weights: Float[Tensor, "L L"],
+    output: Float[Tensor, "L M"],
+    names: Sequence[str],
+    at: int,
+) -> Figure:
+    """Draw attention that has no parameters, as a box that X goes into and Y comes out of, one word's row marked.
+
+    at: the word. Of wide vectors the first 16 numbers are drawn.
+    """
+    cell, thin, (count, width) = 0.2, 0.07, x.shape
+    tall, wide, strip = count * cell, count * cell, min(16, width) * thin
+    figure, axes = sheet(1.0 + 2 * strip + 2 * wide + 3.6, tall + 1.95, "Attention without parameters")
+    base, start = 0.75, 0.95
+    middle = base + tall / 2
+    places = [start, start + strip + 0.75, start + strip + wide + 1.7, start + strip + 2 * wide + 2.75]
+    frame = Rectangle((places[1] - 0.2, base - 0.3), 2 * wide + 1.35, tall + 0.72, fill=False, edgecolor=PLAIN, ls="--")
+    axes.add_patch(frame)
+    write(axes, places[1] - 0.15, base + tall + 0.56, "the box: it keeps the size of what it is given", align="left")
+    for x_at, values, colour, name, across in (
+        (places[0], x[:, :16], INPUT, "X", thin),
+        (places[1], scores, PLAIN, "S = X Xᵀ", cell),
+        (places[2], weights, QUERY, "W, rows sum to 1", cell),
+        (places[3], output[:, :16], OUTPUT, "Y = W X", thin),
+    ):
+        rows = list(names) if name == "X" else None
+        tensor(axes, x_at, base, values, colour, name, cell=(across, cell), rows=rows, sizes=False)
+        size = f"{count} × {width if across == thin else count}"
+        write(axes, x_at + values.shape[1] * across / 2, base - 0.14, size, size=8)
+        mark = (x_at, base + (count - 1 - at) * cell), values.shape[1] * across, cell
+        axes.add_patch(Rectangle(*mark, fill=False, edgecolor="black", linewidth=1.8, zorder=3))
+    for end, how in ((places[1], ""), (places[2], "softmax"), (places[3], "mix X")):
+        gap = 0.65 if not how else 0.85
+        arrow(axes, (end - gap, middle), (end - 0.08, middle), how)
+    told = f"framed: {quoted(names[at])}, its scores, its weights, its y; of {width} numbers the first 16 are drawn"
+    write(axes, 0.2, 0.16, told, size=7.5, align="left")
     return figure
 
 

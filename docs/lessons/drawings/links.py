@@ -6,8 +6,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from regard.display.elements.canvas import FOLLOWED
-
+FOLLOWED = "#bb3311"  # the lines of the queries that are followed
 LEAST = 0.02  # weights below it are not drawn
 
 

@@ -33,21 +33,26 @@ def embedding_process(
     learned: Float[Tensor, "L M"],
     vocabulary: int,
     added: Float[Tensor, "L M"] | None = None,
+    mixed: Float[Tensor, "L M"] | None = None,
 ) -> Figure:
     """Draw the way from tokens to the input of the first layer, a column a token, with ids and numbers.
 
-    vocabulary: rows of the table. added: positional encodings, where there are any. Of wide vectors the first
-    components are drawn.
+    vocabulary: rows of the table. added: positional encodings, where there are any. mixed: what attention makes of
+    their sums, where the way goes on to it. Of wide vectors the first components are drawn.
     """
-    each = 0.82
-    rows = 1 if added is None else 3
-    tall = 0.9
-    figure, axes = sheet(max(5.4, 1.9 + each * len(tokens)), 1.75 + rows * (tall + 0.38), "From tokens to vectors")
-    top = 1.75 + rows * (tall + 0.38) - 0.75
+    each, tall, box_tall = 0.82, 0.9, 0.62
+    rows = 1 + 2 * (added is not None) + (mixed is not None)
+    height = 1.75 + rows * (tall + 0.38) + box_tall * (mixed is not None)
+    title = "From tokens to vectors" if mixed is None else "From a text to vectors that know it"
+    figure, axes = sheet(max(5.4, 1.9 + each * len(tokens)), height, title)
+    top = height - 0.75
     width = learned.shape[1]
     strips = [(f"row of the table\n{vocabulary:,} × {width}", learned, INPUT)]
     if added is not None:
         strips += [("+ position", added, KEY), ("= input of\nthe first layer", learned + added, OUTPUT)]
+    if mixed is not None:
+        strips[-1] = ("= X", *strips[-1][1:])
+        strips.append(("y, which\nknows the text", mixed, OUTPUT))
     write(axes, 0.2, top, "token", align="left")
     write(axes, 0.2, top - 0.5, "its id", align="left")
     for n, (token, number) in enumerate(zip(tokens, ids, strict=True)):
@@ -58,6 +63,14 @@ def embedding_process(
         arrow(axes, (x + 0.36, top - 0.62), (x + 0.36, top - 0.85))
     for row, (name, values, colour) in enumerate(strips):
         base = top - 0.9 - tall - row * (tall + 0.38)
+        if row == 3:
+            base -= box_tall
+            box(axes, 1.7, base + tall + 0.22, each * len(tokens) - 0.1, 0.4,
+                "attention: each word takes some of every word, most of those like it", QUERY, size=8.5)  # fmt: skip
+            for n in range(len(tokens)):
+                middle = 1.7 + n * each + 0.36
+                arrow(axes, (middle, base + tall + 0.94), (middle, base + tall + 0.64))
+                arrow(axes, (middle, base + tall + 0.22), (middle, base + tall + 0.02))
         write(axes, 0.2, base + tall / 2, name, align="left", size=8.5)
         drawn = values[:, :SHOWN]
         limit = float(drawn.abs().max())
@@ -104,7 +117,8 @@ def _stack(axes: Axes, config: TransformerConfig, x: float, side: str, *, crossi
     added += " + segments" if config.segments else ""
     added += ", norm" if config.norm_embeddings else ""
     added = added.replace(" + segments", "\n+ segments")
-    box(axes, x + 0.45, 0.15, 2.9, 0.36, f"learned embeddings{added}", INPUT, size=7 if "\n" in added else 8)
+    table = f"table {config.vocabulary:,} × {config.d_model}{added}"
+    box(axes, x + 0.45, 0.15, 2.9, 0.36, table, INPUT, size=7 if "\n" in added else 8)
     norm = "RMS norm" if config.norm == "rms" else "layer norm"
     middle, at = x + 1.9, FOOT
     tall = PART * len(parts)
