@@ -59,6 +59,8 @@ ABOUT_SEVERAL = {
     "layout",
     "lessons",
     "lessons/attention",
+    "lessons/glove",
+    "lessons/grid",
     "lessons/kept",
     "lessons/links",
     "lessons/numbers",

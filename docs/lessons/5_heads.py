@@ -70,7 +70,7 @@ keep(figure, "multi_head.svg", "Eight heads: each reads 7 × 512, gives 7 × 64;
 # %% [markdown]
 # Where they sit: six blocks that read and six that write, feed-forward layers of 2,048, and each norm **behind** its
 # residual; newer models have it before. At the foot is the embedding layer, a row of 512 for each of 37,000 pieces of
-# words. 63 million numbers are learned (positions are not), which the article rounds up to 65.
+# words. 63 million numbers are learned (positions are not), which the paper rounds up to 65.
 
 # %%
 original = regard.TransformerConfig.translator(
