@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
+from regard.explain.wording import number
 from regard.questions.evolve.answer import Evolution
 from regard.questions.evolve.sentences import of_change
 from tests.said.templates import Groups, Template, hold, reads, shows
@@ -83,6 +84,14 @@ def changed(groups: Groups, found: Any) -> None:
     assert (most > 0) == (groups["way"] == "grew")
     shows(groups["after"], found.weights[-1][cell[0]][cell[1]])
     shows(groups["before"], found.weights[0][cell[0]][cell[1]])
+    also = [each for each, change in every.items() if each != cell and number(abs(change)) == number(abs(most))]
+    also = [each for each in also if (every[each] > 0) == (groups["way"] == "grew")]
+    named, _, more = (groups["others"] or "").partition(" and ")
+    named = [name for name in named.split(", ") if name]
+    assert len(named) + int((more or "0").split()[0]) == len(also)
+    assert all(set(cells(found, name)) & set(also) for name in named)
+    if named:
+        shows(groups["much"], abs(most))
 
 
 def titled(groups: Groups, found: Any) -> None:
@@ -97,6 +106,8 @@ def titled(groups: Groups, found: Any) -> None:
         and reads(groups["after"], found.weights[-1][i][j])
         for i, j in cells(found, groups["pair"] or "")
     )
+    alike = [number(each) for each in every.values()].count(number(max(every.values())))
+    assert (alike > 1) == bool(groups["one"])
 
 
 def nothing(groups: Groups, found: Any) -> None:
@@ -127,10 +138,16 @@ def moved(groups: Groups, found: Any) -> None:
 
 def head(groups: Groups, found: Any) -> list[float]:
     """The named head's score at each step; it has to be the largest of all heads at the last."""
-    layer, number = int(groups["layer"] or 0), int(groups["head"] or 0)
-    assert found.induction[-1][layer][number] == max(score for row in found.induction[-1] for score in row)
-    shows(groups["last"], found.induction[-1][layer][number])
-    return [step[layer][number] for step in found.induction]
+    layer, nth = int(groups["layer"] or 0), int(groups["head"] or 0)
+    assert found.induction[-1][layer][nth] == max(score for row in found.induction[-1] for score in row)
+    shows(groups["last"], found.induction[-1][layer][nth])
+    if groups.get("others") is not None or found.induction[-1][layer][nth] >= 0.3:
+        named = dict(re.findall(r"L(\dH\d) \(([\d.]+)\)", groups.get("others") or ""))
+        scores = {f"{i}H{j}": score for i, row in enumerate(found.induction[-1]) for j, score in enumerate(row)}
+        assert set(named) == {name for name, score in scores.items() if score >= 0.3} - {f"{layer}H{nth}"}
+        for name, told in named.items():
+            shows(told, scores[name])
+    return [step[layer][nth] for step in found.induction]
 
 
 def none(groups: Groups, found: Any) -> None:
@@ -154,30 +171,33 @@ def formed(groups: Groups, found: Any) -> None:
 N = r"[\d.]+"
 GIVES = "to what came behind a token's earlier occurrences"
 AMONG = rf"as equal weights over (?P<last>{N}) tokens would \(e to the entropy, mean over the tokens\)"
+ALSO = r"(?: So do(?:es)?, at step \d+, (?P<others>.+)\.)?"
+WHERE = "In layer 0, mean of heads,"
 HEAD = r"head L(?P<layer>\d)H(?P<head>\d)"
 TEMPLATES = [
-    Template("spread", rf"At step \d+ a token spreads its attention {AMONG}(?P<about>, about as at step 0)?\."
+    Template("spread", rf"{WHERE} at step \d+ a token spreads its attention {AMONG}(?P<about>, about as at step 0)?\."
              r"(?P<first>!)?", sharper),
-    Template("sharper", rf"Attention became (?P<how>\w+): at step \d+ a token spreads it {AMONG}; at step 0 over "
-             rf"(?P<first>{N})\.", sharper),
-    Template("largest", r"The largest weight(?P<alone>, of tokens that may look at more than one)?: (?P<pair>.+) "
+    Template("sharper", rf"{WHERE} attention became (?P<how>\w+): at step \d+ a token spreads it {AMONG}; at "
+             rf"step 0 over (?P<first>{N})\.", sharper),
+    Template("largest", r"The largest weight there(?P<alone>, of tokens that may look at more than one)?: (?P<pair>.+) "
              rf"\((?P<weight>{N})\)\.", largest),
-    Template("changed", rf"What (?P<way>grew|fell) most: (?P<pair>.+) with (?P<after>{N}), at step 0 with "
-             rf"(?P<before>{N})\.", changed),
-    Template("nothing", r"No link between two tokens grew by 0\.05 or more\.", nothing),
-    Template("titled", rf"most changed: (?P<pair>.+), (?P<before>{N}) at step 0, (?P<after>{N}) at step \d+", titled),
+    Template("changed", rf"What (?P<way>grew|fell) most there: (?P<pair>.+?) with (?P<after>{N}), at step 0 with "
+             rf"(?P<before>{N})(?:; as much, (?P<much>{N}): (?P<others>.+))?\.", changed),
+    Template("nothing", r"No link between two tokens grew there by 0\.05 or more\.", nothing),
+    Template("titled", rf"(?P<one>one of the )?most changed: (?P<pair>.+), (?P<before>{N}) at step 0, "
+             rf"(?P<after>{N}) at step \d+", titled),
     Template("no title", r"no weight changed", still),
-    Template("still", r"No weight changed at all\.", still),
-    Template("when", r"It changed most between steps (?P<since>\d+) and (?P<to>\d+) \((?P<share>\d+%) of all change\); "
-             r"half of all was done by step (?P<half>\d+) of (?P<end>\d+)\.", when),
+    Template("still", r"No weight there changed at all\.", still),
+    Template("when", r"The weights there changed most between steps (?P<since>\d+) and (?P<to>\d+) "
+             r"\((?P<share>\d+%) of all change\); half of all was done by step (?P<half>\d+) of (?P<end>\d+)\.", when),
     Template("moved", r"Of the learned embeddings that of “(?P<name>\w)” ended furthest from its start, on the "
         r"plane that "
              r"keeps (?P<kept>\d+%) of their variance\.", moved),
     Template("none", rf"No head attends by induction at step \d+: most gives {HEAD}, (?P<last>{N}) {GIVES}\.", none),
     Template("always", rf"H{HEAD[1:]} attends by induction(?: from step 0 on)?: it gives (?P<last>{N}) "
-        rf"{GIVES}\.", always),
+        rf"{GIVES}\.{ALSO}", always),
     Template("formed", rf"Induction formed by step (?P<step>\d+): {HEAD} gives (?P<then>{N}) {GIVES}, at step "
-             rf"(?P<step_before>\d+) it gave (?P<before>{N}); at step \d+ (?P<last>{N})\.", formed),
+             rf"(?P<step_before>\d+) it gave (?P<before>{N}); at step \d+ (?P<last>{N})\.{ALSO}", formed),
 ]  # fmt: skip
 
 

@@ -33,8 +33,7 @@ def told_of(groups: Groups, numbers: Drawn) -> list[tuple[Occurrence, str]]:
 
 
 def who(groups: Groups, numbers: Drawn) -> None:
-    one = len(numbers.summary.occurrences) == 1
-    assert groups["who"] == ("it" if one else f"“{numbers.summary.word}”")
+    assert groups["who"] == f"“{numbers.summary.word}”"
 
 
 def leaves_sinks_out(groups: Groups, numbers: Drawn, own: list[Occurrence]) -> None:
@@ -101,7 +100,7 @@ def part(said: str, numbers: Drawn, own: Occurrence, number: int) -> None:
 
 def alone(groups: Groups, numbers: Drawn) -> None:
     seen = numbers.summary.occurrences
-    assert groups["who"] == ("it" if len(seen) == 1 else "they")
+    who(groups, numbers)
     for own in seen:
         for n, token in enumerate(numbers.tokens(own)):
             word = not token.special and n not in own.tokens and any(c.isalnum() for c in token.text)
@@ -243,9 +242,9 @@ SEE = [
         r"(?: between (?P<a>\d[ab]?) and (?P<b>\d[ab]?), the least)?\.", differ),
     Template("pieces", r"“bank” is (?:one token, number (?P<place>\d+) of (?P<size>\d+), counted from 0|"
         r"read as (?P<count>\d) tokens: (?P<pieces>.+))\.", pieces),
-    Template("row", r"What (?P<who>it|“bank”) looks at most in layer (?P<layer>\d+) \(mean of its heads\)" + EACH, row),
-    Template("no word", r"There is no other word that (?P<who>it|they) could look at\.", alone),
-    Template("link", r"(?P<lead>The|No) head(?P<held> of the layers held)? (?:linking|links) (?P<who>it|“bank”) "
+    Template("row", r"What (?P<who>“.+?”) looks at most in layer (?P<layer>\d+) \(mean of its heads\)" + EACH, row),
+    Template("no word", r"There is no other word that (?P<who>“.+?”) could look at\.", alone),
+    Template("link", r"(?P<lead>The|No) head(?P<held> of the layers held)? (?:linking|links) (?P<who>“.+?”) "
         r"(?:most )?to another word's token \(neighbours(?P<sinks> and sinks)? aside\)" + EACH, link),
     Template("brought", r"The other word(?P<sinks> \(sinks aside\))? with the largest share in a layer's step, by "
         r"attention" + EACH, brought),

@@ -134,7 +134,9 @@ def _curves(panel: Curves, width: int, top: int, more: str) -> RenderableType:
         what = f"a {panel.x}" if each == 1 else f"about {each} {panel.x}s, the largest of them"
         line = Text(f"  {terminal_height_characters(bars, panel.full)}", style="cyan")
         legend = f"a bar: {what}; full at {number_text(panel.full, panel.digits)} {panel.y}"
-        return panel_section(panel, line, Text(legend, style="dim"))
+        legend += ", taller ones are cut" * (max(bars) > panel.full)
+        said = [Text(each, style="dim") for each in (legend, visible(panel.caption)) if each]
+        return panel_section(panel, line, *said)
     grid = columns("", panel.y, ("first", "right"), ("last", "right"))
     full = max((abs(y) for curve in panel.series for y in curve.y if y is not None and math.isfinite(y)), default=0.0)
     for curve in panel.series[:top]:

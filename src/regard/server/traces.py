@@ -86,7 +86,7 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
     choice = Choice(steps=asked.steps, limit=limits.kept)
     if not done:
         page = page_as_seen(found, choice, word, findings=said or None, references=references, control=control)
-        if any(panel["kind"] == "paths" for panel in page.panels):
+        if any(panel["kind"] == "paths" and (references or len(panel["paths"]) > 1) for panel in page.panels):
             page.opening["view"] = "panel 0"
         return Kept(page)
     names = [f"{name}, {when}" for when in ("before", "after") for name in texts]

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from regard.display.panels import Heat
 from regard.questions.evolve.answer import Evolution, evolution
 from regard.questions.evolve.sentences import repeats
 
@@ -33,13 +34,13 @@ SHARP = [[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.0, 1.0, 0.0]]
 def test_the_numbers_are_the_steps() -> None:
     found = planted(EVEN, HALF, SHARP)
     assert found.findings() == [
-        f"Attention became sharper: at step 20 a token spreads it as equal weights over "
+        f"In layer 0, mean of heads, attention became sharper: at step 20 a token spreads it as equal weights over "
         f"{math.exp(found.entropy[2]):.1f} tokens would (e to the entropy, mean over the "
         f"tokens); at step 0 over {math.exp(found.entropy[0]):.1f}.",
-        "What grew most: “c” looks at “b” with 1.00, at step 0 with 0.33.",
-        "What fell most: “b” looks at itself with 0.10, at step 0 with 0.50.",
-        f"It changed most between steps 10 and 20 ({found.change[2] / sum(found.change):.0%} of all change); half of "
-        "all was done by step 20 of 20.",
+        "What grew most there: “c” looks at “b” with 1.00, at step 0 with 0.33.",
+        "What fell most there: “b” looks at itself with 0.10, at step 0 with 0.50.",
+        f"The weights there changed most between steps 10 and 20 ({found.change[2] / sum(found.change):.0%} of all "
+        "change); half of all was done by step 20 of 20.",
         "Of the learned embeddings that of “b” ended furthest from its start, on the plane that keeps 75% of their "
         "variance.",
     ]
@@ -66,6 +67,29 @@ def test_when_induction_formed() -> None:
     )
 
 
+def test_all_heads_that_attend_by_induction_are_told() -> None:
+    heads = [[[low, 0.05, 0.31], [0.29, 2 * low]] for low in (0.02, 0.4)]
+    said = replace(planted(EVEN, SHARP), induction=heads).findings()[0]
+    assert said.endswith("at step 10 0.80. So do, at step 10, L0H0 (0.40), L0H2 (0.31).")
+    heads = [[[low, 0.05, 0.28], [0.29, 2 * low]] for low in (0.3, 0.4)]
+    assert replace(planted(EVEN, SHARP), induction=heads).findings()[0].endswith(" So does, at step 10, L0H0 (0.40).")
+
+
+def test_links_that_changed_as_much_are_told_and_no_number_stands_where_there_is_no_weight() -> None:
+    after = [[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.2, 0.733, 0.067]]
+    found = planted(EVEN, after)
+    assert (
+        "What grew most there: “b” looks at “a” with 0.90, at step 0 with 0.50; as much, 0.40: “c” looks at “b”."
+        in found.findings()
+    )
+    difference = next(panel for panel in found.panels() if panel.name == "Difference")
+    assert "; one of the most changed: “b” looks at “a”" in difference.note
+    assert "cells without a number: no weight at any step" in difference.note
+    assert isinstance(difference, Heat)
+    assert [[value is None for value in row] for row in difference.values] == found.never
+    assert found.never == [[False, True, True], [False, False, True], [False, False, False]]
+
+
 def test_which_texts_repeat() -> None:
     assert repeats(list("kpwakpwakp"))
     assert repeats(["a", "a"])
@@ -75,16 +99,18 @@ def test_which_texts_repeat() -> None:
 
 
 def test_broader_and_still() -> None:
-    assert planted(SHARP, EVEN).findings()[0].startswith("Attention became broader")
+    assert planted(SHARP, EVEN).findings()[0].startswith("In layer 0, mean of heads, attention became broader")
     still = planted(EVEN, EVEN, EVEN).findings()
     assert still[0].endswith("about as at step 0.")
-    assert still[1:3] == ["No link between two tokens grew by 0.05 or more.", "No weight changed at all."]
+    assert still[1:3] == ["No link between two tokens grew there by 0.05 or more.", "No weight there changed at all."]
 
 
 def test_one_step_alone(minilm) -> None:
     said = evolution([(7, minilm.trace("a river bank"))], 0).findings()
-    assert said[0].startswith("At step 7 a token spreads its attention as equal weights over ")
-    assert said[1].startswith("The largest weight: ")
+    assert said[0].startswith(
+        "In layer 0, mean of heads, at step 7 a token spreads its attention as equal weights over "
+    )
+    assert said[1].startswith("The largest weight there: ")
     assert len(said) == 2
 
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from regard.display.panels import Curves
+from regard.questions.map.answer import Matrix
 from regard.questions.map.whole import matrix
 from tests.support import RIVER
 from tests.support.terminal import printed_parts
@@ -27,12 +29,46 @@ def test_one_screen(minilm, width: int) -> None:
 def test_all_of_it_names_every_head_pair_and_receiver(minilm) -> None:
     found = matrix(minilm.trace(TEXT, layers=[2]), 2, top=4)
     told = printed_parts(found.shown(140, 1000, everything=True), 140)
-    for title in ("each head", "Tokens that receive most", "The largest weights between tokens more than 64 apart"):
+    for title in (
+        "Layer 2, each head",
+        "Tokens that receive most",
+        "The largest weights between tokens more than 64 apart",
+    ):
         assert title in told
     for each in found.heads:
         assert f" {each.distance:.1f} " in told
     for pair in found.pairs:
         assert f"{pair.weight:.3f}" in told
+
+
+def test_a_special_token_that_takes_most_is_told_and_not_drawn(minilm) -> None:
+    found = matrix(minilm.trace(TEXT, layers=[2]), 2)
+    (along,) = (panel for panel in found.panels() if panel.name == "Along the text")
+    assert isinstance(along, Curves)
+    first = found.receivers[0]
+    assert (first.place.text, first.place.token) == ("[CLS]", 0)
+    assert along.caption == f"Not drawn, since it would make all others small: [CLS] {first.received:.1f}."
+    received = column_sums(found)
+    drawn, count = along.series[0].y, len(found.received)
+    for part, value in enumerate(drawn):
+        own = [received[n] for n in range(1, found.tokens) if ((n + 1) * count - 1) // found.tokens == part]
+        assert value == pytest.approx(sum(own) / len(own), abs=1e-4)
+
+
+def column_sums(found: Matrix) -> list[float]:
+    """What each token receives, mean of heads."""
+    (trace,) = found.traces
+    return trace.attention[found.layer].dense().mean(0).sum(0).tolist()
+
+
+def test_words_of_several_tokens_stand_in_the_text_as_it_has_them(minilm) -> None:
+    found = matrix(minilm.trace("An unfathomable Manhattoesque river. " * 12, layers=[2]), 2)
+    places = [place.in_text() for pair in found.pairs for place in (pair.query, pair.key)]
+    assert any(pair.query.text.startswith("##") for pair in found.pairs)
+    assert all(
+        "".join((each.left, each.form, each.right)).strip() in "An unfathomable Manhattoesque river. " * 12
+        for each in places
+    )
 
 
 def test_without_far_pairs_it_is_who_receives_most(minilm) -> None:

@@ -26,7 +26,7 @@ def test_a_row_begins_with_what_is_largest_in_it(bank) -> None:
 def test_the_head_is_that_of_the_largest_weight_beyond_the_neighbours(bank) -> None:
     said = link_told(of_money(bank))
     assert said == (
-        "The head linking it most to another word's token (neighbours aside): layer 0, head 0, “withdrawing” 0.39."
+        "The head linking “bank” most to another word's token (neighbours aside): layer 0, head 0, “withdrawing” 0.39."
     )
     rows = torch.stack([bank[1].attention[n].dense()[:, 11] for n in range(6)])  # (layers, heads, tokens)
     assert float(rows[0, 0, 7]) == float(rows[:, :, 1:10].max())
@@ -54,7 +54,7 @@ def test_below_the_threshold_no_head_links_it(bank) -> None:
     (own,) = summary.occurrences
     faint = replace(own, link=WordLink(0, 0, 7, "withdrawing", SHARP - 0.05))
     assert link_told(replace(summary, occurrences=[faint])) == (
-        "No head links it to another word's token (neighbours aside): 0.25 at most."
+        "No head links “bank” to another word's token (neighbours aside): 0.25 at most."
     )
     both = replace(summarise(bank, "bank"), tokens=[summary.tokens[0]] * 2)
     first, second = both.occurrences
@@ -83,7 +83,7 @@ def test_of_layers_that_are_held_the_sentence_says_so(bank, tmp_path) -> None:
     bank[0].save(tmp_path / "a.safetensors", layers=[3])
     summary = summarise([regard.open(tmp_path / "a.safetensors")], "bank")
     assert summary.layers == list(range(6))
-    assert link_told(summary).startswith("No head of the layers held links it to another word's token")
+    assert link_told(summary).startswith("No head of the layers held links “bank” to another word's token")
 
 
 def test_a_sink_is_called_so(bank) -> None:

@@ -36,7 +36,7 @@ def test_the_numbers_are_the_summarys(bank, minilm) -> None:
 
 def test_one_word_alone(minilm) -> None:
     summary = summarise([minilm.trace("bank")], "bank")
-    assert "There is no other word that it could look at." in findings(summary)
+    assert "There is no other word that “bank” could look at." in findings(summary)
     assert not any("with the largest share" in sentence for sentence in findings(summary))
 
 
@@ -93,7 +93,7 @@ def test_parts_of_a_trace(bank, tmp_path) -> None:
     bank[0].save(file, layers=[3])
     opened = regard.open(file)
     assert any(
-        sentence.startswith("What it looks at most in layer 3 (mean of its heads)")
+        sentence.startswith("What “bank” looks at most in layer 3 (mean of its heads)")
         for sentence in findings(summarise([opened], "bank"))
     )
     assert "in the layers held between words that are no neighbours" in findings(summarise([opened]))[-1]

@@ -6,6 +6,7 @@ export interface Example {
   model: number; // of the server's
   texts: string[];
   word: string | null; // that is followed through the layers
+  beside?: string[]; // reference words
   written: number | null; // tokens that the model is to write
 }
 
@@ -20,7 +21,7 @@ export function examplesOf({ models }: ServerState): Example[] {
       ? { name: "A sentence that the model goes on", model: writes, texts: ["Once upon a time there was a little"], word: null, written: 20 }
       : { name: "What “it” looks at", model: reads, texts: ["The animal did not cross the street because it was too tired."], word: "it", written: null };
   return [
-    { name: "Two senses of “bank”", model: reads, texts: ["I sat down by the river bank to rest.", "I deposited my money at the bank."], word: "bank", written: null },
+    { name: "Two senses of “bank”", model: reads, texts: ["I sat down by the river bank to rest.", "I deposited my money at the bank."], word: "bank", beside: ["river", "money"], written: null },
     one,
     { name: "A long text", model: reads, texts: [LONG], word: null, written: null },
   ];

@@ -66,8 +66,11 @@ class Evolution(TracesAnswer):
 
     def title(self) -> str:
         """Which attention of which layer and head it is."""
-        whose = "mean of heads" if self.head is None else f"head {self.head}"
-        return capital(f"{self.what} of layer {self.layer}, {whose}, while it was trained")
+        return capital(f"{self.what} of {self.whose()}, while it was trained")
+
+    def whose(self) -> str:
+        """Name the layer and the head."""
+        return f"layer {self.layer}, {'mean of heads' if self.head is None else f'head {self.head}'}"
 
     def rows(self) -> list[Row]:
         """One row a step: how spread and changed weights are, the strongest link, and the induction of every head."""
@@ -128,6 +131,11 @@ class Evolution(TracesAnswer):
             return None
         _, i, j = max(scores)
         return -i, -j
+
+    @cached_property
+    def never(self) -> list[list[bool]]:
+        """Whether a weight is 0 at every step, as where a mask forbids it."""
+        return [[not any(cell) for cell in zip(*rows, strict=True)] for rows in zip(*self.weights, strict=True)]
 
     @cached_property
     def free_queries(self) -> list[int]:

@@ -1,10 +1,12 @@
 """How attention formed as panels: a row a step, the first weights and the last, every head's induction, embeddings."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from regard.display.panels import Called, Cell, Column, Curve, Curves, Heat, Over, Panel, Point, Scatter, Table
+from regard.display.panels import Called, Cell, Column, Curve, Curves, Heat, Number, Over, Panel, Point, Scatter, Table
 from regard.explain.wording import quoted, short_head
 from regard.questions.evolve.sentences import of_change, repeats
 
@@ -21,7 +23,7 @@ def of_evolution(found: "Evolution") -> list[Panel]:
     panels: list[Panel] = [_in_short(found), *(_weights(found, n) for n in sorted({0, last}))]
     if last:
         panels.append(_difference(found))
-    panels.append(_step_by_step(found))
+    panels.append(_steps(found, range(last + 1), "Step by step", "from the step before"))
     if found.induction and last:
         panels.append(_induction(found))
     if found.paths:
@@ -35,19 +37,22 @@ def _in_short(found: "Evolution") -> Table:
     """Of many steps some, evenly, the first and the last among them; what changed between two rows is added up."""
     count = len(found.steps)
     shown = evenly(count, MOST)
-    changes = [sum(found.change[before + 1 : n + 1]) for before, n in pairwise([-1, *shown])]
+    left = f"; {count - len(shown)} of {count} steps are left out here" if len(shown) < count else ""
+    table = _steps(found, shown, "In short", "of the weights, added up since the row above", left)
+    return replace(table, title=found.title(), screen=True, brief=True)
+
+
+def _steps(found: "Evolution", shown: Sequence[int], name: str, since: str, left: str = "") -> Table:
+    """Some of the steps, a row each. since: what a change is the mean absolute difference of; left: of the rest."""
     head, columns, scores = _of_induction(found)
-    rows: list[list[Cell]] = []
-    for n, change in zip(shown, changes, strict=True):
-        pair, weight = _strongest(found, n)
-        spread = math.exp(found.entropy[n])
-        rows.append([found.steps[n], spread, change, pair, weight, *([scores[n]] if head else [])])
+    changes = [sum(found.change[before + 1 : n + 1]) for before, n in pairwise([-1, *shown])]
+    rows: list[list[Cell]] = [
+        [found.steps[n], math.exp(found.entropy[n]), change, *_strongest(found, n), *([scores[n]] if head else [])]
+        for n, change in zip(shown, changes, strict=True)
+    ]
     note = "spread over: tokens that equal weights would go to (e to the entropy); change: mean absolute difference "
-    note += f"of the weights, added up since the row above{_aside(found)}"
-    left = count - len(shown)
-    note += f"; {left} of {count} steps are left out here" if left else ""
     return Table(
-        name="In short", title=found.title(), note=note, rows=rows, screen=True, brief=True,
+        name=name, title=name, note=f"{note}{since}{_aside(found)}{left}", rows=rows,
         columns=[
             Column("step", 0), Column("spread over", 1), Column("change", 4, bar=True), Column("strongest link"),
             Column("weight", 2), *columns,
@@ -60,29 +65,12 @@ def evenly(count: int, most: int) -> list[int]:
     return [round(n * (count - 1) / (most - 1)) for n in range(most)] if count > most else list(range(count))
 
 
-def _step_by_step(found: "Evolution") -> Table:
-    """Every step."""
-    head, columns, scores = _of_induction(found)
-    rows: list[list[Cell]] = [
-        [step, found.entropy[n], found.change[n], *_strongest(found, n), *([scores[n]] if head else [])]
-        for n, step in enumerate(found.steps)
-    ]
-    note = "entropy: mean of the queries, in nats; change: mean absolute difference from the step before"
-    return Table(
-        name="Step by step", title="Step by step", note=note + _aside(found), rows=rows,
-        columns=[
-            Column("step", 0), Column("entropy", 3, bar=True), Column("change", 4, bar=True), Column("strongest link"),
-            Column("weight", 3), *columns,
-        ],
-    )  # fmt: skip
-
-
 def _of_induction(found: "Evolution") -> tuple[tuple[int, int] | None, list[Column], list[float]]:
     """The head whose induction is worth a column, its column and its scores: it formed, or the text is there for it."""
     head = found.induction_head()
     if head is None or (found.formed(*head) is None and not repeats(found.queries)):
         return None, [], []
-    return head, [Column(f"induction {head[0]}.{head[1]}", 2)], found.induction_of(*head)
+    return head, [Column(f"induction {short_head(*head)}", 2)], found.induction_of(*head)
 
 
 def _strongest(found: "Evolution", n: int) -> tuple[str, float]:
@@ -100,16 +88,18 @@ def _weights(found: "Evolution", n: int) -> Heat:
     """The weights of a step, in colours that are the same for all; of the last also every step's, for a page."""
     title = f"Step {found.steps[n]}"
     most = max(max(row) for table in found.weights for row in table)
-    note, over = found.title(), None
+    note, over = found.title() + _unseen(found), None
     if 0 < n == len(found.steps) - 1:
         shown = evenly(len(found.steps), max(2, CELLS // (len(found.queries) * len(found.keys))))
-        values = [[[round(weight, DECIMALS) for weight in row] for row in found.weights[m]] for m in shown]
+        values = [
+            _seen(found, [[round(weight, DECIMALS) for weight in row] for row in found.weights[m]]) for m in shown
+        ]
         over = Over([f"Step {found.steps[m]}" for m in shown], values)
         left = len(found.steps) - len(shown)
         note += f"; {left} of {len(found.steps)} steps are left out of the slider" if left else ""
     return Heat(
         name=title, title=title, note=note, rows=_names(found.queries), unit="weight", columns=_names(found.keys),
-        values=found.weights[n], axes=("query", "key"), largest=most, over=over,
+        values=_seen(found, found.weights[n]), axes=("query", "key"), largest=most, over=over,
     )  # fmt: skip
 
 
@@ -117,10 +107,22 @@ def _difference(found: "Evolution") -> Heat:
     n = len(found.steps) - 1
     return Heat(
         name="Difference", title=f"Step {found.steps[n]} less step {found.steps[0]}",
-        note=f"Where attention grew and where it fell; {of_change(found)}.", rows=_names(found.queries),
-        columns=_names(found.keys), values=found.from_start(n), axes=("query", "key"), signed=True,
-        unit="difference of weights",
+        note=f"{found.title()}: where it grew and fell; {of_change(found)}{_unseen(found)}.",
+        rows=_names(found.queries), columns=_names(found.keys), values=_seen(found, found.from_start(n)),
+        axes=("query", "key"), signed=True, unit="difference of weights",
     )  # fmt: skip
+
+
+def _seen(found: "Evolution", values: list[list[float]]) -> list[list[Number]]:
+    """The numbers of a grid, none where there is no weight at any step."""
+    return [
+        [None if never else value for value, never in zip(*rows, strict=True)]
+        for rows in zip(values, found.never, strict=True)
+    ]
+
+
+def _unseen(found: "Evolution") -> str:
+    return "; cells without a number: no weight at any step" if any(map(any, found.never)) else ""
 
 
 def _names(tokens: list[str]) -> list[str]:

@@ -167,7 +167,9 @@ def film(found: "Evolution", file: Path) -> list[str]:
 
 def _weights(axes: Axes, found: "Evolution", n: int) -> Any:
     values = np.array(found.weights[n])
-    return _cells(axes, values, _never(found), {"cmap": WEIGHTS, "norm": weight_scale(1.0)}, lambda value: value > 0.36)
+    return _cells(
+        axes, values, np.array(found.never), {"cmap": WEIGHTS, "norm": weight_scale(1.0)}, lambda value: value > 0.36
+    )
 
 
 def _difference(axes: Axes, found: "Evolution", n: int, *, numbers: bool = True) -> Any:
@@ -175,7 +177,7 @@ def _difference(axes: Axes, found: "Evolution", n: int, *, numbers: bool = True)
     largest = max(float(np.abs(found.from_start(m)).max()) for m in range(len(found.steps))) or 1.0
     settings = {"cmap": DIFFERENCES, "vmin": -largest, "vmax": largest}
     return _cells(
-        axes, np.array(found.from_start(n)), _never(found), settings, lambda value: abs(value) > 0.6 * largest,
+        axes, np.array(found.from_start(n)), np.array(found.never), settings, lambda value: abs(value) > 0.6 * largest,
         numbers=numbers,
     )  # fmt: skip
 
@@ -194,13 +196,8 @@ def _cells(
     return image
 
 
-def _never(found: "Evolution") -> Values:
-    """Whether a weight is 0 at every step."""
-    return (np.array(found.weights) == 0).all(0)
-
-
 def _grey(found: "Evolution") -> str:
-    return "; grey: no weight at any step" if _never(found).any() else ""
+    return "; grey: no weight at any step" if any(map(any, found.never)) else ""
 
 
 def _names(axes: Axes, found: "Evolution", *, down: bool) -> None:

@@ -34,8 +34,8 @@ class Place:
             return InContext("", self.text, "")
         at = min(self.start, AROUND)
         own = at + self.end - self.start
-        before, after = (re.sub(r"\s+", " ", part) for part in (self.around[:at], self.around[own:]))
-        return InContext(before, self.text, after)
+        parts = self.around[:at], self.around[at:own], self.around[own:]
+        return InContext(*(re.sub(r"\s+", " ", part) for part in parts))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 """One layer's attention over a text as panels: along the text, far pairs, who receives most, each head, by distance."""
 
+import math
 from typing import TYPE_CHECKING
 
-from regard.display.panels import Cell, Column, Curve, Curves, Heat, Panel, Table
+from regard.display.panels import Cell, Column, Curve, Curves, Heat, Number, Panel, Table
+from regard.explain.wording import number
 
 if TYPE_CHECKING:
     from regard.questions.map.answer import Matrix
@@ -24,14 +26,22 @@ def of_matrix(found: "Matrix") -> list[Panel]:
 
 
 def _received_along_map(found: "Matrix") -> Curves:
-    count = len(found.received)
+    count, received = len(found.received), list[Number](found.received)
+    full = max(LEAST, sorted(found.received)[int(MOST * (count - 1))])
+    tall = [each for each in found.receivers if (each.special or each.sink) and each.received > full]
+    parts = [((n + 1) * count - 1) // found.tokens for n in range(found.tokens)]  # that the tokens are in
+    for part in {parts[each.place.token] for each in tall}:
+        own = [each.received for each in tall if parts[each.place.token] == part]
+        rest = parts.count(part) - len(own)
+        received[part] = (found.received[part] * (rest + len(own)) - sum(own)) / rest if rest else None
+    left = ", ".join(f"{each.place.text.strip()} {number(each.received, '.1f')}" for each in tall)
     starts = [n * found.tokens // count for n in range(count)]
     return Curves(
         name="Along the text",
         title=f"Where the text is looked at, from its first of {found.tokens:,} tokens to its last",
         note="1 is what tokens receive on average.", x="token", y="times what tokens receive on average", digits=1,
-        series=[Curve("received", starts, found.received)], screen=True,
-        full=max(LEAST, sorted(found.received)[int(MOST * (count - 1))]),
+        caption=f"Not drawn, since it would make all others small: {left}." if left else "",
+        series=[Curve("received", starts, received)], screen=True, full=full,
     )  # fmt: skip
 
 
@@ -78,15 +88,15 @@ def _heads_of_map(found: "Matrix") -> Table:
     """One row a head."""
     shares = {"special": "% to special tokens", "sink_tokens": "% to sink tokens", "sink": "% to its sink"}
     there = [name for name in shares if name == "special" or any(getattr(each, name) > 0 for each in found.heads)]
-    columns = [Column("head", 0), Column("entropy", 2), Column("distance", 1, bar=True)]
+    columns = [Column("head", 0), Column("spread over", 1), Column("distance", 1, bar=True)]
     return Table(
-        name="Each head", title=f"{found.title()}: each head",
+        name="Each head", title=f"Layer {found.layer}, {'each head' if found.head is None else f'head {found.head}'}",
         columns=[*columns, *(Column(shares[name], 1) for name in there)],
         rows=[
-            [each.head, each.entropy, each.distance, *(100 * getattr(each, name) for name in there)]
+            [each.head, math.exp(each.entropy), each.distance, *(100 * getattr(each, name) for name in there)]
             for each in found.heads
         ],
-        note="Means over all queries; entropy in nats, distance in tokens.",
+        note="Means over all queries, in tokens; spread over: as many as equal weights would go to (e to the entropy).",
     )  # fmt: skip
 
 

@@ -42,8 +42,10 @@ def row_told(summary: Summary) -> str:
         return ""
     words = {each.label: other_words(summary.tokens[each.text], each.tokens) for each in seen}
     if not any((row.weights or [])[n] > 0 for each in seen for row in each.attends for n in words[each.label]):
-        return f"There is no other word that {'it' if len(seen) == 1 else 'they'} could look at."
-    lead = f"What {called(summary)} looks at most in layer {seen[0].attends[place].layer} (mean of its heads)"
+        return f"There is no other word that {quoted(summary.word or '')} could look at."
+    lead = (
+        f"What {quoted(summary.word or '')} looks at most in layer {seen[0].attends[place].layer} (mean of its heads)"
+    )
     return of_each(summary, lead, [_top(summary, each, each.attends[place]) for each in told_of(summary)])
 
 
@@ -67,7 +69,7 @@ def link_told(summary: Summary) -> str:
         else:
             most = largest_look_in_words(link.weight)
             told.append(f"no head does ({most})" if any(sharp) else most)
-    who = called(summary)
+    who = quoted(summary.word or "")
     lead = f"The {which} linking {who} most to {beyond}" if any(sharp) else f"No {which} links {who} to {beyond}"
     return of_each(summary, lead, told)
 
@@ -93,11 +95,6 @@ def push_told(summary: Summary) -> str:
 def largest_look_in_words(weight: float) -> str:
     """The largest of some weights, where it is not sharp: 0.298 is not told as 0.30, which would be."""
     return f"{number(weight)} at most" if weight < SHARP - 0.005 else f"{weight:.3f} at most"
-
-
-def called(summary: Summary) -> str:
-    """The followed word in a sentence: "it" where it occurs once."""
-    return "it" if len(summary.occurrences) == 1 else quoted(summary.word or "")
 
 
 def told_of(summary: Summary) -> list[Occurrence]:
