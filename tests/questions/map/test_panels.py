@@ -52,7 +52,7 @@ def test_a_special_token_that_takes_most_is_told_and_not_drawn(minilm) -> None:
     drawn, count = along.series[0].y, len(found.received)
     for part, value in enumerate(drawn):
         own = [received[n] for n in range(1, found.tokens) if ((n + 1) * count - 1) // found.tokens == part]
-        assert value == pytest.approx(sum(own) / len(own), abs=1e-4)
+        assert value == (pytest.approx(sum(own) / len(own), abs=1e-4) if own else None)
 
 
 def column_sums(found: Matrix) -> list[float]:
