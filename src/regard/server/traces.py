@@ -86,7 +86,8 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
     choice = Choice(steps=asked.steps, limit=limits.kept)
     if not done:
         page = page_as_seen(found, choice, word, findings=said or None, references=references, control=control)
-        if any(panel["kind"] == "paths" and (references or len(panel["paths"]) > 1) for panel in page.panels):
+        paths = [panel.get("paths") for panel in page.panels]
+        if any(isinstance(each, list) and (references or len(each) > 1) for each in paths):
             page.opening["view"] = "panel 0"
         return Kept(page)
     names = [f"{name}, {when}" for when in ("before", "after") for name in texts]
