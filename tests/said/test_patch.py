@@ -8,6 +8,7 @@ from tests.said.templates import Groups, Template, hold, shows
 
 Cell = tuple[int, int]
 TOKENS = ("the 0", "quiet 1", "bank 2", ". 3")
+SOURCES = ("the", "loud", "bank", ".")
 
 
 def without_stops(said: list[str]) -> list[str]:
@@ -19,9 +20,14 @@ def without_stops(said: list[str]) -> list[str]:
 def cell_of(name: str, sweep: PatchSweep) -> Cell:
     """The cell of a name as sentences have it: “bank” (2) in layer 3, head 4 entering layer 0."""
     at = r"(?P<at>entering layer 0|in layer \d+)"
-    found = re.fullmatch(rf"(?:“(?P<token>.+)” \((?P<n>\d+)\)|(?P<head>head \d+)) {at}", name)
+    found = re.fullmatch(
+        rf"(?:“(?P<token>.+)” \((?P<n>\d+)(?:, “(?P<there>\w+)” put in)?\)|(?P<head>head \d+)) {at}", name
+    )
     assert found, name
     column = sweep.columns.index(found["head"] or f"{found['token']} {found['n']}")
+    if found["n"]:
+        own, there = found["token"], sweep.sources[column] if sweep.sources else found["token"]
+        assert found["there"] == (None if there == own else there)
     layer = "input" if found["at"].startswith("entering") else int(found["at"].removeprefix("in layer "))
     return sweep.layers.index(layer), column  # type: ignore[arg-type]
 
@@ -77,21 +83,27 @@ def step(groups: Groups, sweep: PatchSweep) -> None:
 
 
 def furthest(groups: Groups, sweep: PatchSweep) -> None:
-    """Nothing that is not left out by name is further: the first three, in order, of what is more than 0 %."""
+    """Nothing that is not left out is further; then the best of other places, or heads, of what is more than 0 %."""
     left_out = apart(sweep) if groups["aside"] else set()
     assert left_out == apart(sweep)
-    values = sorted((abs(share(cell, sweep)) for cell in every(sweep) if cell not in left_out), reverse=True)
-    named = [each.rsplit(": ", 1) for each in (groups["named"] or "").split(", ")]
-    assert len(named) == min(3, sum(each >= 0.005 for each in values))
-    for n, (name, figure) in enumerate(named):
+    assert groups["to"] == ("clean" if sweep.direction == "denoising" else "corrupted")
+    assert groups["of"] in (None, "heads" if sweep.by == "heads" else "places")
+    best: dict[object, float] = {}
+    for cell in every(sweep):
+        if cell not in left_out and (far := abs(share(cell, sweep))) >= 0.005:
+            which = cell if sweep.by == "heads" else cell[1]
+            best[which] = max(far, best.get(which, 0.0))
+    values = sorted(best.values(), reverse=True)[:3]
+    others = re.findall(rf"(?:, | and |^)(.+?) \(({P})\)", groups["others"] or "")
+    for (name, figure), value in zip([(groups["first"] or "", groups["share"]), *others], values, strict=True):
         cell = cell_of(name, sweep)
         assert cell not in left_out
         shows(figure, share(cell, sweep))
-        assert abs(abs(share(cell, sweep)) - values[n]) < 1e-12
+        assert abs(abs(share(cell, sweep)) - value) < 1e-12
 
 
 def nothing(groups: Groups, sweep: PatchSweep) -> None:
-    assert bool(groups["other"]) == bool(apart(sweep))
+    assert bool(groups["aside"]) == bool(apart(sweep))
     assert all(abs(share(cell, sweep)) < 0.005 for cell in every(sweep) if cell not in apart(sweep))
 
 
@@ -139,11 +151,18 @@ TEMPLATES = [
     ),
     Template(
         "furthest",
-        r"the patches that changed most(?P<aside>, but for those that do so by construction,)?"
-        r" went this far to the other's outcome: (?P<named>.+)",
+        r"the patch of (?P<first>.+?) changes most: it goes "
+        rf"(?P<share>{P}) of the way to the (?P<to>clean|corrupted) text's outcome"
+        r"(?P<aside> \(those that do so by construction aside\))?"
+        r"(?:; of other (?P<of>heads|places) go furthest (?P<others>.+))?",
         furthest,
     ),
-    Template("nothing", r"no (?P<other>other )?patch changed the outcome by 0\.5% of the way to the other's", nothing),
+    Template(
+        "nothing",
+        r"no patch(?P<aside> \(those that do so by construction aside\))? changed the outcome by 0\.5% of the way "
+        r"to the other's",
+        nothing,
+    ),
     Template("given", r"by construction these go all of the way, whatever the model does: (?P<cells>.+)", given),
 ]
 
@@ -171,7 +190,7 @@ def made(draw: random.Random) -> PatchSweep:
     outcomes = [[run + each * (source - run) for each in row] for row in shares]
     return PatchSweep(
         what, by, draw.choice(("denoising", "noising")), "a river bank", "a money bank", "a number", run, source,
-        layers, columns, outcomes, given=tuple(cells),
+        layers, columns, outcomes, given=tuple(cells), sources=draw.choice(((), SOURCES)) * (by == "positions"),
     )  # type: ignore[arg-type]  # fmt: skip
 
 

@@ -84,9 +84,11 @@ def test_each_patch_says_what_it_did_to_hand_and_keyboard(opened: Any, found: An
     page.open_view("Patch by patch")
     patches = {(row[0], row[1]): row[2:] for row in rows_of(page.tab, "Patch by patch")}
     for n, layer in enumerate(sweep.layers):
-        for k, name in enumerate(sweep.columns):
+        for k, name in enumerate(sweep.panels()[0].columns):
             outcome = sweep.outcomes[n][k]
-            numbers = [read_number(each) for each in patches[str(layer), name]]
+            *own, note = patches[str(layer), name]
+            assert note == "by construction" * any((n, k) == each[:2] for each in sweep.given)
+            numbers = [read_number(each) for each in own]
             assert numbers == [
                 pytest.approx(sweep.shares[n][k], abs=5.1e-4), pytest.approx(outcome, abs=5.1e-5),
                 pytest.approx(outcome - sweep.run, abs=5.1e-5),
@@ -98,9 +100,14 @@ def test_colours_go_from_minus_to_plus_the_largest_share(opened: Any, found: Any
     canvas = page.tab.wait_for_selector("[role=tabpanel] canvas")
     shares = np.array(sweep.shares)
     most = max(1.0, np.abs(shares).max())
+    data = canvas.evaluate("c => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data]")
+    colours = np.array(data).reshape(*shares.shape, 4)
+    for row, column, _ in sweep.given:
+        assert len(set(colours[row, column, :3])) == 1  # grey
+        shares[row, column] = 0
     row, column = np.unravel_index(shares.argmax(), shares.shape)
-    colour = canvas.evaluate(f"c => [...c.getContext('2d').getImageData({column}, {row}, 1, 1).data]")
-    assert colour[:3] == ([103, 0, 31] if shares.max() >= most - 1e-9 else colour[:3])
+    colour = colours[row, column]
+    assert list(colour[:3]) == ([103, 0, 31] if shares.max() >= most - 1e-9 else list(colour[:3]))
     assert colour[0] > colour[2]  # red is towards the source
     scale = page.tab.locator(".bar").inner_text().split()
     assert scale[:1] == ["share"]

@@ -139,5 +139,5 @@ def test_what_was_found_stands_beside_traces_or_alone(bank: list[Trace], built: 
     page = Read(tmp_path / "b.html").data
     assert [call["layer"] for call in page["calls"]] == [0]
     assert [panel["name"] for panel in page["panels"]] == ["Patches", "Patch by patch"]
-    assert page["findings"][-1].startswith("The patches that changed most went this far")
+    assert page["findings"][-1].startswith("Denoising: ")
     assert page["opening"]["view"] == "tokens"

@@ -7,7 +7,7 @@ from functools import singledispatch
 
 import torch
 from matplotlib.axes import Axes
-from matplotlib.patches import FancyArrowPatch
+from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from regard.display.elements import colours
 from regard.display.elements.canvas import or_nan
@@ -133,6 +133,9 @@ def _heat(panel: Heat, small: bool) -> Drawing:
         for label in axes.get_xticklabels():
             label.set(**({"rotation": 0} if upright else TURNED))
         axes.images[0].set_gid(panel.name)
+        for i, j in panel.grey:
+            grey = colours.APART(abs(float(values[i, j])) / (panel.largest or float(values.abs().max())))
+            axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, facecolor=grey, edgecolor="none"))
         for i, row in enumerate(panel.written or ()):
             for j, name in enumerate(row):
                 axes.text(j, i, spelled(name, NAME), ha="center", va="center", fontsize=7.5,

@@ -197,6 +197,7 @@ class Heat(Panel):
     last column are already, 0 where they are one. upwards: a picture draws the first row at the bottom. corner: of how
     many rows and columns a terminal shows the first, None for all rows, and the columns with the largest numbers.
     written: the names that a picture writes into the cells, in the place of numbers; strong: the cells of bold ones.
+    grey: cells (row, column) in greys, which the note tells apart.
     """
 
     ranked: ClassVar[bool] = False  # it has as many columns as there is room for, and all rows
@@ -218,6 +219,7 @@ class Heat(Panel):
     corner: tuple[int, int] | None = None
     written: Sequence[Sequence[str]] | None = None
     strong: Sequence[tuple[int, int]] = ()
+    grey: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

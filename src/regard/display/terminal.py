@@ -21,7 +21,7 @@ from regard.display.terminal_tables import (
     total_column_width,
 )
 from regard.display.written import axis_names, first_sentence, number_text, other_panel_parts_name, with_sign
-from regard.text.quoting import spelled, visible
+from regard.text.quoting import short, spelled, visible
 from regard.trace.display import tokens_html
 
 NAME = 10  # cells of a heat map's column name
@@ -65,7 +65,8 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
     if panel.corner is not None:
         panel, digits = _corner(panel, *panel.corner), panel.digits
     down, across = axis_names(panel)
-    down, names = [visible(name) for name in down], [spelled(name, NAME) for name in across]
+    down = [visible(name) for name in down]
+    names = [" ".join(short(word, NAME) for word in spelled(name, 2 * NAME).split(" ")) for name in across]
     cells = [[number_text(value, digits) for value in row] for row in panel.values]
     sizes = [column_and_folded_width(name, [row[n] for row in cells]) for n, name in enumerate(names)]
     first = min(column_and_folded_width(panel.axes[0], down)[1], TEXT, width // 2)
@@ -83,8 +84,10 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
     for n in kept:
         grid.add_column(names[n], justify="right", width=widths[n], overflow="fold")
     largest = panel.largest or max(far, default=0.0)
-    for name, row, texts in zip(down, panel.values, cells, strict=True):
-        grid.add_row(name, *(_shaded_panel_number(row[n], texts[n], largest, panel.signed) for n in kept))
+    for r, (name, row, texts) in enumerate(zip(down, panel.values, cells, strict=True)):
+        shown = [None if (r, n) in panel.grey else row[n] for n in kept]
+        grid.add_row(name, *(_shaded_panel_number(value, texts[n], largest, panel.signed)
+                             for n, value in zip(kept, shown, strict=True)))  # fmt: skip
     left = {
         "more rows": len(whole.rows) - len(down),
         "more columns": len(whole.columns) - len(names),

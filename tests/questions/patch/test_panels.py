@@ -33,7 +33,7 @@ def test_each_cell_is_a_share_and_says_in_words_what_the_patch_did() -> None:
     assert made().to_json()["measure"] == share[0].lower() + share[1:]
     assert page["opening"]["view"] == "panel 0"
     grid, patches = page["panels"]
-    assert (grid["rows"], grid["columns"]) == (["input", "layer 3"], ["a 1", "money 2", "bank 3"])
+    assert (grid["rows"], grid["columns"]) == (["input", "layer 3"], ["a 1", "money 2 ← river", "bank 3"])
     assert [[round(each, 9) for each in row] for row in grid["values"]] == [[0.0, 0.75, -0.2], [0.1, 1.2, 1.0]]
     assert (round(grid["largest"], 9), grid["signed"], grid["axes"]) == (1.2, True, ["layer", "token"])
     assert grid["said"] == [
@@ -55,9 +55,20 @@ def test_each_cell_is_a_share_and_says_in_words_what_the_patch_did() -> None:
             "0.25 to 0.75",
         ],
     ]
-    assert [row[:2] for row in patches["rows"]][:2] == [["3", "money 2"], ["3", "bank 3"]]
+    assert [row[:2] for row in patches["rows"]][:2] == [["3", "money 2 ← river"], ["3", "bank 3"]]
     assert [round(row[4], 9) for row in patches["rows"]] == [0.6, 0.5, 0.375, -0.1, 0.05, 0.0]
     assert [row[3] for row in patches["rows"]][:2] == [0.85, 0.75]
+
+
+def test_what_is_so_by_construction_is_grey_in_the_grid_and_named_in_the_table() -> None:
+    found = made(given=((1, 2, "read"),))
+    page: Any = found.page().data()
+    grid, patches = page["panels"]
+    assert grid["grey"] == [[1, 2]]
+    assert grid["note"].endswith("Grey goes all of the way by construction.")
+    assert [row[5] for row in patches["rows"]][:3] == ["", "by construction", ""]
+    (grey,) = all_axes(found.plot())[0].patches
+    assert (grey.get_xy(), len(set(grey.get_facecolor()[:3]))) == ((1.5, 0.5), 1)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +123,14 @@ def test_without_a_way_there_are_no_shares() -> None:
     assert {row[2] for row in patches["rows"]} == {None}
 
 
-def test_every_share_is_in_its_cell_of_the_picture_layers_upwards() -> None:
+def test_every_share_is_in_its_cell_of_the_picture_layers_downwards() -> None:
     axes = all_axes(made().plot())[0]
     (image,) = axes.images
     assert np.asarray(image.get_array()) == pytest.approx(np.array(made().shares))
     assert image.get_clim() == pytest.approx((-1.2, 1.2))
     assert [each.get_text() for each in axes.get_yticklabels()] == ["input", "3"]
-    assert [each.get_text() for each in axes.get_xticklabels()] == ["a 1", "money 2", "bank 3"]
-    assert axes.get_ylim()[0] < axes.get_ylim()[1]
+    assert [each.get_text() for each in axes.get_xticklabels()] == ["a 1", "money 2 ← river", "bank 3"]
+    assert axes.get_ylim()[0] > axes.get_ylim()[1]
 
 
 def test_shares_stand_in_their_layers_and_columns_in_a_terminal() -> None:

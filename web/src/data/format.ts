@@ -180,6 +180,7 @@ interface HeatData {
   sums: Sums | null;
   behind: Behind | null;
   over?: Over | null;
+  grey?: [number, number][]; // cells in greys, which the note tells apart
 }
 /** A grid at each place of one more axis, such as the steps of a training: the title there, and its numbers. The last are those of the grid. */
 export interface Over {

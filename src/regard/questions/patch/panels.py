@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Heat, Panel, Table
 from regard.explain.wording import capital, number
-from regard.questions.patch.sentences import PLACED, reason_of
+from regard.questions.patch.sentences import PLACED, other_token_put_in, reason_of
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
@@ -65,9 +65,10 @@ def _sweep_grid(sweep: "PatchSweep") -> Heat:
     title = capital(f"{sweep.measure}: {sweep.direction}, {sweep.what}")
     return Heat(
         name="Patches", title=title, caption=title, note=_meaning(sweep),
-        rows=["input" if layer == "input" else f"layer {layer}" for layer in sweep.layers], columns=sweep.columns,
+        rows=["input" if layer == "input" else f"layer {layer}" for layer in sweep.layers], columns=_columns(sweep),
         axes=("layer", "head" if sweep.by == "heads" else "token"), values=shares, signed=True, largest=most,
-        said=[[said(sweep, row, each) for each in size[1]] for row in size[0]], upwards=True,
+        said=[[said(sweep, row, each) for each in size[1]] for row in size[0]],
+        grey=[(row, column) for row, column, _ in sweep.given],
         unit=sweep.measure.partition(" that ")[0], screen=True, picture=True,
     )  # fmt: skip
 
@@ -86,21 +87,28 @@ def _meaning(sweep: "PatchSweep") -> str:
         f"Share of the way from the outcome without a patch, {number(sweep.run, '.4g')} (0), to the {other} text's, "
         f"{number(sweep.source, '.4g')} (1). Each cell is one run of the model on the {read} text that {where} gets "
         f"{PUT_IN[sweep.what]}{part} of the {other} text instead of its own. {asks} Below 0 the patch moved the "
-        "outcome away."
+        "outcome away." + " Grey goes all of the way by construction." * bool(sweep.given)
     )
+
+
+def _columns(sweep: "PatchSweep") -> list[str]:
+    """What columns are called: by the run's token, and by what was put in where that is another."""
+    others = [other_token_put_in(sweep, n) for n in range(len(sweep.columns))]
+    return [f"{name} ← {other}" if other else name for name, other in zip(sweep.columns, others, strict=True)]
 
 
 def _patches(sweep: "PatchSweep") -> Table:
     """Every patch, those that changed most first."""
-    shares = sweep.shares
+    shares, names, noted = sweep.shares, _columns(sweep), bool(sweep.given)
     rows: list[list[Cell]] = [
-        [str(sweep.layers[row]), sweep.columns[each], shares[row][each], sweep.outcomes[row][each],
-         sweep.outcomes[row][each] - sweep.run]
+        [str(sweep.layers[row]), names[each], shares[row][each], sweep.outcomes[row][each],
+         sweep.outcomes[row][each] - sweep.run, *["by construction" * bool(reason_of(sweep, row, each))] * noted]
         for row, each in sweep.best(len(sweep.layers) * len(sweep.columns))
     ]  # fmt: skip
     columns = [
         Column("layer"), Column("head" if sweep.by == "heads" else "token"), Column("share", 3, bar=True, signed=True),
         Column("outcome", 4), Column("change", 4, signed=True),
+        *[Column("note")] * noted,
     ]  # fmt: skip
     return Table(
         name="Patch by patch", title="Patch by patch", columns=columns, rows=rows,

@@ -1,4 +1,4 @@
-"""Say in sentences what a sweep of patches found: what the model did first, then what was so by construction."""
+"""Say in sentences what a sweep of patches found: what changed most, what was measured, what was so by construction."""
 
 import re
 from itertools import pairwise
@@ -24,20 +24,21 @@ REASONS: dict[Reason, str] = {
 def of_patches(sweep: "PatchSweep") -> list[str]:
     """Say what the run's outcome is, what the source's, and which patches went furthest from one to the other.
 
-    Patches that go all of the way by construction are told apart, last, with the reason.
+    The answer comes first, and how it was measured behind it. Patches that go all of the way by construction are told
+    apart, last, with the reason.
     """
     read, source = sweep.corrupted, sweep.clean
     if sweep.direction == "noising":
         read, source = source, read
-    found = [
+    measured = [
+        f"{sweep.outcome}: {number(sweep.run, '.3g')} without patches, {number(sweep.source, '.3g')} in the other text",
         f"{sweep.direction}: the model reads {shortened(read)} with {sweep.what} of {shortened(source)} put in, "
         + ("one head at a time" + f", {sweep.at}" if sweep.by == "heads" else "one place at a time"),
-        f"{sweep.outcome}: {number(sweep.run, '.3g')} without patches, {number(sweep.source, '.3g')} in the other text",
     ]
     if sweep.run == sweep.source:
-        found += ["both texts have the same outcome: there is no way between them to measure"]
+        found = ["both texts have the same outcome: there is no way between them to measure", *measured]
     else:
-        found += [*_patch_layer_bringing_most(sweep), _furthest(sweep), *_given(sweep)]
+        found = [_furthest(sweep), *_patch_layer_bringing_most(sweep), *measured, *_given(sweep)]
     return [f"{capital(sentence)}." for sentence in found]
 
 
@@ -48,10 +49,21 @@ def _place_of(sweep: "PatchSweep", row: int, column: int) -> str:
 
 
 def _named(sweep: "PatchSweep", column: int) -> str:
-    """A column's name: a token in quotes with its number, words and heads as they are."""
+    """A column's name: a token in quotes with its number and what was put in, words and heads as they are."""
     name = sweep.columns[column]
     found = PLACED.fullmatch(name)
-    return name if sweep.by == "heads" or found is None else f"{quoted(found[1])} ({found[2]})"
+    there = other_token_put_in(sweep, column)
+    put_in = f", {quoted(there)} put in" if there else ""
+    return name if sweep.by == "heads" or found is None else f"{quoted(found[1])} ({found[2]}{put_in})"
+
+
+def other_token_put_in(sweep: "PatchSweep", column: int) -> str:
+    """Say what stands in the source where a column's patch was taken; empty where it is the same as in the run."""
+    if column >= len(sweep.sources):
+        return ""
+    found = PLACED.fullmatch(sweep.columns[column])
+    own = found[1].strip() if found else sweep.columns[column].strip("“”")
+    return "" if own == sweep.sources[column].strip() else sweep.sources[column].strip()
 
 
 def reason_of(sweep: "PatchSweep", row: int, column: int) -> str:
@@ -90,16 +102,20 @@ def _patch_layer_bringing_most(sweep: "PatchSweep") -> list[str]:
 
 
 def _furthest(sweep: "PatchSweep") -> str:
-    """The patches that changed most, those aside that do so by construction."""
+    """The patch that changed most, and of other places, or heads, the best: those by construction aside."""
     given = {(row, column) for row, column, _ in sweep.given}
-    cells = [cell for cell in sweep.best(len(sweep.layers) * len(sweep.columns)) if cell not in given]
-    far = [cell for cell in cells if abs(sweep.shares[cell[0]][cell[1]]) >= LEAST][:MOST]
-    aside = ", but for those that do so by construction," if given else ""
-    if not far:
-        other = "no other patch" if given else "no patch"
-        return f"{other} changed the outcome by {LEAST:.1%} of the way to the other's"
-    named = ", ".join(f"{_place_of(sweep, n, c)}: {number(sweep.shares[n][c], '.0%')}" for n, c in far)
-    return f"the patches that changed most{aside} went this far to the other's outcome: {named}"
+    aside = " (those that do so by construction aside)" if given else ""
+    best: dict[object, tuple[int, int]] = {}
+    for row, column in sweep.best(len(sweep.layers) * len(sweep.columns)):
+        if (row, column) not in given and abs(sweep.shares[row][column]) >= LEAST:
+            best.setdefault((row, column) if sweep.by == "heads" else column, (row, column))
+    if not best:
+        return f"no patch{aside} changed the outcome by {LEAST:.1%} of the way to the other's"
+    first, *others = [(_place_of(sweep, n, c), number(sweep.shares[n][c], ".0%")) for n, c in best.values()][:MOST]
+    to = "clean" if sweep.direction == "denoising" else "corrupted"
+    then = listed([f"{place} ({share})" for place, share in others])
+    of = f"; of other {'heads' if sweep.by == 'heads' else 'places'} go furthest {then}" if others else ""
+    return f"the patch of {first[0]} changes most: it goes {first[1]} of the way to the {to} text's outcome{aside}{of}"
 
 
 def _given(sweep: "PatchSweep") -> list[str]:
