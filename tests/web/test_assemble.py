@@ -21,14 +21,15 @@ def read(folder: Path, page: Page) -> Read:
     return Read(folder / "page.html")
 
 
-def test_it_opens_at_the_word_in_the_layer_that_the_sentences_are_about(bank: list[Trace], tmp_path: Path) -> None:
+def test_it_opens_at_the_word_in_the_head_that_the_first_sentence_names(bank: list[Trace], tmp_path: Path) -> None:
     page = read(tmp_path, page_as_seen(bank, None, "bank"))
     seen = see(bank, "bank")
     assert page.data["findings"] == seen.findings()
     opening = page.data["opening"]
-    assert (opening["view"], opening["head"]) == ("tokens", None)
+    assert opening["view"] == "tokens"
     assert opening["token"] == bank[0].word("bank")[0].tokens[0]
-    assert f" in layer {page.data['calls'][opening['call']]['layer']} (mean of its heads)" in " ".join(seen.findings())
+    where = f"text 1: layer {page.data['calls'][opening['call']]['layer']}, head {opening['head']}, "
+    assert where in seen.findings()[0]
     assert page.data["title"].endswith(" (and 1 more)")
     check_page(page, bank)
 

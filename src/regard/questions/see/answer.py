@@ -14,7 +14,7 @@ from regard.generation.generator import Generated
 from regard.questions.movement.panels import Data, movement_panels, not_shown
 from regard.questions.movement.sentences import missing
 from regard.questions.see import panels, sentences
-from regard.questions.see.looks import layer_looked_at
+from regard.questions.see.looks import first_link_told, layer_looked_at
 from regard.text.quoting import quoted, some_of
 from regard.text.tokens import shortened
 from regard.trace.display import LONG as LONG_TEXT
@@ -94,10 +94,13 @@ class Seen(TracesAnswer):
         return asdict(self.summary)
 
     def opening(self) -> dict[str, str | int | None]:
-        """Open at the head that was asked for, else where the sentences look."""
+        """Open at the head that was asked for, else at the first that the sentences name."""
         summary = self.summary
         if self.layer is not None or self.head is not None:
             return {"layer": self.layer, "head": self.head, "word": summary.word}
+        link = first_link_told(summary)
+        if link is not None:
+            return {"layer": link.layer, "head": link.head, "word": summary.word}
         place = layer_looked_at(summary) if summary.occurrences else None
         if place is not None:
             return {"layer": summary.occurrences[0].attends[place].layer, "word": summary.word}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.attended import Attended
-from regard.explain.weights.word_links import other_words
+from regard.explain.weights.word_links import WordLink, other_words
 from regard.explain.wording import number, numbered, quoted
 from regard.text.word_pieces import spelling, words
 
@@ -72,6 +72,12 @@ def link_told(summary: Summary) -> str:
     who = quoted(summary.word or "")
     lead = f"The {which} linking {who} most to {beyond}" if any(sharp) else f"No {which} links {who} to {beyond}"
     return of_each(summary, lead, told)
+
+
+def first_link_told(summary: Summary) -> WordLink | None:
+    """Find the first link that `link_told` names with its head; None where no head links a word sharply."""
+    links = [each.link for each in told_of(summary)]
+    return next((link for link in links if link is not None and link.weight >= SHARP), None)
 
 
 def push_told(summary: Summary) -> str:
