@@ -19,12 +19,13 @@ function inline(): Plugin {
 }
 
 /** Leave out what Svelte has for pages that a server made, and for components of its older kinds: we have none, and the bundler cannot
- *  know it of variables that could be set. */
+ *  know it of variables that could be set. Its errors are named without the address of the page that explains them. */
 function without(): Plugin {
   return {
     name: "without",
     enforce: "pre",
     transform(code, id) {
+      if (/svelte\/src\/internal\/(client|shared)\/(errors|warnings)\.js$/.test(id)) return code.replaceAll("https://svelte.dev/e/", "svelte ");
       if (!/svelte\/src\/internal\/(client\/dom\/hydration|flags\/index)\.js$/.test(id)) return null;
       const never = /\bexport let (hydrating|\w+_mode_flag) = false;/g;
       if (!never.test(code)) this.error(`${id}: Svelte is another than this was written for`);

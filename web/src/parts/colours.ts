@@ -14,7 +14,7 @@ const STOPS: Record<"light" | "dark", Record<Scale, string>> = {
     apart: "ffffff f3f3f3 e8e8e8 dcdcdc d0d0d0 c5c5c5 bababa afafaf a4a4a4 999999 8e8e8e 848484 797979 6f6f6f 656565 5b5b5b 525252",
   },
   dark: {
-    weights: "14191f 08306b 083c7d 084990 0c56a0 1764ab 2272b5 2e7ebc 3b8bc2 4b98c9 5fa6d1 74b3d8 8abfdd 9fcbe2 b8d5ea cfe1f2 e3eef8",
+    weights: "14191f", // then those of a light page, the darkest first
     differences: "5faaf6 3b90d8 2b75bc 1d5c9e 11457e 053061 13284a 162034 14191f 2e191f 45151f 5c0a1f 780522 9b1329 be2b31 df513f ff7a5c",
     apart: "14191f 2b2f34 373b3f 43474b 505357 5b5b5b 656565 6f6f6f 797979 848484 8e8e8e 999999 a4a4a4 afafaf bababa c5c5c5 d0d0d0",
   },
@@ -33,6 +33,7 @@ export function table(scale: Scale, dark: boolean): Rgb[] {
   let found = tables.get(key);
   if (!found) {
     const stops = STOPS[dark ? "dark" : "light"][scale].split(" ").map(rgb);
+    if (!stops[1]) stops.push(...STOPS.light[scale].split(" ").slice(1).reverse().map(rgb));
     found = Array.from({ length: SHADES }, (_, n) => {
       const at = (n / (SHADES - 1)) * (stops.length - 1);
       const below = Math.min(Math.floor(at), stops.length - 2);

@@ -47,6 +47,7 @@ def _probabilities(name: str, written: "Written") -> Strip:
     return Strip(
         name=title, title=title, tokens=[each.text for each in own], values=[each.probability for each in own],
         unit="probability", picture=True, note="As the model gives them, temperature aside.",
+        tab="How likely" * bool(name),
     )  # fmt: skip
 
 
