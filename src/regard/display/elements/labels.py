@@ -88,4 +88,4 @@ def _area_labels_share(one: Box, other: Box) -> float:
 
 def drawn_text_width(text: str) -> float:
     """Characters, those of East Asian writing counted as they are drawn."""
-    return sum(1.65 if unicodedata.east_asian_width(each) in "WF" else 1.0 for each in text)
+    return sum((1.65 if unicodedata.east_asian_width(each) in "WF" else 1.0 for each in text), 0.0)
