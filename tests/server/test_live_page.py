@@ -15,6 +15,7 @@ import torch
 import regard
 from regard import ablate, attend, head, patch
 from regard.corpus.store import Store
+from regard.display.written import number_text
 from regard.explain.texts.summary import summarise
 from regard.models.control import trace_control
 from regard.questions.generate.answer import generation
@@ -173,7 +174,7 @@ def test_a_typed_word_is_followed_through_the_layers_of_every_text(server: str, 
     rows = rows_of(page.tab, "How “bank” moves through the layers")
     wanted = [point for path in found.words for point in path or []]  # beside reference words the ends alone
     assert [row[2:4] for row in (rows[6], rows[13])] == [
-        [f"{round(each, 6):.3f}".replace("-0.000", "0.000") for each in point] for point in wanted
+        [number_text(round(each, 6), 3) for each in point] for point in wanted
     ]
     assert {cell for row in (*rows[:6], *rows[7:13]) for cell in row[2:4]} == {"–"}
     # ablated, both texts before and after are on one plane
