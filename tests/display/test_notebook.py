@@ -69,7 +69,7 @@ def test_cells_are_those_of_the_terminals_table() -> None:
     html = parts_html([drawn(panel, 80, 10, "")])
     (found,) = Read(html).tables
     assert found == [
-        ["what <b>", "size", "", "left"], ["a & b 7", "1.50", "█" * 16, "+0.25"], ["[CLS]", "−0.75", "█" * 8, "−0.50"],
+        ["what <b>", "size", "", "left"], ["a & b 7", "1.50", "█" * 16, "+0.25"], ["[CLS]", "−0.75", "▒" * 8, "−0.50"],
         ["all", "2.25", "", "–"],
     ]  # fmt: skip
     assert html.count("text-align:right") == 2 * 4

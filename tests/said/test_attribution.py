@@ -45,7 +45,8 @@ def parts_of(found: Attributed, by: str) -> dict[str, dict[str, float]]:
     writers, sources, kinds = {}, {}, {}
     for each, value in zip(found.parts.writers, found.parts.vectors[:, 0].tolist(), strict=True):
         named = {"attention": f"head {each.head}", "bias": "biases"}.get(each.kind, each.kind)
-        name = KINDS[each.kind] if each.layer is None else f"layer {each.layer}, {named}"
+        before = "biases before layer 0" if each.kind == "bias" else KINDS[each.kind]
+        name = before if each.layer is None else f"layer {each.layer}, {named}"
         writers[name] = writers.get(name, 0.0) + value
         kinds[KINDS[each.kind]] = kinds.get(KINDS[each.kind], 0.0) + value
         if each.source is not None:
@@ -109,6 +110,13 @@ def outcome(groups: Groups, numbers: Numbers) -> None:
 def in_all(groups: Groups, numbers: Numbers) -> None:
     """Every kind is there: they sum to the outcome."""
     kinds = {name.lower(): value for name, value in parts_of(*numbers)["kinds"].items()}
+    found = numbers[0]
+    assert isinstance(found, Attribution)
+    writers = zip(found.parts.writers, found.parts.vectors[:, 0].tolist(), strict=True)
+    loose = [value for each, value in writers if each.kind == "bias" and each.layer is None]
+    assert bool(groups["loose"]) == bool(loose)
+    if loose:
+        shows(groups["loose"], sum(loose))
     said = (groups["kinds"] or "").replace(" and ", ", ").split(", ")
     assert len(said) == len(kinds)
     for each in said:
@@ -168,7 +176,7 @@ TEMPLATES = [
         rf"(?:, each beside .+, to the first order|, by attention over all heads and layers)?, {MOST}",
         most,
     ),
-    Template("in all", r"In all: (?P<kinds>.+)\.", in_all),
+    Template("in all", rf"In all: (?P<kinds>.+?)(?:; of the biases (?P<loose>{N}) is of no layer)?\.", in_all),
     Template(
         "sums",
         rf"The scores sum to (?P<sum>{N}), where (?P<due>{N}) is to be explained: (?:(?P<far>too far apart for single "
@@ -192,7 +200,7 @@ TEMPLATES = [
 
 def direct(draw: random.Random) -> Attribution:
     """A split into embeddings, heads by source token, feed-forward layers and biases, some left away."""
-    writers = [Writer("token"), Writer("bias", 0), *(Writer("feed-forward", n) for n in range(2))]
+    writers = [Writer("token"), Writer("bias"), Writer("bias", 0), *(Writer("feed-forward", n) for n in range(2))]
     heads = [(layer, head) for layer in range(2) for head in range(3)]
     writers += [Writer("attention", *head, n) for head in heads for n in range(len(TOKENS))]
     kept = [each for each in writers if draw.random() < 0.7] or writers[:1]

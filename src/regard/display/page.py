@@ -38,8 +38,13 @@ def _table(panel: Table) -> Data:
     return _panel_as_page_data(replace(panel, rows=rows))
 
 
+@panel_data.register
+def _strip(panel: Strip) -> Data:
+    """With the number of the darkest colour where that is not the largest."""
+    return _panel_as_page_data(panel) | {"largest": panel.full}
+
+
 @panel_data.register(Heat)
-@panel_data.register(Strip)
 @panel_data.register(Scatter)
 @panel_data.register(Curves)
 def _panel_as_page_data(panel: Panel) -> Data:

@@ -207,7 +207,7 @@ def panel_section(panel: Panel, *parts: RenderableType) -> RenderableType:
 
 
 def signed_bar(number: float, largest: float, both: bool, room: int = BAR) -> Text:
-    """Draw a bar; of numbers of both signs red above 0 and blue below, as pictures and pages have them.
+    """Draw a bar; of numbers of both signs red above 0 and blue below, lighter below.
 
     Args:
         number: that the bar shows.
@@ -216,6 +216,8 @@ def signed_bar(number: float, largest: float, both: bool, room: int = BAR) -> Te
         room: columns of a full bar.
     """
     own = terminal_bar(abs(number), largest, room)
+    if both and number < 0:  # told apart without colours, too
+        own = Text("▒" * own.cell_len)
     own.stylize("red" if both and number >= 0 else "cyan")
     return own
 

@@ -109,8 +109,8 @@ def test_of_an_encoder_decoder_heads_across_look_at_the_source(tmp_path: Any) ->
 def printed(found: Any, top: int = 10) -> list[list[str]]:
     """The words of the lines of the tables that a terminal shows, without their bars."""
     lines = plain_lines_of_parts(found.shown(100, top)[1:], 100)
-    kept = [line.replace("█", "").split() for line in lines if "+" in line or "−" in line]
-    return [[word for word in line if not set(word) <= set(" ▏▎▍▌▋▊▉█")] for line in kept]
+    kept = [line.replace("█", "").replace("▒", "").split() for line in lines if "+" in line or "−" in line]
+    return [[word for word in line if not set(word) <= set(" ▏▎▍▌▋▊▉█▒")] for line in kept]
 
 
 def test_parts_and_their_sum_in_a_terminal() -> None:

@@ -35,6 +35,7 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
     assert page["findings"][-1] == "the store is not finished"
     assert page["status"][0] == "Read with a model."
     *grids, overview, table = page["panels"]
+    assert not any(grid["grey"] for grid in grids)
     assert [grid["name"] for grid in grids] == list(OVER)
     shares = [name for name in OVER if name not in ("entropy", "distance")]
     largest = max(float(np.nanmax(found.scores[name])) for name in shares if name != "induction")
@@ -54,16 +55,16 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
     assert "with another token behind them, and so no number" in by_name["induction"]
     rows = {row[0]: row for row in overview["rows"]}
     assert rows["previous"][1:] == [
-        "the token before", "L2H1 0.50, L2H0 0.40, L1H1 0.30", 0.5, float(found.scores["previous"].mean()),
+        "the token before", "L2H1 0.50, L2H0 0.40, L1H1 0.30", float(found.scores["previous"].mean()),
         "How much a token attends to the token before it.",
     ]  # fmt: skip
-    assert rows["next"][4] == float(np.nanmean(found.scores["next"]))
-    assert rows["induction"][2:] == ["– (no token could)", None, None, MEANINGS["induction"].says]
+    assert rows["next"][3] == float(np.nanmean(found.scores["next"]))
+    assert rows["induction"][2:] == ["– (no token could)", None, MEANINGS["induction"].says]
     assert (overview["title"], overview["name"]) == (
-        "The heads with most of each score (over 1,234 tokens)", "Overview"
+        "The heads with most of each score", "Overview"
     )  # fmt: skip
     columns = {column["name"]: column["digits"] for column in overview["columns"]}
-    assert (columns["its mean"], columns["what it is"]) == (2, None)
+    assert (columns["all"], columns["what it is"]) == (2, None)
     assert "means over 1,234 tokens (duplicate over 56 and induction over 0)." in page["findings"][-2]
     assert page["findings"][0].startswith("Duplicate (the same token, earlier): heads L2H1 (0.55), L2H0 (0.45) and ")
     assert [row[0] for row in table["rows"]] == ["L0H0", "L0H1", "L1H0", "L1H1", "L2H0", "L2H1"]
@@ -79,13 +80,28 @@ def test_rows_are_named_by_their_layers() -> None:
     assert overview["rows"] == []  # what heads look at when tokens are exchanged is beside position and content
 
 
+def test_heads_that_hardly_look_at_what_was_exchanged_are_grey_and_counted() -> None:
+    scores = {"position": np.array([[0.9, 0.5]]), "content": np.array([[0.1, 0.4]]), "looked": np.array([[0.05, 0.5]])}
+    position, _, looked, *_ = answer_of(HeadMeans(scores, {"queries": 5})).page().panels
+    assert position["title"] == "position: how alike attention stays, 5 tokens"
+    assert (position["unit"], position["grey"], looked["grey"]) == ("likeness", [[0, 0]], [])
+    assert str(position["note"]).endswith("Grey: 1 that gives them less, named nowhere.")
+
+
+def test_no_grid_is_of_sinks_that_are_not_there() -> None:
+    scores = {"sinks": np.zeros((1, 2)), "previous": np.zeros((1, 2))}
+    grid, overview, _ = answer_of(HeadMeans(scores, {"queries": 5})).page().panels
+    assert grid["name"] == "previous"
+    assert [row[2] for row in overview["rows"]] == ["– (no head does)"] * 2  # type: ignore[attr-defined]
+
+
 def test_several_tables_are_one_page() -> None:
     page = Heads({"texts": made(), "a test": made()}).page()
     one = [str(panel["name"]) for panel in answer_of(made()).page().panels]
     assert [panel["name"] for panel in page.panels] == [f"{of}: {name}" for of in ("texts", "a test") for name in one]
     assert page.title == "What attention heads do: texts; a test"
     assert "Texts: The scores are means over 1,234 tokens (duplicate over 56 and induction over 0)." in page.findings
-    assert page.panels[len(OVER)]["title"] == "Texts: the heads with most of each score (over 1,234 tokens)"
+    assert page.panels[len(OVER)]["title"] == "Texts: the heads with most of each score"
     alone = Heads({"corpus": made()}).page().data()
     assert alone == answer_of(made()).page().data()
 

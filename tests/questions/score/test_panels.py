@@ -54,16 +54,13 @@ def test_pairs_are_grids_with_the_sums_of_both_sides(found: Any) -> None:
     assert {panel["tab"] for panel in page["panels"]} == {"The score"}
 
 
-def test_ways_that_make_the_same_parts_are_one_grid_that_says_so(minilm: Any, trace: Any) -> None:
+def test_where_nothing_was_read_from_a_token_no_grid_is_by_source_token(minilm: Any, trace: Any) -> None:
     first = minilm.score_sources(trace, "bank", "river", layer=0, head=3)  # where nothing was read from a token yet
     shown: Any = first.page().panels
     assert [panel["name"] for panel in shown] == [
-        "By source token", "By layer", "By writer", "Largest pairs", "Each side",
+        "By layer", "By writer", "By kind", "Largest pairs", "Each side",
     ]  # fmt: skip
-    assert shown[0]["note"].startswith("By kind the grid is the same. ")
-    (kinds, _, own), (sources, _, others) = (first.table(by) for by in ("kind", "source"))
-    assert (kinds, own.tolist()) == (sources, others.tolist())
-    assert {row[0] for row in shown[-1]["rows"]} == {"source token", "layer", "writer"}
+    assert {row[0] for row in shown[-1]["rows"]} == {"layer", "writer", "kind"}
 
 
 def test_source_tokens_are_named_as_on_other_pages() -> None:

@@ -67,6 +67,6 @@ def test_the_rankings_of_causes(minilm: Any, tmp_path: Path) -> None:
     assert rows[0][1] == why.tokens[0].effect
     assert any(row[4] == "special" for row in rows)
     assert heads["rows"][0][0] == why.heads[0].name
-    assert f"weight {why.heads_agreement[0]:.2f}" in heads["note"]
+    assert f"weight on words {why.heads_agreement[0]:.2f}" in heads["note"]
     why.draw(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000

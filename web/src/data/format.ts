@@ -135,7 +135,7 @@ export type Panel = { name: string; title: string; note: string; caption?: strin
   | CloudData
   | PathsData
   | { kind: "curves"; x: string; y: string; series: Series[]; digits: number }
-  | { kind: "strip"; tokens: string[]; values: (number | null)[]; signed: boolean; unit: string; digits: number; special: number[] }
+  | { kind: "strip"; tokens: string[]; values: (number | null)[]; signed: boolean; unit: string; digits: number; special: number[]; largest: number | null }
 );
 export type Heat = Panel & HeatData;
 export type Paths = Panel & PathsData;

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 SHARE = "share"  # of a token's attention, from 0 to 1
+ALIKE = "likeness"  # of the attention of two texts, from 0 to 1
 
 
 @dataclass(frozen=True)
@@ -10,7 +11,7 @@ class Meaning:
     """What a score is. says: in a sentence. looks_at: what a head looks at that has much of it, in a few words; empty
     where the score stands in no table of its own.
 
-    unit: "share", "nats" or "tokens". mean_of: of which tokens it is the mean, where that is not all.
+    unit: "share", "likeness", "nats" or "tokens". mean_of: of which tokens it is the mean, where that is not all.
     """
 
     looks_at: str
@@ -54,10 +55,12 @@ MEANINGS = {
     "position": Meaning(
         "a place, any token there",
         "How much a head looks at the same places when other tokens stand there, from 0 to 1.",
+        unit=ALIKE,
     ),
     "content": Meaning(
         "a token, at any place",
         "How much a head looks at the same tokens when they stand at other places, from 0 to 1.",
+        unit=ALIKE,
     ),
     "looked": Meaning("", "How much of its attention a token gives to the tokens that changed places."),
     "written": Meaning(
@@ -73,5 +76,5 @@ MEANINGS = {
 
 
 def is_share(name: str) -> bool:
-    """Tell whether a score is a share of attention: all of these have one scale."""
-    return MEANINGS[name].unit == SHARE
+    """Tell whether a score is from 0 to 1, as shares of attention are: all of these have one scale."""
+    return MEANINGS[name].unit in (SHARE, ALIKE)

@@ -195,7 +195,7 @@ def _layers(found: "Attribution") -> Table:
         own: list[Cell] = [None if layer is None else sums[kind] for kind in kinds]
         rows.append([f"{side} {name}".strip(), sum(sums.values()), *own])
     totals = [sum(sums[kind] for (_, n), sums in layers.items() if n is not None) for kind in kinds]
-    parts = (Column(kind, 4, signed=True) for kind in ("attention", "feed-forward", "biases"))
+    parts = (Column(kind, 4, signed=True) for kind in ("attention", "feed-forward", "its biases"))
     return Table(
         name="Layers", title="What each layer adds", note=f"All: the {found.outcome}.", rows=rows,
         total=["all", found.value, *totals],

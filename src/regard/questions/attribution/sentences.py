@@ -72,7 +72,10 @@ def of_parts(found: "Attribution") -> list[str]:
     sources = _sources(carried, words=words)
     said += _most_of_attribution_parts(f"Of {sources}, by attention over all heads and layers,", carried, against=NAMED)
     by_kind = [f"{name} {signed(added)}" for name, added in found.by("kind")]
-    return [*said, f"In all: {listed(by_kind)}."]
+    loose = [float(n) for each, n in zip(found.parts.writers, found.parts.vectors[:, 0], strict=True)
+             if each.kind == "bias" and each.layer is None]  # fmt: skip
+    of_no_layer = f"; of the biases {signed(sum(loose))} is of no layer" if loose else ""
+    return [*said, f"In all: {listed(by_kind)}{of_no_layer}."]
 
 
 def _attribution_source_token(name: str) -> str:

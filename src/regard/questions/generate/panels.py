@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Panel, Shares, Strip, Table
+from regard.questions.generate.sentences import SURE
 from regard.questions.generate.writing import WrittenToken
 from regard.text.quoting import quoted
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from regard.questions.generate.answer import Generation, Written
 
 NAMED = 3  # other likely tokens of a row
+NEAR = 0.005  # to 0.5: with two decimals a probability does not say on which side it is
 
 
 def of_generation(found: "Generation") -> list[Panel]:
@@ -67,7 +69,11 @@ def _least_likely(written: "Written") -> Table:
     for n in every:
         others = [(quoted(text), chance) for text, chance in others_likely_when_written(written, n)[:NAMED]]
         rows.append([f"{n.token}", quoted(n.text), n.probability, Shares(others, digits=2, one_line=True)])
-    columns = [Column("token"), Column("written"), Column("probability", 2, bar=True), Column("others likely there")]
+    near = any(0 < abs(n.probability - SURE) < NEAR for n in every)
+    columns = [
+        Column("token"), Column("written"), Column("probability", 3 if near else 2, bar=True),
+        Column("others likely there"),
+    ]  # fmt: skip
     return Table(name="Least likely first", title="Least likely first", columns=columns, rows=rows, screen=bool(rows))
 
 

@@ -28,13 +28,15 @@ CARRIED = re.compile(r"attention from (?:“(.*)”|(a blank|a line break)) \((\
 def of_score(found: "ScoreSources") -> list[Panel]:
     """Show the pairs by each way of grouping parts, and the largest; a picture is by writers, or layers of many.
 
-    Ways that make the same parts, as in layer 0, where nothing is read from a token yet, are shown once.
+    Ways that make the same parts are shown once, and none by source token where nothing was read from one.
     """
     beside = _score_less_other_keys(found)
     few = max(len(names) for names in beside.table()[:2]) <= FEW
     shown: dict[str, list[tuple[By, str, str]]] = {}
     for way in GROUPS:
         queries, keys, scores = beside.table(way[0])
+        if way[0] == "source" and not any(map(CARRIED.fullmatch, [*queries, *keys])):
+            continue
         shown.setdefault(str((queries, keys, scores.tolist())), []).append(way)
     ways = list(shown.values())
     drawn: By = "writer" if few else "layer"

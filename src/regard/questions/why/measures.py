@@ -1,6 +1,6 @@
 """The measures that `regard why` shows, once: sentences, terminal, page and the schema of its JSON say them so."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 CHANGES = "changes"  # the heading of what causes are ranked by, whichever it is
 SIDES = {"decoder": "target ", "cross": "source "}  # of an encoder-decoder, whose tokens the numbers count
@@ -8,11 +8,15 @@ SIDES = {"decoder": "target ", "cross": "source "}  # of an encoder-decoder, who
 
 @dataclass(frozen=True)
 class Measure:
-    """One number of a cause. heading: of its column. of_tokens, of_heads: what it is of either, as a note says it."""
+    """One number of a cause. heading, of_head: of its column, of heads where that is another.
+
+    of_tokens, of_heads: what it is of either, as a note says it.
+    """
 
     heading: str
     of_tokens: str
     of_heads: str
+    of_head: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -48,4 +52,5 @@ WEIGHT = Measure(
     "weight",
     "mean of all layers and heads",
     "the part of its attention that goes neither to special tokens nor to attention sinks",
+    of_head="weight on words",
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Panel, Strip, Table
-from regard.explain.wording import number
+from regard.explain.wording import capital, listed, number
 from regard.questions.why.measures import CHANGED, CHANGES, CONTRIBUTION, SIDES, WEIGHT
 from regard.questions.why.sentences import has_meaning, measured, place
 from regard.text.quoting import quoted
@@ -35,13 +35,16 @@ def _text(why: "Why", label: str, part: str | None, each: "Sequence[tuple[str, W
     of = "" if one else f" in {place(label, why)}"
     side = {"cross": "source ", "decoder": "target "}.get(part or "", "")
     grey = [n for n, cause in enumerate(tokens) if (cause.special or cause.sink) and not cause.own]
-    said = f"{CHANGES[0].upper()}{CHANGES[1:]}: {CHANGED[why.by].of_tokens}."
+    full = max((measured(each, why) for each in tokens if has_meaning(each)), default=0.0) or 1.0
+    beyond = [f"{name(each)} {number(measured(each, why))}" for each in tokens if measured(each, why) > full]
+    said = f"{capital(CHANGES)}: {CHANGED[why.by].of_tokens}"
+    said += f"; beyond the scale, which ends at {number(full)}: {listed(beyond)}." if beyond else "."
     return Strip(
         name=f"The {side}text{'' if one else f', {label}'}", tokens=[cause.name for cause in tokens],
         title=f"What each token of the {side}text changes about {quoted(why.word)}{of} when it is taken away",
         values=[measured(cause, why) for cause in tokens], unit=CHANGES, digits=4, special=grey,
         marked=[n for n, cause in enumerate(tokens) if cause.own], tab=WHY if one else place(label, why), caption=said,
-        full=max((measured(each, why) for each in tokens if has_meaning(each)), default=0.0) or 1.0,
+        full=full,
         note=said + " Special tokens and sinks are in grey." * bool(grey), screen=one, picture=one,
     )  # fmt: skip
 
@@ -50,10 +53,11 @@ def _ranking(why: "Why", label: str, what: str, each: "Sequence[tuple[str, Why]]
     """Every token, or every head, and what taking it away changes."""
     causes, agreement = (why.tokens, why.tokens_agreement) if what == "token" else (why.heads, why.heads_agreement)
     of, apart = f" in {place(label, why)}" if len(each) > 1 else "", f", {label}" if len(each) > 1 else ""
+    weight = WEIGHT.heading if what == "token" else WEIGHT.of_head
     columns = [
         Column(f"without {what}"), Column(CHANGES, 4, bar=True),
         *([Column("effect", 4, detail=True)] if why.by == "divergence" else []),
-        Column(CONTRIBUTION.heading, 3, detail=True), Column(WEIGHT.heading, 3, detail=what == "head"),
+        Column(CONTRIBUTION.heading, 3, detail=True), Column(weight, 3, detail=what == "head"),
         *([Column("note", detail=True)] if what == "token" else []),
     ]  # fmt: skip
     rows: list[list[Cell]] = [
@@ -63,10 +67,10 @@ def _ranking(why: "Why", label: str, what: str, each: "Sequence[tuple[str, Why]]
         ]
         for each in causes
     ]  # fmt: skip
-    measures = ((CHANGES, CHANGED[why.by]), (CONTRIBUTION.heading, CONTRIBUTION), (WEIGHT.heading, WEIGHT))
+    measures = ((CHANGES, CHANGED[why.by]), (CONTRIBUTION.heading, CONTRIBUTION), (weight, WEIGHT))
     says = "; ".join(f"{each}: {m.of_tokens if what == 'token' else m.of_heads}" for each, m in measures)
     ranked = [f"{heading} {number(value)}" if value == value else f"{heading} –"
-              for heading, value in zip((WEIGHT.heading, CONTRIBUTION.heading), agreement, strict=True)]  # fmt: skip
+              for heading, value in zip((weight, CONTRIBUTION.heading), agreement, strict=True)]  # fmt: skip
     return Table(
         name=f"Without a {what}{apart}", title=f"{quoted(why.word)}{of} without each {what}", columns=columns,
         rows=rows, note=f"Rank correlation with what it changes: {', '.join(ranked)}. {says}.", screen=few,
