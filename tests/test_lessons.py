@@ -37,7 +37,7 @@ IMPORT = re.compile(r"^(?:import|from) ", re.MULTILINE)
 
 def run(file: Path, folder: Path, **extra: str) -> "subprocess.CompletedProcess[str]":
     """Run a lesson, or a changed copy, in an empty folder, without the models that are not of the package."""
-    without = ("REGARD_OPUS_MT", "REGARD_DISTILBERT", "REGARD_LESSON_MODEL", "REGARD_GLOVE", "REGARD_SMOLLM2")
+    without = ("REGARD_OPUS_MT", "REGARD_LESSON_MODEL", "REGARD_GLOVE", "REGARD_SMOLLM2")
     inherited = {name: value for name, value in os.environ.items() if name not in without}
     environment = {**inherited, "REGARD_OUT": "here/out", **extra}
     if file.parent not in (FOLDER, FOLDER.parent):  # its drawings lie beside the lesson

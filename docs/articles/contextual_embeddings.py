@@ -192,9 +192,9 @@ assert river.word("bank")[0].tokens[0] == money.word("bank")[0].tokens[0] == at
 print("“bank” is token", at, "of both")
 
 # %% [markdown]
-# **4.6, 4.7 Learned and contextual embeddings.** The 87 figures are DistilBERT's own. Where `REGARD_DISTILBERT` names a
-# folder that has it they are held here, the 15 of "bank" and the 72 of the tensors' corners; elsewhere they are left
-# out, and nothing is said of them.
+# **4.6, 4.7 Learned and contextual embeddings.** The 87 figures are DistilBERT's own. Where `REGARD_LESSON_MODEL` names
+# it or a folder that has it they are held here, the 15 of "bank" and the 72 of the tensors' corners; elsewhere they are
+# left out, and nothing is said of them.
 
 
 # %%
@@ -204,7 +204,7 @@ def corners(rows):
 
 
 figures = article["pretrained"]
-folder = os.environ.get("REGARD_DISTILBERT")
+folder = os.environ.get("REGARD_LESSON_MODEL")
 if folder:
     original = regard.load(folder)
     a, b = original.trace(sentences)

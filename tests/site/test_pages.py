@@ -210,7 +210,7 @@ def test_nothing_was_left_unchecked(name: str) -> None:
 def test_figures_of_an_article_stand_beside_ours(name: str) -> None:
     printed = Page(f"{name}.html").printed
     counts = [int(count) for count in re.findall(r"the same to \d decimals: (\d+) of \1\n", printed)]
-    assert sum(counts) == ARTICLES[name][1] + 87 * ("REGARD_DISTILBERT" in os.environ and "contextual" in name)
+    assert sum(counts) == ARTICLES[name][1] + 87 * ("REGARD_LESSON_MODEL" in os.environ and "contextual" in name)
     assert "NOT CHECKED" not in printed
 
 
