@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import regard
+from regard.questions.map.whole import matrix
 from tests.support import RIVER
 from tests.web.tables import by_number, open_twin, read_number, rows_of
 from tests.web.words import LONG_WORDS, longest, of_words, words_of
@@ -24,6 +25,15 @@ def same(rows: list[list[str]], column: int, expected: torch.Tensor) -> None:
     found = by_number(rows, 1, column)
     assert sorted(found) == list(range(len(expected)))
     assert float((torch.tensor([found[n] for n in range(len(expected))]) - expected).abs().max()) <= SHOWN
+
+
+def test_of_one_layer_it_opens_with_a_head_that_the_sentences_name(page_of: Any, bank: Any) -> None:
+    found = matrix(bank[0], 2)
+    page = page_of(found)
+    page.open_view("Compare")
+    named = found.findings()[0].split("head ")[1].split(" ")[0]
+    assert page.tab.input_value("[data-choose='head B']") == named
+    assert page.tab.input_value("[data-choose='head A']") == "mean"
 
 
 def test_two_heads_of_a_text_and_their_difference(page_of: Any, bank: Any) -> None:

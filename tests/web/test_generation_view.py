@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import regard
+from regard.questions.generate.answer import generation
 from tests.support import SHARED, own_models
 from tests.web.tables import read_number
 
@@ -74,14 +75,22 @@ def test_every_step_by_keyboard(page_of: Any, made: Any) -> None:
     assert page.tab.locator(f"[data-step='{len(trace.tokens) - made.start - 1}']").count() == 1  # and there it ends
 
 
-def test_tokens_not_yet_written_are_hidden(page_of: Any, made: Any) -> None:
+def test_tokens_not_yet_written_are_pale(page_of: Any, made: Any) -> None:
     page = opened(page_of, made)
-    units = page.tab.locator("[aria-label^='The text so far'] [data-unit]")
+    units = page.tab.locator("[aria-label^='The text, pale'] [data-unit]:not(.pale)")
     page.tab.focus("input[type=range]")
     page.tab.keyboard.press("Home")
     assert units.count() == made.start + 1
     page.tab.keyboard.press("End")
     assert units.count() == len(made.trace.tokens)
+
+
+def test_it_opens_at_the_token_that_was_least_likely(page_of: Any, made: Any) -> None:
+    found = generation(made)
+    page = page_of(found)
+    tokens = found.plain.how.tokens
+    least = min(range(len(tokens)), key=lambda n: tokens[n].probability)
+    assert page.tab.locator("[data-step]").get_attribute("data-step") == str(least)
 
 
 def test_a_tap_on_a_written_token_goes_to_its_step(page_of: Any, made: Any) -> None:

@@ -10,7 +10,8 @@ export interface Chosen {
   head: number | null;
 }
 
-/** What the shown call is compared with at first: the same layer of the next text, else another head, else another layer. A source and
+/** What the shown call is compared with at first: the same layer of the next text, else another head, one that the sentences
+ *  name where they do, else another layer. A source and
  *  its target have other words: theirs are compared within each. */
 export function otherOf(shared: PageState): Chosen {
   const { groups, group, description, page, call, head } = shared;
@@ -19,8 +20,10 @@ export function otherOf(shared: PageState): Chosen {
     const same = calls.find((each) => page.calls[each]!.layer === description.layer && page.calls[each]!.nth === description.nth) ?? calls[0]!;
     return { call: same, head: head !== null && head < page.calls[same]!.heads ? head : null };
   }
-  if (head !== null && description.heads > 1) return { call, head: (head + 1) % description.heads };
   const { calls } = groups[group]!;
+  const told = Number(/\bhead (\d+)/.exec(page.findings.join())?.[1] ?? 0); // that the sentences name first
+  const named = Array.from({ length: description.heads }, (_, n) => n).find((n) => n !== head && shared.numberOf(n) === told);
+  if (description.heads > 1 && (head !== null || calls.length === 1)) return { call, head: named ?? ((head ?? -1) + 1) % description.heads };
   return { call: calls[(calls.indexOf(call) + 1) % calls.length]!, head: null };
 }
 

@@ -2,8 +2,8 @@
 import type { PageState, Side } from "../page_state.svelte";
 import { weightsOfUnits, type Unit } from "../words";
 
-export const MOST = 400; // tokens, or words, of a column that are shown whole
-export const PART = 200; // of a longer one
+export const MOST = 100; // tokens, or words, of a column that are shown whole
+export const PART = 60; // of a longer one
 const LARGEST = 24; // of a longer one with the largest weights: a screen has room for their lines
 
 export type Range = [number, number]; // units [start, end)

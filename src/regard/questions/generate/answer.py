@@ -89,8 +89,10 @@ class Generation(TracesAnswer):
         }
 
     def opening(self) -> dict[str, str | int | None]:
-        """Open at the writing."""
-        return {"view": "generation"}
+        """Open at the writing of the token that was least likely, of two texts where the sentences begin."""
+        own = self.plain.how.tokens if self.steered is None else []
+        least = min(own, key=lambda each: each.probability, default=None)
+        return {"view": "generation", "token": None if least is None else least.token}
 
 
 def generation(plain: Generated, steered: Generated | None = None, push: str = "") -> Generation:

@@ -139,8 +139,9 @@ class Matrix(TracesAnswer):
         return {name: each for name, each in own.items() if name not in ("about", "traces", "names", "why")}
 
     def opening(self) -> dict[str, str | int | None]:
-        """Return the map of this layer and head."""
-        return {"view": "map", "layer": self.layer, "head": self.head}
+        """Return the map of this layer and head, at the strongest far link that the sentences tell."""
+        token = self.pairs[0].query.token if self.pairs else None
+        return {"view": "map", "layer": self.layer, "head": self.head, "token": token}
 
     def layers(self) -> list[int]:
         """This one alone."""

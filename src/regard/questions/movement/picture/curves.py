@@ -20,6 +20,8 @@ from regard.text.quoting import quoted, short, visible
 ACROSS = 5  # panels side by side
 HIGH = 2.5  # inches of a panel
 GREY = "#777777"
+LETTERS = 0.14  # inches that a name at the end of a line needs
+AROUND = 0.75  # and what stands above and below a panel on a slide, beyond the room that matplotlib leaves
 MOST = 12  # reference words, and pairs of occurrences, that are drawn
 
 
@@ -124,21 +126,15 @@ def paint_pairs(axes: Axes, summary: Summary, labels: Sequence[str]) -> None:
     """For each two occurrences a line: the cosine of their states from layer to layer; of many, twelve pairs."""
     pairs = [pair for pair in summary.pairs if pair.a in labels and pair.b in labels][:MOST]
     left = f" ({len(pairs)} of {len(summary.pairs)} pairs)" if len(pairs) < len(summary.pairs) else ""
-    ends: list[tuple[float, int, str]] = []
+    ends: list[tuple[float, str, str]] = []
     for nth, pair in enumerate(pairs):
         colour, dashes = line_style(nth) if len(pairs) > 1 else ("#444444", "-")
         held = [(n, c) for n, c in enumerate(pair.hidden_states) if c is not None]
         axes.plot(*zip(*held, strict=True), dashes, marker="o", markersize=3, color=colour, linewidth=1.4,
                   gid=f"pair {pair.a} {pair.b}")  # fmt: skip
-        ends.append((held[-1][1], nth, f"{pair.a}–{pair.b}: {number(held[-1][1])}"))
+        ends.append((held[-1][1], colour, f"{pair.a}–{pair.b}: {number(held[-1][1])}"))
     count = max(len(pair.hidden_states) for pair in pairs)
-    low, high = axes.get_ylim()
-    ends.sort()
-    rows = places_spread_apart([round(1000 * (value - low) / (high - low)) for value, _, _ in ends], 75.0, 1000.0)
-    for at, (value, nth, text) in zip(rows, ends, strict=True):
-        colour = line_style(nth)[0] if len(pairs) > 1 else "#444444"
-        axes.annotate(text, (count - 1, value), xytext=(count - 1 + 0.03 * count, low + (high - low) * at / 1000),
-                      fontsize=7, va="center", color=colour, annotation_clip=False)  # fmt: skip
+    _name_ends(axes, ends, count - 1, 0.03 * count)
     layer_axis(axes, count)
     axes.set_ylabel("cosine", fontsize=8)
     plain(axes)
@@ -187,11 +183,18 @@ def _names(axes: Axes, curve: Curve, occurrences: Sequence[Occurrence], told: Se
     ]
     if curve.neutral is not None and curve.neutral.mean[-1] is not None:
         ends.append((curve.neutral.mean[-1], GREY, f"neutral {number(curve.neutral.mean[-1])}"))
-    low, high = axes.get_ylim()
-    ends.sort(key=lambda each: each[0])
     last = len(curve.paths[0]) - 1
-    rows = places_spread_apart([round(1000 * (value - low) / (high - low)) for value, _, _ in ends], 75.0, 1000.0)
-    for at, (value, colour, text) in zip(rows, ends, strict=True):
-        axes.annotate(text, (last, value), xytext=(last * 1.05, low + (high - low) * at / 1000), fontsize=7,
-                      va="center", color=colour, annotation_clip=False)  # fmt: skip
+    _name_ends(axes, ends, last, 0.05 * last)
     axes.set_xlim(-0.05 * last, last * 1.4)
+
+
+def _name_ends(axes: Axes, ends: list[tuple[float, str, str]], last: int, beyond: float) -> None:
+    """Write names (value, colour, text) beyond where lines end, moved apart by as much as a line of letters needs."""
+    low, high = axes.get_ylim()
+    inches = max(LETTERS * len(ends), axes.get_window_extent().height / axes.figure.dpi - AROUND)
+    ends = sorted(ends, key=lambda each: each[0])
+    places = [round(1000 * (value - low) / (high - low)) for value, _, _ in ends]
+    rows = places_spread_apart(places, max(75.0, 1000 * LETTERS / inches), 1000.0)
+    for at, (value, colour, text) in zip(rows, ends, strict=True):
+        axes.annotate(text, (last, value), xytext=(last + beyond, low + (high - low) * at / 1000), fontsize=7,
+                      va="center", color=colour, annotation_clip=False)  # fmt: skip
