@@ -118,7 +118,7 @@ def test_words_are_compared_as_tokens_are(page_of: Any, minilm: Any) -> None:
     assert len(rows) == len(words) ** 2
     for row in rows:
         i, j = (int(cell.split()[0]) for cell in row[:2])
-        assert abs(read_number(row[3]) - read_number(b[i, j])) <= SHOWN
+        assert abs(read_number(row[3]) - float(b[i, j])) <= SHOWN
 
 
 def test_where_words_have_no_cells_of_their_own_the_switch_is_not_offered(page_of: Any, minilm: Any) -> None:

@@ -1,13 +1,16 @@
 """The curves of the picture are the summary's, on one scale, each with its name at its end."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from regard.display.elements.canvas import all_axes, stack_rows_in_figure
 from regard.explain.texts.curves import curves
 from regard.explain.texts.summary import summarise
-from regard.questions.movement.picture.curves import has_movement_of_pairs, named, paint_pairs, row
+from regard.questions.movement.picture.curves import has_movement_of_pairs, name_ends, named, paint_pairs, row
 
 SENTENCES = [f"{begin} the bank{end}" for begin in ("They saw", "We spoke of", "It was", "I know")
              for end in (".", " today.", ", he said.")]  # fmt: skip
@@ -69,3 +72,14 @@ def test_a_line_for_each_two_occurrences(summary, minilm) -> None:
 def test_there_are_pairs_of_two_occurrences_alone(summary, bank) -> None:
     assert has_movement_of_pairs(summary)
     assert not has_movement_of_pairs(summarise(bank[:1], "bank"))
+
+
+def test_names_at_the_ends_of_lines_do_not_lie_over_each_other_in_a_low_panel() -> None:
+    figure = Figure((6, 1.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.set(xlim=(0, 7), ylim=(0, 1), title="river", xlabel="layer")
+    name_ends(axes, [(0.50, "red", "2 0.50"), (0.48, "grey", "neutral 0.48"), (0.1, "blue", "1 0.10")], 5, 0.2)
+    figure.draw_without_rendering()
+    boxes = sorted((each.get_window_extent() for each in axes.texts), key=lambda box: box.y0)
+    assert all(below.y1 <= above.y0 + 1 for below, above in pairwise(boxes))

@@ -134,7 +134,7 @@ def paint_pairs(axes: Axes, summary: Summary, labels: Sequence[str]) -> None:
                   gid=f"pair {pair.a} {pair.b}")  # fmt: skip
         ends.append((held[-1][1], colour, f"{pair.a}–{pair.b}: {number(held[-1][1])}"))
     count = max(len(pair.hidden_states) for pair in pairs)
-    _name_ends(axes, ends, count - 1, 0.03 * count)
+    name_ends(axes, ends, count - 1, 0.03 * count)
     layer_axis(axes, count)
     axes.set_ylabel("cosine", fontsize=8)
     plain(axes)
@@ -184,11 +184,11 @@ def _names(axes: Axes, curve: Curve, occurrences: Sequence[Occurrence], told: Se
     if curve.neutral is not None and curve.neutral.mean[-1] is not None:
         ends.append((curve.neutral.mean[-1], GREY, f"neutral {number(curve.neutral.mean[-1])}"))
     last = len(curve.paths[0]) - 1
-    _name_ends(axes, ends, last, 0.05 * last)
+    name_ends(axes, ends, last, 0.05 * last)
     axes.set_xlim(-0.05 * last, last * 1.4)
 
 
-def _name_ends(axes: Axes, ends: list[tuple[float, str, str]], last: int, beyond: float) -> None:
+def name_ends(axes: Axes, ends: list[tuple[float, str, str]], last: int, beyond: float) -> None:
     """Write names (value, colour, text) beyond where lines end, moved apart by as much as a line of letters needs."""
     low, high = axes.get_ylim()
     inches = max(LETTERS * len(ends), axes.get_window_extent().height / axes.figure.dpi - AROUND)
