@@ -32,6 +32,21 @@ def test_five_doors_lead_to_every_page_once() -> None:
     assert sorted([*files(navigation), "index.md"]) == sorted(page.relative_to(docs).as_posix() for page in every)
 
 
+def test_a_commands_page_begins_with_one_command_and_what_it_prints() -> None:
+    """That it prints this is held by test_docs_commands.py; only a server has to be asked by hand."""
+    for page in sorted((ROOT / "docs" / "commands").glob("*.md")):
+        blocks = re.findall(r"^```(\w+)\n(.*?)^```\n", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+        (language, command), (plain, output) = blocks[:2]
+        assert language == ("text" if page.stem == "serve" else "sh"), page
+        assert re.findall(r"^regard (\w+)", command, re.MULTILINE) == [page.stem]
+        assert plain == "text", page
+        assert 1 <= len(output.splitlines()) <= 20, page
+        assert not output.startswith("regard "), page
+        assert all(len(line) <= 80 for line in [*command.splitlines(), *output.splitlines()]), page
+    asked = code_blocks("docs/commands/serve.md", "text")[1].splitlines()[0]
+    assert asked in (ROOT / "src" / "regard" / "cli" / "verbs" / "serve.py").read_text("utf-8")
+
+
 def test_no_code_is_missed() -> None:
     languages = {name for page in EVERY for name in re.findall(r"^ *```+ *(\S+)", page.read_text("utf-8"), re.M)}
     assert languages == {"python", "sh", "text"}  # this test runs the first, test_docs_commands.py the second

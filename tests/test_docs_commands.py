@@ -1,7 +1,8 @@
 """The commands of every page run as printed: a page's own in order, in a folder that holds the files they name.
 
-Two things are not as printed: training takes few steps of a small model, and what blocks hold beside regard (`make`,
-`pip`, `curl`, `accelerate`) is not run.
+What a command's page shows as the output of its first command is what that prints. Two things are not as printed:
+training takes few steps of a small model, and what blocks hold beside regard (`make`, `pip`, `curl`, `accelerate`) is
+not run.
 """
 
 import json
@@ -10,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +21,8 @@ import typer
 import regard
 from regard.text import tokenizers
 from regard.text.tiktoken import CACHED
-from tests.support import SHARED, make_tiny
-from tests.support.pages import commands, in_shell, pages
+from tests.support import ROOT, SHARED, make_tiny
+from tests.support.pages import code_blocks, commands, in_shell, pages
 
 pytestmark = pytest.mark.long
 BESIDE = SHARED / "tokenizers"
@@ -32,6 +34,11 @@ TRAINED = [
     "docs/commands/evolve.md",
     "docs/commands/generate.md",
 ]  # they go on with what docs/training.md trains
+STORIES = SHARED / "models" / "stories260K"
+ABSENT = [name for name, there in (("cl100k_base", RANKS is not None), ("stories260K", STORIES.exists())) if not there]
+# these models are another here, tiny and random: of what they print the headings of tables are compared
+OTHER_MODEL = {f"docs/commands/{name}.md" for name in ("train", "evolve", "translate")}
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 SMALL = ["layers=3", "d_model=16", "heads=2", "d_hidden=16", "batch=64", "held_out=0.2", "vocabulary=300", "warmup=1"]
 BOOK = "Once upon a time there was a man who went to a sunny bank to fish in the old river. " * 40
 LETTERS = [
@@ -67,6 +74,39 @@ class Call(NamedTuple):
     number: int
 
 
+def numbers(line: str) -> list[str]:
+    return NUMBER.findall(line)
+
+
+def same(shown: str, printed: str) -> bool:
+    """Whether what is printed begins as a page shows: its words, bars aside, and numbers but for rounding."""
+    pattern = re.compile(r"^[▁-▏─]+$")
+    ours, theirs = ([word for word in text.split() if not pattern.match(word)] for text in (shown, printed))
+    for word, other in zip(ours, theirs, strict=False):
+        if NUMBER.sub("0", Path(word).name) != NUMBER.sub("0", Path(other).name):
+            return False
+        for one, two in zip(numbers(word), numbers(other), strict=True):
+            a, b = (float(number.replace(",", "")) for number in (one, two))
+            if abs(a - b) > 1.01 * 10 ** -len(one.partition(".")[2]) and abs(a - b) > 0.02 * abs(a):
+                return False
+    return len(ours) <= len(theirs)
+
+
+def headings(shown: str) -> list[str]:
+    """The lines that stand above a table's rule."""
+    lines = shown.splitlines()
+    return [" ".join(line.split()) for line, rule in pairwise(lines) if set(rule.strip()) == {"─"}]
+
+
+def test_an_output_is_told_from_another() -> None:
+    shown = "• “a” gets 0.30 of 1,200 in a\n  row ███▏"
+    assert same(shown, "• “a” gets 0.31 of 1,201\n  in a row █▏ and more")
+    assert not same(shown, "• “a” gets 0.33 of 1,200 in a row")
+    assert not same(shown, "• “b” gets 0.30 of 1,200 in a row")
+    assert not same(shown, "• “a” gets 0.30 of 1,200")
+    assert headings("Loss\n  step   loss\n  ─────\n  1 2\n") == ["step loss"]
+
+
 def quick(arguments: list[str]) -> list[str]:
     """The same; where it trains, with few steps of a small model."""
     if arguments[0] != "train":
@@ -95,10 +135,12 @@ def files(minilm: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What commands name and no command makes."""
     folder = tmp_path_factory.mktemp("files")
     (folder / "book.txt").write_text(BOOK, "utf-8")
-    (folder / "page.txt").write_text(BOOK[: len(BOOK) // 4], "utf-8")
+    shutil.copyfile(ROOT / "docs" / "hooks" / "story.txt", folder / "page.txt")
     (folder / "pairs.tsv").write_text(PAIRS, "utf-8")
     if RANKS is not None:
         shutil.copyfile(RANKS / CACHED, folder / "cl100k_base.tiktoken")
+    if STORIES.exists():
+        shutil.copytree(STORIES, folder / "stories260K")
     # a tiny random encoder that takes a longer text, and a tiny random translator, in place of real ones
     make_tiny(folder / "my-model", minilm, num_hidden_layers=3, num_attention_heads=6, max_position_embeddings=1500)
     settings = folder / "my-model" / "tokenizer_config.json"
@@ -117,8 +159,8 @@ def files(minilm: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(files: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], tuple[Call, int, str]]:
-    """Each command that is run, with its exit code and its error; all in one process."""
+def told(files: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], tuple[Call, int, str, str]]:
+    """Each command that is run, with its exit code, its output and its error; all in one process."""
     calls: list[Call] = []
     for page in pages("sh"):
         folder = tmp_path_factory.mktemp("page")
@@ -126,8 +168,8 @@ def told(files: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[st
         if page in TRAINED:
             calls += [Call(folder, quick(c), None, n) for n, c in enumerate(commands("docs/training.md")[:2])]
         calls += [Call(folder, quick(c), page, n) for n, c in enumerate(commands(page))]
-    calls = [call for call in calls if RANKS is not None or "cl100k_base" not in call.arguments]
-    environment = dict(os.environ) | ({} if RANKS is None else {"TIKTOKEN_CACHE_DIR": str(RANKS)})
+    calls = [call for call in calls if not set(ABSENT) & set(call.arguments)]
+    environment = dict(os.environ) | {"COLUMNS": "80"} | ({} if RANKS is None else {"TIKTOKEN_CACHE_DIR": str(RANKS)})
     asked = json.dumps([(str(call.folder), call.arguments) for call in calls])
     done = subprocess.run(
         [sys.executable, "-c", MANY], input=asked, env=environment, capture_output=True, text=True, encoding="utf-8",
@@ -135,20 +177,29 @@ def told(files: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[st
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = {}
-    for call, (code, _, error) in zip(calls, json.loads(done.stdout), strict=True):
+    for call, (code, output, error) in zip(calls, json.loads(done.stdout), strict=True):
         assert call.page is not None or code == 0, (call, error)
         if call.page is not None:
-            found[call.page, call.number] = call, code, error
+            found[call.page, call.number] = call, code, output, error
     return found
 
 
-def test_commands_run(told: dict[tuple[str, int], tuple[Call, int, str]]) -> None:
+def test_commands_run(told: dict[tuple[str, int], tuple[Call, int, str, str]]) -> None:
     """One test for all: they run in one process, and every worker that got one of several tests ran them all again."""
     assert told
-    said = {place: (code, PROGRESS.sub("", error)) for place, (_, code, error) in told.items()}
+    said = {place: (code, PROGRESS.sub("", error)) for place, (_, code, _, error) in told.items()}
     failed = {f"{page}, command {n}": (code, error) for (page, n), (code, error) in said.items() if code or error}
     assert failed == {}
-    for call, _, _ in told.values():
+    for page, number in told:
+        if page.startswith("docs/commands/") and number == 0:
+            shown, printed = code_blocks(page, "text")[0].removesuffix("…\n"), told[page, 0][2]
+            if page in OTHER_MODEL:
+                squeezed = " ".join(printed.split())
+                assert headings(shown)
+                assert [line for line in headings(shown) if line not in squeezed] == [], (page, printed)
+            else:
+                assert same(shown, printed), f"{page}: it prints\n{printed}"
+    for call, *_ in told.values():
         for option, file in zip(call.arguments, call.arguments[1:], strict=False):
             if option in {"--figure", "--json", "--save", "--csv"}:
                 assert (call.folder / file).stat().st_size > 500, (call.page, option, file)
@@ -156,7 +207,7 @@ def test_commands_run(told: dict[tuple[str, int], tuple[Call, int, str]]) -> Non
     for page, number in left:
         parse(commands(page)[number])
     if left:
-        pytest.skip(f"all others ran; of {len(left)} the options were read: {NO_RANKS}")
+        pytest.skip(f"all others ran; of {len(left)} the options were read: no {', '.join(ABSENT)} ({NO_RANKS})")
 
 
 @pytest.mark.parametrize("page", pages("sh"))
