@@ -38,7 +38,7 @@ from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
 
 PAGE = Path(__file__).parent.parent / "docs" / "families.md"
-START, NEXT = "## Real models", "## Every family, as a tiny model"  # of the page's sections
+START = "## Real models"  # the page's last section
 Row = tuple[str, str, str]  # family, kind, and what is told of it
 SECONDS = 20  # of processor time, for each family
 KINDS = ("exact", "noted", "refused", "unfit", "no input", "wrong")
@@ -249,7 +249,7 @@ def distance(ours: Tensor, theirs: Tensor) -> float:
 def real_section(page: str) -> str:
     """What the page says of real models, which `benchmarks.real` writes; empty where it says nothing of them."""
     _, start, rest = page.partition(START)
-    return start + rest.partition(NEXT)[0]
+    return start + rest
 
 
 def write(rows: list[Row]) -> None:
@@ -257,14 +257,15 @@ def write(rows: list[Row]) -> None:
     table = "\n".join(f"| {family} | {kind} | {reason.replace('|', '/')} |" for family, kind, reason in rows)
     page = f"""# Families
 
-How exact traces are was measured twice: of a tiny random model of every family, and of a few real models. "Exact" in
-the long table is said of the tiny model. A real one, deeper and with larger numbers, rounds more, whoever computes:
-each has the figure that was measured.
-
-{real_section(PAGE.read_text(encoding="utf-8"))}{NEXT}
-
 What `regard` does with each family of transformers {transformers.__version__}, found with a tiny random model of each
 (`python -m benchmarks.families --write`): {len(rows)} families, {counted(rows)}.
+A real model, deeper and with larger numbers, rounds more, whoever computes: see [real models](#real-models).
+
+| family | | largest differences, or why not |
+|---|---|---|
+{table}
+
+## What the words mean
 
 *exact*: of the tiny model, all weights within 1e-5 of the family's own eager attention, the last states within 1e-4 of
 a plain forward pass, the states between the layers within 1e-4 of those that it reports (of the largest number, where
@@ -274,10 +275,7 @@ output is made of. *noted*: the status says what is special about the weights. *
 and why. *unfit*: the sweep could not make, run or compare such a model; nothing is known. *no input*: no model of the
 family reads ids by a table of its own, or pixels, or sound. A tensor's name in parentheses was read instead of ids.
 
-| family | | largest differences, or why not |
-|---|---|---|
-{table}
-"""
+{real_section(PAGE.read_text(encoding="utf-8"))}"""
     with whole(PAGE) as temporary:
         temporary.write_text(page, encoding="utf-8")
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 import regard
-from benchmarks.families import NEXT, PAGE, START, difference, distance, hidden_states, real_section
+from benchmarks.families import PAGE, START, difference, distance, hidden_states, real_section
 from regard.attention.kernels import matmul
 from regard.files import whole
 from regard.trace.trace import PairTrace, Trace
@@ -115,11 +115,10 @@ last state) from a plain pass with PyTorch's kernel, likewise. *from float64*: f
 On CPUs where oneDNN is clearly faster, large linear maps of traces go through it, and the status says so. Its sums are
 longer, so it rounds more where numbers are large, as in SmolLM2's down projections behind massive activations; models
 traced by their own eager attention are left to PyTorch. gte-small, measured on another machine, is within 2.7e-05.
-
 """
     text = PAGE.read_text(encoding="utf-8")
     before = real_section(text)
-    text = text.replace(before, section) if before else text.replace(NEXT, section + NEXT)
+    text = text.replace(before, section) if before else f"{text}\n{section}"
     with whole(PAGE) as temporary:
         temporary.write_text(text, encoding="utf-8")
 

@@ -74,10 +74,6 @@ class Call(NamedTuple):
     number: int
 
 
-def numbers(line: str) -> list[str]:
-    return NUMBER.findall(line)
-
-
 def same(shown: str, printed: str) -> bool:
     """Whether what is printed begins as a page shows: its words, bars aside, and numbers but for rounding."""
     pattern = re.compile(r"^[▁-▏─]+$")
@@ -85,7 +81,7 @@ def same(shown: str, printed: str) -> bool:
     for word, other in zip(ours, theirs, strict=False):
         if NUMBER.sub("0", Path(word).name) != NUMBER.sub("0", Path(other).name):
             return False
-        for one, two in zip(numbers(word), numbers(other), strict=True):
+        for one, two in zip(NUMBER.findall(Path(word).name), NUMBER.findall(Path(other).name), strict=True):
             a, b = (float(number.replace(",", "")) for number in (one, two))
             if abs(a - b) > 1.01 * 10 ** -len(one.partition(".")[2]) and abs(a - b) > 0.02 * abs(a):
                 return False

@@ -1,0 +1,31 @@
+"""Long pages are folded without a script; every section and row is still there."""
+
+import importlib.util
+
+import pytest
+
+from tests.support import ROOT
+
+pytestmark = pytest.mark.docs
+SPEC = importlib.util.spec_from_file_location("folds", ROOT / "docs" / "hooks" / "folds.py")
+assert SPEC is not None
+assert SPEC.loader is not None
+folds = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(folds)
+
+
+def test_sections_fold_under_their_headings() -> None:
+    page = '<h1>A</h1><p>first</p><h2 id="b">B</h2><p>x</p><h3>C</h3><h2 id="d">D</h2>'
+    assert folds.folded(page) == (
+        '<h1>A</h1><p>first</p><details class="fold"><summary><h2 id="b">B</h2></summary><p>x</p><h3>C</h3></details>\n'
+        '<details class="fold"><summary><h2 id="d">D</h2></summary></details>\n'
+    )
+
+
+def test_only_long_tables_fold() -> None:
+    head, row = "<tr><th>a</th></tr>", "<tr><td>1</td></tr>"
+    short, long = (f"<table>{head}{row * rows}</table>" for rows in (folds.LONG - 1, folds.LONG))
+    assert folds.long_tables(short) == short
+    assert (
+        folds.long_tables(long) == f'<details class="rows"><summary>All {folds.LONG} rows</summary>\n{long}\n</details>'
+    )
