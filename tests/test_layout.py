@@ -76,6 +76,7 @@ ABOUT_SEVERAL = {
     "models/smollm2",
     "package",
     "release",
+    "site/folds",
     "site/formulas",
     "site/live_page",
     "site/pages",
