@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -27,7 +26,7 @@ PRINTED = Path(__file__).with_name("printed.json")  # the figures of four articl
 TOLERANCE = 1e-5  # how far a record's weights may be from the map's, whose kernel rounds otherwise
 
 
-def printed(article: str) -> dict[str, Any]:
+def printed(article: str) -> dict[str, object]:
     """Read the figures of "one sentence", "contextual embeddings", "formula" or "river and finance", as printed there.
 
     Lessons, the pages on the four articles, and tests hold what they compute against these, and have no copy.
@@ -35,7 +34,7 @@ def printed(article: str) -> dict[str, Any]:
     Raises:
         RegardError: there is no such article.
     """
-    articles: dict[str, dict[str, Any]] = parse_json(PRINTED.read_bytes())
+    articles: dict[str, dict[str, object]] = parse_json(PRINTED.read_bytes())
     if article not in articles:
         raise RegardError(f"article {article!r}: there are {', '.join(map(repr, articles))}")
     return articles[article]

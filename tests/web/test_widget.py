@@ -41,10 +41,11 @@ def widget(page: Page) -> AttentionWidget:
 
 def test_traits_are_where_the_page_opens(widget: AttentionWidget, bank: Any) -> None:
     assert widget.texts == ["text 1", "text 2"]
-    assert (widget.text, widget.head, widget.side, widget.view) == ("text 1", None, "gives", "tokens")
+    assert (widget.text, widget.side, widget.view) == ("text 1", "gives", "tokens")
     assert widget.token == bank[0].word("bank")[0].tokens[0]
     call = widget.page["calls"][widget.page["opening"]["call"]]
     assert (widget.layer, widget.nth) == (call["layer"], call["nth"])
+    assert f"text 1: layer {widget.layer}, head {widget.head}, " in widget.page["findings"][0]
 
 
 def test_numbers_go_as_bytes_of_their_own_without_base64(widget: AttentionWidget, bank: Any) -> None:

@@ -103,7 +103,7 @@ def test_the_list_names_each_lesson_and_what_it_needs(capsys: pytest.CaptureFixt
 
 
 def test_the_page_shows_the_list_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    verb.list_lessons(lesson_files(), Console(width=110, color_system=None))
+    verb.list_lessons(lesson_files(), Console(width=80, color_system=None))
     shown = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
     assert f"```text\n{shown}\n```" in (ROOT / "docs" / "commands" / "lesson.md").read_text("utf-8")
 

@@ -218,8 +218,8 @@ def test_help_does_not_wait_for_torch(regard_command) -> None:
 
 def test_layers_and_heads_count_from_the_end_too(run, folder: Path, capsys) -> None:
     run(Path("text.txt"), layer=-1, head=-2, everything=True, save_file=Path("a.safetensors"))
-    assert "layer 5, head 10" in " ".join(capsys.readouterr().out.split())
+    assert "head 10 of layer 5" in " ".join(capsys.readouterr().out.split())
     run(open_file=Path("a.safetensors"), layer=-1, head=-2, everything=True)
-    assert "layer 5, head 10" in " ".join(capsys.readouterr().out.split())
+    assert "head 10 of layer 5" in " ".join(capsys.readouterr().out.split())
     run(Path("text.txt"), layer=-2, head=-12, window=64, everything=True)
-    assert "layer 4, head 0" in " ".join(capsys.readouterr().out.split())
+    assert "head 0 of layer 4" in " ".join(capsys.readouterr().out.split())
