@@ -131,6 +131,8 @@ def test_two_texts_stand_side_by_side_and_the_same_word_is_chosen_in_both(page_o
                 shown = read_number(cell.inner_text())
                 assert shown == pytest.approx(float(weights[int(cell.get_attribute("data-value"))]), abs=3e-4)
 
+    page.choose("layer", "0")
+    page.choose("head", "mean")
     held(0, at)
     bars = page.tab.locator("section[aria-label^='text'] tr:has([data-value])").evaluate_all(
         "rows => rows.map(row => [Number(row.querySelector('[data-value]').innerText), "

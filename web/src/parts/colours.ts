@@ -57,6 +57,8 @@ export function evenShade(value: number, largest: number): number {
   return Math.round(Math.min(1, value / largest) * (SHADES - 1));
 }
 
+export const BY_ROOT = "(shades by square root)"; // what `shade` does, beside the colours
+
 /** The shade of a number of either sign, in equal steps: 0 in the middle. */
 export function signedShade(value: number, largest: number): number {
   if (!(largest > 0) || Number.isNaN(value)) return (SHADES - 1) / 2;
