@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from regard.corpus.store import Store
+from regard.display.written import number_text
 from regard.questions.senses.answer import Senses
 from tests.support.served import served
 from tests.support.stores import Document, write_store
@@ -107,7 +108,7 @@ def test_keys_and_the_mouse_name_the_same_points_with_the_librarys_words(server:
         assert page.tab.get_attribute(".cloud", "data-at") == str(n)
         row, (x, y) = rows[n], points[n]
         there = f"{row['left']}{row['form']}{row['right']} {row['document']} (sense {row['sense']}): "
-        assert said(page) == f"{there}{axes[0]} {x:.3f}, {axes[1]} {y:.3f}"
+        assert said(page) == f"{there}{axes[0]} {number_text(x, 3)}, {axes[1]} {number_text(y, 3)}"
     drawn = np.array([places[n] for n in places]) * [1, -1]  # one scale for both axes
     expected = points[list(places)]
     scale = np.ptp(drawn[:, 0]) / np.ptp(expected[:, 0])

@@ -335,6 +335,8 @@ def test_a_reload_shows_what_was_chosen_in_each_view(server: str, visit: Any) ->
     page.tab.focus("textarea")
     page.tab.fill("label:has-text('Follow the word') input", "bank")
     page.tab.keyboard.press("Enter")
+    page.tab.wait_for_selector("[role=tab]:has-text('Movement')", timeout=60_000)
+    page.open_view("Movement")
     page.tab.wait_for_selector("h2:has-text('moves through')", timeout=60_000)
 
     def again(view: str) -> dict[str, Any]:
@@ -385,7 +387,7 @@ def test_a_map_keeps_its_place_between_views_until_another_token_is_chosen(serve
     page.open_view("Map")
     seen, place = sight(page)
     assert seen[2] == pytest.approx(before[0][2], abs=0.01)
-    assert place == ["2", "2"]
+    assert place == ["2", "3"]  # where its row is largest, special tokens aside
 
 
 def test_a_view_in_a_damaged_link_is_the_whole_map(server: str, visit: Any) -> None:
