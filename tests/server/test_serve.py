@@ -14,12 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import uvicorn
 
+from regard.models.model import Model
 from regard.server import serve
 from regard.server.gate import Gate
 from regard.server.kept import Kept
@@ -35,7 +35,9 @@ needs_page = pytest.mark.skipif(not LIVE.exists(), reason="the page is not built
 
 
 def test_models_and_files_of_one_name_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    models: list[Any] = [SimpleNamespace(name=name) for name in ("bert", "bert", "all-MiniLM-L6-v2")]
+    models = [object.__new__(Model) for _ in range(3)]  # names alone
+    for model, name in zip(models, ("bert", "bert", "all-MiniLM-L6-v2"), strict=True):
+        model.name = name
     serve.tell_models_apart(models, ["/a/bert", "/b/bert", None])
     assert [each.name for each in models] == ["a/bert", "b/bert", "all-MiniLM-L6-v2"]
     titles = {"/a/t": "A text.", "/b/t": "A text.", "/a/map": "map", "/b/map": "map", "/c": "Another text."}

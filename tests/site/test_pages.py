@@ -218,7 +218,7 @@ def test_a_trace_shows_itself_in_a_notebook() -> None:
     page = Page("five_lines.html")
     shown = " ".join(page.printed.split())
     assert "What “bank” looks at most in layer 0 (mean of its heads): “river” 0.25, then [CLS] 0.19." in shown
-    assert "layer text 1 looks at" in shown  # the table of trace.see
+    assert "text 1 looks at" in shown  # the table of trace.see
     assert "Both “bank” start as the same vector." in shown  # of regard.see
     assert "“bank” without each token" in shown  # the ranking of model.why
     assert "of length 1.000" in shown

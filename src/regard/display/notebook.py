@@ -48,7 +48,7 @@ def _table_html(table: Table) -> str:
         return f"<tr>{''.join(made)}</tr>"
 
     lines = zip(*(column.cells for column in table.columns), strict=True)
-    body = [row(cells, "td", str(own.style)) for own, cells in zip(table.rows, lines, strict=True)]
+    body = [row(cells, "td", str(own.style or "")) for own, cells in zip(table.rows, lines, strict=True)]
     head = row([column.header for column in table.columns], "th", "")
     return f'<table style="border-collapse:collapse">{head}{"".join(body)}</table>'
 

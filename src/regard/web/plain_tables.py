@@ -145,7 +145,7 @@ def _curves_as_html_rows(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[
 
 def _number_text(cell: Any, digits: int | None) -> Any:
     """A number as text; anything else as it is."""
-    return fixed(cell, 3 if digits is None else digits) if isinstance(cell, int | float) else cell
+    return fixed(float(cell), 3 if digits is None else digits) if isinstance(cell, int | float) else cell
 
 
 def _html_table_cell(cell: Any, escape: Escape) -> str:
