@@ -7,7 +7,7 @@ from rich.text import Text
 
 from regard.display.panels import Shares, Strip
 from regard.display.terminal_parts import terminal_height_characters
-from regard.display.written import share_text
+from regard.display.written import number_text, with_sign
 from regard.text.quoting import quoted, short, some_of, spelled, visible
 from regard.trace.status import Status
 
@@ -37,8 +37,9 @@ def _printable_for_terminal(text: str) -> str:
 def in_lines(shares: Shares, room: int) -> Text:
     """Write names with their numbers so that both stay on one line of so many characters."""
     line, used = Text(), 0
+    write = with_sign if shares.signed else number_text
     for n, (name, value) in enumerate(shares.parts):
-        said = f"{spelled(name, NAME + 10)} {share_text(value, shares)}"
+        said = f"{spelled(name, NAME + 10)} {write(value, shares.digits)}"
         if used and used + len(GAP) + len(said) > room - len(shares.mark):
             if shares.one_line:
                 break

@@ -21,12 +21,8 @@ def number_text(value: int | Number, digits: int) -> str:
 
 def shares_text(shares: Shares) -> str:
     """Write named numbers as one text."""
-    return ", ".join(f"{name} {share_text(value, shares)}" for name, value in shares.parts) + shares.mark
-
-
-def share_text(value: float, shares: Shares) -> str:
-    """Write one of the numbers of some shares."""
-    return (with_sign if shares.signed else number_text)(value, shares.digits)
+    write = with_sign if shares.signed else number_text
+    return ", ".join(f"{name} {write(value, shares.digits)}" for name, value in shares.parts) + shares.mark
 
 
 def with_sign(value: int | float, digits: int | None = None) -> str:
