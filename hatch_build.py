@@ -44,7 +44,9 @@ class PageHook(BuildHookInterface):
         if missing:
             raise FileNotFoundError(f"a release carries the page, and {missing[0]} is not built: run make page first")
         if self.target_name == "wheel":
-            build_data["force_include"]["docs/lessons"] = "regard/lessons"  # which regard lesson runs
+            lessons = Path(self.root) / "docs" / "lessons"  # which regard lesson runs
+            for file in lessons.rglob("*.py"):
+                build_data["force_include"][str(file)] = f"regard/lessons/{file.relative_to(lessons).as_posix()}"
 
 
 class ReadmeHook(MetadataHookInterface):

@@ -7,7 +7,8 @@
 # %%
 import regard
 
-model = regard.load()  # a small pretrained encoder; or a folder, a GGUF file, a name on the model hub
+# a small pretrained encoder; or a folder, a GGUF file, a name on the model hub
+model = regard.load()
 trace = model.trace("Write a poem about a man fishing on a river bank.")
 trace.see("bank")
 
@@ -31,7 +32,10 @@ seen
 # %%
 weights = trace.attention[0]["bank", "river"]  # (H,)
 head = int(weights.argmax())
-print(f"head {head} gives most: {weights[head]:.3f}; the mean of the heads is {weights.mean():.3f}")
+print(
+    f"head {head} gives most: {weights[head]:.3f}; the mean of the heads is "
+    f"{weights.mean():.3f}"
+)
 assert abs(float(weights.mean()) - 0.252) < 5e-4
 
 axes = trace.attention[0].plot(head=head)
@@ -41,8 +45,12 @@ axes = trace.attention[0].plot(head=head)
 
 # %%
 vector = trace["bank"]  # (M,) the word's contextual embedding
-sentence = trace.embedding()  # pooled and normalised as the model's own folder says
-print(f"{len(vector)} numbers of the word, {len(sentence)} of the sentence, of length {sentence.norm():.3f}")
+# pooled and normalised as the model's own folder says
+sentence = trace.embedding()
+print(
+    f"{len(vector)} numbers of the word, {len(sentence)} of the sentence, of "
+    f"length {sentence.norm():.3f}"
+)
 
 why = model.why(trace, "bank")
 why

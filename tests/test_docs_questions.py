@@ -6,7 +6,6 @@ REGARD_SMOLLM2 names its folder.
 
 import ast
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
 FOLDER = ROOT / "docs" / "questions"
 PAGES = sorted(page.relative_to(ROOT).as_posix() for page in FOLDER.glob("*.md"))
 REAL = pytest.mark.real
-CLAIM = re.compile(r"^(?P<code>\S.*?)\s{2,}# (?P<said>.+)$")
 
 
 def needs_smollm2(page: str) -> bool:
@@ -29,16 +27,18 @@ def needs_smollm2(page: str) -> bool:
 
 
 def claims(block: str) -> list[tuple[str, Any]]:
-    """The statements of a block, each with the value that its comment says that it has, None for none."""
-    lines = block.splitlines()
+    """The statements of a block, each with the value that the comment behind or below it says, None for none."""
+    lines = [*block.splitlines(), ""]
     found = []
     for node in ast.parse(block).body:
-        source = "\n".join(lines[node.lineno - 1 : node.end_lineno])
-        said = CLAIM.match(source) if node.lineno == node.end_lineno else None
+        source = ast.get_source_segment(block, node) or ""
+        last = node.end_lineno or 0
+        behind = lines[last - 1].encode()[node.end_col_offset or 0 :].decode().strip()
+        said = behind or (lines[last] if lines[last].startswith("# ") else "")
         value = None
-        if said is not None and isinstance(node, ast.Expr):
+        if said and isinstance(node, ast.Expr):
             try:
-                value = ast.literal_eval(said["said"])
+                value = ast.literal_eval(said.removeprefix("# "))
             except (SyntaxError, ValueError):
                 value = None  # words
         found.append((source, value))
@@ -58,9 +58,9 @@ def holds(got: Any, said: Any) -> bool:
 
 
 def test_a_claim_is_read_and_held() -> None:
-    block = "x = [0.123, 2]\nx  # [0.12, 2]\nx[0]  # what it is\nlen(x)  # 2\n"
+    block = "x = [0.123, 2]\nx  # [0.12, 2]\nx[0]  # what it is\nlen(\n    x\n)\n# 2\nx[1]\n\n# 2\n"
     assert claims(block) == [
-        ("x = [0.123, 2]", None), ("x  # [0.12, 2]", [0.12, 2]), ("x[0]  # what it is", None), ("len(x)  # 2", 2),
+        ("x = [0.123, 2]", None), ("x", [0.12, 2]), ("x[0]", None), ("len(\n    x\n)", 2), ("x[1]", None),
     ]  # fmt: skip
     assert holds([0.123, 2], [0.12, 2])
     assert not holds([0.126, 2], [0.12, 2])
@@ -95,7 +95,7 @@ def test_what_it_says_holds(page: str, tmp_path: Path, monkeypatch: pytest.Monke
             if said is None:
                 exec(compile(source, page, "exec"), names)
                 continue
-            got = eval(compile(source.strip(), page, "eval"), names)
+            got = eval(compile(source, page, "eval"), names)
             assert holds(got, said), f"{page}: {source!r}: it is {got!r}"
             checked += 1
     assert checked >= 3

@@ -9,7 +9,12 @@ import os
 from pathlib import Path
 
 import torch
-from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel
+from transformers import (
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+)
 
 import regard
 from drawings.command import run
@@ -37,7 +42,9 @@ river, money = model.trace(sentences)
 at = article["pretrained"]["bank_position"]
 assert torch.equal(river.learned[at], money.learned[at])
 alike = torch.cosine_similarity(river["bank"], money["bank"], dim=0)
-print(f"cosine of the two “bank”: 1.000 as they enter, {alike:.3f} as they leave")
+print(
+    f"cosine of the two “bank”: 1.000 as they enter, {alike:.3f} as they leave"
+)
 assert alike < 0.9
 
 # %% [markdown]
@@ -49,7 +56,9 @@ assert alike < 0.9
 
 # %%
 table = model.model.get_input_embeddings().weight.detach()  # V × d_model
-one_hot = torch.nn.functional.one_hot(torch.tensor(river.tokens[at].id), len(table))
+one_hot = torch.nn.functional.one_hot(
+    torch.tensor(river.tokens[at].id), len(table)
+)
 torch.testing.assert_close(one_hot.float() @ table, river.learned[at])
 print(tuple(table.shape))
 
@@ -58,7 +67,10 @@ print(tuple(table.shape))
 
 # %%
 print(*(token.text for token in river.tokens))
-lengths = [each[at].norm() for each in (river.learned, river.positional, river.segment, river.input)]
+lengths = [
+    each[at].norm()
+    for each in (river.learned, river.positional, river.segment, river.input)
+]
 names = ["learned", "+ positional", "+ segment", "= input"]
 show_numbers(torch.stack(lengths)[:, None], names, ["length for “bank”"])
 summed = river.learned + river.positional + river.segment
@@ -75,8 +87,13 @@ torch.testing.assert_close(summed, river.input, atol=1e-5, rtol=0)
 cat, mouse = model.trace(["the cat ate the mouse", "the mouse ate the cat"])
 first, second = self_attention(cat.learned), self_attention(mouse.learned)
 torch.testing.assert_close(first[2], second[5])  # "cat" in either
-added = [self_attention(each.learned + each.positional) for each in (cat, mouse)]
-print(f"with positions “cat” differs by up to {(added[0][2] - added[1][5]).abs().max():.3f}")
+added = [
+    self_attention(each.learned + each.positional) for each in (cat, mouse)
+]
+print(
+    "with positions “cat” differs by up to "
+    f"{(added[0][2] - added[1][5]).abs().max():.3f}"
+)
 assert not torch.allclose(added[0][2], added[1][5], atol=1e-2)
 
 # %% [markdown]
@@ -99,8 +116,15 @@ beside(given + code, encoder["example_output"], rows, title="added", digits=2)
 # %%
 file = Path(os.environ.get(FOLDER, "out/lessons")) / "positions_400.png"
 file.parent.mkdir(parents=True, exist_ok=True)
-run(f"regard positions --width 400 --length 100 --figure {file.name}", folder=file.parent)
-Picture(file, "A hundred positions of 400 numbers: fast waves on the left, slow ones on the right")
+run(
+    f"regard positions --width 400 --length 100 --figure {file.name}",
+    folder=file.parent,
+)
+Picture(
+    file,
+    "A hundred positions of 400 numbers: fast waves on the left, slow ones "
+    "on the right",
+)
 
 # %% [markdown]
 # ## 3 The mechanism
@@ -111,7 +135,10 @@ Picture(file, "A hundred positions of 400 numbers: fast waves on the left, slow 
 # %%
 places = article["movement_plot"]
 print("made up:", places["bank_before"], "→", places["bank_after"])
-run(f'regard see "{sentences[0]}" "{sentences[1]}" --word bank --with river,money,water,deposit')
+run(
+    f'regard see "{sentences[0]}" "{sentences[1]}" '
+    "--word bank --with river,money,water,deposit"
+)
 
 # %% [markdown]
 # Further: both pictures side by side in [lesson 8](../lessons/8_contextual_embeddings.py), and
@@ -142,8 +169,15 @@ assert river.attention[0].rule.scale == 32**-0.5
 way = head_steps(river, at, layer=0, head=0)
 columns = torch.stack([way.products, way.scaled, way.weights], 1)
 words = [token.text for token in river.tokens]
-show_numbers(columns, words, ["q · k", "/ √32", "weight"], title="“bank”, layer 0, head 0")
-torch.testing.assert_close(way.weights.float(), river.attention[0][0, at], atol=1e-5, rtol=0)
+show_numbers(
+    columns,
+    words,
+    ["q · k", "/ √32", "weight"],
+    title="“bank”, layer 0, head 0",
+)
+torch.testing.assert_close(
+    way.weights.float(), river.attention[0][0, at], atol=1e-5, rtol=0
+)
 
 # %% [markdown]
 # Further: [`regard steps`](../commands/steps.md), and [lesson 4](../lessons/4_self_attention.py).
@@ -163,9 +197,14 @@ eaten = model.trace(example["sentence"])
 word = eaten.word(example["word"])[0]
 for target in example["should_attend_to"]:
     wanted = list(eaten.word(target)[0].tokens)
-    taken = torch.stack([gives(each, word)[:, wanted].sum(1) for each in eaten.attention])
+    taken = torch.stack(
+        [gives(each, word)[:, wanted].sum(1) for each in eaten.attention]
+    )
     layer, head = divmod(int(taken.argmax()), taken.shape[1])
-    print(f"{word.text} → {target:6} {taken.max():.2f} in layer {layer}, head {head}")
+    print(
+        f"{word.text} → {target:6} {taken.max():.2f} in layer {layer}, head "
+        f"{head}"
+    )
 
 # %% [markdown]
 # It also says that each head gets a chunk of the embedding. What is cut is the output of the projections; each head
@@ -180,14 +219,18 @@ for target in example["should_attend_to"]:
 # %%
 with torch.device("meta"):  # sizes alone
     pair = DistilBertModel(DistilBertConfig()), BertModel(BertConfig())
-small, large = (sum(part.numel() for part in each.parameters()) for each in pair)
+small, large = (
+    sum(part.numel() for part in each.parameters()) for each in pair
+)
 print(f"{small:,} against {large:,}: {1 - small / large:.0%} fewer")
 
 # %% [markdown]
 # **4.5 Tokens.** MiniLM has BERT's vocabulary, as DistilBERT has, so that tokens and places are the article's:
 
 # %%
-assert [token.text for token in river.tokens] == article["pretrained"]["tokens_of_sentence_1"]
+assert [token.text for token in river.tokens] == article["pretrained"][
+    "tokens_of_sentence_1"
+]
 assert river.word("bank")[0].tokens[0] == money.word("bank")[0].tokens[0] == at
 print("“bank” is token", at, "of both")
 
@@ -199,7 +242,8 @@ print("“bank” is token", at, "of both")
 
 # %%
 def corners(rows):
-    """The first and last three rows and columns, as PyTorch prints a large tensor."""
+    """The first and last three rows and columns, as PyTorch prints a large
+    tensor."""
     return torch.cat([rows[:3], rows[-3:]])[:, [0, 1, 2, -3, -2, -1]]
 
 
@@ -209,16 +253,36 @@ if folder:
     original = regard.load(folder)
     a, b = original.trace(sentences)
     alone = original.trace("bank").learned[1, :5]
-    beside(alone, figures["learned_embedding_of_bank_first_5"], title="learned", digits=2)
+    beside(
+        alone,
+        figures["learned_embedding_of_bank_first_5"],
+        title="learned",
+        digits=2,
+    )
     both = figures["contextual_embedding_of_bank_first_5"].values()
     for found, expected in zip((a, b), both, strict=True):
         beside(found.contextual[at, :5], expected, title="contextual", digits=2)
-    beside(corners(a.learned), figures["learned_corners"], title="learned, corners")
-    beside(corners(a.contextual), figures["contextual_corners"], title="contextual, corners")
+    beside(
+        corners(a.learned), figures["learned_corners"], title="learned, corners"
+    )
+    beside(
+        corners(a.contextual),
+        figures["contextual_corners"],
+        title="contextual, corners",
+    )
 else:
-    print("DistilBERT was not there when this page was made: its 87 figures are unverified here")
+    print(
+        "DistilBERT was not there when this page was made: its 87 figures are "
+        "unverified here"
+    )
 show_numbers(
-    torch.stack([model.trace("bank").learned[1], river.contextual[at], money.contextual[at]])[:, :5],
+    torch.stack(
+        [
+            model.trace("bank").learned[1],
+            river.contextual[at],
+            money.contextual[at],
+        ]
+    )[:, :5],
     ["learned", "river text", "money text"],
     title="the first five of “bank” in all-MiniLM-L6-v2",
 )

@@ -39,8 +39,18 @@ pages = {
 key = torch.stack([trace.embedding() for trace in model.trace([*pages])])
 query = model.trace(question).embedding()[None]
 value = torch.tensor([*pages.values()])
-rows = torch.cat([regard.attend(query, key, value, scale=scale).output for scale in (1, 10, 100)])
-show_numbers(rows, ["× 1", "× 10", "× 100"], ["Paris", "Berlin", "money"], title="how much of each answer")
+rows = torch.cat(
+    [
+        regard.attend(query, key, value, scale=scale).output
+        for scale in (1, 10, 100)
+    ]
+)
+show_numbers(
+    rows,
+    ["× 1", "× 10", "× 100"],
+    ["Paris", "Berlin", "money"],
+    title="how much of each answer",
+)
 assert rows.argmax(1).tolist() == [0, 0, 0]
 assert rows[2, 0] > 0.99
 
@@ -68,7 +78,10 @@ try:
 except TypeError as error:
     print(str(error).splitlines()[0])
 large = torch.tensor([[100.0, 200.0, 300.0]])
-show_numbers(torch.cat([plain_softmax(large), softmax(large)]), ["as printed", "largest taken off"])
+show_numbers(
+    torch.cat([plain_softmax(large), softmax(large)]),
+    ["as printed", "largest taken off"],
+)
 assert bool(plain_softmax(large).isnan().any())
 
 # %% [markdown]
@@ -85,10 +98,17 @@ assert bool(plain_softmax(large).isnan().any())
 try:
     tokens = cl100k_tokens(question, cl100k_base())
 except regard.RegardError as error:
-    print(f"cl100k_base: NOT CHECKED HERE, going on from the printed ids: {error}")
+    print(
+        f"cl100k_base: NOT CHECKED HERE, going on from the printed ids: {error}"
+    )
     both = zip(article["token_ids"], article["tokens"], strict=True)
-    tokens = [regard.text.tokens.Token(number, part, 0, 0, None, False) for number, part in both]
-for token, part, number in zip(tokens, article["tokens"], article["token_ids"], strict=True):
+    tokens = [
+        regard.text.tokens.Token(number, part, 0, 0, None, False)
+        for number, part in both
+    ]
+for token, part, number in zip(
+    tokens, article["tokens"], article["token_ids"], strict=True
+):
     print(f"{token.text!r:11} {token.id:5}   printed {part!r:11} {number:5}")
     assert (token.text, token.id) == (part, number)
 figure, axes = sheet.sheet(4.5, 0.8)
@@ -109,16 +129,28 @@ torch.manual_seed(0)
 m = torch.randn(len(tokens), 512)  # n × d_model
 layer = regard.MultiHeadAttention(d_model=512, heads=8)
 output, maps = layer(m, return_attention=True)
-print("M", tuple(m.shape), " weights", tuple(maps.shape), " output", tuple(output.shape))
+print(
+    "M",
+    tuple(m.shape),
+    " weights",
+    tuple(maps.shape),
+    " output",
+    tuple(output.shape),
+)
 parts = dict(layer.named_parameters())
 joined = []
 for head in range(8):
     own = slice(64 * head, 64 * (head + 1))
-    q, k, v = (m @ parts[f"{n}.weight"][own].T + parts[f"{n}.bias"][own] for n in ("query", "key", "value"))
+    q, k, v = (
+        m @ parts[f"{n}.weight"][own].T + parts[f"{n}.bias"][own]
+        for n in ("query", "key", "value")
+    )
     joined.append(attention(q, k, v)[0])
 concat = torch.cat(joined, -1)
 assert parts["output.weight"].T.shape == (8 * 64, 512)  # H d_v × d_model
-torch.testing.assert_close(concat @ parts["output.weight"].T + parts["output.bias"], output)
+torch.testing.assert_close(
+    concat @ parts["output.weight"].T + parts["output.bias"], output
+)
 
 # %% [markdown]
 # Further: [heads](../lessons/5_heads.py).
@@ -137,7 +169,11 @@ weights = softmax(scores)
 output = weights @ m
 figure, axes = sheet.sheet(5.2, 4.4)
 heatmap(weights, names, names, labels=("query", "key"), axes=axes)
-keep(figure, "matrix.svg", "Attention of the question's words on each other, a row a query")
+keep(
+    figure,
+    "matrix.svg",
+    "Attention of the question's words on each other, a row a query",
+)
 
 # %% [markdown]
 # Of a pretrained layer and a text of any length: [`regard map`](../commands/map.md).
@@ -153,13 +189,22 @@ keep(figure, "matrix.svg", "Attention of the question's words on each other, a r
 # %%
 assert bool((weights > 0).all())
 torch.testing.assert_close(scores, scores.T)
-print(f"weights differ from their mirror by up to {(weights - weights.T).abs().max():.3f}")
+print(
+    "weights differ from their mirror by up to "
+    f"{(weights - weights.T).abs().max():.3f}"
+)
 assert (weights - weights.T).abs().max() > 1e-2
 torch.testing.assert_close(weights.sum(-1), torch.ones(len(names)))
 assert scores.argmax(1).tolist() == list(range(len(names)))
-largest = torch.stack([w.dense().argmax(-1) for w in trace.attention])[..., 1:-1]  # layers, heads, words
+# layers, heads, words
+largest = torch.stack([w.dense().argmax(-1) for w in trace.attention])[
+    ..., 1:-1
+]
 share = (largest == torch.arange(1, len(names) + 1)).float().mean()
-print(f"trained: a word's own weight is its largest in {share:.0%} of all heads' rows")
+print(
+    f"trained: a word's own weight is its largest in {share:.0%} of all "
+    "heads' rows"
+)
 assert share < 0.5
 
 # %% [markdown]
@@ -168,7 +213,9 @@ assert share < 0.5
 # $y_i = \sum_j w_{ij} v_j$: as many rows as there were, each a mixture of all.
 
 # %%
-torch.testing.assert_close(output[3], sum(w * v for w, v in zip(weights[3], m, strict=True)))
+torch.testing.assert_close(
+    output[3], sum(w * v for w, v in zip(weights[3], m, strict=True))
+)
 print(tuple(m.shape), "in,", tuple(output.shape), "out")
 
 # %% [markdown]

@@ -27,17 +27,18 @@ sizes = article["shapes"]
 
 # %%
 config = regard.TransformerConfig.translator(
-    37000,
-    start=0,
-    layers=6,
-    d_model=512,
-    heads=8,
-    d_hidden=2048,
+    37000, start=0, layers=6, d_model=512, heads=8, d_hidden=2048
 )
 with torch.device("meta"):  # sizes alone, nothing is drawn at random
     original = regard.Transformer(config)
-numbers = {name: weights.numel() for name, weights in original.named_parameters()}
-blocks = sum(count for name, count in numbers.items() if name[:8] in ("encoder.", "decoder."))
+numbers = {
+    name: weights.numel() for name, weights in original.named_parameters()
+}
+blocks = sum(
+    count
+    for name, count in numbers.items()
+    if name[:8] in ("encoder.", "decoder.")
+)
 print(f"{blocks:,} numbers in its twelve blocks")
 assert blocks == 6 * (3_152_384 + 4_204_032)
 
@@ -99,7 +100,11 @@ hold(keys=key, values=value)
 # %%
 context, maps = layer(x, return_attention=True)
 way = steps(maps, value, query=1)
-beside(way.products[4:5], [article["unnormalised_weight_query1_key4"]], ["“is” · “dessert”"])
+beside(
+    way.products[4:5],
+    [article["unnormalised_weight_query1_key4"]],
+    ["“is” · “dessert”"],
+)
 beside(way.products, article["unnormalised_weights"], words, title="ω of “is”")
 
 # %% [markdown]
@@ -115,7 +120,11 @@ beside(context[1], article["context"], title="z of “is”, 28 numbers")
 
 # %%
 figure = schematic.single_head(way, "is", words)
-keep(figure, "single_head.svg", "The second word's way through one head, with the numbers of this page")
+keep(
+    figure,
+    "single_head.svg",
+    "The second word's way through one head, with the numbers of this page",
+)
 
 # %% [markdown]
 # Further: [why the root](../lessons/4_self_attention.py), with the gradients that get lost without it.
@@ -126,7 +135,9 @@ keep(figure, "single_head.svg", "The second word's way through one head, with th
 # laid out once a head.
 
 # %%
-head_query, head_key, head_value = (torch.rand(3, wide, 16) for wide in (24, 24, 28))
+head_query, head_key, head_value = (
+    torch.rand(3, wide, 16) for wide in (24, 24, 28)
+)
 stacked = x.T.repeat(3, 1, 1)
 keys, values = torch.bmm(head_key, stacked), torch.bmm(head_value, stacked)
 hold(
@@ -140,7 +151,9 @@ hold(
 queries = torch.bmm(head_query, stacked).mT
 heads = regard.attend(queries, keys.mT, values.mT)
 names = [f"head {n}" for n in range(sizes["multi_head_heads"])]
-show_numbers(heads.weights[:, 1, :], names, words, title="what “is” looks at", digits=4)
+show_numbers(
+    heads.weights[:, 1, :], names, words, title="what “is” looks at", digits=4
+)
 assert heads.output[:, 1].shape == (3, 28)
 
 # %% [markdown]
@@ -157,7 +170,11 @@ assert heads.output[:, 1].shape == (3, 28)
 other = torch.rand(8, 16)
 cross = regard.CrossAttention.from_weights(*weights, convention="W @ x")
 output, maps = cross(x, other, return_attention=True)
-hold(cross_second_sequence=other, cross_keys=cross.key(other), cross_values=cross.value(other))
+hold(
+    cross_second_sequence=other,
+    cross_keys=cross.key(other),
+    cross_values=cross.value(other),
+)
 assert maps.shape == (6, 8)
 assert torch.equal(cross(x, x), layer(x))  # both the same: self-attention
 

@@ -21,7 +21,10 @@ article = printed("river and finance")
 
 # %%
 texts = {name: article[name] for name in ("river", "finance")}
-x = {name: torch.tensor([article["embeddings"][word] for word in words]) for name, words in texts.items()}
+x = {
+    name: torch.tensor([article["embeddings"][word] for word in words])
+    for name, words in texts.items()
+}
 for name, words in texts.items():
     for word, vector in zip(words, x[name].tolist(), strict=True):
         print(f"{name:8} {word:7}", *(f"{number:5.1f}" for number in vector))
@@ -38,7 +41,13 @@ for name, words in texts.items():
 def hold(title, found, figures):
     """Show a layer's rows of both texts beside the article's."""
     for name, words in texts.items():
-        beside(found[name], figures[name], words, title=f"{title}, {name}", digits=3)
+        beside(
+            found[name],
+            figures[name],
+            words,
+            title=f"{title}, {name}",
+            digits=3,
+        )
 
 
 layer = article["context_free_layer"]
@@ -52,8 +61,15 @@ assert torch.equal(plain["river"][1], plain["finance"][1])
 # Compare the words by dot products, make weights of them, mix the words: no parameter at all, and no scaling yet.
 
 # %%
-maps = {name: regard.attend(rows, rows, rows, scale=1.0).weights for name, rows in x.items()}
-hold("x xᵀ", {name: each.scores[:] for name, each in maps.items()}, article["raw_scores"])
+maps = {
+    name: regard.attend(rows, rows, rows, scale=1.0).weights
+    for name, rows in x.items()
+}
+hold(
+    "x xᵀ",
+    {name: each.scores[:] for name, each in maps.items()},
+    article["raw_scores"],
+)
 mixed = {name: self_attention(rows) for name, rows in x.items()}
 hold("softmax(x xᵀ) x", mixed, article["parameter_free_attention"])
 assert not torch.allclose(mixed["river"][1], mixed["finance"][1], atol=0.1)
@@ -69,8 +85,13 @@ assert not torch.allclose(mixed["river"][1], mixed["finance"][1], atol=0.1)
 
 # %%
 written = article["projected_attention"]
-w_query, w_key, w_value = (torch.tensor(written[name]).float() for name in ("W_query", "W_key", "W_value"))
-layer = regard.SelfAttention.from_weights(w_query, w_key, w_value, convention="x @ W")
+w_query, w_key, w_value = (
+    torch.tensor(written[name]).float()
+    for name in ("W_query", "W_key", "W_value")
+)
+layer = regard.SelfAttention.from_weights(
+    w_query, w_key, w_value, convention="x @ W"
+)
 hold("projected", {name: layer(rows) for name, rows in x.items()}, written)
 
 # %% [markdown]
@@ -81,9 +102,14 @@ hold("projected", {name: layer(rows) for name, rows in x.items()}, written)
 
 # %%
 scaled = layer(x["river"])
-query, key, value = (x["river"] @ matrix for matrix in (w_query, w_key, w_value))
+query, key, value = (
+    x["river"] @ matrix for matrix in (w_query, w_key, w_value)
+)
 unscaled = (query @ key.T).softmax(-1) @ value
-print(f"without the root, numbers differ by up to {(scaled - unscaled).abs().max():.3f}")
+print(
+    "without the root, numbers differ by up to "
+    f"{(scaled - unscaled).abs().max():.3f}"
+)
 assert (scaled - unscaled).abs().max() > 0.01
 
 # %% [markdown]
@@ -98,7 +124,11 @@ assert (scaled - unscaled).abs().max() > 0.01
 torch.manual_seed(0)
 weights = [torch.rand(4, 3) for _ in range(3)]
 layer = regard.SelfAttention.from_weights(*weights, convention="x @ W")
-hold("layer", {name: layer(rows) for name, rows in x.items()}, article["self_attention_layer"])
+hold(
+    "layer",
+    {name: layer(rows) for name, rows in x.items()},
+    article["self_attention_layer"],
+)
 
 # %% [markdown]
 # Further: [layers](../attention.md) of one head and of several, for one sequence or two, with masks.
@@ -118,9 +148,15 @@ def convolved(rows):
 
 other = x["river"].clone()
 other[2] = torch.tensor(article["embeddings"]["money"])  # "mud" becomes "money"
-for name, layer in {"convolution": convolved, "attention": self_attention}.items():
+for name, layer in {
+    "convolution": convolved,
+    "attention": self_attention,
+}.items():
     change = (layer(other)[0] - layer(x["river"])[0]).abs().max()
-    print(f"{name:11} “stream” changes by {change:.3f} when the word two places on does")
+    print(
+        f"{name:11} “stream” changes by {change:.3f} when the word two places "
+        "on does"
+    )
 assert torch.equal(convolved(other)[0], convolved(x["river"])[0])
 assert not torch.equal(self_attention(other)[0], self_attention(x["river"])[0])
 

@@ -30,18 +30,30 @@ from regard.textbook import dictionary, look_up, printed, self_attention
 # %%
 model = regard.load()
 river, money = model.trace(
-    ["Write a poem about a man fishing on a river bank.", "Write a poem about a man withdrawing money from a bank."]
+    [
+        "Write a poem about a man fishing on a river bank.",
+        "Write a poem about a man withdrawing money from a bank.",
+    ]
 )
 words = river.tokens[1:-2]  # without [CLS], the full stop and [SEP]
-embedded = [(trace.learned + trace.positional)[1:-2] for trace in (river, money)]
+embedded = [
+    (trace.learned + trace.positional)[1:-2] for trace in (river, money)
+]
 mixed = [self_attention(x) for x in embedded]
 figure = transformer.embedding_process(
-    [token.text for token in words], [token.id for token in words], river.learned[1:-2], 30522,
-    river.positional[1:-2], mixed[0],
-)  # fmt: skip
+    [token.text for token in words],
+    [token.id for token in words],
+    river.learned[1:-2],
+    30522,
+    river.positional[1:-2],
+    mixed[0],
+)
 assert torch.equal(embedded[0][-1], embedded[1][-1])
 assert not torch.allclose(mixed[0][-1], mixed[1][-1], atol=0.01)
-shows = "The way of a text: tokens, ids, learned embeddings plus positions are X, attention makes y of it"
+shows = (
+    "The way of a text: tokens, ids, learned embeddings plus positions are X, "
+    "attention makes y of it"
+)
 keep(figure, "overview.svg", shows)
 
 # %% [markdown]
@@ -94,7 +106,8 @@ for step in range(6):
             if (parts[n], parts[n + 1]) == best:
                 parts[n : n + 2] = ["".join(best)]
     print(
-        f"{step + 1}. {best[0]} + {best[1]}, {pairs[best]} times:  ", "   ".join("·".join(p) for p in pieces.values())
+        f"{step + 1}. {best[0]} + {best[1]}, {pairs[best]} times:  ",
+        "   ".join("·".join(p) for p in pieces.values()),
     )
 assert pieces["low"] == ["low"]
 assert pieces["lower"] == ["low", "e", "r"]
@@ -108,13 +121,24 @@ assert pieces["widest"][-1] == "est"
 
 # %%
 formula = printed("formula")
-question, published = formula["question"], dict(zip(formula["tokens"], formula["token_ids"], strict=True))
+question, published = (
+    formula["question"],
+    dict(zip(formula["tokens"], formula["token_ids"], strict=True)),
+)
 try:
     tokens = cl100k_tokens(question, cl100k_base())
-    assert [(token.text, token.id) for token in tokens] == list(published.items())
+    assert [(token.text, token.id) for token in tokens] == list(
+        published.items()
+    )
 except regard.RegardError as error:
-    print(f"cl100k_base: NOT CHECKED HERE, going on from the published ids: {error}")
-    tokens = [regard.text.tokens.Token(number, part, 0, 0, None, False) for part, number in published.items()]
+    print(
+        "cl100k_base: NOT CHECKED HERE, going on from the published ids: "
+        f"{error}"
+    )
+    tokens = [
+        regard.text.tokens.Token(number, part, 0, 0, None, False)
+        for part, number in published.items()
+    ]
 print(len(tokens), "tokens:", *(token.id for token in tokens))
 assert len(tokens) == 7
 figure, axes = sheet.sheet(4.5, 0.8)
@@ -135,13 +159,25 @@ keep(
 # %%
 rare = model.trace("Write a poem about microfinance.")
 for number, token in enumerate(rare.tokens):
-    print(f"{number:2}  {token.text:8} {token.id:6}  characters {token.start} to {token.end}")
+    print(
+        f"{number:2}  {token.text:8} {token.id:6}  characters {token.start} "
+        f"to {token.end}"
+    )
 assert [token.text for token in river.tokens][11] == "bank"
-assert [token.text for token in rare.tokens][5:8] == ["micro", "##fin", "##ance"]
+assert [token.text for token in rare.tokens][5:8] == [
+    "micro",
+    "##fin",
+    "##ance",
+]
 assert len(river.tokens) == 14
 figure, axes = sheet.sheet(8.5, 0.8)
 token_strip(axes, river.tokens)
-keep(figure, "minilm_tokens.svg", "The sentence of the river bank in fourteen tokens, between [CLS] and [SEP]")
+keep(
+    figure,
+    "minilm_tokens.svg",
+    "The sentence of the river bank in fourteen tokens, between [CLS] and "
+    "[SEP]",
+)
 
 # %% [markdown]
 # ## Padding, and how much fits
@@ -192,7 +228,11 @@ torch.testing.assert_close(x, expected, atol=5.1e-5, rtol=0)
 
 # %%
 figure = transformer.embedding_process(names, ids.tolist(), x, vocabulary=6)
-keep(figure, "embedding_process.svg", "Six tokens, their ids, and the row of the table that each id takes")
+keep(
+    figure,
+    "embedding_process.svg",
+    "Six tokens, their ids, and the row of the table that each id takes",
+)
 
 # %% [markdown]
 # ## A look-up is a product, but nobody multiplies
@@ -208,7 +248,10 @@ one_hot = torch.nn.functional.one_hot(torch.tensor(bank), len(learned)).float()
 torch.testing.assert_close(one_hot @ learned, learned[bank])
 assert torch.equal(learned[bank], river.learned[11])
 parameters = sum(parameter.numel() for parameter in model.model.parameters())
-print(f"{tuple(learned.shape)}: {learned.numel():,} of the model's {parameters:,} numbers are this table")
+print(
+    f"{tuple(learned.shape)}: {learned.numel():,} of the model's "
+    f"{parameters:,} numbers are this table"
+)
 assert learned.shape == (30522, 384)
 
 # %% [markdown]

@@ -24,7 +24,9 @@ from drawings.numbers import show_numbers
 from drawings.word2vec import skip_gram_and_cbow
 
 # %%
-text = re.findall(r"[a-z]+", " ".join(topics[name] for name in sorted(topics)).lower())
+text = re.findall(
+    r"[a-z]+", " ".join(topics[name] for name in sorted(topics)).lower()
+)
 counts = dict.fromkeys(text, 0)
 for word in text:
     counts[word] += 1
@@ -34,7 +36,10 @@ ids = torch.tensor([number[word] for word in text if word in number])
 parts = ids.split(200)  # every tenth part is held out
 train_ids = torch.cat([part for n, part in enumerate(parts) if n % 10 != 5])
 held_out = torch.cat([part for n, part in enumerate(parts) if n % 10 == 5])
-print(f"{len(ids):,} words, {len(words):,} different ones; {len(held_out):,} of them are held out")
+print(
+    f"{len(ids):,} words, {len(words):,} different ones; {len(held_out):,} of "
+    "them are held out"
+)
 
 # %% [markdown]
 # ## Two ways to ask
@@ -44,32 +49,49 @@ print(f"{len(ids):,} words, {len(words):,} different ones; {len(held_out):,} of 
 
 # %%
 WINDOW = 4
-figure = skip_gram_and_cbow(["the", "value", "of", "the", "key"], 2, len(words), 64)
+figure = skip_gram_and_cbow(
+    ["the", "value", "of", "the", "key"], 2, len(words), 64
+)
 keep(
     figure,
     "skip_gram_and_cbow.svg",
-    "Skip-gram guesses the neighbours from the middle, CBOW the middle from the neighbours",
+    "Skip-gram guesses the neighbours from the middle, CBOW the middle from "
+    "the neighbours",
 )
 
 # %%
 
 
 def questions(ids, cbow):
-    """What is given, (N, words given), -1 where the text ends, and the word that is to be guessed, (N,)."""
+    """What is given, (N, words given), -1 where the text ends, and the word
+    that is to be guessed, (N,)."""
     padded = pad(ids, (WINDOW, WINDOW), value=-1)
     places = [WINDOW + step for step in range(-WINDOW, WINDOW + 1) if step]
-    around = torch.stack([padded[place : place + len(ids)] for place in places], 1)  # (words, 8)
+    # (words, 8)
+    around = torch.stack(
+        [padded[place : place + len(ids)] for place in places], 1
+    )
     if cbow:
         return around, ids
     real = around >= 0
     return ids[:, None].expand_as(around)[real][:, None], around[real]
 
 
-phrase = torch.tensor([number[word] for word in ("the", "value", "of", "the", "key")])
+phrase = torch.tensor(
+    [number[word] for word in ("the", "value", "of", "the", "key")]
+)
 given, wanted = questions(phrase, cbow=False)
-print("skip-gram: of →", [words[n] for n in wanted[given[:, 0] == number["of"]].tolist()])
+print(
+    "skip-gram: of →",
+    [words[n] for n in wanted[given[:, 0] == number["of"]].tolist()],
+)
 given, wanted = questions(phrase, cbow=True)
-print("CBOW:", [words[n] for n in given[2].tolist() if n >= 0], "→", words[wanted[2]])
+print(
+    "CBOW:",
+    [words[n] for n in given[2].tolist() if n >= 0],
+    "→",
+    words[wanted[2]],
+)
 
 # %% [markdown]
 # ## Negative sampling
@@ -87,20 +109,28 @@ class Word2Vec(torch.nn.Module):
 
     def __init__(self, noise, width=64):
         super().__init__()
-        self.given, self.guessed = (torch.nn.Embedding(len(noise), width) for _ in range(2))
+        self.given, self.guessed = (
+            torch.nn.Embedding(len(noise), width) for _ in range(2)
+        )
         self.noise = noise
         torch.nn.init.normal_(self.given.weight, std=0.1)
         torch.nn.init.zeros_(self.guessed.weight)
 
     def vectors(self, given):
         real = (given >= 0).float()[..., None]
-        return (self.given(given.clamp(min=0)) * real).sum(1) / real.sum(1)  # (N, width): the mean of what is given
+        # (N, width): the mean of what is given
+        return (self.given(given.clamp(min=0)) * real).sum(1) / real.sum(1)
 
     def forward(self, given, wanted, negatives=5):
-        drawn = torch.multinomial(self.noise, len(wanted) * negatives, replacement=True).view(-1, negatives)
-        guesses = self.guessed(torch.cat([wanted[:, None], drawn], 1))  # (N, 1 + negatives, width)
+        drawn = torch.multinomial(
+            self.noise, len(wanted) * negatives, replacement=True
+        ).view(-1, negatives)
+        # (N, 1 + negatives, width)
+        guesses = self.guessed(torch.cat([wanted[:, None], drawn], 1))
         scores = (guesses @ self.vectors(given)[..., None])[..., 0]
-        return -(logsigmoid(scores[:, 0]) + logsigmoid(-scores[:, 1:]).sum(1)).mean()
+        return -(
+            logsigmoid(scores[:, 0]) + logsigmoid(-scores[:, 1:]).sum(1)
+        ).mean()
 
 
 def train(ids, cbow):
@@ -118,10 +148,13 @@ def train(ids, cbow):
     return model
 
 
-order = torch.randperm(len(train_ids), generator=torch.Generator().manual_seed(0))
+order = torch.randperm(
+    len(train_ids), generator=torch.Generator().manual_seed(0)
+)
 kinds = {"skip-gram": False, "CBOW": True}
 models = {kind: train(train_ids, cbow) for kind, cbow in kinds.items()}
-shuffled = {kind: train(train_ids[order], cbow) for kind, cbow in kinds.items()}  # the same words, in any order
+# the same words, in any order
+shuffled = {kind: train(train_ids[order], cbow) for kind, cbow in kinds.items()}
 
 # %% [markdown]
 # ## Has it learned anything?
@@ -152,7 +185,12 @@ for kind, cbow in kinds.items():
     table.append([alone, loss(models[kind], cbow), loss(shuffled[kind], cbow)])
     assert table[-1][1] < alone - 0.1
     assert table[-1][2] > alone - 0.1
-show_numbers(torch.tensor(table), [*kinds], ["unigram", "word2vec", "shuffled text"], title="Held-out loss, in nats")
+show_numbers(
+    torch.tensor(table),
+    [*kinds],
+    ["unigram", "word2vec", "shuffled text"],
+    title="Held-out loss, in nats",
+)
 
 # %% [markdown]
 # ## Neighbours
@@ -164,13 +202,21 @@ show_numbers(torch.tensor(table), [*kinds], ["unigram", "word2vec", "shuffled te
 def nearest(model, word, count=6):
     vectors = normalize(model.given.weight.detach(), dim=1)
     cosines = vectors @ vectors[number[word]]
-    return [words[n] for n in cosines.topk(count + 1).indices.tolist() if words[n] != word][:count]
+    return [
+        words[n]
+        for n in cosines.topk(count + 1).indices.tolist()
+        if words[n] != word
+    ][:count]
 
 
 for word in ("left", "exception", "true", "tuple", "lowercase"):
-    print(f"{word:10} skip-gram: {', '.join(nearest(models['skip-gram'], word))}")
+    print(
+        f"{word:10} skip-gram: {', '.join(nearest(models['skip-gram'], word))}"
+    )
     print(f"{'':10} CBOW:      {', '.join(nearest(models['CBOW'], word))}")
-    print(f"{'':10} shuffled:  {', '.join(nearest(shuffled['skip-gram'], word))}")
+    print(
+        f"{'':10} shuffled:  {', '.join(nearest(shuffled['skip-gram'], word))}"
+    )
 
 # %% [markdown]
 # To measure it: of words that belong together, at which place among all 1,300 does the partner stand? In the shuffled
@@ -178,8 +224,9 @@ for word in ("left", "exception", "true", "tuple", "lowercase"):
 
 # %%
 pairs = [pair.split() for pair in (
-    "left right", "true false", "try except", "tuple list", "integer float", "raise exception", "keys values",
-    "import module", "positional keyword", "start stop", "global nonlocal", "lowercase uppercase", "first last",
+    "left right", "true false", "try except", "tuple list", "integer float",
+    "raise exception", "keys values", "import module", "positional keyword",
+    "start stop", "global nonlocal", "lowercase uppercase", "first last",
 )]  # fmt: skip
 pairs = [pair for pair in pairs if set(pair) <= set(words)]
 
@@ -187,12 +234,19 @@ pairs = [pair for pair in pairs if set(pair) <= set(words)]
 def rank(model, word, other):
     vectors = normalize(model.given.weight.detach(), dim=1)
     cosines = vectors @ vectors[number[word]]
-    return int((cosines > cosines[number[other]]).sum())  # the word itself is before it
+    # the word itself is before it
+    return int((cosines > cosines[number[other]]).sum())
 
 
 for kind in kinds:
-    real, random = (sorted(rank(found[kind], *pair) for pair in pairs)[len(pairs) // 2] for found in (models, shuffled))
-    print(f"{kind:9} median place of the partner: {real} of {len(words):,}; from the shuffled text {random}")
+    real, random = (
+        sorted(rank(found[kind], *pair) for pair in pairs)[len(pairs) // 2]
+        for found in (models, shuffled)
+    )
+    print(
+        f"{kind:9} median place of the partner: {real} of {len(words):,}; "
+        f"from the shuffled text {random}"
+    )
     assert real <= 30
     assert random >= 150
 
@@ -206,12 +260,19 @@ for kind in kinds:
 
 # %%
 def joined(first, second):
-    """Mean cosine of the ambiguous word to either's neighbours, and to all words; how many stay neighbours."""
+    """Mean cosine of the ambiguous word to either's neighbours, and to all
+    words; how many stay neighbours."""
     a, b = number[first], number[second]
     model = train(torch.where(train_ids == b, a, train_ids), cbow=False)
     vectors = normalize(model.given.weight.detach(), dim=1)
-    cosines, crowds = vectors @ vectors[a], [nearest(models["skip-gram"], word, 20) for word in (first, second)]
-    near = [float(cosines[[number[friend] for friend in crowd]].mean()) for crowd in crowds]
+    cosines, crowds = (
+        vectors @ vectors[a],
+        [nearest(models["skip-gram"], word, 20) for word in (first, second)],
+    )
+    near = [
+        float(cosines[[number[friend] for friend in crowd]].mean())
+        for crowd in crowds
+    ]
     stay = [len({*crowd} & {*nearest(model, first, 20)}) for crowd in crowds]
     return [*near, float(cosines.mean()), *map(float, stay)]
 
@@ -219,8 +280,20 @@ def joined(first, second):
 tried = [("module", "exception"), ("left", "exception")]
 table = [joined(*pair) for pair in tried]
 names = [f"{a} ({counts[a]}) / {b} ({counts[b]})" for a, b in tried]
-across = ["to the first's", "to the second's", "to all words", "kept of 20", "of the second"]
-show_numbers(torch.tensor(table), names, across, title="Two words in one vector", digits=2)
+across = [
+    "to the first's",
+    "to the second's",
+    "to all words",
+    "kept of 20",
+    "of the second",
+]
+show_numbers(
+    torch.tensor(table),
+    names,
+    across,
+    title="Two words in one vector",
+    digits=2,
+)
 equal, unequal = table
 assert min(equal[:2]) > equal[2] + 0.1
 assert min(equal[3:]) >= 1
@@ -245,19 +318,41 @@ file = os.environ.get("REGARD_GLOVE")
 if file:
     known, table = glove(Path(file))
     unit, spelled = normalize(table, dim=1), [*known]
-    for asked in (("king", "man", "woman", "queen"), ("paris", "france", "italy", "rome")):
+    for asked in (
+        ("king", "man", "woman", "queen"),
+        ("paris", "france", "italy", "rome"),
+    ):
         start, less, more = (table[known[word]] for word in asked[:3])
         cosines = unit @ normalize(start - less + more, dim=0)
         order = [spelled[n] for n in cosines.topk(8).indices.tolist()]
         others = [word for word in order if word not in asked[:3]]
-        print(f"{asked[0]} − {asked[1]} + {asked[2]}: nearest {order[0]} ({cosines.max():.3f}); without the three")
-        print("    " + ", ".join(f"{word} {cosines[known[word]]:.3f}" for word in others[:4]))
+        print(
+            f"{asked[0]} − {asked[1]} + {asked[2]}: nearest {order[0]} "
+            f"({cosines.max():.3f}); without the three"
+        )
+        print(
+            "    "
+            + ", ".join(
+                f"{word} {cosines[known[word]]:.3f}" for word in others[:4]
+            )
+        )
         assert others[0] == asked[3], others
     cosines = unit @ unit[known["bank"]]
-    print("nearest to bank:", ", ".join(spelled[n] for n in cosines.topk(9).indices.tolist()[1:]))
-    for word, published in (("loan", 0.676), ("money", 0.636), ("deposit", 0.610), ("river", 0.414)):
+    print(
+        "nearest to bank:",
+        ", ".join(spelled[n] for n in cosines.topk(9).indices.tolist()[1:]),
+    )
+    for word, published in (
+        ("loan", 0.676),
+        ("money", 0.636),
+        ("deposit", 0.610),
+        ("river", 0.414),
+    ):
         own = cosines[known[word]]
-        print(f"bank and {word:8} {own:.3f}, place {int((cosines > own).sum()):,} of {len(known):,}")
+        print(
+            f"bank and {word:8} {own:.3f}, place "
+            f"{int((cosines > own).sum()):,} of {len(known):,}"
+        )
         assert abs(float(own) - published) < 5.1e-4
     assert int((cosines > cosines[known["river"]]).sum()) > 2000
 else:

@@ -37,10 +37,16 @@ article = printed("contextual embeddings")["positional_encoding"]
 given = torch.tensor(article["example_input"])
 show_numbers(code, title="positional encoding, 5 × 3", digits=2)
 show_numbers(given, title="embeddings", digits=2)
-show_numbers(given + code, title="their sum, the input of the first layer", digits=2)
+show_numbers(
+    given + code, title="their sum, the input of the first layer", digits=2
+)
 
-torch.testing.assert_close(code, torch.tensor(article["values"]).float(), atol=1e-6, rtol=0)
-torch.testing.assert_close(given + code, torch.tensor(article["example_output"]), atol=1e-6, rtol=0)
+torch.testing.assert_close(
+    code, torch.tensor(article["values"]).float(), atol=1e-6, rtol=0
+)
+torch.testing.assert_close(
+    given + code, torch.tensor(article["example_output"]), atol=1e-6, rtol=0
+)
 
 # %% [markdown]
 # The same for the six words of page 1. Each strip is a vector of 16 numbers; every second number of the code is a
@@ -50,8 +56,19 @@ torch.testing.assert_close(given + code, torch.tensor(article["example_output"])
 torch.manual_seed(123)
 ids = [0, 4, 5, 2, 1, 3]
 x = torch.nn.Embedding(6, 16)(torch.tensor(ids)).detach()
-figure = embedding_process(["Life", "is", "short", "eat", "dessert", "first"], ids, x, 6, sinusoidal(6, 16))
-keep(figure, "added.svg", "Six learned embeddings, the positional encodings added to them, and their sums")
+figure = embedding_process(
+    ["Life", "is", "short", "eat", "dessert", "first"],
+    ids,
+    x,
+    6,
+    sinusoidal(6, 16),
+)
+keep(
+    figure,
+    "added.svg",
+    "Six learned embeddings, the positional encodings added to them, and "
+    "their sums",
+)
 
 # %% [markdown]
 # ## A hundred positions, 400 wide
@@ -66,13 +83,26 @@ def draw(matrix, title, across, name, shows):
     figure = Figure(figsize=(9, 4.4), layout="constrained")
     axes = figure.add_subplot(xlabel=across, ylabel="position", title=title)
     largest = float(matrix.abs().max())
-    image = axes.imshow(matrix, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
+    image = axes.imshow(
+        matrix,
+        cmap="RdBu_r",
+        vmin=-largest,
+        vmax=largest,
+        aspect="auto",
+        interpolation="nearest",
+    )
     figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
     return keep(figure, name, shows)
 
 
-draw(codes, "sinusoidal positional encoding, 100 × 400", "dimension", "positions.svg",
-     "Positional encodings: fast waves in the first dimensions, hardly any change in the last")  # fmt: skip
+draw(
+    codes,
+    "sinusoidal positional encoding, 100 × 400",
+    "dimension",
+    "positions.svg",
+    "Positional encodings: fast waves in the first dimensions, hardly any "
+    "change in the last",
+)
 
 # %% [markdown]
 # Three things are said of it: it is bounded, it is periodic, and it is predictable. The first is true: no number is
@@ -85,7 +115,10 @@ draw(codes, "sinusoidal positional encoding, 100 × 400", "dimension", "position
 assert float(codes.abs().max()) <= 1
 wavelengths = 2 * math.pi * 10000 ** (torch.arange(0, 400, 2).double() / 400)
 slow = 2 * int((wavelengths > 100).sum())
-print(f"wavelengths from {wavelengths[0]:.2f} to {wavelengths[-1]:,.0f}; the bound is {20000 * math.pi:,.0f}")
+print(
+    f"wavelengths from {wavelengths[0]:.2f} to {wavelengths[-1]:,.0f}; the "
+    f"bound is {20000 * math.pi:,.0f}"
+)
 print(f"{slow} of 400 columns do not repeat within 100 positions")
 assert slow == 278
 torch.testing.assert_close(wavelengths[0].item(), 2 * math.pi)
@@ -98,12 +131,20 @@ assert wavelengths[-1] < 20000 * math.pi
 # %%
 k = 7
 angles = rotary_angles(torch.tensor(k), 400)
-turn = torch.block_diag(*[torch.tensor([[a.cos(), a.sin()], [-a.sin(), a.cos()]]).double() for a in angles])
+turn = torch.block_diag(
+    *[
+        torch.tensor([[a.cos(), a.sin()], [-a.sin(), a.cos()]]).double()
+        for a in angles
+    ]
+)
 torch.testing.assert_close(codes[:-k] @ turn.T, codes[k:], atol=1e-5, rtol=0)
 products = codes @ codes.T
 for distance in (0, 1, 7, 50):
     along = products.diagonal(distance)
-    print(f"{distance:2} apart: {along.mean():6.1f}, the same from position 0 to the end within {along.std():.0e}")
+    print(
+        f"{distance:2} apart: {along.mean():6.1f}, the same from position 0 "
+        f"to the end within {along.std():.0e}"
+    )
     assert float(along.std()) < 1e-3
 
 # %% [markdown]
@@ -115,9 +156,22 @@ for distance in (0, 1, 7, 50):
 # %%
 model = regard.load()
 river = model.trace("Write a poem about a man fishing on a river bank.")
-torch.testing.assert_close(river.learned + river.positional + river.segment, river.input, atol=1e-5, rtol=0)
-lengths = [[part[11].norm().item()] for part in (river.learned, river.positional, river.segment, river.input)]
-names = ["learned embedding of “bank”", "+ position 11", "+ segment 0", "= input"]
+torch.testing.assert_close(
+    river.learned + river.positional + river.segment,
+    river.input,
+    atol=1e-5,
+    rtol=0,
+)
+lengths = [
+    [part[11].norm().item()]
+    for part in (river.learned, river.positional, river.segment, river.input)
+]
+names = [
+    "learned embedding of “bank”",
+    "+ position 11",
+    "+ segment 0",
+    "= input",
+]
 show_numbers(torch.tensor(lengths), names, ["length"])
 
 positions = model.model.embeddings.position_embeddings.weight.detach()
@@ -125,12 +179,21 @@ assert torch.equal(positions[11], river.positional[11])
 cosines = torch.nn.functional.normalize(positions[:100], dim=1)
 cosines = cosines @ cosines.T
 near, far = cosines.diagonal(1).mean(), cosines.diagonal(50).mean()
-print(f"{tuple(positions.shape)}; cosine of rows that are 1 apart: {near:.2f}, 50 apart: {far:.2f}")
+print(
+    f"{tuple(positions.shape)}; cosine of rows that are 1 apart: {near:.2f}, "
+    f"50 apart: {far:.2f}"
+)
 assert near > far
 
 # %%
-draw(cosines, "learned positions of MiniLM: cosines of the first 100 rows", "position", "learned_positions.png",
-     "Cosines of learned positions: those that are near are alike, without anybody having said so")  # fmt: skip
+draw(
+    cosines,
+    "learned positions of MiniLM: cosines of the first 100 rows",
+    "position",
+    "learned_positions.png",
+    "Cosines of learned positions: those that are near are alike, without "
+    "anybody having said so",
+)
 
 # %% [markdown]
 # ## Rotary positions
@@ -149,9 +212,13 @@ def turned(vector, position):
 
 
 scores = [turned(q, p) @ turned(key, p - 3) for p in (3, 50, 500)]
-print("score at a distance of 3, from positions 3, 50, 500:", [f"{float(score):.4f}" for score in scores])
+print(
+    "score at a distance of 3, from positions 3, 50, 500:",
+    [f"{float(score):.4f}" for score in scores],
+)
 torch.testing.assert_close(torch.stack(scores), scores[0].expand(3))
-torch.testing.assert_close(turned(q, 50).norm(), q.norm())  # a turn changes no length
+# a turn changes no length
+torch.testing.assert_close(turned(q, 50).norm(), q.norm())
 
 # %% [markdown]
 # ALiBi (Press et al. 2022) does it by distance alone: it takes a little off each score for every place between two
@@ -165,7 +232,10 @@ torch.testing.assert_close(turned(q, 50).norm(), q.norm())  # a turn changes no 
 # | ALiBi | taken off the scores in every layer | the distance | any |
 
 # %%
-print("ALiBi's share for each of 8 heads:", [round(slope, 4) for slope in alibi_slopes(8).tolist()])
+print(
+    "ALiBi's share for each of 8 heads:",
+    [round(slope, 4) for slope in alibi_slopes(8).tolist()],
+)
 
 # %% [markdown]
 # ## Cat and mouse
@@ -173,13 +243,23 @@ print("ALiBi's share for each of 8 heads:", [round(slope, 4) for slope in alibi_
 # Attention without positions gives "cat" the same vector in both sentences, only in another row. With them it does not.
 
 # %%
-cat, mouse = (model.trace(text) for text in ("the cat ate the mouse", "the mouse ate the cat"))
-swapped = [0, 1, 5, 3, 4, 2, 6]  # [CLS] the cat ate the mouse [SEP], with cat and mouse exchanged
+cat, mouse = (
+    model.trace(text)
+    for text in ("the cat ate the mouse", "the mouse ate the cat")
+)
+# [CLS] the cat ate the mouse [SEP], with cat and mouse exchanged
+swapped = [0, 1, 5, 3, 4, 2, 6]
 without = self_attention(cat.learned), self_attention(mouse.learned)
 torch.testing.assert_close(without[0][swapped], without[1])
-with_them = self_attention(cat.learned + cat.positional), self_attention(mouse.learned + mouse.positional)
+with_them = (
+    self_attention(cat.learned + cat.positional),
+    self_attention(mouse.learned + mouse.positional),
+)
 change = [float((a[swapped] - b).abs().max()) for a, b in (without, with_them)]
-print(f"largest change of any number: {change[0]:.1e} without positions, {change[1]:.3f} with them")
+print(
+    f"largest change of any number: {change[0]:.1e} without positions, "
+    f"{change[1]:.3f} with them"
+)
 assert change[1] > 1e-2
 
 # %% [markdown]
@@ -195,7 +275,8 @@ SYMBOLS, LENGTH, WIDE = 12, 12, 64
 
 
 class Reader(torch.nn.Module):
-    """Symbols to scores of the next one, by a recurrent network or by one layer of attention."""
+    """Symbols to scores of the next one, by a recurrent network or by one layer
+    of attention."""
 
     def __init__(self, recurrent):
         super().__init__()
@@ -212,7 +293,9 @@ class Reader(torch.nn.Module):
         x = self.symbols(ids)
         if self.places is None:
             return self.say(self.read(x)[0])
-        return self.say(self.read(x + self.places.weight[: ids.shape[1]], causal=True))
+        return self.say(
+            self.read(x + self.places.weight[: ids.shape[1]], causal=True)
+        )
 
 
 def copied(reader, ids):
@@ -228,8 +311,13 @@ for name, recurrent in readers.items():
     right[name] = []
     for _ in range(201):
         first = torch.randint(1, SYMBOLS, (32, LENGTH))
-        scores, wanted = copied(reader, torch.cat([first, torch.zeros(32, 1, dtype=torch.long), first], 1))
-        loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1), wanted.flatten())
+        scores, wanted = copied(
+            reader,
+            torch.cat([first, torch.zeros(32, 1, dtype=torch.long), first], 1),
+        )
+        loss = torch.nn.functional.cross_entropy(
+            scores.flatten(0, 1), wanted.flatten()
+        )
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -241,18 +329,34 @@ for name, recurrent in readers.items():
             reader(torch.ones(1, 512, dtype=torch.long))
         runs.append(1000 * (time.perf_counter() - start))
     took[name] = sorted(runs)[3]
-    print(f"{name}: {right[name][-1]:.0%} of the symbols right; 512 symbols read in {took[name]:.1f} ms")
+    print(
+        f"{name}: {right[name][-1]:.0%} of the symbols right; 512 symbols "
+        f"read in {took[name]:.1f} ms"
+    )
 assert right["attention"][-1] > 0.95
 assert right["recurrent"][-1] < 0.7
 figure = Figure(figsize=(7, 3.2), layout="constrained")
 axes = figure.add_subplot(
-    xlabel="training step", ylabel="symbols copied right", title="12 symbols, to be written again"
+    xlabel="training step",
+    ylabel="symbols copied right",
+    title="12 symbols, to be written again",
 )
 for name, colour in (("recurrent", "#d55e00"), ("attention", "#0072b2")):
-    axes.plot(right[name], color=colour, label=f"{name}: 512 symbols in {took[name]:.1f} ms")
-axes.axhline(1 / (SYMBOLS - 1), color="#777777", linestyle=":", label="by chance")
+    axes.plot(
+        right[name],
+        color=colour,
+        label=f"{name}: 512 symbols in {took[name]:.1f} ms",
+    )
+axes.axhline(
+    1 / (SYMBOLS - 1), color="#777777", linestyle=":", label="by chance"
+)
 axes.legend(frameon=False, loc=(0.5, 0.62))
-keep(figure, "copying.svg", "Attention learns to copy 12 symbols while a recurrent reader of the same width does not")
+keep(
+    figure,
+    "copying.svg",
+    "Attention learns to copy 12 symbols while a recurrent reader of the "
+    "same width does not",
+)
 
 # %% [markdown]
 # Words have vectors and places now. What they do with each other: [4. Self-attention](4_self_attention.py).

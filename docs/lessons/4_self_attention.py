@@ -16,7 +16,13 @@ from drawings.kept import keep
 from drawings.numbers import show_numbers
 from regard.explain.vectors.planes import plane
 from regard.explain.vectors.similarity import cosine
-from regard.textbook import plain_softmax, printed, self_attention, softmax, steps
+from regard.textbook import (
+    plain_softmax,
+    printed,
+    self_attention,
+    softmax,
+    steps,
+)
 
 # %% [markdown]
 # ## One sentence, no parameters
@@ -31,34 +37,70 @@ from regard.textbook import plain_softmax, printed, self_attention, softmax, ste
 # %%
 model = regard.load()
 river, money = model.trace(
-    ["Write a poem about a man fishing on a river bank.", "Write a poem about a man withdrawing money from a bank."]
+    [
+        "Write a poem about a man fishing on a river bank.",
+        "Write a poem about a man withdrawing money from a bank.",
+    ]
 )
-words = [token.text for token in river.tokens[1:-2]]  # without [CLS], the full stop and [SEP]
+# without [CLS], the full stop and [SEP]
+words = [token.text for token in river.tokens[1:-2]]
 x = (river.learned + river.positional)[1:-2]  # (11, 384)
 similarities = x @ x[-1]
 weights = softmax(similarities / 384**0.5)
 y = weights @ x
 way = torch.stack([similarities, similarities / 384**0.5, weights], 1)
-show_numbers(way, words, ["similarity", "scaled", "weight"], title="“bank” and the words around it")
+show_numbers(
+    way,
+    words,
+    ["similarity", "scaled", "weight"],
+    title="“bank” and the words around it",
+)
 torch.testing.assert_close(y, self_attention(x, scale=384**-0.5)[-1])
 
 
 def moved(embed):
-    """Cosine of bare "bank", and of "bank" after attention in either text, to bare "river" and "money"."""
-    bare = {word: embed(model.trace(word))[1] for word in ("bank", "river", "money")}
-    mixed = [self_attention(embed(trace)[1:-2], scale=384**-0.5)[-1] for trace in (river, money)]
-    return torch.tensor([[cosine(y, bare[word]) for word in ("river", "money")] for y in (bare["bank"], *mixed)])
+    """Cosine of bare "bank", and of "bank" after attention in either text, to
+    bare "river" and "money"."""
+    bare = {
+        word: embed(model.trace(word))[1] for word in ("bank", "river", "money")
+    }
+    mixed = [
+        self_attention(embed(trace)[1:-2], scale=384**-0.5)[-1]
+        for trace in (river, money)
+    ]
+    return torch.tensor(
+        [
+            [cosine(y, bare[word]) for word in ("river", "money")]
+            for y in (bare["bank"], *mixed)
+        ]
+    )
 
 
-table = torch.cat([moved(lambda trace: trace.learned + trace.positional), moved(lambda trace: trace.learned)], 1)
+table = torch.cat(
+    [
+        moved(lambda trace: trace.learned + trace.positional),
+        moved(lambda trace: trace.learned),
+    ],
+    1,
+)
 rows, columns = (
     ["bare “bank”", "in the river text", "in the money text"],
     ["river", "money", "river alone", "money alone"],
 )
 show_numbers(
-    table, rows, columns, title="cosine of “bank” to two words; alone: of learned embeddings, no positions added"
+    table,
+    rows,
+    columns,
+    title=(
+        "cosine of “bank” to two words; alone: of learned embeddings, no "
+        "positions added"
+    ),
 )
-expected = [[0.336, 0.448, 0.255, 0.398], [0.446, 0.259, 0.376, 0.168], [0.265, 0.434, 0.115, 0.423]]
+expected = [
+    [0.336, 0.448, 0.255, 0.398],
+    [0.446, 0.259, 0.376, 0.168],
+    [0.265, 0.434, 0.115, 0.423],
+]
 torch.testing.assert_close(table, torch.tensor(expected), atol=5.1e-4, rtol=0)
 assert bool((table[:, :2] > table[:, 2:]).all())
 
@@ -74,7 +116,10 @@ assert bool((table[:, :2] > table[:, 2:]).all())
 # so (page 8).
 
 # %%
-print(f"weights from {weights.min():.3f} to {weights.max():.3f}; equal ones would be {1 / 11:.3f}")
+print(
+    f"weights from {weights.min():.3f} to {weights.max():.3f}; equal ones "
+    f"would be {1 / 11:.3f}"
+)
 assert int(weights.argmax()) == 10
 assert float(weights.max()) < 0.11
 
@@ -86,24 +131,50 @@ assert float(weights.max()) < 0.11
 # %%
 scores = x @ x.T
 matrix = softmax(scores)
-result = regard.attend(x, x, x, scale=1.0)  # the same by a fused kernel, the way to the weights kept open
+# the same by a fused kernel, the way to the weights kept open
+result = regard.attend(x, x, x, scale=1.0)
 torch.testing.assert_close(result.output, matrix @ x)
 torch.testing.assert_close(result.weights.scores[:], scores)
 torch.testing.assert_close(result.weights.dense(), matrix)
 figure = Figure(figsize=(11, 4.9), layout="constrained")
 (left, right), names = figure.subplots(1, 2), ("query", "key")
-heatmap(scores, words, words, title="scores: symmetric", diverging=True, labels=names, axes=left)
-heatmap(matrix, words, words, title="weights: rows sum to 1, not symmetric", labels=names, axes=right)
-keep(figure, "matrix.svg", "Scores of eleven words with each other, and the weights that softmax makes of them")
+heatmap(
+    scores,
+    words,
+    words,
+    title="scores: symmetric",
+    diverging=True,
+    labels=names,
+    axes=left,
+)
+heatmap(
+    matrix,
+    words,
+    words,
+    title="weights: rows sum to 1, not symmetric",
+    labels=names,
+    axes=right,
+)
+keep(
+    figure,
+    "matrix.svg",
+    "Scores of eleven words with each other, and the weights that softmax "
+    "makes of them",
+)
 
 # %% [markdown]
 # So attention is a box: $X$ goes in, $Y$ of the same size comes out. In it, for each word such as "bank": scores, their
 # softmax, and the sum of all words by these weights.
 
 # %%
-figure = schematic.without_projections(x, scores, matrix, result.output, words, words.index("bank"))
+figure = schematic.without_projections(
+    x, scores, matrix, result.output, words, words.index("bank")
+)
 keep(
-    figure, "without_projections.svg", "X goes into a box of scores and weights, Y comes out; the row of bank is framed"
+    figure,
+    "without_projections.svg",
+    "X goes into a box of scores and weights, Y comes out; the row of bank "
+    "is framed",
 )
 
 # %% [markdown]
@@ -117,17 +188,30 @@ keep(
 
 # %%
 torch.testing.assert_close(scores, scores.T)
-print(f"weights differ from their mirror by up to {(matrix - matrix.T).abs().max():.3f}")
+print(
+    "weights differ from their mirror by up to "
+    f"{(matrix - matrix.T).abs().max():.3f}"
+)
 assert (matrix - matrix.T).abs().max() > 1e-2
 torch.testing.assert_close(matrix.sum(-1), torch.ones(11))
 assert not torch.allclose((matrix @ x).sum(-1), torch.ones(11), atol=0.1)
 assert bool((matrix > 0).all())
 assert [words[n] for n in scores.argmax(-1)] == words
 inner = [n for n, token in enumerate(river.tokens) if not token.special]
-trained = torch.stack([each.dense()[:, inner][:, :, inner] for each in river.attention])  # (layers, heads, 12, 12)
+# (layers, heads, 12, 12)
+trained = torch.stack(
+    [each.dense()[:, inner][:, :, inner] for each in river.attention]
+)
 diagonal = (trained.argmax(-1) == torch.arange(len(inner))).float().mean((1, 2))
-show_numbers(diagonal[None], ["largest on the diagonal"], [f"layer {n}" for n in range(6)])
-assert (round(float(diagonal.min()), 3), round(float(diagonal.max()), 3)) == (0.125, 0.208)
+show_numbers(
+    diagonal[None],
+    ["largest on the diagonal"],
+    [f"layer {n}" for n in range(6)],
+)
+assert (round(float(diagonal.min()), 3), round(float(diagonal.max()), 3)) == (
+    0.125,
+    0.208,
+)
 
 # %% [markdown]
 # ## A softmax that does not overflow
@@ -142,7 +226,8 @@ show_numbers(softmax(large), title="with the largest score taken off", digits=6)
 assert bool(plain_softmax(large)[1].isnan().any())
 torch.testing.assert_close(plain_softmax(large)[0], softmax(large)[0])
 torch.testing.assert_close(softmax(large), large.softmax(-1))
-assert bool(regard.attend(x * 100, x * 100, x).weights.dense().isfinite().all())  # attend's own is safe too
+# attend's own is safe too
+assert bool(regard.attend(x * 100, x * 100, x).weights.dense().isfinite().all())
 
 # %% [markdown]
 # ## River and finance: four layers
@@ -152,18 +237,37 @@ assert bool(regard.attend(x * 100, x * 100, x).weights.dense().isfinite().all())
 
 # %%
 article = printed("river and finance")
-embeddings, texts = article["embeddings"], {text: article[text] for text in ("river", "finance")}
-x = {name: torch.tensor([embeddings[word] for word in text]) for name, text in texts.items()}
+embeddings, texts = (
+    article["embeddings"],
+    {text: article[text] for text in ("river", "finance")},
+)
+x = {
+    name: torch.tensor([embeddings[word] for word in text])
+    for name, text in texts.items()
+}
 
 
 def show(name, found, expected):
-    """Print what a layer makes of both texts, and hold it against the published figures."""
+    """Print what a layer makes of both texts, and hold it against the published
+    figures."""
     for text, words in texts.items():
         show_numbers(found[text], words, title=f"{name}, {text}")
-        torch.testing.assert_close(found[text].detach(), torch.tensor(expected[text]), atol=5.1e-4, rtol=0)
+        torch.testing.assert_close(
+            found[text].detach(),
+            torch.tensor(expected[text]),
+            atol=5.1e-4,
+            rtol=0,
+        )
 
 
-show("embeddings", x, {name: [embeddings[word] for word in words] for name, words in texts.items()})
+show(
+    "embeddings",
+    x,
+    {
+        name: [embeddings[word] for word in words]
+        for name, words in texts.items()
+    },
+)
 
 # %% [markdown]
 # **A plain matrix**, $y_i = x_i W$: each word by itself. "bank" comes out the same, to the last bit.
@@ -180,16 +284,22 @@ assert torch.equal(plain["river"][1], plain["finance"][1])
 # in each text: more water than money in one, three times as much money as water in the other.
 
 # %%
-raw = {name: regard.attend(rows, rows, rows, scale=1.0).weights.scores[:] for name, rows in x.items()}
+raw = {
+    name: regard.attend(rows, rows, rows, scale=1.0).weights.scores[:]
+    for name, rows in x.items()
+}
 show("scores x xᵀ", raw, article["raw_scores"])
 loan = dict(zip(texts["finance"], raw["finance"][2].tolist(), strict=True))
 print(
-    f"“loan” scores {loan['money']:.2f} with “money” and {loan['loan']:.2f} with itself: “money” is the longer vector"
+    f"“loan” scores {loan['money']:.2f} with “money” and {loan['loan']:.2f} "
+    "with itself: “money” is the longer vector"
 )
 assert loan["money"] > loan["loan"]
 mixed = {name: self_attention(rows) for name, rows in x.items()}
 show("softmax(x xᵀ) x", mixed, article["parameter_free_attention"])
-for name, (water, gold) in {name: rows[1, :2].tolist() for name, rows in mixed.items()}.items():
+for name, (water, gold) in {
+    name: rows[1, :2].tolist() for name, rows in mixed.items()
+}.items():
     print(f"bank in the {name} text: {water:.3f} water, {gold:.3f} money")
     assert (water > gold) == (name == "river")
 
@@ -200,13 +310,24 @@ for name, (water, gold) in {name: rows[1, :2].tolist() for name, rows in mixed.i
 
 # %%
 written = article["projected_attention"]
-w_query, w_key, w_value = (torch.tensor(written[name]).float() for name in ("W_query", "W_key", "W_value"))
-for name, matrix in (("Wq, 4 × 2", w_query), ("Wk, 4 × 2", w_key), ("Wv, 4 × 3", w_value)):
+w_query, w_key, w_value = (
+    torch.tensor(written[name]).float()
+    for name in ("W_query", "W_key", "W_value")
+)
+for name, matrix in (
+    ("Wq, 4 × 2", w_query),
+    ("Wk, 4 × 2", w_key),
+    ("Wv, 4 × 3", w_value),
+):
     show_numbers(matrix, title=name, digits=1)
-projected = regard.SelfAttention.from_weights(w_query, w_key, w_value, convention="x @ W")
+projected = regard.SelfAttention.from_weights(
+    w_query, w_key, w_value, convention="x @ W"
+)
 show("projected", {name: projected(rows) for name, rows in x.items()}, written)
 for rows in x.values():
-    by_hand = softmax((rows @ w_query) @ (rows @ w_key).T / 2**0.5) @ (rows @ w_value)
+    by_hand = softmax((rows @ w_query) @ (rows @ w_key).T / 2**0.5) @ (
+        rows @ w_value
+    )
     torch.testing.assert_close(projected(rows), by_hand)
 
 # %% [markdown]
@@ -215,14 +336,29 @@ for rows in x.values():
 
 # %%
 torch.manual_seed(0)
-layer = regard.SelfAttention.from_weights(torch.rand(4, 3), torch.rand(4, 3), torch.rand(4, 3), convention="x @ W")
-show("layer", {name: layer(rows) for name, rows in x.items()}, article["self_attention_layer"])
+layer = regard.SelfAttention.from_weights(
+    torch.rand(4, 3), torch.rand(4, 3), torch.rand(4, 3), convention="x @ W"
+)
+show(
+    "layer",
+    {name: layer(rows) for name, rows in x.items()},
+    article["self_attention_layer"],
+)
 assert [p.requires_grad for p in layer.parameters()] == [True, True, True]
 
 stages = {"embeddings": x, "x W": plain, "softmax(x xᵀ) x": mixed}
-stages["projected"] = {name: projected(rows).detach() for name, rows in x.items()}
-alike = torch.tensor([[cosine(rows["river"][1], rows["finance"][1])] for rows in stages.values()])
-show_numbers(alike, [*stages], ["cosine"], title="how alike the two banks are: 1 means they cannot be told apart")
+stages["projected"] = {
+    name: projected(rows).detach() for name, rows in x.items()
+}
+alike = torch.tensor(
+    [[cosine(rows["river"][1], rows["finance"][1])] for rows in stages.values()]
+)
+show_numbers(
+    alike,
+    [*stages],
+    ["cosine"],
+    title="how alike the two banks are: 1 means they cannot be told apart",
+)
 assert alike[:2].min() > 1 - 1e-6
 assert alike[2:].max() < 0.7
 
@@ -233,19 +369,44 @@ assert alike[2:].max() < 0.7
 # %%
 flat = plane(torch.cat([*x.values(), *mixed.values()]))
 figure = Figure(figsize=(7, 4.4), layout="constrained")
-axes = figure.add_subplot(title="“bank” before attention (black) and after it (stars)")
+axes = figure.add_subplot(
+    title="“bank” before attention (black) and after it (stars)"
+)
 for name, colour in (("river", "#0072b2"), ("finance", "#d55e00")):
     before, after = flat.place(x[name]), flat.place(mixed[name])
     for n, word in enumerate(texts[name]):
         axes.plot(*before[n], "o", color="k" if word == "bank" else colour)
         if word != "bank" or name == "river":
-            axes.annotate(word, before[n].tolist(), xytext=(6, 4), textcoords="offset points")
-    axes.plot(*zip(before[1].tolist(), after[1].tolist(), strict=True), "--", color=colour)
-    axes.plot(*after[1], "*", markersize=14, color=colour, label=f"bank in the {name} text")
-axes.set(xlabel=f"first axis, {flat.share[0]:.0%} of the variance", ylabel=f"second, {flat.share[1]:.0%}")
+            axes.annotate(
+                word,
+                before[n].tolist(),
+                xytext=(6, 4),
+                textcoords="offset points",
+            )
+    axes.plot(
+        *zip(before[1].tolist(), after[1].tolist(), strict=True),
+        "--",
+        color=colour,
+    )
+    axes.plot(
+        *after[1],
+        "*",
+        markersize=14,
+        color=colour,
+        label=f"bank in the {name} text",
+    )
+axes.set(
+    xlabel=f"first axis, {flat.share[0]:.0%} of the variance",
+    ylabel=f"second, {flat.share[1]:.0%}",
+)
 axes.margins(0.15)
 axes.legend(frameon=False)
-keep(figure, "river_and_finance.svg", "The word bank moves to the river's words in one text, to money's in the other")
+keep(
+    figure,
+    "river_and_finance.svg",
+    "The word bank moves to the river's words in one text, to money's in the "
+    "other",
+)
 
 # %% [markdown]
 # ## Query, key and value, number by number
@@ -258,14 +419,26 @@ keep(figure, "river_and_finance.svg", "The word bank moves to the river's words 
 # %%
 sentence = ["Life", "is", "short", "eat", "dessert", "first"]
 torch.manual_seed(123)
-x = torch.nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()  # page 1's table and ids
+# page 1's table and ids
+x = torch.nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
 torch.manual_seed(123)
-w_query, w_key, w_value = torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
-layer = regard.SelfAttention.from_weights(w_query, w_key, w_value, convention="W @ x")
+w_query, w_key, w_value = (
+    torch.rand(24, 16),
+    torch.rand(24, 16),
+    torch.rand(28, 16),
+)
+layer = regard.SelfAttention.from_weights(
+    w_query, w_key, w_value, convention="W @ x"
+)
 query, key, value = layer.query(x), layer.key(x), layer.value(x)
 assert (query.shape, key.shape, value.shape) == ((6, 24), (6, 24), (6, 28))
 figure = schematic.projections(x, w_query, w_key, w_value, sentence)
-keep(figure, "projections.svg", "The input 6 × 16 times three matrices: queries 6 × 24, keys 6 × 24, values 6 × 28")
+keep(
+    figure,
+    "projections.svg",
+    "The input 6 × 16 times three matrices: queries 6 × 24, keys 6 × 24, "
+    "values 6 × 28",
+)
 
 # %% [markdown]
 # `steps` keeps the whole way of one query in float64, here of the second word, "is":
@@ -273,13 +446,26 @@ keep(figure, "projections.svg", "The input 6 × 16 times three matrices: queries
 # %%
 context, weights = layer(x, return_attention=True)
 way = steps(weights, value, query=1)
-show_numbers(torch.stack([way.products, way.scores, way.weights], 1), sentence, ["q · k", "/ √24", "weight"], digits=4)
-show_numbers(way.context.view(4, 7), ["", "", "", ""], title="context vector of “is”, 28 numbers", digits=4)
+show_numbers(
+    torch.stack([way.products, way.scores, way.weights], 1),
+    sentence,
+    ["q · k", "/ √24", "weight"],
+    digits=4,
+)
+show_numbers(
+    way.context.view(4, 7),
+    ["", "", "", ""],
+    title="context vector of “is”, 28 numbers",
+    digits=4,
+)
 close = {"atol": 5.1e-5, "rtol": 0}
 article = printed("one sentence")
 products = torch.tensor(article["unnormalised_weights"])
 torch.testing.assert_close(way.products.float(), products, **close)
-assert round(float(way.products[4]), 4) == article["unnormalised_weight_query1_key4"]
+assert (
+    round(float(way.products[4]), 4)
+    == article["unnormalised_weight_query1_key4"]
+)
 assert abs(way.scale - 24**-0.5) < 1e-9
 published = torch.tensor(article["weights"])
 torch.testing.assert_close(way.weights.float(), published, **close)
@@ -289,7 +475,12 @@ torch.testing.assert_close(context[1], way.context.float())
 
 # %%
 figure = schematic.single_head(way, "is", sentence)
-keep(figure, "single_head.svg", "One query's way: dot products with six keys, scaled, softmax, sum of six values")
+keep(
+    figure,
+    "single_head.svg",
+    "One query's way: dot products with six keys, scaled, softmax, sum of "
+    "six values",
+)
 
 # %% [markdown]
 # ## Why the square root
@@ -306,10 +497,17 @@ for d in widths:
     row = [float((q * k).sum(-1).std())]
     for scale in (1.0, d**-0.5):
         s = (scale * (q * k).sum(-1)).softmax(-1)
-        slope = torch.diag_embed(s) - s[:, :, None] * s[:, None]  # d weight / d score: zero where it is saturated
+        # d weight / d score: zero where it is saturated
+        slope = torch.diag_embed(s) - s[:, :, None] * s[:, None]
         row += [float(s.amax(-1).mean()), float(slope.norm(dim=(1, 2)).mean())]
     table.append(row)
-across = ["spread of q·k", "largest weight", "gradient", "scaled: largest", "scaled: gradient"]
+across = [
+    "spread of q·k",
+    "largest weight",
+    "gradient",
+    "scaled: largest",
+    "scaled: gradient",
+]
 show_numbers(torch.tensor(table), [f"d = {d}" for d in widths], across)
 assert table[-1][1] > 0.95
 assert table[-1][2] < 0.3 * table[-1][4]

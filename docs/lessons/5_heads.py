@@ -30,13 +30,26 @@ from regard.trace.word_rows import gives
 torch.manual_seed(123)
 x = torch.nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
 torch.manual_seed(123)
-single = torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)  # the single head's
-head_query, head_key, head_value = torch.rand(3, 24, 16), torch.rand(3, 24, 16), torch.rand(3, 28, 16)
+# the single head's
+single = torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
+head_query, head_key, head_value = (
+    torch.rand(3, 24, 16),
+    torch.rand(3, 24, 16),
+    torch.rand(3, 28, 16),
+)
 one_token = torch.einsum("hdm,m->hd", head_query, x[1])
 stacked = x.T.repeat(3, 1, 1)
 keys, values = torch.bmm(head_key, stacked), torch.bmm(head_value, stacked)
-print("query of one token", tuple(one_token.shape), "input", tuple(stacked.shape))
-print("keys", tuple(keys.shape), "values", tuple(values.shape), "before they are turned")
+print(
+    "query of one token", tuple(one_token.shape), "input", tuple(stacked.shape)
+)
+print(
+    "keys",
+    tuple(keys.shape),
+    "values",
+    tuple(values.shape),
+    "before they are turned",
+)
 assert one_token.shape == (3, 24)
 assert stacked.shape == (3, 16, 6)
 assert (keys.shape, values.shape) == ((3, 24, 6), (3, 28, 6))
@@ -47,10 +60,17 @@ print("keys", tuple(keys.shape), "values", tuple(values.shape), "turned")
 assert (keys.shape, values.shape) == ((3, 6, 24), (3, 6, 28))
 
 heads = regard.attend(queries, keys, values)
-show_numbers(heads.weights[:, 1, :], ["head 0", "head 1", "head 2"],
-             ["Life", "is", "short", "eat", "dessert", "first"], title="what “is” looks at", digits=4)  # fmt: skip
+show_numbers(
+    heads.weights[:, 1, :],
+    ["head 0", "head 1", "head 2"],
+    ["Life", "is", "short", "eat", "dessert", "first"],
+    title="what “is” looks at",
+    digits=4,
+)
 for head in range(3):  # each is what a layer of its own gives
-    alone = regard.SelfAttention.from_weights(head_query[head], head_key[head], head_value[head], convention="W @ x")
+    alone = regard.SelfAttention.from_weights(
+        head_query[head], head_key[head], head_value[head], convention="W @ x"
+    )
     torch.testing.assert_close(heads.output[head], alone(x))
 
 # %% [markdown]
@@ -65,7 +85,12 @@ for head in range(3):  # each is what a layer of its own gives
 
 # %%
 figure = attention.multi_head(tokens=7, d_model=512, heads=8, d_k=64, d_v=64)
-keep(figure, "multi_head.svg", "Eight heads: each reads 7 × 512, gives 7 × 64; joined 7 × 512, times W_O, 7 × 512")
+keep(
+    figure,
+    "multi_head.svg",
+    "Eight heads: each reads 7 × 512, gives 7 × 64; joined 7 × 512, times "
+    "W_O, 7 × 512",
+)
 
 # %% [markdown]
 # Where they sit: six blocks that read and six that write, feed-forward layers of 2,048, and each norm **behind** its
@@ -74,14 +99,27 @@ keep(figure, "multi_head.svg", "Eight heads: each reads 7 × 512, gives 7 × 64;
 
 # %%
 original = regard.TransformerConfig.translator(
-    37000, start=0, layers=6, d_model=512, heads=8, d_hidden=2048, norm_first=False
+    37000,
+    start=0,
+    layers=6,
+    d_model=512,
+    heads=8,
+    d_hidden=2048,
+    norm_first=False,
 )
 with torch.device("meta"):  # sizes, no numbers
-    count = sum(parameter.numel() for parameter in regard.Transformer(original).parameters())
+    count = sum(
+        parameter.numel()
+        for parameter in regard.Transformer(original).parameters()
+    )
 print(f"{count:,} numbers, {37000 * 512:,} of them the table of embeddings")
 assert count == 63_082_496
 assert original.head_width == 64
-keep(transformer.blocks(original), "original.svg", "The transformer of 2017: six blocks that read, six that write")
+keep(
+    transformer.blocks(original),
+    "original.svg",
+    "The transformer of 2017: six blocks that read, six that write",
+)
 
 # %% [markdown]
 # The seven tokens are those of page 1's question, their vectors random: shapes and algebra are the point. By hand, head
@@ -93,29 +131,44 @@ torch.manual_seed(0)
 layer = regard.MultiHeadAttention(d_model=512, heads=8)
 m = torch.nn.functional.layer_norm(torch.randn(7, 512), (512,))
 for projection in (layer.query, layer.key):
-    torch.nn.init.normal_(projection.weight, std=512**-0.5)  # queries and keys with components of spread 1
+    # queries and keys with components of spread 1
+    torch.nn.init.normal_(projection.weight, std=512**-0.5)
 output, maps = layer(m, return_attention=True)
 assert output.shape == (7, 512)
 assert maps.shape == (8, 7, 7)
 assert maps.rule.scale == 64**-0.5
 
-parts = {name: parameter.detach() for name, parameter in layer.named_parameters()}
+parts = {
+    name: parameter.detach() for name, parameter in layer.named_parameters()
+}
 joined = []
 for head in range(8):
-    own = slice(64 * head, 64 * (head + 1))  # this head's rows of each matrix: (64, 512)
-    q, k, v = (m @ parts[f"{name}.weight"][own].T + parts[f"{name}.bias"][own] for name in ("query", "key", "value"))
+    # this head's rows of each matrix: (64, 512)
+    own = slice(64 * head, 64 * (head + 1))
+    q, k, v = (
+        m @ parts[f"{name}.weight"][own].T + parts[f"{name}.bias"][own]
+        for name in ("query", "key", "value")
+    )
     joined.append(softmax(q @ k.T / 64**0.5) @ v)  # (7, 64)
 joined = torch.cat(joined, -1)
 assert joined.shape == (7, 8 * 64)
 assert parts["output.weight"].shape == (512, 8 * 64)
-torch.testing.assert_close(output.detach(), joined @ parts["output.weight"].T + parts["output.bias"])
+torch.testing.assert_close(
+    output.detach(), joined @ parts["output.weight"].T + parts["output.bias"]
+)
 
 # %%
 figure = Figure(figsize=(12, 6.2), layout="constrained")
 for head, axes in enumerate(figure.subplots(2, 4).flat):
     heatmap(maps[head], names, names, title=f"head {head}", axes=axes)
-figure.suptitle("Eight untrained heads: each has its own matrices, and so its own weights")
-keep(figure, "untrained_heads.svg", "The weights of eight untrained heads on seven tokens: all different")
+figure.suptitle(
+    "Eight untrained heads: each has its own matrices, and so its own weights"
+)
+keep(
+    figure,
+    "untrained_heads.svg",
+    "The weights of eight untrained heads on seven tokens: all different",
+)
 
 # %% [markdown]
 # ## No head gets "a chunk"
@@ -129,7 +182,9 @@ nudged = m.clone()
 nudged[:, -1] += 1
 before, after = (layer.query(rows)[:, :64] for rows in (m, nudged))
 change = (after - before).detach()
-print(f"head 0's query changes by {change[0].norm():.3f} when component 511 does")
+print(
+    f"head 0's query changes by {change[0].norm():.3f} when component 511 does"
+)
 torch.testing.assert_close(change[0], parts["query.weight"][:64, -1])
 assert change[0].norm() > 0.1
 
@@ -141,23 +196,43 @@ assert change[0].norm() > 0.1
 # it has never read are asked about.
 
 # %%
-names, food = ["Ann", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal", "Ida", "Jan"], 8
+names, food = (
+    ["Ann", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal", "Ida", "Jan"],
+    8,
+)
 torch.manual_seed(0)
-facts = torch.cartesian_prod(torch.arange(10), torch.arange(10), torch.arange(food))  # who, whose, what
+# who, whose, what
+facts = torch.cartesian_prod(
+    torch.arange(10), torch.arange(10), torch.arange(food)
+)
 known, asked = facts[torch.randperm(len(facts))].split([600, 200])
 
 
 class Answers(torch.nn.Module):
-    """“who ate whose what”: three answers from what attention hands to “ate”."""
+    """“who ate whose what”: three answers from what attention hands to
+    “ate”."""
 
     def __init__(self, heads):
         super().__init__()
-        self.words, self.places = torch.nn.Embedding(10 + food + 1, 32), torch.nn.Parameter(0.1 * torch.randn(4, 32))
-        self.attention, self.say = regard.MultiHeadAttention(d_model=32, heads=heads), torch.nn.Linear(32, 20 + food)
+        self.words, self.places = (
+            torch.nn.Embedding(10 + food + 1, 32),
+            torch.nn.Parameter(0.1 * torch.randn(4, 32)),
+        )
+        self.attention, self.say = (
+            regard.MultiHeadAttention(d_model=32, heads=heads),
+            torch.nn.Linear(32, 20 + food),
+        )
 
     def forward(self, facts):
         ate = torch.full_like(facts[:, 0], 10 + food)
-        x = self.words(torch.stack([facts[:, 0], ate, facts[:, 1], 10 + facts[:, 2]], 1)) + self.places
+        x = (
+            self.words(
+                torch.stack(
+                    [facts[:, 0], ate, facts[:, 1], 10 + facts[:, 2]], 1
+                )
+            )
+            + self.places
+        )
         return self.say(self.attention(x)[:, 1]).split([10, 10, food], -1)
 
 
@@ -168,13 +243,26 @@ for heads in (1, 4):
     optimiser = torch.optim.Adam(answers.parameters(), lr=1e-2)
     for _ in range(200):
         some = known[torch.randint(len(known), (64,))]
-        loss = sum(torch.nn.functional.cross_entropy(*each) for each in zip(answers(some), some.T, strict=True))
+        loss = sum(
+            torch.nn.functional.cross_entropy(*each)
+            for each in zip(answers(some), some.T, strict=True)
+        )
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    found.append([float((each.argmax(-1) == true).float().mean())
-                  for each, true in zip(answers(asked), asked.T, strict=True)])  # fmt: skip
-show_numbers(torch.tensor(found), ["1 head", "4 heads"], ["who", "whose", "what"], title="right answers", digits=2)
+    found.append(
+        [
+            float((each.argmax(-1) == true).float().mean())
+            for each, true in zip(answers(asked), asked.T, strict=True)
+        ]
+    )
+show_numbers(
+    torch.tensor(found),
+    ["1 head", "4 heads"],
+    ["who", "whose", "what"],
+    title="right answers",
+    digits=2,
+)
 assert min(found[1]) > 0.95
 assert min(found[0]) < 0.9
 
@@ -188,32 +276,69 @@ assert min(found[0]) < 0.9
 # %%
 model = regard.load()
 text = (
-    "The old man walked down to the river bank with his nets and waited for the boat. His daughter had gone to the "
-    "bank in the town that morning to ask about the loan, and she had not come back. When the rain began he took the "
+    "The old man walked down to the river bank with his nets and waited for "
+    "the boat. His daughter had gone to the "
+    "bank in the town that morning to ask about the loan, and she had not "
+    "come back. When the rain began he took the "
     "nets under the trees and thought about the money."
 )
 trace = model.trace(text)
 real = [n for n, token in enumerate(trace.tokens) if not token.special]
-far = torch.stack([weights.distance()[:, real].mean(1) for weights in trace.attention])  # (layers, heads)
-show_numbers(far, [f"layer {n}" for n in range(6)], [f"head {n}" for n in range(12)],
-             title=f"mean distance in tokens, of {len(real)} words", digits=1)  # fmt: skip
+# (layers, heads)
+far = torch.stack(
+    [weights.distance()[:, real].mean(1) for weights in trace.attention]
+)
+show_numbers(
+    far,
+    [f"layer {n}" for n in range(6)],
+    [f"head {n}" for n in range(12)],
+    title=f"mean distance in tokens, of {len(real)} words",
+    digits=1,
+)
 near_layer, near_head = divmod(int(far.argmin()), 12)
 far_layer, far_head = divmod(int(far.argmax()), 12)
-print(f"shortest: layer {near_layer}, head {near_head}; longest: layer {far_layer}, head {far_head}")
+print(
+    f"shortest: layer {near_layer}, head {near_head}; longest: layer "
+    f"{far_layer}, head {far_head}"
+)
 assert far.max() > 3 * far.min()
-before = trace.attention[near_layer][near_head].diagonal(-1)[:-1].mean()  # weight of the token before
+# weight of the token before
+before = trace.attention[near_layer][near_head].diagonal(-1)[:-1].mean()
 print(f"the nearest head gives {before:.2f} of its weight to the token before")
 takes = trace.attention[far_layer][far_head][real].mean(0)
-most = [f"{trace.tokens[n].text} {takes[n]:.2f}" for n in takes.topk(4).indices.tolist()]
+most = [
+    f"{trace.tokens[n].text} {takes[n]:.2f}"
+    for n in takes.topk(4).indices.tolist()
+]
 print(f"the farthest head gives on average most to: {', '.join(most)}")
 
 # %%
 figure = Figure(figsize=(11, 5.2), layout="constrained")
-for axes, (n, head) in zip(figure.subplots(1, 2), ((near_layer, near_head), (far_layer, far_head)), strict=True):
-    axes.imshow(trace.attention[n][head] ** 0.5, cmap="cividis", vmin=0, interpolation="nearest")
-    axes.set(title=f"layer {n}, head {head}: {far[n, head]:.1f} tokens on average", xlabel="key", ylabel="query")
-figure.suptitle("The head that looks nearest and the one that looks farthest (colours: root of the weight)")
-keep(figure, "ranges.png", "One head's weights lie along the diagonal, the other's far away from it")
+for axes, (n, head) in zip(
+    figure.subplots(1, 2),
+    ((near_layer, near_head), (far_layer, far_head)),
+    strict=True,
+):
+    axes.imshow(
+        trace.attention[n][head] ** 0.5,
+        cmap="cividis",
+        vmin=0,
+        interpolation="nearest",
+    )
+    axes.set(
+        title=f"layer {n}, head {head}: {far[n, head]:.1f} tokens on average",
+        xlabel="key",
+        ylabel="query",
+    )
+figure.suptitle(
+    "The head that looks nearest and the one that looks farthest (colours: "
+    "root of the weight)"
+)
+keep(
+    figure,
+    "ranges.png",
+    "One head's weights lie along the diagonal, the other's far away from it",
+)
 
 # %% [markdown]
 # ## Bob's cake
@@ -226,20 +351,44 @@ eaten = model.trace("I ate some of Bob's chocolate cake")
 ate = eaten.word("ate")[0]
 names = [token.text for token in eaten.tokens]
 figure = Figure(figsize=(12.5, 4.2), layout="constrained")
-for axes, target in zip(figure.subplots(1, 3), ("I", "Bob's", "cake"), strict=True):
+for axes, target in zip(
+    figure.subplots(1, 3), ("I", "Bob's", "cake"), strict=True
+):
     wanted = list(eaten.word(target)[0].tokens)
-    taken = torch.stack([gives(weights, ate)[:, wanted].sum(1) for weights in eaten.attention])  # (layers, heads)
+    # (layers, heads)
+    taken = torch.stack(
+        [gives(weights, ate)[:, wanted].sum(1) for weights in eaten.attention]
+    )
     n, head = divmod(int(taken.argmax()), taken.shape[1])
-    print(f"ate → {target:6} {taken.max():.2f} in layer {n}, head {head}; mean of all heads {taken.mean():.2f}")
+    print(
+        f"ate → {target:6} {taken.max():.2f} in layer {n}, head {head}; mean "
+        f"of all heads {taken.mean():.2f}"
+    )
     assert float(taken.max()) > 2 * float(taken.mean())
     title = f"“{target}”: layer {n}, head {head}"
-    links(axes, eaten.attention[n][head], names, names, title=title, followed=list(ate.tokens))
-keep(figure, "ate.svg", "Lines from ate to what it attends to, in the head that looks most at I, at Bob's, at cake")
+    links(
+        axes,
+        eaten.attention[n][head],
+        names,
+        names,
+        title=title,
+        followed=list(ate.tokens),
+    )
+keep(
+    figure,
+    "ate.svg",
+    "Lines from ate to what it attends to, in the head that looks most at I, "
+    "at Bob's, at cake",
+)
 
 # %%
 slowly = model.trace("This is the cake that I slowly ate")
 row = gives(slowly.attention[near_layer], slowly.word("ate")[0])[near_head]
-print(f"“slowly ate”: {row[slowly.word('slowly')[0].tokens[0]]:.2f} to “slowly”, ", end="")
+print(
+    f"“slowly ate”: {row[slowly.word('slowly')[0].tokens[0]]:.2f} to "
+    "“slowly”, ",
+    end="",
+)
 print(f"{row[slowly.word('I')[0].tokens[0]]:.2f} to “I”")
 
 # %% [markdown]
@@ -255,22 +404,40 @@ print(f"{row[slowly.word('I')[0].tokens[0]]:.2f} to “I”")
 
 # %%
 kernel, count = torch.tensor([0.5, 0.3, 0.2]), len(eaten.tokens)
-banded = sum(weight * torch.ones(count).diag()[:, :count].roll(shift, 1).tril(1).triu(-1)
-             for shift, weight in zip((-1, 0, 1), kernel, strict=True))  # fmt: skip
+banded = torch.zeros(count, count)
+for shift, weight in zip((-1, 0, 1), kernel, strict=True):
+    banded += weight * torch.ones(count - abs(shift)).diag(shift)
 signal = torch.randn(count)
-torch.testing.assert_close(banded @ signal, torch.nn.functional.conv1d(signal[None], kernel[None, None], padding=1)[0])
-chosen = {"a kernel of width 3": banded, "the head of the shortest range": eaten.attention[near_layer][near_head],
-          f"layer {n}, head {head}": eaten.attention[n][head]}  # fmt: skip
-spread = [float(torch.stack([each.diagonal(k).std() for k in range(-4, 5)]).mean()) for each in chosen.values()]
-print("how much the weights differ along a diagonal:", [f"{number:.3f}" for number in spread])
+torch.testing.assert_close(
+    banded @ signal,
+    torch.nn.functional.conv1d(signal[None], kernel[None, None], padding=1)[0],
+)
+chosen = {
+    "a kernel of width 3": banded,
+    "the head of the shortest range": eaten.attention[near_layer][near_head],
+    f"layer {n}, head {head}": eaten.attention[n][head],
+}
+spread = [
+    float(torch.stack([each.diagonal(k).std() for k in range(-4, 5)]).mean())
+    for each in chosen.values()
+]
+print(
+    "how much the weights differ along a diagonal:",
+    [f"{number:.3f}" for number in spread],
+)
 assert spread[0] < 1e-6
 assert min(spread[1:]) > 0.02
 figure = Figure(figsize=(13, 4.4), layout="constrained")
 tokens = [token.text for token in eaten.tokens]
-for axes, (title, each) in zip(figure.subplots(1, 3), chosen.items(), strict=True):
+for axes, (title, each) in zip(
+    figure.subplots(1, 3), chosen.items(), strict=True
+):
     heatmap(each, tokens, tokens, title=title, axes=axes)
 keep(
-    figure, "kernels.svg", "A kernel's weights are the same band for every word, a head's weights are made by the words"
+    figure,
+    "kernels.svg",
+    "A kernel's weights are the same band for every word, a head's weights "
+    "are made by the words",
 )
 
 # %% [markdown]

@@ -39,15 +39,23 @@ chain = [
 verses = []
 for first in range(len(chain)):
     lines = " ".join(f"the {who} that {does}" for who, does in chain[first:-1])
-    verses.append(f"This is {lines} the house that Jack built".replace("  ", " "))
+    verses.append(
+        f"This is {lines} the house that Jack built".replace("  ", " ")
+    )
 held_out = verses.pop(1)
 for verse in [*verses[-4:], f"held out: {held_out}"]:
     print(verse)
 
 tokenizer = tokenizers.words(verses, frame="end")  # [EOS] ends a text
-stream = torch.cat([tokenizers.batch(tokenizer, [verse]).ids[0] for verse in verses])  # one after another
+# one after another
+stream = torch.cat(
+    [tokenizers.batch(tokenizer, [verse]).ids[0] for verse in verses]
+)
 secret = tokenizers.batch(tokenizer, [held_out]).ids
-print(f"{len(verses)} verses, {len(stream)} tokens, a vocabulary of {len(tokenizer)}")
+print(
+    f"{len(verses)} verses, {len(stream)} tokens, a vocabulary of "
+    f"{len(tokenizer)}"
+)
 
 # %% [markdown]
 # ## The model
@@ -56,11 +64,18 @@ print(f"{len(verses)} verses, {len(stream)} tokens, a vocabulary of {len(tokeniz
 # token's vector (the **residual stream**), and a **norm** before each keeps the numbers in bounds.
 
 # %%
-config = regard.TransformerConfig(vocabulary=len(tokenizer), positions="rotary", layers=2, d_model=64, heads=4)
+config = regard.TransformerConfig(
+    vocabulary=len(tokenizer), positions="rotary", layers=2, d_model=64, heads=4
+)
 torch.manual_seed(0)
 model = regard.Transformer(config)
-print(f"{sum(parameter.numel() for parameter in model.parameters()):,} numbers to learn")
-shows = "A decoder block: norm, causal self-attention, add; norm, feed-forward, add"
+print(
+    f"{sum(parameter.numel() for parameter in model.parameters()):,} numbers "
+    "to learn"
+)
+shows = (
+    "A decoder block: norm, causal self-attention, add; norm, feed-forward, add"
+)
 keep(schematic.blocks(config), "decoder_block.svg", shows)
 
 # %% [markdown]
@@ -91,14 +106,27 @@ assert bool((weights.triu(1) == 0).all())
 torch.testing.assert_close(weights.sum(-1), torch.ones(len(names)))
 other = mine.trace(held_out.replace("Jack built", "Jack milked"))
 change = (other.contextual - untrained.contextual).abs().amax(1)
-print("largest change when “built” becomes “milked”:", [f"{number:.0e}" for number in change.tolist()[-4:]])
+print(
+    "largest change when “built” becomes “milked”:",
+    [f"{number:.0e}" for number in change.tolist()[-4:]],
+)
 assert float(change[: names.index("built")].max()) < 1e-5
 assert float(change[names.index("built")]) > 1e-3
 
 figure = Figure(figsize=(5.2, 4.4), layout="constrained")
-heatmap(weights[:9, :9], names[:9], names[:9], title="untrained: each token looks back, evenly",
-        labels=("query", "key"), axes=figure.add_subplot())  # fmt: skip
-keep(figure, "causal_mask.svg", "The weights of the first nine tokens: a triangle, each row nearly even")
+heatmap(
+    weights[:9, :9],
+    names[:9],
+    names[:9],
+    title="untrained: each token looks back, evenly",
+    labels=("query", "key"),
+    axes=figure.add_subplot(),
+)
+keep(
+    figure,
+    "causal_mask.svg",
+    "The weights of the first nine tokens: a triangle, each row nearly even",
+)
 
 # %% [markdown]
 # ## Training
@@ -112,13 +140,16 @@ keep(figure, "causal_mask.svg", "The weights of the first nine tokens: a triangl
 # %%
 def loss(ids):
     logits = model(ids).logits  # (B, L, V)
-    return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+    return torch.nn.functional.cross_entropy(
+        logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten()
+    )
 
 
 optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
 watched, table = {}, []
 for step in range(401):
-    pieces = stream[torch.randint(len(stream) - 32, (16, 1)) + torch.arange(32)]  # (16, 32)
+    # (16, 32)
+    pieces = stream[torch.randint(len(stream) - 32, (16, 1)) + torch.arange(32)]
     if step in (0, 10, 20, 40, 80, 400):
         watched[step] = mine.trace(held_out)
         with torch.no_grad():
@@ -127,7 +158,12 @@ for step in range(401):
     optimiser.zero_grad()
     found.backward()
     optimiser.step()
-show_numbers(torch.tensor(table), [f"step {n}" for n in watched], ["pieces read", "held out"], title="loss, in nats")
+show_numbers(
+    torch.tensor(table),
+    [f"step {n}" for n in watched],
+    ["pieces read", "held out"],
+    title="loss, in nats",
+)
 even = float(torch.tensor(len(tokenizer)).log())
 print(f"even guesses: {even:.3f}")
 assert table[0][1] > 0.8 * even
@@ -149,16 +185,28 @@ others = [n for n in range(1, len(text)) if n not in thats]
 
 
 def back(trace, places=thats):
-    """(layers, heads): the weight that tokens give to the one before them, averaged over some places."""
-    return torch.stack([
-        torch.stack([weights[:, n, n - 1] for n in places]).mean(0) for weights in trace.attention
-    ])  # fmt: skip
+    """(layers, heads): the weight that tokens give to the one before them,
+    averaged over some places."""
+    return torch.stack(
+        [
+            torch.stack([weights[:, n, n - 1] for n in places]).mean(0)
+            for weights in trace.attention
+        ]
+    )
 
 
 layer, head = divmod(int(back(watched[400]).argmax()), config.heads)
-formed = [[float(back(trace, places)[layer, head]) for places in (thats, others)] for trace in watched.values()]
+formed = [
+    [float(back(trace, places)[layer, head]) for places in (thats, others)]
+    for trace in watched.values()
+]
 across = ["“that” → word before", "other words → word before"]
-show_numbers(torch.tensor(formed), [f"step {n}" for n in watched], across, title=f"layer {layer}, head {head}")
+show_numbers(
+    torch.tensor(formed),
+    [f"step {n}" for n in watched],
+    across,
+    title=f"layer {layer}, head {head}",
+)
 assert formed[0][0] < 0.15
 assert formed[-1][0] > 3 * formed[0][0]
 assert formed[-1][0] > 2 * formed[-1][1]
@@ -169,9 +217,22 @@ figure = Figure(figsize=(13, 4.0), layout="constrained")
 for axes, step in zip(figure.subplots(1, 4), (0, 20, 40, 400), strict=True):
     rows = watched[step].attention[layer][head][part, part]
     followed = [n for n, word in enumerate(text[part]) if word == "that"]
-    links(axes, rows, text[part], text[part], title=f"step {step}", followed=followed, least=0.05)
+    links(
+        axes,
+        rows,
+        text[part],
+        text[part],
+        title=f"step {step}",
+        followed=followed,
+        least=0.05,
+    )
 figure.suptitle(f"What “that” looks at, layer {layer}, head {head}")
-keep(figure, "attention_forms.svg", "From an even look back to a look at dog, cat and rat while the model is trained")
+keep(
+    figure,
+    "attention_forms.svg",
+    "From an even look back to a look at dog, cat and rat while the model is "
+    "trained",
+)
 
 # %% [markdown]
 # Nobody told it where to look; and it is no rule of the head for every word, as the second column shows. (`regard
@@ -182,12 +243,22 @@ keep(figure, "attention_forms.svg", "From an even look back to a look at dog, ca
 # Verbs came to stand with verbs and nouns with nouns, since the same things are guessed before and after them.
 
 # %%
-groups = {"verbs": ["kissed", "tossed", "worried", "killed", "ate"], "nouns": ["cow", "dog", "cat", "rat", "malt"]}
-rows = torch.stack([model.embedding.weight[tokenizer.convert_tokens_to_ids(word)].detach()
-                    for group in groups.values() for word in group])  # fmt: skip
-rows = torch.nn.functional.normalize(rows - model.embedding.weight.detach().mean(0), dim=1)
+groups = {
+    "verbs": ["kissed", "tossed", "worried", "killed", "ate"],
+    "nouns": ["cow", "dog", "cat", "rat", "malt"],
+}
+ids = tokenizer.convert_tokens_to_ids([*groups["verbs"], *groups["nouns"]])
+rows = model.embedding.weight[ids].detach()
+rows = torch.nn.functional.normalize(
+    rows - model.embedding.weight.detach().mean(0), dim=1
+)
 cosines = rows @ rows.T
-inside = torch.cat([cosines[n : n + 5, n : n + 5][~torch.eye(5, dtype=torch.bool)] for n in (0, 5)]).mean()
+inside = torch.cat(
+    [
+        cosines[n : n + 5, n : n + 5][~torch.eye(5, dtype=torch.bool)]
+        for n in (0, 5)
+    ]
+).mean()
 between = cosines[:5, 5:].mean()
 print(f"mean cosine inside the groups {inside:.2f}, between them {between:.2f}")
 assert inside > between + 0.1
@@ -204,8 +275,12 @@ assert made.text.strip() == held_out
 chances = made.trace.logits[made.start - 1 : made.start + 5].softmax(-1)
 for place, row in enumerate(chances):
     best = row.topk(3)
-    told = ", ".join(f"{tokenizer.decode([n])} {p:.2f}" for p, n in zip(best.values, best.indices, strict=True))
-    print(f"after “{made.trace.tokens[made.start - 1 + place].text}”: {told}")
+    told = ", ".join(
+        f"{tokenizer.decode([n])} {p:.2f}"
+        for p, n in zip(best.values, best.indices, strict=True)
+    )
+    last = made.trace.tokens[made.start - 1 + place]
+    print(f"after “{last.text}”: {told}")
 
 # %% [markdown]
 # ## The KV cache
@@ -218,11 +293,20 @@ ids = torch.tensor([made.ids])
 caches = model.caches()  # one for each layer
 with torch.no_grad():
     whole = model(ids).logits
-    single = [model.decode(ids[:, n : n + 1], caches=caches).logits for n in range(ids.shape[1])]
+    single = [
+        model.decode(ids[:, n : n + 1], caches=caches).logits
+        for n in range(ids.shape[1])
+    ]
 torch.testing.assert_close(torch.cat(single, 1), whole, atol=1e-4, rtol=0)
 n = ids.shape[1]
-print(f"{n} tokens are in each cache of {len(caches)} layers: {2 * n * config.d_model} numbers a layer")
-print(f"scores computed for one head: {n * (n + 1) // 2} with the cache, {sum(k * k for k in range(1, n + 1))} without")
+print(
+    f"{n} tokens are in each cache of {len(caches)} layers: "
+    f"{2 * n * config.d_model} numbers a layer"
+)
+print(
+    f"scores computed for one head: {n * (n + 1) // 2} with the cache, "
+    f"{sum(k * k for k in range(1, n + 1))} without"
+)
 assert all(len(cache) == n for cache in caches)
 
 # %% [markdown]
@@ -232,13 +316,26 @@ assert all(len(cache) == n for cache in caches)
 written = made.trace.attention[layer][head]
 names = [token.text for token in made.trace.tokens]
 figure = Figure(figsize=(9.6, 8), layout="constrained")
-axes = figure.add_subplot(xlabel="key", ylabel="query", title=f"The whole verse, layer {layer}, head {head}")
-image = axes.imshow(written**0.5, cmap="cividis", vmin=0, vmax=1, interpolation="nearest")
-figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02, label="root of the weight")
+axes = figure.add_subplot(
+    xlabel="key",
+    ylabel="query",
+    title=f"The whole verse, layer {layer}, head {head}",
+)
+image = axes.imshow(
+    written**0.5, cmap="cividis", vmin=0, vmax=1, interpolation="nearest"
+)
+figure.colorbar(
+    image, ax=axes, fraction=0.04, pad=0.02, label="root of the weight"
+)
 axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
 axes.set_yticks(range(len(names)), names, fontsize=8)
 axes.axhline(made.start - 0.5, color="w", linestyle="--", linewidth=1)
-keep(figure, "written.svg", "Weights of the verse: below the dashed line are the tokens that the model wrote")
+keep(
+    figure,
+    "written.svg",
+    "Weights of the verse: below the dashed line are the tokens that the "
+    "model wrote",
+)
 
 # %% [markdown]
 # ## The capital of France
@@ -254,21 +351,39 @@ folder = os.environ.get("REGARD_SMOLLM2")
 if folder:
     chat = regard.load(folder)
     asked = [{"role": "user", "content": "What is the capital of France?"}]
-    frame = chat.tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
-    said = {country: chat.generate(frame.replace("France", country), new_tokens=8) for country in ("France", "Italy")}
+    frame = chat.tokenizer.apply_chat_template(
+        asked, tokenize=False, add_generation_prompt=True
+    )
+    said = {
+        country: chat.generate(frame.replace("France", country), new_tokens=8)
+        for country in ("France", "Italy")
+    }
     tokens, start = said["France"].trace.tokens, said["France"].start
     words = [token.text for token in tokens]
     place, city = words.index(" France"), words.index(" Paris", start)
     for n in range(words.index("What"), place + 2):
         print(f"position {n}  id {tokens[n].id:5}  {tokens[n].text!r}")
     for country, each in said.items():
-        print(f"{country}: {''.join(token.text for token in each.trace.tokens[start:]).strip()}")
+        answer = "".join(token.text for token in each.trace.tokens[start:])
+        print(f"{country}: {answer.strip()}")
     chances = said["France"].trace.logits[city - 1].softmax(-1).topk(3)
     best = zip(chances.values, chances.indices, strict=True)
-    print("about to write the city:", ", ".join(f"{chat.tokenizer.decode([n])!r} {p:.2f}" for p, n in best))
-    looks = torch.stack([weights[:, city - 1, place] for weights in said["France"].trace.attention])  # (30, 9)
+    print(
+        "about to write the city:",
+        ", ".join(f"{chat.tokenizer.decode([n])!r} {p:.2f}" for p, n in best),
+    )
+    # (30, 9)
+    looks = torch.stack(
+        [
+            weights[:, city - 1, place]
+            for weights in said["France"].trace.attention
+        ]
+    )
     n, head = divmod(int(looks.argmax()), looks.shape[1])
-    print(f"layer {n}, head {head} gives {looks.max():.2f} of its weight to “France”, all heads {looks.mean():.3f}")
+    print(
+        f"layer {n}, head {head} gives {looks.max():.2f} of its weight to "
+        f"“France”, all heads {looks.mean():.3f}"
+    )
     assert "Paris" in said["France"].text[len(frame) :]
     assert "Paris" not in said["Italy"].text[len(frame) - 1 :]
     assert float(looks.max()) > 10 * float(looks.mean())

@@ -30,23 +30,44 @@ from regard.text import tokenizers
 torch.manual_seed(123)
 x = torch.nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
 torch.manual_seed(123)
-w_query, w_key, w_value = torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
+w_query, w_key, w_value = (
+    torch.rand(24, 16),
+    torch.rand(24, 16),
+    torch.rand(28, 16),
+)
 torch.manual_seed(123)
 second = torch.rand(8, 16)
-cross = regard.CrossAttention.from_weights(w_query, w_key, w_value, convention="W @ x")
+cross = regard.CrossAttention.from_weights(
+    w_query, w_key, w_value, convention="W @ x"
+)
 output, weights = cross(x, second, return_attention=True)
-print("keys", tuple(cross.key(second).shape), "values", tuple(cross.value(second).shape))
+print(
+    "keys",
+    tuple(cross.key(second).shape),
+    "values",
+    tuple(cross.value(second).shape),
+)
 print("weights", weights.shape, "output", tuple(output.shape))
 assert cross.key(second).shape == (8, 24)
 assert cross.value(second).shape == (8, 28)
 assert weights.shape == (6, 8)
 assert output.shape == (6, 28)
-alone = regard.SelfAttention.from_weights(w_query, w_key, w_value, convention="W @ x")
+alone = regard.SelfAttention.from_weights(
+    w_query, w_key, w_value, convention="W @ x"
+)
 torch.testing.assert_close(cross(x, x), alone(x))
-wide = regard.CrossAttention(d_query=16, d_context=20, d_k=24, d_v=28)  # a width of its own for the second sequence
+# a width of its own for the second sequence
+wide = regard.CrossAttention(d_query=16, d_context=20, d_k=24, d_v=28)
 assert wide(x, torch.rand(8, 20)).shape == (6, 28)
-figure = attention.cross_attention(x, second, weights.dense(), output, ("Life is short …", "another text"))
-keep(figure, "cross_attention.svg", "Queries from one sequence, keys and values from another, weights 6 × 8 between")
+figure = attention.cross_attention(
+    x, second, weights.dense(), output, ("Life is short …", "another text")
+)
+keep(
+    figure,
+    "cross_attention.svg",
+    "Queries from one sequence, keys and values from another, weights 6 × 8 "
+    "between",
+)
 
 # %% [markdown]
 # ## A translator, trained here
@@ -56,16 +77,27 @@ keep(figure, "cross_attention.svg", "Queries from one sequence, keys and values 
 # noun and adjective occurs in the tests only.
 
 # %%
-nouns = {"house": "la maison", "river": "la rivière", "door": "la porte", "car": "la voiture", "table": "la table",
-         "cat": "le chat", "book": "le livre", "garden": "le jardin", "bread": "le pain",
-         "dog": "le chien"}  # fmt: skip
-adjectives = {"red": ("rouge", "rouge"), "green": ("vert", "verte"), "black": ("noir", "noire"),
-              "white": ("blanc", "blanche"), "blue": ("bleu", "bleue")}  # fmt: skip
+nouns = {
+    "house": "la maison", "river": "la rivière", "door": "la porte",
+    "car": "la voiture", "table": "la table", "cat": "le chat",
+    "book": "le livre", "garden": "le jardin", "bread": "le pain",
+    "dog": "le chien",
+}  # fmt: skip
+adjectives = {
+    "red": ("rouge", "rouge"),
+    "green": ("vert", "verte"),
+    "black": ("noir", "noire"),
+    "white": ("blanc", "blanche"),
+    "blue": ("bleu", "bleue"),
+}
 verbs = {"sees": "voit", "likes": "aime", "wants": "veut"}
 phrases = []
 for a, (noun, french) in enumerate(nouns.items()):
     for b, (adjective, forms) in enumerate(adjectives.items()):
-        phrase = f"the {adjective} {noun}", f"{french} {forms[french.startswith('la')]}"
+        phrase = (
+            f"the {adjective} {noun}",
+            f"{french} {forms[french.startswith('la')]}",
+        )
         phrases.append((*phrase, (a + 2 * b) % 10 == 0))
 draw = random.Random(0)
 pairs = {False: [], True: []}  # in training, in the tests
@@ -73,25 +105,45 @@ while len(pairs[False]) < 1500 or len(pairs[True]) < 200:
     (who, qui, _), (verb, verbe), (what, quoi, _) = parts = [
         draw.choice(some) for some in (phrases, [*verbs.items()], phrases)
     ]
-    pairs[parts[0][2] or parts[2][2]].append((f"{who} {verb} {what}", f"{qui} {verbe} {quoi}"))
+    pairs[parts[0][2] or parts[2][2]].append(
+        (f"{who} {verb} {what}", f"{qui} {verbe} {quoi}")
+    )
 
-tokenizer = tokenizers.words([text for pair in pairs[False] for text in pair], frame="end")
+tokenizer = tokenizers.words(
+    [text for pair in pairs[False] for text in pair], frame="end"
+)
 config = regard.TransformerConfig.translator(
-    len(tokenizer), start=tokenizer.bos_token_id, layers=1, d_model=64, heads=2, d_hidden=128, dropout=0.0
+    len(tokenizer),
+    start=tokenizer.bos_token_id,
+    layers=1,
+    d_model=64,
+    heads=2,
+    d_hidden=128,
+    dropout=0.0,
 )
 figure = transformer.blocks(config)
-keep(figure, "encoder_decoder.svg", "An encoder block, and a decoder block whose cross-attention looks at the encoder")
+keep(
+    figure,
+    "encoder_decoder.svg",
+    "An encoder block, and a decoder block whose cross-attention looks at "
+    "the encoder",
+)
 
 # %%
 torch.manual_seed(0)
 model = regard.Transformer(config)
-source = tokenizers.batch(tokenizer, [english for english, _ in pairs[False]]).ids
+source = tokenizers.batch(
+    tokenizer, [english for english, _ in pairs[False]]
+).ids
 target = tokenizers.batch(tokenizer, [french for _, french in pairs[False]]).ids
 optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
 for step in range(201):
     rows = torch.randint(len(source), (64,))
-    read = torch.cat([torch.full((64, 1), config.start), target[rows, :-1]], 1)  # [BOS] text: what the decoder reads
-    loss = torch.nn.functional.cross_entropy(model(source[rows], read).logits.flatten(0, 1), target[rows].flatten())
+    # [BOS] text: what the decoder reads
+    read = torch.cat([torch.full((64, 1), config.start), target[rows, :-1]], 1)
+    loss = torch.nn.functional.cross_entropy(
+        model(source[rows], read).logits.flatten(0, 1), target[rows].flatten()
+    )
     optimiser.zero_grad()
     loss.backward()
     optimiser.step()
@@ -99,9 +151,17 @@ for step in range(201):
         print(f"step {step:3}: loss {float(loss.detach()):.3f}")
 model.eval()
 mine = regard.load(model, tokenizer=tokenizer)
-made = mine.generate([english for english, _ in pairs[True][:40]], new_tokens=12)
-right = sum(each.text.strip() == french for each, (_, french) in zip(made, pairs[True], strict=False))
-print(f"{right} of 40 translations with unseen pairs are right, such as: {made[0].text.strip()}")
+made = mine.generate(
+    [english for english, _ in pairs[True][:40]], new_tokens=12
+)
+right = sum(
+    each.text.strip() == french
+    for each, (_, french) in zip(made, pairs[True], strict=False)
+)
+print(
+    f"{right} of 40 translations with unseen pairs are right, such as: "
+    f"{made[0].text.strip()}"
+)
 assert right >= 32
 
 # %% [markdown]
@@ -110,23 +170,43 @@ assert right >= 32
 # that it is "la" or "le" is in "river" or "cat", not in "the".
 
 # %%
-english, french = "the white river sees the black cat", "la rivière blanche voit le chat noir"
+english, french = (
+    "the white river sees the black cat",
+    "la rivière blanche voit le chat noir",
+)
 pair = mine.trace(english, target=french)
 looks = pair.decoder.cross[0]  # (heads, target, source)
 asked = [token.text for token in pair.encoder.tokens]
-written = [f"→ {word}" for word in [*french.split(), "[EOS]"]]  # row n writes token n + 1
+# row n writes token n + 1
+written = [f"→ {word}" for word in [*french.split(), "[EOS]"]]
 figure = Figure(figsize=(11.5, 4.9), layout="constrained")
 for head, axes in enumerate(figure.subplots(1, 2)):
-    heatmap(looks[head], written, asked, title=f"head {head}", labels=("about to write", "looks at"), axes=axes)
+    heatmap(
+        looks[head],
+        written,
+        asked,
+        title=f"head {head}",
+        labels=("about to write", "looks at"),
+        axes=axes,
+    )
 mean = looks.dense().mean(0)
 for row, noun in ((0, "river"), (4, "cat")):
     given = looks[:, row, asked.index(noun)]
-    print(f"about to write “{french.split()[row]}”: {float(given.max()):.2f} to “{noun}” in head {int(given.argmax())}")
+    print(
+        f"about to write “{french.split()[row]}”: {float(given.max()):.2f} "
+        f"to “{noun}” in head {int(given.argmax())}"
+    )
 for adjective, noun, place in (("white", "river", 1), ("black", "cat", 5)):
     assert mean[place, asked.index(noun)] > mean[place, asked.index(adjective)]
-    assert mean[place + 1, asked.index(adjective)] > mean[place + 1, asked.index(noun)]
+    assert (
+        mean[place + 1, asked.index(adjective)]
+        > mean[place + 1, asked.index(noun)]
+    )
 keep(
-    figure, "alignment.svg", "Cross-attention of both heads while the translation is written: noun and adjective cross"
+    figure,
+    "alignment.svg",
+    "Cross-attention of both heads while the translation is written: noun "
+    "and adjective cross",
 )
 
 # %% [markdown]
@@ -141,21 +221,46 @@ folder = os.environ.get("REGARD_OPUS_MT")
 if folder:
     opus = regard.load(folder)
     figure = Figure(figsize=(13, 5.4), layout="constrained")
-    texts = {"The man is fishing on the river bank.": "rive", "She took her money from the bank.": "banque"}
-    for axes, (text, word) in zip(figure.subplots(1, 2), texts.items(), strict=True):
+    texts = {
+        "The man is fishing on the river bank.": "rive",
+        "She took her money from the bank.": "banque",
+    }
+    for axes, (text, word) in zip(
+        figure.subplots(1, 2), texts.items(), strict=True
+    ):
         made = opus.generate(text, new_tokens=30)
         found = align(made.trace)
-        tokens = [[token.text for token in side.tokens] for side in (made.trace.encoder, made.trace.decoder)]
-        rows = torch.tensor(found.weights[found.layers.index(found.written_layer)])[: len(tokens[1]) - 1]
+        tokens = [
+            [token.text for token in side.tokens]
+            for side in (made.trace.encoder, made.trace.decoder)
+        ]
+        rows = torch.tensor(
+            found.weights[found.layers.index(found.written_layer)]
+        )[: len(tokens[1]) - 1]
         told = f"layer {found.written_layer}, mean of heads"
         names = [f"→ {name}" for name in tokens[1][1:]]
-        heatmap(rows, names, tokens[0], title=told, labels=("about to write", "looks at"), axes=axes)
+        heatmap(
+            rows,
+            names,
+            tokens[0],
+            title=told,
+            labels=("about to write", "looks at"),
+            axes=axes,
+        )
         row = next(n for n, name in enumerate(names) if word in name)
         print(f"{text}  →  {made.text.strip()}")
         bank = next(n for n, name in enumerate(tokens[0]) if "bank" in name)
-        print(f"   “{word}” looks at {tokens[0][int(rows[row].argmax())]} most; at “bank” {rows[row, bank]:.2f}")
+        most = tokens[0][int(rows[row].argmax())]
+        print(
+            f"   “{word}” looks at {most} most; at “bank” {rows[row, bank]:.2f}"
+        )
         assert rows[row, bank] > 2 / len(tokens[0])
-    shown = keep(figure, "opus_mt.svg", "Which English words a real translator looks at while it writes French ones")
+    shown = keep(
+        figure,
+        "opus_mt.svg",
+        "Which English words a real translator looks at while it writes "
+        "French ones",
+    )
 else:
     print("REGARD_OPUS_MT names no folder: opus-mt-en-fr is left out here")
     shown = None
@@ -169,59 +274,98 @@ shown
 # **patch** is a query, each **word** a key and a value. It has to say what the clean patch looks like.
 
 # %%
-colours = {"red": (0.9, 0.1, 0.1), "green": (0.1, 0.7, 0.2), "blue": (0.1, 0.2, 0.9), "yellow": (0.95, 0.85, 0.1),
-           "purple": (0.6, 0.2, 0.7), "black": (0.05, 0.05, 0.05)}  # fmt: skip
-down, across = torch.meshgrid(torch.arange(12) - 5.5, torch.arange(12) - 5.5, indexing="ij")
-shapes = {"square": (down.abs() < 5) & (across.abs() < 5), "circle": down**2 + across**2 < 27,
-          "triangle": (down.abs() < 5) & (across.abs() < (down + 5.5) / 2)}  # fmt: skip
+colours = {
+    "red": (0.9, 0.1, 0.1),
+    "green": (0.1, 0.7, 0.2),
+    "blue": (0.1, 0.2, 0.9),
+    "yellow": (0.95, 0.85, 0.1),
+    "purple": (0.6, 0.2, 0.7),
+    "black": (0.05, 0.05, 0.05),
+}
+down, across = torch.meshgrid(
+    torch.arange(12) - 5.5, torch.arange(12) - 5.5, indexing="ij"
+)
+shapes = {
+    "square": (down.abs() < 5) & (across.abs() < 5),
+    "circle": down**2 + across**2 < 27,
+    "triangle": (down.abs() < 5) & (across.abs() < (down + 5.5) / 2),
+}
 
 
 def paint(first, second, at):
-    """An image (3, 32, 32) of two coloured shapes, and where each of them is, (2, 32, 32)."""
-    image, inside = torch.ones(3, 32, 32), torch.zeros(2, 32, 32, dtype=torch.bool)
-    for n, ((colour, shape), (y, x)) in enumerate(zip((first, second), at, strict=True)):
+    """An image (3, 32, 32) of two coloured shapes, and where each of them is,
+    (2, 32, 32)."""
+    image, inside = (
+        torch.ones(3, 32, 32),
+        torch.zeros(2, 32, 32, dtype=torch.bool),
+    )
+    for n, ((colour, shape), (y, x)) in enumerate(
+        zip((first, second), at, strict=True)
+    ):
         inside[n, y : y + 12, x : x + 12] = shapes[shape]
         image[:, inside[n]] = torch.tensor(colours[colour])[:, None]
     return image, inside
 
 
 def example():
-    chosen = list(zip(draw.sample([*colours], 2), draw.sample([*shapes], 2), strict=True))
-    at = [(draw.randrange(21), draw.randrange(5) + half) for half in draw.sample((0, 16), 2)]
+    chosen = list(
+        zip(draw.sample([*colours], 2), draw.sample([*shapes], 2), strict=True)
+    )
+    at = [
+        (draw.randrange(21), draw.randrange(5) + half)
+        for half in draw.sample((0, 16), 2)
+    ]
     caption = " and ".join(f"a {colour} {shape}" for colour, shape in chosen)
     return (*paint(*chosen, at), caption)
 
 
 def patches(images):
-    return torch.nn.functional.unfold(images, 4, stride=4).transpose(1, 2)  # (B, 64, 48): 4 × 4 pixels of 3 colours
+    # (B, 64, 48): 4 × 4 pixels of 3 colours
+    return torch.nn.functional.unfold(images, 4, stride=4).transpose(1, 2)
 
 
 examples = [example() for _ in range(2000)]
 captions = tokenizers.words([caption for *_, caption in examples])
-words = tokenizers.batch(captions, [caption for *_, caption in examples]).ids  # (2000, 7)
+# (2000, 7)
+words = tokenizers.batch(captions, [caption for *_, caption in examples]).ids
 clean = patches(torch.stack([image for image, *_ in examples]))
-print(f"{len(examples)} images, such as “{examples[0][2]}”; a vocabulary of {len(captions)}")
+print(
+    f"{len(examples)} images, such as “{examples[0][2]}”; a vocabulary of "
+    f"{len(captions)}"
+)
 
 # %%
 NOISE, WIDTH = 0.6, 64
 
 
 class Painter(torch.nn.Module):
-    """Noisy patches look at words, once, and say what they are without noise."""
+    """Noisy patches look at words, once, and say what they are without
+    noise."""
 
     def __init__(self):
         super().__init__()
         self.words = torch.nn.Embedding(len(captions), WIDTH)
-        self.order = torch.nn.Parameter(torch.zeros(7, WIDTH))  # positions of the words
+        # positions of the words
+        self.order = torch.nn.Parameter(torch.zeros(7, WIDTH))
         self.look = torch.nn.Linear(48, WIDTH)
-        self.place = torch.nn.Parameter(torch.zeros(64, WIDTH))  # positions of the patches
-        self.cross = regard.CrossAttention(d_query=WIDTH, d_context=WIDTH, d_k=32, d_v=WIDTH)
-        self.paint = torch.nn.Sequential(torch.nn.Linear(2 * WIDTH, 256), torch.nn.GELU(), torch.nn.Linear(256, 48))
+        # positions of the patches
+        self.place = torch.nn.Parameter(torch.zeros(64, WIDTH))
+        self.cross = regard.CrossAttention(
+            d_query=WIDTH, d_context=WIDTH, d_k=32, d_v=WIDTH
+        )
+        self.paint = torch.nn.Sequential(
+            torch.nn.Linear(2 * WIDTH, 256),
+            torch.nn.GELU(),
+            torch.nn.Linear(256, 48),
+        )
 
     def forward(self, noisy, ids):
         x = self.look(noisy) + self.place  # (B, 64, WIDTH)
-        told, weights = self.cross(x, self.words(ids) + self.order, return_attention=True)
-        return self.paint(torch.cat([x, told], -1)), weights  # (B, 64, 48), (B, 1, 64, 7)
+        told, weights = self.cross(
+            x, self.words(ids) + self.order, return_attention=True
+        )
+        # (B, 64, 48), (B, 1, 64, 7)
+        return self.paint(torch.cat([x, told], -1)), weights
 
 
 torch.manual_seed(0)
@@ -248,19 +392,31 @@ with torch.no_grad():
     painted, looks = painter(noisy, ids)
     mistold = painter(noisy, ids.roll(1, 0))[0]
 errors = [float(((found - test) ** 2).mean()) for found in (painted, mistold)]
-print(f"error with its own caption {errors[0]:.4f}, with another's {errors[1]:.4f}")
+print(
+    f"error with its own caption {errors[0]:.4f}, with another's "
+    f"{errors[1]:.4f}"
+)
 assert errors[1] > 1.1 * errors[0]
 inside = torch.stack([each for _, each, _ in examples[1800:]]).float()
-covered = torch.nn.functional.avg_pool2d(inside, 4).flatten(2)  # (200, 2, 64): how much of each patch a shape covers
+# (200, 2, 64): how much of each patch a shape covers
+covered = torch.nn.functional.avg_pool2d(inside, 4).flatten(2)
 looks = looks.dense()[:, 0]
-for n, colour in ((0, 1), (1, 5)):  # the colour of the first shape is word 1, of the second word 5
-    own, other = (float(looks[..., colour][covered[:, k] > 0.9].mean()) for k in (n, 1 - n))
+# the colour of the first shape is word 1, of the second word 5
+for n, colour in ((0, 1), (1, 5)):
+    own, other = (
+        float(looks[..., colour][covered[:, k] > 0.9].mean())
+        for k in (n, 1 - n)
+    )
     print(
-        f"its colour word gets {own:.2f} from patches inside shape {n + 1}, {other:.2f} from those of the other shape"
+        f"its colour word gets {own:.2f} from patches inside shape {n + 1}, "
+        f"{other:.2f} from those of the other shape"
     )
     assert own > 2 * other
 empty = looks[covered.sum(1) == 0].mean(0)
-print("patches of the background look at", [f"word {n}: {share:.2f}" for n, share in enumerate(empty.tolist())])
+print(
+    "patches of the background look at",
+    [f"word {n}: {share:.2f}" for n, share in enumerate(empty.tolist())],
+)
 
 # %% [markdown]
 # The background wants no colour. Its patches rest on another word, as the tokens of a language model rest on `[CLS]`
@@ -277,32 +433,64 @@ names = caption.split()
 
 
 def pixels(rows):
-    return torch.nn.functional.fold(rows.transpose(1, 2), 32, 4, stride=4)[0].permute(1, 2, 0).clamp(0, 1)
+    return (
+        torch.nn.functional.fold(rows.transpose(1, 2), 32, 4, stride=4)[0]
+        .permute(1, 2, 0)
+        .clamp(0, 1)
+    )
 
 
 figure = Figure(figsize=(13, 5.6), layout="constrained")
 places = list(figure.subplots(2, 5).flat)
-for axes, rows in zip(places[:3], (patches(image[None]), noisy, painted), strict=True):
+for axes, rows in zip(
+    places[:3], (patches(image[None]), noisy, painted), strict=True
+):
     axes.imshow(pixels(rows))
 for n, axes in enumerate(places[3:]):
-    axes.imshow(grid[..., n], cmap="cividis", vmin=0, vmax=float(grid.max()), interpolation="nearest")
+    axes.imshow(
+        grid[..., n],
+        cmap="cividis",
+        vmin=0,
+        vmax=float(grid.max()),
+        interpolation="nearest",
+    )
 for axes, title in zip(
-    places, ["clean", "what it sees", "what it paints", *(f"“{word}”" for word in names)], strict=True
+    places,
+    [
+        "clean",
+        "what it sees",
+        "what it paints",
+        *(f"“{word}”" for word in names),
+    ],
+    strict=True,
 ):
     axes.set_title(title, size=10)
     axes.set_axis_off()
-figure.suptitle("Each patch's weight for each word: bright where the patch looks at it")
-square, circle = (torch.nn.functional.avg_pool2d(each[None].float(), 4)[0] > 0.9 for each in where)
+figure.suptitle(
+    "Each patch's weight for each word: bright where the patch looks at it"
+)
+square, circle = (
+    torch.nn.functional.avg_pool2d(each[None].float(), 4)[0] > 0.9
+    for each in where
+)
 red, blue = grid[..., 1], grid[..., 5]
-print(f"“red” gets {red[square].mean():.2f} from the red square's patches, {red[circle].mean():.2f} from the circle's")
 print(
-    f"“blue” gets {blue[circle].mean():.2f} from the blue circle's patches, {blue[square].mean():.2f} from the square's"
+    f"“red” gets {red[square].mean():.2f} from the red square's patches, "
+    f"{red[circle].mean():.2f} from the circle's"
+)
+print(
+    f"“blue” gets {blue[circle].mean():.2f} from the blue circle's patches, "
+    f"{blue[square].mean():.2f} from the square's"
 )
 assert red[square].mean() > 2 * red[circle].mean()
 assert red[square].mean() > blue[square].mean()
 assert blue[circle].mean() > 2 * blue[square].mean()
 assert names[int(grid[square].mean(0).argmax())] == "red"
-keep(figure, "image_and_words.png", "The red square's patches look at the word red, the blue circle's at blue")
+keep(
+    figure,
+    "image_and_words.png",
+    "The red square's patches look at the word red, the blue circle's at blue",
+)
 
 # %% [markdown]
 # ## Where it sits in a text-to-image model
@@ -315,7 +503,12 @@ keep(figure, "image_and_words.png", "The red square's patches look at the word r
 
 # %%
 figure = transformer.diffusion_unet()
-keep(figure, "unet.svg", "A U-Net: at each level of the grid, cross-attention to the 77 tokens of the text")
+keep(
+    figure,
+    "unet.svg",
+    "A U-Net: at each level of the grid, cross-attention to the 77 tokens of "
+    "the text",
+)
 
 # %% [markdown]
 # All parts have been met. Last, what large trained models make of a word:

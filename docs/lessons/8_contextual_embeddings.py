@@ -11,11 +11,24 @@ from timeit import Timer
 
 import torch
 from matplotlib.figure import Figure
-from transformers import AutoModel, AutoTokenizer, BertConfig, DistilBertConfig, logging, pipeline
+from transformers import (
+    AutoModel,
+    AutoTokenizer,
+    BertConfig,
+    DistilBertConfig,
+    logging,
+    pipeline,
+)
 
 import regard
 from drawings import kept, numbers, transformer
-from regard.explain.vectors.similarity import across_texts, cosine, dot, euclidean, table
+from regard.explain.vectors.similarity import (
+    across_texts,
+    cosine,
+    dot,
+    euclidean,
+    table,
+)
 from regard.questions.movement.picture import curves
 from regard.questions.movement.sentences import movement_findings
 from regard.trace.word_rows import gives, special_share, vector
@@ -40,11 +53,17 @@ assert (at, there) == (11, 11)
 # %%
 given = model.model.config
 config = regard.TransformerConfig.bert(
-    layers=given.num_hidden_layers, d_model=given.hidden_size, heads=given.num_attention_heads
+    layers=given.num_hidden_layers,
+    d_model=given.hidden_size,
+    heads=given.num_attention_heads,
 )
 assert config.hidden_width == given.intermediate_size
 figure = transformer.blocks(config, tokens=14)
-kept.keep(figure, "encoder_block.svg", "MiniLM: self-attention, add, norm, feed-forward, add, norm")
+kept.keep(
+    figure,
+    "encoder_block.svg",
+    "MiniLM: self-attention, add, norm, feed-forward, add, norm",
+)
 
 # %% [markdown]
 # ## Three routes to the same numbers
@@ -54,14 +73,31 @@ kept.keep(figure, "encoder_block.svg", "MiniLM: self-attention, add, norm, feed-
 
 # %%
 folder = model.model.config._name_or_path
-tokenizer, plain = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+tokenizer, plain = (
+    AutoTokenizer.from_pretrained(folder),
+    AutoModel.from_pretrained(folder).eval(),
+)
 with torch.no_grad():
-    by_model = plain(**tokenizer(sentences[0], return_tensors="pt")).last_hidden_state[0]
-by_pipeline = torch.tensor(pipeline("feature-extraction", model=plain, tokenizer=tokenizer)(sentences[0]))[0]
+    by_model = plain(
+        **tokenizer(sentences[0], return_tensors="pt")
+    ).last_hidden_state[0]
+by_pipeline = torch.tensor(
+    pipeline("feature-extraction", model=plain, tokenizer=tokenizer)(
+        sentences[0]
+    )
+)[0]
 bank = river.word("bank")[0]
-routes = {"AutoModel, row 11": by_model[11], "pipeline, row 11": by_pipeline[11],
-          "trace, “bank”": vector(river.contextual, bank)}  # fmt: skip
-numbers.show_numbers(torch.stack([row[:5] for row in routes.values()]), [*routes], title="the first 5 of 384", digits=4)
+routes = {
+    "AutoModel, row 11": by_model[11],
+    "pipeline, row 11": by_pipeline[11],
+    "trace, “bank”": vector(river.contextual, bank),
+}
+numbers.show_numbers(
+    torch.stack([row[:5] for row in routes.values()]),
+    [*routes],
+    title="the first 5 of 384",
+    digits=4,
+)
 for row in routes.values():
     torch.testing.assert_close(row, by_model[11], atol=1e-5, rtol=0)
 
@@ -87,15 +123,31 @@ assert abs(float(cosines[-1]) - 0.847) < 5e-4
 # small for alike. About these five words they agree, in the whole order.
 
 # %%
-words = {word: model.trace(word).learned[1] for word in ("bank", "river", "water", "money", "loan", "poem")}
+words = {
+    word: model.trace(word).learned[1]
+    for word in ("bank", "river", "water", "money", "loan", "poem")
+}
 measured = []
 for word in ("river", "water", "money", "loan", "poem"):
     a, b = words["bank"], words[word]
     measured.append([dot(a, b), cosine(a, b), euclidean(a, b)])
-    assert abs(measured[-1][0] - measured[-1][1] * float(a.norm() * b.norm())) < 1e-4
-    assert abs(measured[-1][2] ** 2 - float(a.norm() ** 2 + b.norm() ** 2) + 2 * measured[-1][0]) < 1e-3
+    assert (
+        abs(measured[-1][0] - measured[-1][1] * float(a.norm() * b.norm()))
+        < 1e-4
+    )
+    assert (
+        abs(
+            measured[-1][2] ** 2
+            - float(a.norm() ** 2 + b.norm() ** 2)
+            + 2 * measured[-1][0]
+        )
+        < 1e-3
+    )
 numbers.show_numbers(
-    torch.tensor(measured), [*words][1:], ["dot", "cosine", "distance"], title="learned “bank” and other words"
+    torch.tensor(measured),
+    [*words][1:],
+    ["dot", "cosine", "distance"],
+    title="learned “bank” and other words",
 )
 by_dot, by_cosine, by_distance = torch.tensor(measured).T
 assert by_dot.argsort().equal(by_cosine.argsort())
@@ -107,7 +159,10 @@ assert by_dot.argsort().equal(by_distance.argsort(descending=True))
 
 # %%
 q, keys = torch.randn(2, 512, 64)
-ways = (lambda: (q[:, None] - keys).square().sum(-1).sqrt()), (lambda: q @ keys.T)
+ways = (
+    (lambda: (q[:, None] - keys).square().sum(-1).sqrt()),
+    (lambda: q @ keys.T),
+)
 ratio = Timer(ways[0]).timeit(5) / Timer(ways[1]).timeit(5)
 print(f"the distance takes {ratio:.0f} times as long as the dot product")
 assert ratio > 3
@@ -120,8 +175,15 @@ assert ratio > 3
 learned = model.model.embeddings.word_embeddings.weight.detach().double()
 products = learned @ words["bank"].double()
 distances = -(learned - words["bank"].double()).norm(dim=1)
-rankings = {"dot": products, "cosine": products / learned.norm(dim=1), "distance": distances}
-near = {name: tokenizer.convert_ids_to_tokens(values.topk(7).indices[1:]) for name, values in rankings.items()}
+rankings = {
+    "dot": products,
+    "cosine": products / learned.norm(dim=1),
+    "distance": distances,
+}
+near = {
+    name: tokenizer.convert_ids_to_tokens(values.topk(7).indices[1:])
+    for name, values in rankings.items()
+}
 for name, nearest in near.items():
     print(f"{name:8} {', '.join(nearest)}")
 assert len({tuple(row[:4]) for row in near.values()}) == 1
@@ -135,13 +197,34 @@ assert [row[4] for row in near.values()] == ["financial", "banker", "banco"]
 
 # %%
 row = river.attention[0][:, at].mean(0)
-print(f"layer 0: bank → itself {row[at]:.3f}, river {row[at - 1]:.3f}, fishing {row[at - 4]:.3f}")
+print(
+    f"layer 0: bank → itself {row[at]:.3f}, river {row[at - 1]:.3f}, fishing "
+    f"{row[at - 4]:.3f}"
+)
 assert float(row[at]) < float(row[at - 1])
-shares = torch.stack([special_share(gives(weights, bank).mean(0), river.tokens) for weights in river.attention])
-numbers.show_numbers(shares[None], ["share of special tokens"], [f"layer {n}" for n in range(6)], digits=2)
+shares = torch.stack(
+    [
+        special_share(gives(weights, bank).mean(0), river.tokens)
+        for weights in river.attention
+    ]
+)
+numbers.show_numbers(
+    shares[None],
+    ["share of special tokens"],
+    [f"layer {n}" for n in range(6)],
+    digits=2,
+)
 one = river.attention[0]
-looped = torch.stack([torch.stack([query @ key for key in one.key[0, 3]]) for query in one.query[0, 3]])  # head 3
-torch.testing.assert_close((looped * one.rule.scale).softmax(-1), one[3], atol=1e-5, rtol=0)
+# head 3
+looped = torch.stack(
+    [
+        torch.stack([query @ key for key in one.key[0, 3]])
+        for query in one.query[0, 3]
+    ]
+)
+torch.testing.assert_close(
+    (looped * one.rule.scale).softmax(-1), one[3], atol=1e-5, rtol=0
+)
 assert one.rule.scale == 32**-0.5  # of one head, not of the model's 384
 
 # %% [markdown]
@@ -157,16 +240,26 @@ assert one.rule.scale == 32**-0.5  # of one head, not of the model's 384
 # %%
 article = regard.textbook.printed("contextual embeddings")
 made_up = article["movement_plot"]
-toy, start, end = made_up["words"], made_up["bank_before"], made_up["bank_after"]
-references = [model.trace(word) for word in ("money", "deposit", "nature", "river", "water")]
+toy, start, end = (
+    made_up["words"],
+    made_up["bank_before"],
+    made_up["bank_after"],
+)
+references = [
+    model.trace(word)
+    for word in ("money", "deposit", "nature", "river", "water")
+]
 neutral = model.trace(regard.neutral_sentences("bank"))
-seen = regard.explain.texts.summary.summarise([river, money], "bank", references=references, control=neutral)
+seen = regard.explain.texts.summary.summarise(
+    [river, money], "bank", references=references, control=neutral
+)
 moved = seen.movement
 figure = Figure(figsize=(13, 8.4), layout="constrained")
 above, below = figure.subfigures(2, 1, height_ratios=(3, 5))
 curves.panels(above, above.add_gridspec(1, 1)[0, 0], seen, ["1", "2"])
 above.suptitle(
-    "Cosine of “bank” to each word, layer by layer: 1 river text, 2 money text, dotted: 39 neutral sentences"
+    "Cosine of “bank” to each word, layer by layer: 1 river text, 2 money "
+    "text, dotted: 39 neutral sentences"
 )
 left, right = below.subplots(1, 2)
 for word, place in toy.items():
@@ -175,32 +268,76 @@ for word, place in toy.items():
 left.plot(*zip(start, end, strict=True), "--k")
 left.plot(*start, "ko")
 left.plot(*end, "k*", markersize=15)
-left.annotate("bank, before", start, xytext=(8, -12), textcoords="offset points")
+left.annotate(
+    "bank, before", start, xytext=(8, -12), textcoords="offset points"
+)
 left.annotate("bank, after", end, xytext=(8, -12), textcoords="offset points")
-left.set(xlim=(0, 10), ylim=(0, 10), title="As it is usually drawn (made-up coordinates)")
-ends = {"bank, river text": moved.words[0][-1], "bank, money text": moved.words[1][-1], "bank, neutral": moved.neutral}
-for (name, place), mark, colour in zip(ends.items(), "**o", ("#004488", "#bb5566", "#777777"), strict=True):
-    right.plot(*place, mark, color=colour, markersize=15 if mark == "*" else 8, label=name)
-for place, colour, leaves in zip(ends.values(), ("#004488", "#bb5566"), moved.leaves, strict=False):
+left.set(
+    xlim=(0, 10),
+    ylim=(0, 10),
+    title="As it is usually drawn (made-up coordinates)",
+)
+ends = {
+    "bank, river text": moved.words[0][-1],
+    "bank, money text": moved.words[1][-1],
+    "bank, neutral": moved.neutral,
+}
+for (name, place), mark, colour in zip(
+    ends.items(), "**o", ("#004488", "#bb5566", "#777777"), strict=True
+):
+    right.plot(
+        *place,
+        mark,
+        color=colour,
+        markersize=15 if mark == "*" else 8,
+        label=name,
+    )
+for place, colour, leaves in zip(
+    ends.values(), ("#004488", "#bb5566"), moved.leaves, strict=False
+):
     if leaves:  # outside the range of the neutral sentences: what this text did
-        right.annotate("", place, moved.neutral, arrowprops={"arrowstyle": "-|>", "color": colour, "shrinkB": 8})
+        right.annotate(
+            "",
+            place,
+            moved.neutral,
+            arrowprops={"arrowstyle": "-|>", "color": colour, "shrinkB": 8},
+        )
 for trace, place in zip(references, moved.references, strict=True):
     right.plot(*place, "D", color="#666666")
     right.annotate(trace.text, place, xytext=(6, 4), textcoords="offset points")
 right.margins(0.12)
 right.set_aspect("equal", adjustable="datalim")
-right.set_title("As it is in MiniLM, at the end: nearer here has the larger cosine")
+right.set_title(
+    "As it is in MiniLM, at the end: nearer here has the larger cosine"
+)
 right.legend(frameon=False)
 measured = {
-    (each.word, n): each.contextual for each in seen.references for n in range(2) if each.occurrence == str(n + 1)
+    (each.word, n): each.contextual
+    for each in seen.references
+    for n in range(2)
+    if each.occurrence == str(n + 1)
 }
 measured |= {(each.word, 2): each.mean[-1] for each in seen.neutral}
-for trace, place in zip(references, moved.references, strict=True):  # seen from each ◆
-    far = [float(torch.dist(torch.tensor(place), torch.tensor(end))) for end in ends.values()]
-    assert sorted(range(3), key=far.__getitem__) == sorted(range(3), key=lambda n: -measured[trace.text, n])
+# seen from each ◆
+for trace, place in zip(references, moved.references, strict=True):
+    far = [
+        float(torch.dist(torch.tensor(place), torch.tensor(end)))
+        for end in ends.values()
+    ]
+    assert sorted(range(3), key=far.__getitem__) == sorted(
+        range(3), key=lambda n: -measured[trace.text, n]
+    )
 assert (moved.leaves, moved.tried[-1].wrong) == ([True, False], 0)
-shows = "the river text's bank ends nearer to river than in any neutral sentence, the money text's within their range"
-kept.keep(figure, "bank_moves.svg", f"Cosines of bank to five words by layer; below, made-up and measured: {shows}")
+shows = (
+    "the river text's bank ends nearer to river than in any neutral sentence, "
+    "the money text's within their range"
+)
+kept.keep(
+    figure,
+    "bank_moves.svg",
+    "Cosines of bank to five words by layer; below, made-up and measured: "
+    f"{shows}",
+)
 
 # %% [markdown]
 # ## What each text does to it
@@ -209,20 +346,37 @@ kept.keep(figure, "bank_moves.svg", f"Cosines of bank to five words by layer; be
 # from "deposit". The money text, though it names money, does nothing to these cosines that such sentences do not do.
 
 # %%
-ends = {(each.word, each.occurrence): each.contextual for each in seen.references}
+ends = {
+    (each.word, each.occurrence): each.contextual for each in seen.references
+}
 rows = [
-    [each.low[-1], each.mean[-1], each.high[-1], ends[each.word, "1"], ends[each.word, "2"]] for each in seen.neutral
+    [
+        each.low[-1],
+        each.mean[-1],
+        each.high[-1],
+        ends[each.word, "1"],
+        ends[each.word, "2"],
+    ]
+    for each in seen.neutral
 ]
 numbers.show_numbers(
-    torch.tensor(rows), [each.word for each in seen.neutral], ["least", "mean", "most", "river text", "money text"],
-    title="cosine of “bank” to other words, in 39 neutral sentences and in the two texts", digits=2,
-)  # fmt: skip
+    torch.tensor(rows),
+    [each.word for each in seen.neutral],
+    ["least", "mean", "most", "river text", "money text"],
+    title="cosine of “bank” to other words, "
+    "in 39 neutral sentences and in the two texts",
+    digits=2,
+)
 for sentence in movement_findings(seen):
     print(sentence)
 low, _, high, of_river, of_money = torch.tensor(rows).T
 names = [each.word for each in seen.neutral]
-assert [name for name, out in zip(names, of_river > high, strict=True) if out] == ["river"]
-assert [name for name, out in zip(names, of_river < low, strict=True) if out] == ["deposit"]
+assert [
+    name for name, out in zip(names, of_river > high, strict=True) if out
+] == ["river"]
+assert [
+    name for name, out in zip(names, of_river < low, strict=True) if out
+] == ["deposit"]
 assert bool(((low < of_money) & (of_money < high)).all())
 
 # %% [markdown]
@@ -235,39 +389,87 @@ assert bool(((low < of_money) & (of_money < high)).all())
 # %%
 uses = {
     "bank": (
-        ["We sat on the bank and watched the boats.", "The bank was muddy after the flood.",
-         "Ducks nest on the grassy bank of the stream.", "He tied the canoe to a tree on the bank."],
-        ["The bank raised its interest rate.", "She works as a clerk at the bank.",
-         "The bank refused to lend them anything.", "I opened an account with another bank."],
+        [
+            "We sat on the bank and watched the boats.",
+            "The bank was muddy after the flood.",
+            "Ducks nest on the grassy bank of the stream.",
+            "He tied the canoe to a tree on the bank.",
+        ],
+        [
+            "The bank raised its interest rate.",
+            "She works as a clerk at the bank.",
+            "The bank refused to lend them anything.",
+            "I opened an account with another bank.",
+        ],
     ),
     "bat": (
-        ["A bat hung upside down in the cave.", "The bat sleeps by day and flies at dusk.",
-         "A bat finds insects by its echo.", "The bat folded its leathery wings."],
-        ["He swung the bat and hit the ball.", "She bought a wooden bat for the match.",
-         "The batter dropped his bat and ran.", "A cricket bat is made of willow."],
+        [
+            "A bat hung upside down in the cave.",
+            "The bat sleeps by day and flies at dusk.",
+            "A bat finds insects by its echo.",
+            "The bat folded its leathery wings.",
+        ],
+        [
+            "He swung the bat and hit the ball.",
+            "She bought a wooden bat for the match.",
+            "The batter dropped his bat and ran.",
+            "A cricket bat is made of willow.",
+        ],
     ),
     "spring": (
-        ["The flowers bloom in spring.", "We sow the seeds early in spring.",
-         "After a long winter spring arrived.", "In spring the days grow longer."],
-        ["The spring in the mattress is broken.", "A metal spring stores energy when it is pressed.",
-         "The watch is driven by a coiled spring.", "Pull the spring and it snaps back."],
+        [
+            "The flowers bloom in spring.",
+            "We sow the seeds early in spring.",
+            "After a long winter spring arrived.",
+            "In spring the days grow longer.",
+        ],
+        [
+            "The spring in the mattress is broken.",
+            "A metal spring stores energy when it is pressed.",
+            "The watch is driven by a coiled spring.",
+            "Pull the spring and it snaps back.",
+        ],
     ),
-}  # fmt: skip
+}
 sense = torch.tensor([0] * 4 + [1] * 4)
 itself = torch.eye(8, dtype=torch.bool)
 same, other = (sense[:, None] == sense) & ~itself, sense[:, None] != sense
-found = torch.zeros(len(uses), 7, 3)  # words, hidden states: mean cosine in the sense, across senses, neighbours right
+# words, hidden states: mean cosine in the sense, across senses; neighbours
+found = torch.zeros(len(uses), 7, 3)
 for n, (word, senses) in enumerate(uses.items()):
     traces = model.trace([text for texts in senses for text in texts])
     for state in range(7):
-        alike = table(*[torch.stack([vector(t.hidden_states[state], t.word(word)[0]) for t in traces])] * 2)  # (8, 8)
+        # (8, 8)
+        alike = table(
+            *[
+                torch.stack(
+                    [
+                        vector(t.hidden_states[state], t.word(word)[0])
+                        for t in traces
+                    ]
+                )
+            ]
+            * 2
+        )
         nearest = alike.masked_fill(itself, -1).argmax(1)
         right = (sense[nearest] == sense).sum()
-        found[n, state] = torch.stack([alike[same].mean(), alike[other].mean(), right])
+        found[n, state] = torch.stack(
+            [alike[same].mean(), alike[other].mean(), right]
+        )
 across = ["same sense", "other sense", "right of 8"]
-numbers.show_numbers(found[:, -1], [*uses], across, title="the contextual embeddings: mean cosine, nearest other use")
+numbers.show_numbers(
+    found[:, -1],
+    [*uses],
+    across,
+    title="the contextual embeddings: mean cosine, nearest other use",
+)
 summed = torch.cat([found[..., :2].mean(0), found[..., 2:].sum(0)], 1)
-numbers.show_numbers(summed, layers, [*across[:2], "right of 24"], title="all three words, layer by layer")
+numbers.show_numbers(
+    summed,
+    layers,
+    [*across[:2], "right of 24"],
+    title="all three words, layer by layer",
+)
 assert bool((found[:, -1, 0] > found[:, -1, 1]).all())
 assert summed[-1, 2] >= 18  # by chance 24 · 3 / 7, about 10
 assert int(summed[1, 2]) == summed[:, 2].max() == 23
@@ -292,26 +494,48 @@ torch.manual_seed(0)
 random = AutoModel.from_config(DistilBertConfig()).eval()
 route = regard.load(random, tokenizer=tokenizer).trace(sentences[0])
 with torch.no_grad():
-    itself = random(**tokenizer(sentences[0], return_tensors="pt", return_token_type_ids=False)).last_hidden_state[0]
+    itself = random(
+        **tokenizer(
+            sentences[0], return_tensors="pt", return_token_type_ids=False
+        )
+    ).last_hidden_state[0]
 with torch.device("meta"):
     bert = AutoModel.from_config(BertConfig())
-sizes = [sum(parameter.numel() for parameter in each.parameters()) for each in (random, bert)]
+sizes = [
+    sum(parameter.numel() for parameter in each.parameters())
+    for each in (random, bert)
+]
 largest = float((route.contextual - itself).abs().max())
-print(f"random DistilBERT: contextual embeddings differ by {largest:.1e} at most, learned ones are equal")
-print(f"{sizes[0]:,} numbers against BERT's {sizes[1]:,}: {1 - sizes[0] / sizes[1]:.0%} fewer")
-assert torch.equal(route.learned, random.embeddings.word_embeddings.weight[[token.id for token in route.tokens]])
+print(
+    f"random DistilBERT: contextual embeddings differ by {largest:.1e} at "
+    "most, learned ones are equal"
+)
+print(
+    f"{sizes[0]:,} numbers against BERT's {sizes[1]:,}: "
+    f"{1 - sizes[0] / sizes[1]:.0%} fewer"
+)
+assert torch.equal(
+    route.learned,
+    random.embeddings.word_embeddings.weight[
+        [token.id for token in route.tokens]
+    ],
+)
 assert largest < 1e-5
 assert sizes[0] == 66_362_880
 
 # %%
 figures = article["pretrained"]
 learned, contextual = figures["learned_corners"], figures["contextual_corners"]
-rounded = [figures["learned_embedding_of_bank_first_5"], *figures["contextual_embedding_of_bank_first_5"].values()]
+rounded = [
+    figures["learned_embedding_of_bank_first_5"],
+    *figures["contextual_embedding_of_bank_first_5"].values(),
+]
 assert sum(map(len, learned + contextual)) == 72
 
 
 def corners(rows):
-    """The first and last three rows and columns, as PyTorch prints a large tensor."""
+    """The first and last three rows and columns, as PyTorch prints a large
+    tensor."""
     return torch.cat([rows[:3], rows[-3:]])[:, [0, 1, 2, -3, -2, -1]]
 
 
@@ -319,14 +543,32 @@ where = os.environ.get("REGARD_LESSON_MODEL")
 if where:
     original = regard.load(where)
     a, b = original.trace(sentences)
-    for name, rows, expected in (("learned", a.learned, learned), ("contextual", a.contextual, contextual)):
-        numbers.show_numbers(corners(rows), title=f"{name}, first and last three rows and columns", digits=4)
-        torch.testing.assert_close(corners(rows), torch.tensor(expected), atol=6e-5, rtol=0)
-    seen = torch.stack([original.trace("bank").learned[1, :5], a.contextual[11, :5], b.contextual[11, :5]])
+    for name, rows, expected in (
+        ("learned", a.learned, learned),
+        ("contextual", a.contextual, contextual),
+    ):
+        numbers.show_numbers(
+            corners(rows),
+            title=f"{name}, first and last three rows and columns",
+            digits=4,
+        )
+        torch.testing.assert_close(
+            corners(rows), torch.tensor(expected), atol=6e-5, rtol=0
+        )
+    seen = torch.stack(
+        [
+            original.trace("bank").learned[1, :5],
+            a.contextual[11, :5],
+            b.contextual[11, :5],
+        ]
+    )
     torch.testing.assert_close(seen, torch.tensor(rounded), atol=5.1e-3, rtol=0)
     print("distilbert-base-uncased: all 87 published figures hold")
 else:
-    print("REGARD_LESSON_MODEL names no model: the 87 published figures are unverified here")
+    print(
+        "REGARD_LESSON_MODEL names no model: the 87 published figures are "
+        "unverified here"
+    )
 
 # %% [markdown]
 # ## The end, and on

@@ -151,5 +151,5 @@ def test_a_whole_lesson_runs(tmp_path: Path) -> None:
     assert "dessert  11.1466   2.2753   0.4917" in done.stdout
     text = (ROOT / "docs/lessons/4_self_attention.py").read_text("utf-8")
     pictures = sorted(path.name for path in (tmp_path / "kept").iterdir())
-    assert pictures == sorted(re.findall(r'keep\(\s*figure, "([^"]+)"', text))
+    assert pictures == sorted(re.findall(r'keep\(\s*figure,\s*"([^"]+)"', text))
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
