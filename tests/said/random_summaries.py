@@ -3,6 +3,8 @@
 import random
 from dataclasses import dataclass
 from itertools import combinations
+from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +15,8 @@ from regard.explain.texts.occurrences import Occurrence, Pair, WordUpdates, most
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.attended import attended
 from regard.explain.weights.sinks import Sink
-from regard.explain.weights.word_links import other_words, sharpest_link
+from regard.explain.weights.specific_weights import word_link
+from regard.explain.weights.word_links import other_words
 from regard.text.tokens import Token
 from regard.trace.status import UNKNOWN
 
@@ -51,8 +54,8 @@ class Drawn:
             if n not in own.tokens
         ]
 
-    def far(self, own: Occurrence) -> list[int]:
-        """Those of words that are neither the same nor beside it: by the text, whose words stand between blanks."""
+    def different(self, own: Occurrence) -> list[int]:
+        """Those of words that are not spelled the same: by the text, whose words stand between blanks."""
         tokens = self.tokens(own)
         letters = sorted((t.start, t.end) for t in tokens if not t.special and any(c.isalnum() for c in t.text))
         words: list[list[int]] = []  # from where to where, marks that stand alone left out
@@ -67,7 +70,7 @@ class Drawn:
         spelled = {w: "".join(tokens[n].text.removeprefix("##") for n in range(len(tokens)) if not tokens[n].special
                               and start <= tokens[n].start < end) for w, (start, end) in enumerate(words)}  # fmt: skip
         return [n for n in self.others(own)
-                if abs(place[n] - at) > 1 and spelled[place[n]].lower() != own.word.lower()]  # fmt: skip
+                if place[n] != at and spelled[place[n]].lower() != own.word.lower()]  # fmt: skip
 
 
 def drawn(seed: int) -> Drawn:
@@ -151,6 +154,11 @@ def _states(start: list[float] | None, apart: float, drift: float, held: list[in
     return [state.tolist() if n in kept else None for n, state in enumerate(states)]
 
 
+def _weights_alone(tokens: list[Token], weights: Tensor) -> Any:
+    """What is asked of a trace for the weights of its words."""
+    return SimpleNamespace(text=" " * (tokens[-1].end + 1), tokens=tokens, attention=list(weights))
+
+
 def _occurrence(label, text, place, tokens, weights, held, sinks, states) -> Occurrence:
     rows = {n: weights[n][:, place].mean(1) for n in held}
     return Occurrence(
@@ -165,7 +173,7 @@ def _occurrence(label, text, place, tokens, weights, held, sinks, states) -> Occ
         contextual=torch.randn(WIDTH).tolist(),
         attends=[attended(row.mean(0, keepdim=True), tokens, n, None, 1, sinks)[0] for n, row in rows.items()],
         heads=[],
-        link=sharpest_link(rows, tokens, place, sinks),
+        link=word_link(_weights_alone(tokens, weights), place, sinks, held),
     )
 
 

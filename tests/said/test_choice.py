@@ -51,18 +51,22 @@ def beyond(numbers: Shown, layer: int, i: int) -> dict[tuple[int, int], float]:
 
 def word(groups: Groups, numbers: Shown) -> None:
     assert numbers.query is not None
-    i, layer = numbers.query, int(groups["layer"] or 0)
+    i = numbers.query
     assert groups["word"] == numbers.names[i]
-    every = beyond(numbers, layer, i)
-    (h, j), _ = max(every.items(), key=lambda each: each[1])
+    layers = range(LAYERS) if numbers.layer is None else [numbers.layer]
+    every = {(layer, *cell): nats for layer in layers for cell, nats in beyond(numbers, layer, i).items()}
+    (layer, h, j), _ = max(every.items(), key=lambda each: each[1])
     rows = numbers.weights[layer]
     assert numbers.names[j] == groups["key"]
     shows(groups["weight"], rows[h][i][j])
     distance, token, _ = expected(rows[h], i, j)
     shows(groups["distance"], distance)
     shows(groups["token"], token)
-    assert (groups["head"] is None) == (numbers.head is None)
-    most, largest, at = max((rows[n][i][k], n, k) for n in {n for n, _ in every} for k in range(LENGTH))
+    assert groups["of"] == (
+        ("all heads" if numbers.layer is None else f"layer {layer}'s heads") if numbers.head is None
+        else f"head {h} in all layers" if numbers.layer is None else None
+    )  # fmt: skip
+    most, largest, at = max((rows[n][i][k], n, k) for n in {n for _, n, _ in every} for k in range(LENGTH))
     if groups["most"] is None:
         assert (largest, at) == (h, j), f"the largest weight is {most} at {numbers.names[at]}"
         return
@@ -112,7 +116,8 @@ def link(groups: Groups, numbers: Shown) -> None:
     (own,) = {
         (layer, h) for (layer, h, *cell), w in cells.items()
         if cell == [i, j] and w == max(v for (a, b, *_), v in cells.items() if (a, b) == (layer, h))
-        and reads(groups["weight"], w) and (layer, h) == drawn(numbers)
+        and reads(groups["weight"], w) and layer in (numbers.layer, layer if numbers.layer is None else None)
+        and w == max(v for (a, *_), v in cells.items() if numbers.layer in (None, a))
     }  # fmt: skip
     shows(groups["weight"], cells[(*own, i, j)])
     most = max(cells.values())
@@ -124,20 +129,13 @@ def link(groups: Groups, numbers: Shown) -> None:
                  names[groups["b"] or ""]] == most  # fmt: skip
 
 
-def drawn(numbers: Shown) -> tuple[int, int]:
-    """The layer and head that say most, by sums of their own."""
-    layers, heads = sums(numbers)
-    layer = max(layers, key=layers.__getitem__)
-    return layer, max((h for own, h in heads if own == layer), key=lambda h: heads[layer, h])
-
-
 NAME = r"“[^”]+”|\[S\]|itself"
 TEMPLATES = [
     Template(
         "word", r"(?:chosen: )?“(?P<word>[^”]+)” gives “(?P<key>[^”]+)” (?P<weight>[\d.]+) \(others at that distance "
-        r"(?P<distance>[\d.]+), to that token (?P<token>[\d.]+)\), most beyond these in (?:head (?P<head>\d) of )?"
-        rf"layer (?P<layer>\d)(?:, and the largest weight|; the largest weight: (?P<at>{NAME}) (?P<most>[\d.]+)"
-        r"(?:, head (?P<other>\d))?)", word,
+        r"(?P<distance>[\d.]+), to that token (?P<token>[\d.]+)\), of other words most beyond "
+        rf"these(?:, of (?P<of>[^;]+))?; (?:which is its largest weight here|its largest weight here: (?P<at>{NAME}) "
+        r"(?P<most>[\d.]+)(?:, head (?P<other>\d))?)", word,
     ),
     Template(
         "text", r"chosen: layer (?P<layer>\d) says most, (?P<nats>[\d.]+) nats beyond the expected, and in it head "
@@ -171,11 +169,13 @@ def test_every_title_of_random_pictures_is_true() -> None:
         layer, head = draw.choice([None, draw.randrange(LAYERS)]), draw.choice([None, None, draw.randrange(HEADS)])
 
         numbers = Shown(whole, names, query, sink, layer, head)
-        (best,) = specific_weights(trace, [[query]], apart, layers=[layer or 0], head=head)[0] or [None]
+        found = specific_weights(
+            trace, [[query]], apart, layers=None if layer is None else [layer], head=head, words_alone=True
+        )
+        best = max((each for weights in found for each in weights), key=lambda each: each.divergence, default=None)
         if best is not None:
-            rows = dense[layer or 0][:, [query]].mean(1)
-            said = word_choice(best, rows, trace.tokens, head=head, asked=layer is not None and head is not None)
-            spoke += hold([said], numbers, TEMPLATES)
+            rows = dense[best.layer][:, [query]].mean(1)
+            spoke += hold([word_choice(best, rows, trace.tokens, layer=layer, head=head)], numbers, TEMPLATES)
 
         found = specific_weights(trace, None, apart, layers=None if layer is None else [layer], head=head)
         most = most_specific_weight(found)
@@ -186,8 +186,8 @@ def test_every_title_of_random_pictures_is_true() -> None:
         numbers = Shown(whole, names, None, sink, layer, head)
         spoke += hold([said] if said else [], numbers, TEMPLATES)
 
-        if layer is None:
-            own = strongest_link(trace, most.layer, most.head, apart)
+        own = strongest_link(trace, layer, head, apart)
+        if own is not None:
             links = highlights(trace, head=head, sinks=apart).links
             spoke += hold([strongest_links(own, links, trace.tokens, head=head is not None)], numbers, TEMPLATES)
     assert set(spoke) == {each.name for each in TEMPLATES}

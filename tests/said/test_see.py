@@ -4,6 +4,7 @@ import re
 from collections import Counter
 
 import pytest
+from torch import Tensor
 
 from regard.explain.texts.occurrences import Occurrence
 from regard.questions.see.sentences import findings
@@ -107,31 +108,52 @@ def alone(groups: Groups, numbers: Drawn) -> None:
             assert not word or all(row.weights[n] == 0 for row in own.attends)
 
 
+def others_give(rows: Tensor, i: int, j: int) -> tuple[float, float]:
+    """What one head's other queries give as far from them, the more of all and of the eight nearest, and this key."""
+    length = len(rows)
+    far = {q: float(rows[q, q + j - i]) for q in range(length) if q != i and 0 <= q + j - i < length}
+    near = [weight for q, weight in far.items() if abs(q - i) <= 4]
+    return max(_mean(list(far.values())), _mean(near)), _mean([float(rows[q, j]) for q in range(length) if q != i])
+
+
+def _mean(weights: list[float]) -> float:
+    seen = [weight for weight in weights if weight > 0]
+    return sum(seen) / max(1, len(seen))
+
+
 def link(groups: Groups, numbers: Drawn) -> None:
     who(groups, numbers)
     told = told_of(groups, numbers)
     leaves_sinks_out(groups, numbers, [own for own, _ in told])
-    found = []
     for own, says in told:
         held = [each.layer for each in own.attends]
         assert bool(groups["held"]) == (held != list(range(len(numbers.weights[own.text]))))
-        far = numbers.far(own)
-        rows = numbers.weights[own.text][held][:, :, own.tokens].mean(2)[:, :, far]  # (layers held, H, far)
-        most = float(rows.max()) if rows.numel() else 0.0
-        match = re.fullmatch(rf"layer (?P<layer>\d+), head (?P<head>\d+), {TOKEN} (?P<weight>[\d.]+)", says)
-        if match:
-            shows(match["weight"], most)
-            place = held.index(int(match["layer"]))
-            assert float(rows[place, int(match["head"]), far.index(token_of(match, numbers, own))]) == most >= 0.3
-        elif says == "no such word stands there":
-            assert most == 0
-        else:
-            faint = re.fullmatch(r"no head does \(([\d.]+) at most\)|([\d.]+) at most", says)
-            assert faint
-            assert most < 0.3
-            shows(faint[1] or faint[2], most)
-        found.append(bool(match))
-    assert any(found) == (groups["lead"] == "The")
+        beyond = {}
+        for layer in held:
+            for head, rows in enumerate(numbers.weights[own.text][layer].double()):
+                for key in numbers.different(own):
+                    given = [others_give(rows, i, key) for i in own.tokens]
+                    nats = [
+                        float(rows[i, key] * (rows[i, key] / max(*other, 1 / int((rows[i] > 0).sum()))).log())
+                        if rows[i, key] > 0 else 0.0
+                        for i, other in zip(own.tokens, given, strict=True)
+                    ]  # fmt: skip
+                    weight = float(rows[own.tokens, key].mean())
+                    expected = [sum(each) / len(given) for each in zip(*given, strict=True)]
+                    beyond[layer, head, key] = sum(nats) / len(nats), weight, max(expected)
+        most = max((each[0] for each in beyond.values()), default=0.0)
+        match = re.fullmatch(
+            rf"{TOKEN} (?P<weight>[<\d.]+) \(others (?P<others>[<\d.]+)\) in layer (?P<layer>\d+), head (?P<head>\d+)",
+            says,
+        )
+        if match is None:
+            assert says == "none"
+            assert most <= 1e-9
+            continue
+        own_nats, weight, expected = beyond[int(match["layer"]), int(match["head"]), token_of(match, numbers, own)]
+        assert own_nats >= most - 1e-9 > 0
+        shows(match["weight"], weight)
+        shows(match["others"], expected)
 
 
 def brought(groups: Groups, numbers: Drawn) -> None:
@@ -244,8 +266,8 @@ SEE = [
         r"read as (?P<count>\d) tokens: (?P<pieces>.+))\.", pieces),
     Template("row", r"What (?P<who>“.+?”) looks at most in layer (?P<layer>\d+) \(mean of its heads\)" + EACH, row),
     Template("no word", r"There is no other word that (?P<who>“.+?”) could look at\.", alone),
-    Template("link", r"(?P<lead>The|No) head(?P<held> of the layers held)? (?:linking|links) (?P<who>“.+?”) "
-        r"(?:most )?to another word's token \(neighbours(?P<sinks> and sinks)? aside\)" + EACH, link),
+    Template("link", r"What (?P<who>“.+?”) singles out most(?P<sinks> \(sinks aside\))?"
+        r"(?P<held> in the layers held)?" + EACH, link),
     Template("brought", r"The other word(?P<sinks> \(sinks aside\))? with the largest share in a layer's step, by "
         r"attention" + EACH, brought),
     Template("end", r"After layer 2 its vector is at cosine (?P<alone>[−\d.]+) to the one that entered layer 0\.", end),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from regard.explain.texts.highlights import words_of
 from regard.text.tokens import Token
-from regard.text.word_pieces import runs, spelling, word_text, wordlike, words
+from regard.text.word_pieces import spelling, word_text, wordlike, words
 from regard.text.word_spans import word_spans
 from regard.web.page import text_data
 
@@ -24,7 +24,6 @@ def tokens(*pieces: tuple[str, int], special: bool = False) -> list[Token]:
 def test_pieces_are_of_their_words() -> None:
     found = tokens(("Le", 0), ("d", 3), ("or", 4), ("t", 6), (".", 7))
     assert words(found) == [range(1), range(1, 4), range(4, 5)]
-    assert runs(found) == [range(1), range(1, 5)]
 
 
 def test_marks_of_pieces_and_blanks() -> None:
@@ -43,7 +42,6 @@ def test_special_tokens_and_scripts_without_blanks() -> None:
     long = tokens(*[("水", n) for n in range(30)])
     assert len(words(long)) == 30
     assert words([]) == []
-    assert runs(long) == words(long)
 
 
 def test_a_blank_ends_a_word_where_a_tokenizer_calls_the_whole_text_one() -> None:
@@ -53,7 +51,7 @@ def test_a_blank_ends_a_word_where_a_tokenizer_calls_the_whole_text_one() -> Non
 
 def test_a_long_word_is_one() -> None:
     found = tokens(("Donaudampf", 0), ("schifffahrts", 10), ("gesellschaft", 22))
-    assert words(found) == runs(found) == [range(3)]
+    assert words(found) == [range(3)]
     code = tokens(*[("4fe7", 4 * n) for n in range(20)])
     assert len(words(code)) == 20
 

@@ -6,14 +6,13 @@ words are no help: some have none, sentencepiece's may call "river-bank" one wor
 """
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from regard.text.tokens import Token
 from regard.text.words import word_may_end_between
 
 LONGEST = 64  # characters of a word; longer ones are no words but codes, whose every token is one
-LONGEST_RUN = 24  # characters of a run; what stands longer without a blank is a script that has none
 
 
 def wordlike(text: str) -> bool:
@@ -33,27 +32,10 @@ def words(tokens: Sequence[Token]) -> list[range]:
     """Group the numbers of tokens to words, in order; every token is of one. A special token is one by itself, and so
     is what is no letter or digit, as full stops are.
     """
-    found = _cut_tokens_between_words(tokens, _of_one_word)
+    found = _cut_tokens_between_words(tokens)
     fits = [len(spelling(tokens, word)) <= LONGEST for word in found]
     parted = ([word] if one else [range(n, n + 1) for n in word] for word, one in zip(found, fits, strict=True))
     return [part for parts in parted for part in parts]
-
-
-def runs(tokens: Sequence[Token]) -> list[range]:
-    """Return the numbers of the tokens between two blanks, in order: a word with the marks and words that touch it.
-
-    Of a script without blanks, and of what is as long, its `words`.
-    """
-    found = _cut_tokens_between_words(tokens, lambda before, own: True)
-    return [
-        part
-        for run in found
-        for part in (
-            [run]
-            if len(spelling(tokens, run)) <= LONGEST_RUN
-            else [range(run[0] + word[0], run[0] + word[-1] + 1) for word in words([tokens[n] for n in run])]
-        )
-    ]
 
 
 def spelling(tokens: Sequence[Token], word: Sequence[int]) -> str:
@@ -61,11 +43,11 @@ def spelling(tokens: Sequence[Token], word: Sequence[int]) -> str:
     return "".join(tokens[n].text.removeprefix("##") if n > word[0] else tokens[n].text for n in word).strip()
 
 
-def _cut_tokens_between_words(tokens: Sequence[Token], joins: Callable[[Token, Token], bool]) -> list[range]:
-    """Cut tokens where a blank or a special token stands between two, or where they do not join."""
+def _cut_tokens_between_words(tokens: Sequence[Token]) -> list[range]:
+    """Cut tokens where a blank or a special token stands between two, or where a word ends."""
     starts = [0]
     for number, (before, own) in enumerate(pairwise(tokens), 1):
-        if _blank_before(before, own) or own.special or before.special or not joins(before, own):
+        if _blank_before(before, own) or own.special or before.special or not _of_one_word(before, own):
             starts.append(number)
     ends = [*starts[1:], len(tokens)]
     return [range(start, stop) for start, stop in zip(starts, ends, strict=True)] if tokens else []

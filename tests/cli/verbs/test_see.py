@@ -57,11 +57,11 @@ def test_what_was_found_fits_one_screen(regard_command) -> None:
     lines = result.stdout.splitlines()
     assert len(lines) <= 39  # and one for the picture's name
     assert max(map(len, lines)) <= 80
-    assert lines[0].startswith("• The head linking “bank” most to another word's token")
+    assert lines[0].startswith("• What “bank” singles out most")
     assert "• Both “bank” start as the same vector." in lines
     text = " ".join(result.stdout.split())
     assert "text 1: “river” 0.25, then [CLS] 0.19; text 2: [CLS] 0.23, then “a” (10) 0.15." in text
-    assert "text 2: layer 0, head 0, “withdrawing” 0.39." in text
+    assert "text 2: “withdrawing” 0.39 (others 0.13) in layer 0, head 0." in text
     assert "They end at cosine 0.85 after layer 5; layer 0 parts them most (1.00 → 0.90)." in text
     assert "more: --all" in lines[-1]
 

@@ -70,7 +70,7 @@ def test_what_was_not_read_is_said(minilm, bank) -> None:
 
 def test_the_page_opens_where_the_sentences_look(bank, found) -> None:
     place = found.opening()
-    assert f"text 1: layer {place['layer']}, head {place['head']}, " in found.findings()[0]
+    assert f") in layer {place['layer']}, head {place['head']}; text 2: " in found.findings()[0]
     asked = seen(bank, "bank", layer=2, head=3)
     assert (asked.opening()["layer"], asked.opening()["head"]) == (2, 3)
     assert asked.page().findings == asked.findings()

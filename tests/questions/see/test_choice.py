@@ -16,12 +16,18 @@ def rows(*heads: list[float]) -> torch.Tensor:
 
 
 def test_the_line_of_a_word() -> None:
-    said = "“doggy” gives “the” 0.75 (others at that distance 0.20, to that token 0.015), most beyond these in layer 2"
+    said = (
+        "“doggy” gives “the” 0.75 (others at that distance 0.20, to that token 0.015), of other words most beyond these"
+    )
     most = rows([0.1, 0.2, 0.3, 0.4], [0.05, 0.1, 0.75, 0.1])
-    assert word_choice(BEST, most, TOKENS) == f"chosen: {said}, and the largest weight"
+    assert word_choice(BEST, most, TOKENS) == f"chosen: {said}, of all heads; which is its largest weight here"
     larger = rows([0.1, 0.02, 0.03, 0.85], [0.05, 0.1, 0.75, 0.1])
-    assert word_choice(BEST, larger, TOKENS, asked=True) == f"{said}; the largest weight: “x” 0.85, head 0"
-    assert word_choice(BEST, larger, TOKENS, head=1).endswith("in head 1 of layer 2, and the largest weight")
+    largest = "its largest weight here: “x” 0.85, head 0"
+    assert word_choice(BEST, larger, TOKENS, layer=2) == f"chosen: {said}, of layer 2's heads; {largest}"
+    assert word_choice(BEST, larger, TOKENS, layer=2, head=1) == f"{said}; which is its largest weight here"
+    assert "these, of head 1 in all layers; " in word_choice(BEST, larger, TOKENS, head=1)
+    assert "these, of head 1 in all layers that are held; " in word_choice(BEST, larger, TOKENS, head=1, held=False)
+    assert "these, of all heads of the layers held; " in word_choice(BEST, larger, TOKENS, held=False)
 
 
 def test_the_strongest_link_of_all_stands_beside_that_of_the_head() -> None:

@@ -103,19 +103,18 @@ def _words_by_movement(trace: Trace, words: Sequence[Sequence[int]]) -> list[Mov
     return sorted(found, key=lambda each: each.cosine)
 
 
-def strongest_link(trace: Trace, layer: int, head: int, sinks: Collection[int] = ()) -> Link | None:
-    """Find the largest weight of one head between words that are no neighbours, as `highlights` does; None without.
+def strongest_link(
+    trace: Trace, layer: int | None = None, head: int | None = None, sinks: Collection[int] = ()
+) -> Link | None:
+    """Find the largest weight between words that are no neighbours, the first of what `highlights` finds.
 
     Args:
         trace: of the text.
-        layer, head: whose link.
+        layer, head: whose links, None for those of all.
         sinks: numbers of tokens that are attention sinks.
     """
     found = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
-    weight, query, key = _largest_link_of_head(trace.attention[layer], head, _word_number_of_tokens(trace, found))
-    if not weight > 0:
-        return None
-    return Link(layer, head, query, trace.tokens[query].text, key, trace.tokens[key].text, weight)
+    return next(iter(_links_in_whole_text(trace, found, head, None if layer is None else [layer])), None)
 
 
 def _word_number_of_tokens(trace: Trace, words: Sequence[Sequence[int]]) -> Tensor:
@@ -126,11 +125,13 @@ def _word_number_of_tokens(trace: Trace, words: Sequence[Sequence[int]]) -> Tens
     return place
 
 
-def _links_in_whole_text(trace: Trace, words: Sequence[Sequence[int]], head: int | None) -> list[Link]:
+def _links_in_whole_text(
+    trace: Trace, words: Sequence[Sequence[int]], head: int | None, layers: Sequence[int] | None = None
+) -> list[Link]:
     """The largest weight of every head between words that are no neighbours, one for each pair of tokens."""
     place = _word_number_of_tokens(trace, words)
     found: dict[tuple[int, int], Link] = {}
-    for layer in kept_numbers(trace.attention):
+    for layer in kept_numbers(trace.attention) if layers is None else layers:
         weights = trace.attention[layer]
         if weights.shape[1:] != (len(place), len(place)):
             continue

@@ -11,7 +11,8 @@ from regard.explain.frames import Row, Table
 from regard.explain.vectors.neutral import state_cosines_to_reference
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.attended import Attended, attended
-from regard.explain.weights.word_links import WordLink, other_words, sharpest_link
+from regard.explain.weights.specific_weights import word_link
+from regard.explain.weights.word_links import WordLink, other_words
 from regard.text.words import Word, letters_of_occurrence
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
@@ -23,9 +24,9 @@ class Occurrence(Table):
     """One occurrence of the word. label names it in tables: the text's label, with a letter where it is repeated.
 
     hidden_states[0] enters layer 0, hidden_states[n + 1] leaves layer n; None for one that a saved trace does not hold.
-    attends: per layer, mean of heads. heads: single heads. link: the largest weight of any head of the layers that a
-    trace holds on another word; the neighbouring words, the same word again and unknown tokens aside. None where there
-    is no such word.
+    attends: per layer, mean of heads. heads: single heads. link: of all heads of the layers that a trace holds, the
+    weight on another word that is most beyond what others give at that distance or to that token
+    (`regard.explain.weights.specific_weights`); the same word again and unknown tokens aside. None where nothing is.
     """
 
     label: str
@@ -188,7 +189,7 @@ def _occurrence_in_text(
         contextual=vector(trace.contextual, word).tolist(),
         attends=[attended(row.mean(0, keepdim=True), trace.tokens, n, None, top, sinks)[0] for n, row in rows.items()],
         heads=[attended(rows[n][h : h + 1], trace.tokens, n, h, top, sinks)[0] for n, h in wanted],
-        link=sharpest_link(rows, trace.tokens, word.tokens, sinks),
+        link=word_link(trace, word.tokens, sinks),
     )
 
 

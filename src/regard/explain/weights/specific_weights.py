@@ -19,10 +19,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.explain.weights.word_links import WordLink, different_words
 from regard.text.tokens import Token
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
@@ -57,13 +58,14 @@ def specific_weights(
     *,
     layers: Sequence[int] | None = None,
     head: int | None = None,
+    words_alone: bool = False,
 ) -> list[list[SpecificWeight]]:
     """Find, in each layer, the weight of each word with the largest divergence; the largest of these first.
 
     groups: the tokens of each word; by default every token that is not special and not in apart is one, of more than
     512 as many, evenly apart. apart: the numbers of the tokens that are attention sinks. layers: by default all that
-    the trace holds; head: one head of each, by default that with the largest divergence. Words with none above 0 are
-    left out.
+    the trace holds; head: one head of each, by default that with the largest divergence. words_alone: keys are tokens
+    of words that are spelled otherwise than the word, and no punctuation. Words with none above 0 are left out.
     """
     tokens = trace.tokens
     own = [n for n, token in enumerate(tokens) if not token.special and n not in apart]
@@ -71,8 +73,7 @@ def specific_weights(
         count = min(len(own), SAMPLED)
         groups = [[own[n * len(own) // count]] for n in range(count)]
     words = word_numbers(trace.text, tokens)
-    allowed = torch.zeros(len(tokens), dtype=torch.bool)
-    allowed[own] = True
+    allowed = [_allowed_keys(tokens, words, own, apart, group, words_alone) for group in groups]
     found: list[list[SpecificWeight]] = []
     for layer in kept_numbers(trace.attention) if layers is None else layers:
         weights = trace.attention[layer]
@@ -84,10 +85,8 @@ def specific_weights(
         distance, key = expected(weights, queries, rows)
         place = {n: at for at, n in enumerate(queries.tolist())}
         best = []
-        for group in groups:
+        for group, keys in zip(groups, allowed, strict=True):
             at = [place[n] for n in group]
-            mine = {int(words[n]) for n in group}
-            keys = allowed & torch.tensor([int(word) not in mine for word in words])
             if not at or not keys.any():
                 continue
             parts = [each[:, at] for each in (rows, distance, key)]  # (H, group, S)
@@ -103,6 +102,38 @@ def specific_weights(
                 best.append(SpecificWeight(layer, h, tuple(group), j, weight, far, received, float(divergence[h, j])))
         found.append(sorted(best, key=lambda each: -each.divergence))
     return found
+
+
+def word_link(
+    trace: Trace, own: Sequence[int], apart: Collection[int] = (), layers: Sequence[int] | None = None
+) -> WordLink | None:
+    """Find what a word's tokens give a token of another word with the largest divergence, of all heads.
+
+    own: the word's tokens; apart: the numbers of the tokens that are attention sinks; layers: by default all that the
+    trace holds. None where nothing is beyond the expected; of several alike the first layer's.
+    """
+    found = [each for layer in specific_weights(trace, [own], apart, layers=layers, words_alone=True) for each in layer]
+    if not found:
+        return None
+    best = max(found, key=lambda each: each.divergence)
+    others = max(best.by_distance, best.by_key)
+    return WordLink(best.layer, best.head, best.key, trace.tokens[best.key].text, best.weight, others)
+
+
+def _allowed_keys(
+    tokens: Sequence[Token],
+    words: Sequence[int],
+    plain: Sequence[int],
+    apart: Collection[int],
+    group: Sequence[int],
+    words_alone: bool,
+) -> Bool[Tensor, " S"]:
+    """Mark the keys that count for a word: of `plain` tokens those of other words, or of words spelled otherwise."""
+    mine = {words[n] for n in group}
+    numbers = different_words(tokens, group, apart) if words_alone else [n for n in plain if words[n] not in mine]
+    keys = torch.zeros(len(tokens), dtype=torch.bool)
+    keys[numbers] = True
+    return keys
 
 
 def expected(

@@ -1,7 +1,7 @@
 """State in a line why a picture shows a layer and head, and which weight is the largest of all that it shows.
 
-Chosen is what says most (`regard.explain.weights.specific_weights`): what is beyond the expected, which the largest
-weight need not be. So the largest stands beside it.
+Chosen is what the sentences name: of a word the weight that is most beyond the expected
+(`regard.explain.weights.specific_weights`), which the largest need not be. So the largest stands beside it.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,9 @@ def word_choice(
     rows: Float[Tensor, "H S"],
     tokens: Sequence[Token],
     *,
+    layer: int | None = None,
     head: int | None = None,
-    asked: bool = False,
+    held: bool = True,
 ) -> str:
     """Say what a word gives in the head that is drawn, what is expected there, and the largest weight that it gives.
 
@@ -32,22 +33,25 @@ def word_choice(
         best: the weight that chose layer and head.
         rows: what each head of the layer gives from the word.
         tokens: of the text.
-        head: the one that was asked for, all others aside.
-        asked: layer and head were asked for, and not chosen.
+        layer, head: those that were asked for, all others aside.
+        held: the trace has every layer of the model.
     """
     given = f"{_word_in_drawn_title(best.queries, tokens)} gives {_token_name(tokens, best.key)} {number(best.weight)}"
     expected = f"(others at that distance {number(best.by_distance)}, to that token {number(best.by_key)})"
-    where = f"layer {best.layer}" if head is None else f"head {head} of layer {best.layer}"
+    others = "all heads" if layer is None else f"layer {layer}'s heads"
+    of = f", of {others}" if head is None else f", of head {head} in all layers" if layer is None else ""
+    of += "" if held or layer is not None else " that are held" if head is not None else " of the layers held"
     shown = rows if head is None else rows[head : head + 1]
     place, key = divmod(int(shown.argmax()), shown.shape[1])
     at = "itself" if key in best.queries and len(best.queries) == 1 else _token_name(tokens, key)
     largest = place if head is None else head
     if (largest, key) == (best.head, best.key):
-        also = f"most beyond these in {where}, and the largest weight"
+        also = "which is its largest weight here"
     else:
         by = f", head {largest}" if head is None else ""
-        also = f"most beyond these in {where}; the largest weight: {at} {number(float(shown[place, key]))}{by}"
-    return f"{'' if asked else 'chosen: '}{given} {expected}, {also}"
+        also = f"its largest weight here: {at} {number(float(shown[place, key]))}{by}"
+    asked = layer is not None and head is not None
+    return f"{'' if asked else 'chosen: '}{given} {expected}, of other words most beyond these{of}; {also}"
 
 
 def strongest_links(own: Link | None, every: Sequence[Link], tokens: Sequence[Token], *, head: bool = False) -> str:

@@ -50,34 +50,27 @@ def row_told(summary: Summary) -> str:
 
 
 def link_told(summary: Summary) -> str:
-    """Which head links each occurrence most to a token of another word that is no neighbour."""
+    """Which other word each occurrence singles out most, what others give there, and in which head."""
     seen = told_of(summary)
     links = [each.link for each in seen]
     if all(link is None for link in links):
         return ""
     held = len(summary.occurrences[0].attends) == len(summary.layers)
-    which = "head" if held else "head of the layers held"
-    beyond = f"another word's token (neighbours{' and sinks' * _has_sinks(summary)} aside)"
-    sharp = [link is not None and link.weight >= SHARP for link in links]
-    told = []
-    for own, link, links_it in zip(seen, links, sharp, strict=True):
-        if link is None:
-            told.append("no such word stands there")
-        elif links_it:
-            token = numbered(summary.tokens[own.text], link.token)
-            told.append(f"layer {link.layer}, head {link.head}, {token} {number(link.weight)}")
-        else:
-            most = largest_look_in_words(link.weight)
-            told.append(f"no head does ({most})" if any(sharp) else most)
-    who = quoted(summary.word or "")
-    lead = f"The {which} linking {who} most to {beyond}" if any(sharp) else f"No {which} links {who} to {beyond}"
-    return of_each(summary, lead, told)
+    told = [
+        "none"
+        if link is None
+        else f"{numbered(summary.tokens[own.text], link.token)} {number(link.weight)} "
+        f"(others {number(link.others)}) in layer {link.layer}, head {link.head}"
+        for own, link in zip(seen, links, strict=True)
+    ]
+    aside = " (sinks aside)" * _has_sinks(summary)
+    lead = f"What {quoted(summary.word or '')} singles out most{aside}"
+    return of_each(summary, lead if held else f"{lead} in the layers held", told)
 
 
 def first_link_told(summary: Summary) -> WordLink | None:
-    """Find the first link that `link_told` names with its head; None where no head links a word sharply."""
-    links = [each.link for each in told_of(summary)]
-    return next((link for link in links if link is not None and link.weight >= SHARP), None)
+    """Find the first link that `link_told` names with its head; None where no head links a word."""
+    return next((each.link for each in told_of(summary) if each.link is not None), None)
 
 
 def push_told(summary: Summary) -> str:

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from regard.display.elements.canvas import places_spread_apart
-from regard.explain.texts.highlights import highlights, strongest_link
+from regard.explain.texts.highlights import highlights
 from regard.explain.texts.summary import summarise
-from regard.explain.weights.specific_weights import most_specific_weight, specific_weights
+from regard.explain.wording import number
 from regard.questions.see.answer import Seen
+from regard.questions.see.looks import link_told
 from regard.questions.see.picture import large as drawn_large
 from regard.questions.see.picture.large import choices
 from regard.questions.see.picture.whole import paint_seen
@@ -45,28 +46,21 @@ def test_pictures(bank, tmp_path: Path, word: str | None, options: dict[str, int
     assert len(np.unique(pixels)) > 100  # not blank: colours as whole numbers, which sort fast
 
 
-def test_the_layer_and_head_drawn_are_those_that_say_most_about_the_word(bank) -> None:
-    figure, _ = paint_seen(summarise(bank, "bank"), bank)
-    matrices = axes_with(figure, "attention weights of layer 0")
-    assert len(matrices) == 2
-    for axes, trace, head, key, said in (
-        (
-            matrices[0],
-            bank[0],
-            4,
-            "river",
-            "“bank” gives “river” 0.85 (others at that distance 0.10, to that token 0.036), most beyond these in layer "
-            "0; the largest weight: “river” 0.9988, head 2",
-        ),
-        (matrices[1], bank[1], 0, "withdrawing", "“bank” gives “withdrawing” 0.39"),
-    ):
-        np.testing.assert_array_equal(drawn_weights(axes), trace.attention[0][head].double().numpy())
-        (word,) = trace.word("bank")
-        assert framed(axes) == [(word.tokens[0], [token.text for token in trace.tokens].index(key))]
-        assert f"head {head} chosen: {said}" in " ".join(axes.get_title().split())
-    assert len(axes_with(figure, "gives each token in layer 0")) == 2
+def test_the_head_drawn_is_that_of_the_sentence(bank) -> None:
+    summary = summarise(bank, "bank")
+    figure, _ = paint_seen(summary, bank)
+    for n, (trace, own) in enumerate(zip(bank, summary.occurrences, strict=True)):
+        link = own.link
+        (axes,) = axes_with(figure, f"Text {n + 1}: attention weights of layer {link.layer}, head {link.head}")
+        np.testing.assert_array_equal(drawn_weights(axes), trace.attention[link.layer][link.head].double().numpy())
+        assert framed(axes) == [(own.tokens[0], link.token)]
+        token, weight = trace.tokens[link.token].text, number(link.weight)
+        assert f"“{token}” {weight} (others" in link_told(summary)
+        assert f"(others {number(link.others)}) in layer {link.layer}, head {link.head}" in link_told(summary)
+        assert f"chosen: “bank” gives “{token}” {weight} (others at" in " ".join(axes.get_title().split())
+        assert len(axes_with(figure, f"gives each token in layer {link.layer}")) >= 1
     for n in range(6):
-        assert len(axes_with(figure, f"layer {n}" + (": large" if n == 0 else ""))) >= 2
+        assert len(axes_with(figure, f"layer {n}")) >= 2
 
 
 def test_what_is_asked_for_is_drawn_and_not_called_chosen(bank) -> None:
@@ -79,19 +73,15 @@ def test_what_is_asked_for_is_drawn_and_not_called_chosen(bank) -> None:
     assert chosen.head == chosen.best[0].head
 
 
-def test_without_a_word_the_head_of_the_largest_and_all_heads(bank) -> None:
+def test_without_a_word_the_head_of_the_sharpest_link_and_all_heads(bank) -> None:
     figure, _ = paint_seen(summarise(bank), bank)
-    for number, trace in enumerate(bank):
-        best = most_specific_weight(specific_weights(trace))
-        (axes,) = axes_with(figure, f"Text {number + 1}: attention weights of layer {best.layer}, head {best.head}")
-        np.testing.assert_array_equal(drawn_weights(axes), trace.attention[best.layer][best.head].double().numpy())
+    for n, trace in enumerate(bank):
         first = highlights(trace).links[0]
-        own = strongest_link(trace, best.layer, best.head)
-        assert framed(axes) == [(own.query, own.key)]
+        (axes,) = axes_with(figure, f"Text {n + 1}: attention weights of layer {first.layer}, head {first.head}")
+        np.testing.assert_array_equal(drawn_weights(axes), trace.attention[first.layer][first.head].double().numpy())
+        assert framed(axes) == [(first.query, first.key)]
         title = " ".join(axes.get_title().split())
-        assert f"chosen: layer {best.layer} says most, " in title
-        assert f"{own.weight:.2f}, its strongest link of words that are no neighbours" in title
-        assert (f"{first.weight:.2f}, layer {first.layer}, head {first.head}" in title) == (first != own)
+        assert f"{first.weight:.2f}, its strongest link of words that are no neighbours, and that of all heads" in title
     assert len(axes_with(figure, "the matrix of every head")) == 2
 
 
@@ -120,11 +110,10 @@ def test_a_word_in_a_long_text_has_arcs_to_what_it_looks_at(minilm) -> None:
 def test_a_long_text_without_a_word_is_drawn_as_map_draws_it(minilm) -> None:
     trace = minilm.trace("the river bank " + "and the old man at sea " * 12)
     figure, _ = paint_seen(summarise([trace]), [trace])
-    best = most_specific_weight(specific_weights(trace))
+    first = highlights(trace).links[0]
     title = figure.subfigs[0].get_suptitle()
     assert title.startswith(
-        f"Text 1: Attention of {len(trace.tokens)} tokens, layer {best.layer}, head {best.head}\n"
-        f"chosen: layer {best.layer} says most, "
+        f"Text 1: Attention of {len(trace.tokens)} tokens, layer {first.layer}, head {first.head}\nframed: "
     )
     assert len(axes_with(figure, "How far each head looks")) == 1
 

@@ -1,11 +1,12 @@
-"""What a summary's picture draws large: the layer and head that say most of each text, and its occurrences."""
+"""What a summary's picture draws large: of each text the head that its first sentence names, and its occurrences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from regard.explain.texts.highlights import Link, strongest_link
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.explain.weights.attended import check_heads
-from regard.explain.weights.specific_weights import SpecificWeight, choose_layer, most_specific_weight, specific_weights
+from regard.explain.weights.specific_weights import SpecificWeight, specific_weights
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
@@ -15,50 +16,43 @@ Large = tuple[Occurrence, SpecificWeight | None]  # an occurrence that is drawn 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is drawn large of a text. best: of each of its words, what made it the choice; without words empty.
-
-    found: of each layer that was looked at, the weights that say most.
+    """What is drawn large of a text. best: of each of its occurrences what that layer links it to most; link: of a
+    text in which no word is followed, what is framed.
     """
 
     layer: int
     head: int | None
     best: list[SpecificWeight | None]
-    found: list[list[SpecificWeight]]
+    link: Link | None = None
 
 
 def choices(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[Choice]:
-    """Choose what to draw large of each text: one layer for a word's texts, so that they compare; else each its own.
+    """Choose what to draw large of each text: the head that the sentences name, the mean of heads where none is named.
 
     Args:
         summary: of the texts.
         traces: one a text.
-        layer, head: those that were asked for, None for the ones that say most.
+        layer, head: those that were asked for, None for the ones that the sentences name.
     """
     layer, head = check_heads(traces[0], layer, head)
-    layers = None if layer is None else [layer]
-    words = [[o.tokens for o in summary.occurrences if o.text == n] for n in range(len(traces))]
-    found = [
-        specific_weights(
-            trace, words[n] if summary.occurrences else None, [sink.token for sink in summary.sinks[n]],
-            layers=layers, head=head,
-        )
-        for n, trace in enumerate(traces)
-    ]  # fmt: skip
     first = kept_numbers(traces[0].attention)[0]
-    together = choose_layer(found)
     made = []
-    for n, text in enumerate(found):
-        best = most_specific_weight(text)
-        shown = layer
-        if shown is None:
-            shown = together if summary.occurrences else best.layer if best is not None else None
-        shown = first if shown is None else shown
-        here = [each for weights in text for each in weights if each.layer == shown]
-        of_words = [next((w for w in here if list(w.queries) == tokens), None) for tokens in words[n]]
-        if summary.occurrences:
-            best = max((each for each in of_words if each is not None), key=lambda each: each.divergence, default=None)
-        own = head if head is not None or best is None else best.head
-        made.append(Choice(shown, own, of_words if summary.occurrences else [], text))
+    for n, trace in enumerate(traces):
+        sinks = [sink.token for sink in summary.sinks[n]]
+        if not summary.occurrences:
+            link = strongest_link(trace, layer, head, sinks)
+            where = (first if layer is None else layer, head) if link is None else (link.layer, link.head)
+            made.append(Choice(*where, [], link))
+            continue
+        words = [o.tokens for o in summary.occurrences if o.text == n]
+        found = specific_weights(
+            trace, words, sinks, layers=None if layer is None else [layer], head=head, words_alone=True
+        )
+        every = [each for weights in found for each in weights]
+        best = max(every, key=lambda each: each.divergence, default=None)
+        shown = best.layer if best is not None else first if layer is None else layer
+        of_words = [next((w for w in every if (w.layer, list(w.queries)) == (shown, own)), None) for own in words]
+        made.append(Choice(shown, head if best is None else best.head, of_words))
     return made
 
 

@@ -15,11 +15,8 @@ from regard.display.elements.slide import Row
 from regard.display.elements.weight_cells import bare, frame, paint_weights, weight_bar, write_weights
 from regard.display.figure import drawn
 from regard.display.panels import TALL, Panel
-from regard.explain.texts.highlights import Link as StrongLink
-from regard.explain.texts.highlights import strongest_link
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.sinks import own_tokens
-from regard.explain.weights.specific_weights import text_choice
 from regard.explain.wording import number
 from regard.questions.lens.panels import cells
 from regard.questions.map import picture as long_text
@@ -32,7 +29,7 @@ from regard.questions.see.picture.heads import WordRows, paint_grid, stacked_hea
 from regard.questions.see.picture.large import Choice, Large, choices, drawn_large, not_all, reason_of
 from regard.questions.see.word_panels import static_picture
 from regard.text.quoting import quoted, short, spelled, visible
-from regard.trace.layer_subset import kept_numbers
+from regard.trace.layer_subset import calls_made, kept_numbers
 from regard.trace.trace import Trace
 
 WIDE = 13.0  # inches
@@ -47,10 +44,10 @@ def paint_seen(
 ) -> tuple[Figure, list[str]]:
     """Draw one picture of a summary; it says itself where not all occurrences are drawn.
 
-    Of a followed word, for each text: the matrix of the head that says most about it (`specific_weights`), what the
+    Of a followed word, for each text: the matrix of the head that the sentences name (`Occurrence.link`), what the
     word gives each token in that head's layer, a row a head, and small every other layer; of a long text arcs over it
-    in the place of the matrix. Without a word: the matrix of the head that says most about all of them, beside all
-    heads of all layers; of a long text what `regard map` draws. layer, head: show these. Then what a language model
+    in the place of the matrix. Without a word: the matrix of the head with the sharpest link, beside all heads of all
+    layers; of a long text what `regard map` draws. layer, head: show these. Then what a language model
     says next, what each layer would say, and the word's path through all layers. Of an encoder-decoder, for each text
     and its target the cross-attention between them in the place of the matrices and of the path.
 
@@ -130,11 +127,11 @@ def text_rows(
         if summary.occurrences:
             rows += _word_rows(summary, trace, text, mine, chosen, layer, head) if mine else []
         elif len(trace.tokens) > LABELS:
-            reason = _text_reason(summary, trace, text, chosen, layer, head)
+            reason = _text_reason(summary, trace, text, chosen, head)
             whole = matrix(trace, chosen.layer, chosen.head)
             rows += long_text.map_rows(whole, f"Text {summary.labels[text]}: ", reason)
         else:
-            rows.append(_overview_row(summary, trace, text, chosen, layer, head))
+            rows.append(_overview_row(summary, trace, text, chosen, head))
     return rows
 
 
@@ -172,13 +169,9 @@ def _word_rows(
     return rows
 
 
-def _text_reason(
-    summary: Summary, trace: Trace, number: int, chosen: Choice, layer: int | None, head: int | None
-) -> str:
-    """Why the layer and head are drawn of a text in which no word is followed."""
-    asked = {"layer_asked": layer is not None, "head_asked": head is not None}
-    sinks = [sink.token for sink in summary.sinks[number]]
-    return text_choice(chosen.found, trace.tokens, chosen.layer, apart=sinks, **asked)
+def _text_reason(summary: Summary, trace: Trace, number: int, chosen: Choice, head: int | None) -> str:
+    """Which link is framed in the head that is drawn of a text without a followed word, and which is the strongest."""
+    return strongest_links(chosen.link, summary.highlights[number].links, trace.tokens, head=head is not None)
 
 
 def _word_reason(trace: Trace, chosen: Choice, layer: int | None, head: int | None) -> str:
@@ -187,8 +180,9 @@ def _word_reason(trace: Trace, chosen: Choice, layer: int | None, head: int | No
     if best is None:
         return ""
     rows = trace.attention[chosen.layer][:, list(best.queries)].double().mean(1).cpu()
-    own = None if head is None else chosen.head
-    return word_choice(best, rows, trace.tokens, head=own, asked=layer is not None and head is not None)
+    asked = {"layer": None if layer is None else chosen.layer, "head": None if head is None else chosen.head}
+    held = len(kept_numbers(trace.attention)) == len({layer for layer, _ in calls_made(trace.attention)})
+    return word_choice(best, rows, trace.tokens, **asked, held=held)
 
 
 def _framed(trace: Trace, chosen: Choice) -> list[tuple[int, int]]:
@@ -201,17 +195,11 @@ def _framed(trace: Trace, chosen: Choice) -> list[tuple[int, int]]:
     return cells
 
 
-def _overview_row(
-    summary: Summary, trace: Trace, number: int, chosen: Choice, layer: int | None, head: int | None
-) -> Row:
+def _overview_row(summary: Summary, trace: Trace, number: int, chosen: Choice, head: int | None) -> Row:
     """A short text in which no word is followed: one head's matrix beside all heads of all layers."""
     sinks = {sink.token for sink in summary.sinks[number]}
-    own: StrongLink | None = None
-    if chosen.head is not None:
-        own = strongest_link(trace, chosen.layer, chosen.head, sinks)
-    links = strongest_links(own, summary.highlights[number].links, trace.tokens, head=head is not None)
-    said = [_text_reason(summary, trace, number, chosen, layer, head), links]
-    framed_cells = [] if own is None else [(own.query, own.key)]
+    said = [_text_reason(summary, trace, number, chosen, head)]
+    framed_cells = [] if chosen.link is None else [(chosen.link.query, chosen.link.key)]
 
     def put(figure: FigureBase, place: Any) -> None:
         parts = place.subgridspec(1, 2)
