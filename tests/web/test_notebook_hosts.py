@@ -145,7 +145,7 @@ def test_jupyterlab_shows_the_page_and_keeps_traits_and_page_equal(tab: Any, tmp
         assert page.locator("caption", has_text="What “fishing” looks at").count() == 1
         page.locator(f"[data-unit='{token}']").click()
         page.locator("[data-choose=layer]").select_option("2")
-        assert lab.said(2) == f"text 1 2 6 {token}"
+        assert lab.said(2) == f"text 1 2 4 {token}"
 
         # Keys move on the page and are no commands of the notebook.
         page.locator(f"[data-unit='{token}']").focus()
@@ -153,7 +153,7 @@ def test_jupyterlab_shows_the_page_and_keeps_traits_and_page_equal(tab: Any, tmp
         for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "b", "x"):
             tab.keyboard.press(key)
         assert tab.locator(".jp-Notebook .jp-Cell").count() == cells
-        assert lab.said(2) == f"text 1 2 6 {token + 1}"
+        assert lab.said(2) == f"text 1 2 4 {token + 1}"
 
         # From the kernel to the page, its numbers the library's.
         lab.run(3)

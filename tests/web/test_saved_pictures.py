@@ -73,7 +73,7 @@ def test_alone_it_looks_like_the_view_and_says_what_it_is(page_of: Any, bank: An
     assert picture.name == {
         "Heads": "regard-heads.svg",
         "Map": "regard-map-layer-0-head-3.svg",
-        "Compare": "regard-compare-text-1-layer-1-head-6-and-text-1-layer-1-head-7.svg",
+        "Compare": "regard-compare-text-1-layer-0-head-4-and-text-1-layer-0-head-5.svg",
     }.get(view, f"regard-{view.lower()}-layer-0-head-3-bank.svg")
     assert len(picture.all("image")) == (1 if view == "Map" else 0)
 
@@ -319,8 +319,8 @@ def test_heads_that_are_chosen_together_are_named(page_of: Any, bank: Any) -> No
             page.tab.click(f"[data-turn='{head}']")
     page.tab.wait_for_selector("text=mean of heads 2, 5")
     picture = save(page)
-    assert picture.texts[1].startswith("Lines · text 1 · layer 1, mean of heads 2, 5 · ")
-    assert picture.name == "regard-lines-text-1-layer-1-mean-of-heads-2-5-bank.svg"
+    assert picture.texts[1].startswith("Lines · text 1 · layer 0, mean of heads 2, 5 · ")
+    assert picture.name == "regard-lines-text-1-layer-0-mean-of-heads-2-5-bank.svg"
 
 
 @pytest.mark.parametrize("width", [390, 1000])

@@ -45,7 +45,8 @@ def test_traits_are_where_the_page_opens(widget: AttentionWidget, bank: Any) -> 
     assert widget.token == bank[0].word("bank")[0].tokens[0]
     call = widget.page["calls"][widget.page["opening"]["call"]]
     assert (widget.layer, widget.nth) == (call["layer"], call["nth"])
-    assert f"text 1: layer {widget.layer}, head {widget.head}, " in widget.page["findings"][0]
+    first = widget.page["findings"][0].split("text 1: ")[1].split(";")[0]
+    assert first.endswith(f" in layer {widget.layer}, head {widget.head}")
 
 
 def test_numbers_go_as_bytes_of_their_own_without_base64(widget: AttentionWidget, bank: Any) -> None:

@@ -32,7 +32,11 @@ def words(tokens: Sequence[Token]) -> list[range]:
     """Group the numbers of tokens to words, in order; every token is of one. A special token is one by itself, and so
     is what is no letter or digit, as full stops are.
     """
-    found = _cut_tokens_between_words(tokens)
+    starts = [0] if tokens else []
+    for number, (before, own) in enumerate(pairwise(tokens), 1):
+        if _blank_before(before, own) or own.special or before.special or not _of_one_word(before, own):
+            starts.append(number)
+    found = [range(start, stop) for start, stop in pairwise([*starts, len(tokens)])]
     fits = [len(spelling(tokens, word)) <= LONGEST for word in found]
     parted = ([word] if one else [range(n, n + 1) for n in word] for word, one in zip(found, fits, strict=True))
     return [part for parts in parted for part in parts]
@@ -41,16 +45,6 @@ def words(tokens: Sequence[Token]) -> list[range]:
 def spelling(tokens: Sequence[Token], word: Sequence[int]) -> str:
     """Return a word's tokens together, without the mark of pieces that go on with a word."""
     return "".join(tokens[n].text.removeprefix("##") if n > word[0] else tokens[n].text for n in word).strip()
-
-
-def _cut_tokens_between_words(tokens: Sequence[Token]) -> list[range]:
-    """Cut tokens where a blank or a special token stands between two, or where a word ends."""
-    starts = [0]
-    for number, (before, own) in enumerate(pairwise(tokens), 1):
-        if _blank_before(before, own) or own.special or before.special or not _of_one_word(before, own):
-            starts.append(number)
-    ends = [*starts[1:], len(tokens)]
-    return [range(start, stop) for start, stop in zip(starts, ends, strict=True)] if tokens else []
 
 
 def _of_one_word(before: Token, own: Token) -> bool:

@@ -1,6 +1,6 @@
 """A word can be linked to the tokens of other words, not to what is special, a mark, a sink or spelled the same."""
 
-from regard.explain.weights.word_links import different_words, other_words
+from regard.explain.weights.word_links import other_words
 from regard.text.tokens import Token
 
 WORDS = ["[CLS]", "a", "river", ",", "ba", "##nk", "on", "money", "."]
@@ -21,9 +21,9 @@ def test_pieces_of_its_word_and_the_same_word_again_are_not_different() -> None:
     """The rest of a word of which one piece is followed is no other word; one that is said twice is the same."""
     pieces = [("rifle", 0), ("##d", 5), ("hearts", 7), ("it", 14), ("'", 16), ("s", 17), ("Hearts", 19), ("all", 26)]
     tokens = [Token(0, text, at, at + len(text.removeprefix("##")), None, False) for text, at in pieces]
-    assert different_words(tokens, [2]) == [0, 1, 3, 5, 7]
-    assert different_words(tokens, [1]) == [2, 3, 5, 6, 7]
-    assert different_words(tokens, [2], sinks=[7]) == [0, 1, 3, 5]
+    assert other_words(tokens, [2], alike=False) == [0, 1, 3, 5, 7]
+    assert other_words(tokens, [1], alike=False) == [2, 3, 5, 6, 7]
+    assert other_words(tokens, [2], sinks=[7], alike=False) == [0, 1, 3, 5]
 
 
 def test_what_a_vocabulary_does_not_know_is_no_word() -> None:

@@ -19,11 +19,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.explain.weights.word_links import WordLink, different_words
+from regard.explain.weights.word_links import WordLink, other_words
 from regard.text.tokens import Token
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
@@ -72,8 +72,15 @@ def specific_weights(
     if groups is None:
         count = min(len(own), SAMPLED)
         groups = [[own[n * len(own) // count]] for n in range(count)]
-    words = word_numbers(trace.text, tokens)
-    allowed = [_allowed_keys(tokens, words, own, apart, group, words_alone) for group in groups]
+    allowed = torch.zeros(len(groups), len(tokens), dtype=torch.bool)  # the keys that count for each word
+    if words_alone:
+        for keys, group in zip(allowed, groups, strict=True):
+            keys[other_words(tokens, group, apart, alike=False)] = True
+    else:
+        words = torch.tensor(word_numbers(trace.text, tokens))
+        allowed[:, own] = True
+        for keys, group in zip(allowed, groups, strict=True):
+            keys &= ~torch.isin(words, words[list(group)])
     found: list[list[SpecificWeight]] = []
     for layer in kept_numbers(trace.attention) if layers is None else layers:
         weights = trace.attention[layer]
@@ -120,22 +127,6 @@ def word_link(
     return WordLink(best.layer, best.head, best.key, trace.tokens[best.key].text, best.weight, others)
 
 
-def _allowed_keys(
-    tokens: Sequence[Token],
-    words: Sequence[int],
-    plain: Sequence[int],
-    apart: Collection[int],
-    group: Sequence[int],
-    words_alone: bool,
-) -> Bool[Tensor, " S"]:
-    """Mark the keys that count for a word: of `plain` tokens those of other words, or of words spelled otherwise."""
-    mine = {words[n] for n in group}
-    numbers = different_words(tokens, group, apart) if words_alone else [n for n in plain if words[n] not in mine]
-    keys = torch.zeros(len(tokens), dtype=torch.bool)
-    keys[numbers] = True
-    return keys
-
-
 def expected(
     weights: AttentionMap, queries: Int[Tensor, " q"], rows: Float[Tensor, "H q S"]
 ) -> tuple[Float[Tensor, "H q S"], Float[Tensor, "H q S"]]:
@@ -148,18 +139,14 @@ def expected(
     count = min(length, SAMPLED)
     sample = torch.arange(count) * length // count
     seen = weights[:, sample].double().cpu()
-    keys = torch.arange(size)
-
-    def offsets(of: Int[Tensor, " n"]) -> Int[Tensor, "n S"]:
-        return keys - of[:, None] + length - 1
-
+    offsets = torch.arange(size) + length - 1
     sums = torch.zeros(2, heads, length + size - 1, dtype=torch.float64)
     for at, values in enumerate((seen, (seen > 0).double())):
-        sums[at].index_add_(1, offsets(sample).flatten(), values.flatten(1))
+        sums[at].index_add_(1, (offsets - sample[:, None]).flatten(), values.flatten(1))
     columns = torch.stack([seen.sum(1), (seen > 0).double().sum(1)])  # (2, H, S)
     mine = torch.isin(queries, sample)[:, None]  # of these the own weight is in the sums, and leaves them
     own = torch.stack([rows, (rows > 0).double()]) * mine
-    total, many = sums[:, :, offsets(queries)] - own
+    total, many = sums[:, :, offsets - queries[:, None]] - own
     by_distance = torch.where(many > 0.5, total / many.clamp(min=1), 0.0).clamp(min=0)
     by_distance = torch.maximum(by_distance, _beside(weights, queries))
     total, many = columns[:, :, None] - own

@@ -24,30 +24,24 @@ class WordLink:
     others: float
 
 
-def other_words(tokens: Sequence[Token], own: Collection[int], sinks: Collection[int] = ()) -> list[int]:
+def other_words(
+    tokens: Sequence[Token], own: Collection[int], sinks: Collection[int] = (), *, alike: bool = True
+) -> list[int]:
     """Number the tokens of other words than one: not its own, no sinks, not special, with a letter or a digit.
 
     What a tokenizer does not know is no word. own, sinks: the numbers of the word's tokens, and of those that are
-    attention sinks.
+    attention sinks. alike: False leaves out words that are spelled alike, since many heads look at what is repeated,
+    and the other pieces of a word of which its tokens are a part.
     """
+    same = set(own)
+    if not alike:
+        called = spelling(tokens, sorted(own)).casefold()
+        for word in words(tokens):
+            if not same.isdisjoint(word) or spelling(tokens, word).casefold() == called:
+                same.update(word)
     return [
         number
         for number, token in enumerate(tokens)
-        if not token.special and number not in own and number not in sinks
+        if not token.special and number not in same and number not in sinks
         if wordlike(token.text) and token.text.strip() not in UNKNOWN
     ]
-
-
-def different_words(tokens: Sequence[Token], own: Sequence[int], sinks: Collection[int] = ()) -> list[int]:
-    """Number the tokens of words that are spelled otherwise than one: many heads look at what is repeated.
-
-    Nor are the other pieces of a word different, of which its tokens are a part.
-    """
-    called = spelling(tokens, own).casefold()
-    same = {
-        n
-        for word in words(tokens)
-        if not set(word).isdisjoint(own) or spelling(tokens, word).casefold() == called
-        for n in word
-    }
-    return [number for number in other_words(tokens, own, sinks) if number not in same]
