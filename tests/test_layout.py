@@ -72,6 +72,7 @@ ABOUT_SEVERAL = {
     "models/long",
     "models/model_of_ours",
     "models/opus_mt",
+    "models/pictures",
     "models/real",
     "models/smollm2",
     "package",
@@ -142,7 +143,7 @@ def test_every_test_file_is_about_a_module_or_is_listed() -> None:
     assert new == gone == [], f"about no module: {new}; no longer there: {gone}"
 
 
-LINES = 60_779  # of Python in src: raised only in a commit that says for what
+LINES = 61_189  # of Python in src: raised only in a commit that says for what
 
 
 def test_the_source_does_not_grow_unseen() -> None:

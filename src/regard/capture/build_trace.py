@@ -21,6 +21,7 @@ from regard.attention.patches import CallPatch
 from regard.attention.recording import Call
 from regard.capture import status_notes
 from regard.capture.embeddings import EmbeddingParts
+from regard.capture.inputs import ModelInput
 from regard.capture.interventions.call_ids import CallNumbering, KnownCallIds
 from regard.capture.options import NO_LAYERS
 from regard.capture.prefix import EarlierRows
@@ -203,6 +204,7 @@ class _Side:
             attention_outputs=attention_outputs,
             names=self.text.names,
             changed_outputs=calls.changed_outputs(),
+            patches=self.text.patches if isinstance(self.text, ModelInput) else None,
         )
 
     def ends(

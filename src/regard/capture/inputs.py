@@ -1,7 +1,7 @@
-"""Check inputs that are no text, such as pixels or sound, and number their tokens, which the pass shows."""
+"""Check inputs that are no text, such as pixels or sound, and name their tokens, which the pass shows."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -9,6 +9,7 @@ from torch import Tensor
 from regard.attention.recording import Call
 from regard.capture.state import LayerStack
 from regard.errors import RegardError
+from regard.images.patches import Patches, patch_tokens
 from regard.tensor_files.pieces import dtype_name
 from regard.text.tokens import Encoded, Token
 
@@ -17,9 +18,13 @@ NUMBERED = "the input is no text: tokens are named by their number, what each of
 
 @dataclass(frozen=True)
 class ModelInput(Encoded):
-    """Tensors that a model is given as they are, of one item; it has no tokens before the pass."""
+    """Tensors that a model is given as they are, of one item; it has no tokens before the pass.
+
+    patches: of a picture, how it was cut; the number of the first patch's token is known after the pass.
+    """
 
     tensors: Mapping[str, Tensor] | None = None
+    patches: Patches | None = None
 
 
 def check_inputs(inputs: Any, model: Any, takes: Collection[str], name: str) -> ModelInput:
@@ -66,13 +71,16 @@ def unreadable_inputs(item: ModelInput, model: Any, name: str, error: Exception)
     return RegardError(f"inputs: {name} ({dtype_name(model.dtype)}) cannot read {shown}{without}: {lines[0].strip()}")
 
 
-def numbered_tokens(
-    item: ModelInput, stacks: Mapping[str, LayerStack], calls: Sequence[Call], pairs: bool, name: str
-) -> Encoded:
-    """The item with the tokens that it turned out to have in its stack of layers: of an encoder-decoder, the first.
+def named_tokens(
+    item: ModelInput, config: Any, stacks: Mapping[str, LayerStack], calls: Sequence[Call], pairs: bool, name: str
+) -> ModelInput:
+    """Name the tokens that an item turned out to have in its stack of layers: of an encoder-decoder, the first.
+
+    Those of a picture are named by their patches, others by their number.
 
     Args:
         item: what the model read.
+        config: the model's.
         stacks: its layers, by their path, with the states that entered and left them.
         calls: the attention calls of the pass.
         pairs: whether it is an encoder-decoder.
@@ -99,5 +107,11 @@ def numbered_tokens(
                 f"model {name!r}: attention {call.path!r} has shape {shape} for {length} tokens: it attends within "
                 "parts of them, it cannot be traced"
             )
+    if item.patches is not None:
+        grid = item.patches.rows, item.patches.columns
+        named = patch_tokens(config, grid, length)
+        if named is not None:
+            patches = replace(item.patches, first=length - grid[0] * grid[1])
+            return replace(item, tokens=named, tensors=None, patches=patches)
     tokens = tuple(Token(-1, str(n), 0, 0, None, False) for n in range(length))
-    return Encoded("", tokens, None, (), (), (NUMBERED,))
+    return replace(item, tokens=tokens, notes=(*item.notes, NUMBERED), tensors=None, patches=None)

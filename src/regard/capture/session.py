@@ -30,7 +30,7 @@ from regard.capture.embeddings import EmbeddingParts
 from regard.capture.fast_linear import FastProducts, fast_products_in_pass, largest_matrix
 from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import PassRecord, record_pass
-from regard.capture.inputs import ModelInput, numbered_tokens, unreadable_inputs
+from regard.capture.inputs import ModelInput, named_tokens, unreadable_inputs
 from regard.capture.interventions.ablation import AppliedAblations, applied
 from regard.capture.interventions.resolve import Changes
 from regard.capture.interventions.states import StateHooks
@@ -246,7 +246,7 @@ class Session:
             watched.applied.check(stacks, record.calls, [each.shape[1] for each in watched.ids])
         if isinstance(sources[0], ModelInput) and (options.reported or capture.calls):
             embeddings.insert(0, EmbeddingParts())  # it has no embeddings of ids
-            sources = [numbered_tokens(sources[0], stacks, calls, self.pairs, self.name)]
+            sources = [named_tokens(sources[0], self.model.config, stacks, calls, self.pairs, self.name)]
         calls = [call for call in calls if keep.call(call.path)]
         outputs: dict[tuple[str, int], Any] = {}
         if watched.factors is not None:

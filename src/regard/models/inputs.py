@@ -1,12 +1,16 @@
 """Read what `Model.trace` is given, texts, token ids or other inputs, as tokens that fit the model."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from regard.capture.inputs import check_inputs
+from regard.capture.inputs import ModelInput, check_inputs
 from regard.capture.session import Session
 from regard.checks import is_whole, target_without_pairs_error
 from regard.errors import RegardError
+from regard.images.patches import Patches, patch_grid, seen_note
+from regard.images.picture import read_picture
+from regard.images.processor import PROCESSOR_FILE, processed, seen_box
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded, encoded_ids
 from regard.trace.trace import PairTrace, Trace
@@ -52,6 +56,45 @@ def read_inputs(
     if one != single or len(targets) != len(sources):
         raise RegardError(f"target: given {len(targets)}, needs one for each of the {len(sources)} texts")
     return single, sources, targets
+
+
+def read_images(session: Session, processor: Any, images: Any) -> tuple[bool, list[ModelInput]]:
+    """Make what the model reads of one picture, or of several in a list: whether one was given, and the items.
+
+    Args:
+        session: of the model.
+        processor: the model's image processor, None where it has none.
+        images: as `Model.trace` takes them.
+
+    Raises:
+        RegardError: the model reads no pictures alone, its processor is not known, no picture was given, or one that
+            cannot be read.
+    """
+    name, reads = session.name, session.model.main_input_name
+    if reads != "pixel_values":
+        raise RegardError(f"images: {name} reads {reads!r}, needs a model that reads pictures alone ('pixel_values')")
+    if processor is None:
+        raise RegardError(
+            f"images: {name} has no {PROCESSOR_FILE}, which says how pictures are made ready: "
+            "give load(processor=), or trace(inputs={'pixel_values': ...})"
+        )
+    single = not isinstance(images, (list, tuple))
+    given = [images] if single else list(images)
+    if not given:
+        raise RegardError("images: given none, needs at least one")
+    return single, [_item_of_picture(session, processor, each) for each in given]
+
+
+def _item_of_picture(session: Session, processor: Any, image: Any) -> ModelInput:
+    picture = read_picture(image)
+    pixels = processed(processor, picture)
+    item = check_inputs({"pixel_values": pixels.to(session.model.dtype)}, session.model, session.takes, session.name)
+    grid = patch_grid(session.model.config, pixels)
+    if grid is None:
+        return replace(item, notes=picture.notes)
+    seen = seen_box(processor, picture.size)
+    notes = tuple(note for note in (*picture.notes, seen_note(picture, seen)) if note)
+    return replace(item, patches=Patches(picture, *grid, 0, seen), notes=notes)
 
 
 def model_inputs_of_trace(reader: Reader, trace: object, asker: str) -> tuple[Encoded, Encoded | None]:

@@ -17,6 +17,7 @@ from transformers.utils.hub import cached_file
 from regard import memory
 from regard.errors import RegardError
 from regard.files import check_regular
+from regard.images.processor import PROCESSOR_FILE, read_processor
 from regard.model_files import gguf
 from regard.model_files.config_limits import check_sizes_in_config
 from regard.model_files.folder import DEFAULT_NAME, check_model_folder, default_folder, names_default_model
@@ -41,7 +42,9 @@ UNUSED = ("pooler.",)
 _ONE = threading.RLock()  # while transformers builds a model it changes torch for the process
 
 
-def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.device | None = None) -> Model:
+def load(
+    source: Any = None, *, tokenizer: Any = None, processor: Any = None, device: str | torch.device | None = None
+) -> Model:
     """Open a model so that texts can be traced through it.
 
     Args:
@@ -50,6 +53,7 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
             object, which is left as it is between traces; or a `regard.Transformer`, the folder of one, or the folder
             of a training run, of which the newest whole checkpoint is read.
         tokenizer: the tokenizer of a model object, or one to use instead of the folder's.
+        processor: the image processor of a model object that reads pictures, or one to use instead of the folder's.
         device: where to run; by default a CUDA device where there is one, else the CPU. A model object stays put.
 
     Weights are read in float32, from safetensors or GGUF; code in a model's folder is never run. The weights of a
@@ -64,7 +68,7 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
         if not isinstance(source, transformers.PreTrainedModel):
             raise RegardError(f"load: given a {type(source).__name__}, needs a model object of transformers, or ours")
         name = getattr(source.config, "_name_or_path", "") or type(source).__name__
-        return Model(source, tokenizer, name=str(name))
+        return Model(source, tokenizer, name=str(name), image_processor=processor)
     held: Held | None = None
     source = None if names_default_model(source) else source
     if source is None:
@@ -86,9 +90,13 @@ def load(source: Any = None, *, tokenizer: Any = None, device: str | torch.devic
             _check_memory_for_model(held, where, name)
         model, notes = _read_model(folder, name, file, held)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
+        if processor is None and not file and model.main_input_name == "pixel_values":
+            processor = read_processor(folder) if _file_of_model(folder, PROCESSOR_FILE) else None
         pooling = NO_POOLING if file else read_pooling(partial(_file_of_model, folder))
     _check_finite(model, name)
-    return Model(model.to(where).eval(), tokenizer, name=called, notes=notes, pooling=pooling)
+    return Model(
+        model.to(where).eval(), tokenizer, name=called, notes=notes, pooling=pooling, image_processor=processor
+    )
 
 
 def load_tokenizer(source: str | os.PathLike[str] | None = None) -> transformers.PreTrainedTokenizerBase:

@@ -25,7 +25,7 @@ from regard.generation.generate import HuggingFaceGenerator
 from regard.generation.generator import Generated, Generator
 from regard.model_files.pooling import Pooling
 from regard.models.call_options import GenerateOptions, PatchOptions, TokenOptions, TraceOptions
-from regard.models.inputs import model_inputs_of_trace, read_inputs, token_id
+from regard.models.inputs import model_inputs_of_trace, read_images, read_inputs, token_id
 from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
 from regard.nn.folder import save_model
@@ -52,13 +52,22 @@ class Model:
 
     model and tokenizer are the objects themselves, of transformers or ours (tokenizer None: texts are given as ids).
     limit: the most tokens of a text, None for no limit. pairs: whether it is an encoder-decoder, which reads a text and
-    a target. pooling: how a sentence encoder's folder says that it makes one vector of a text.
+    a target. pooling: how a sentence encoder's folder says that it makes one vector of a text. image_processor: of a
+    model that reads pictures, what makes them ready, None where that is not known.
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, *, name: str, notes: tuple[str, ...] = (), pooling: Pooling = NO_POOLING
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        name: str,
+        notes: tuple[str, ...] = (),
+        pooling: Pooling = NO_POOLING,
+        image_processor: Any = None,
     ) -> None:
         self.model, self.tokenizer, self.name, self.notes, self.pooling = model, tokenizer, name, notes, pooling
+        self.image_processor = image_processor
         self.limit = most_positions_of_model(model)
         config_pairs = bool(
             getattr(model.config, "is_encoder_decoder", False)
@@ -114,6 +123,10 @@ class Model:
         **options: Unpack[TraceOptions],
     ) -> PairTrace: ...
     @overload
+    def trace(self, *, images: Sequence[Any], **options: Unpack[TraceOptions]) -> list[Trace]: ...
+    @overload
+    def trace(self, *, images: Any, **options: Unpack[TraceOptions]) -> Trace: ...
+    @overload
     def trace(
         self,
         text: str | Sequence[str] | None = None,
@@ -122,6 +135,7 @@ class Model:
         ids: Ids | None = None,
         target_ids: Ids | None = None,
         inputs: Mapping[str, Any] | None = None,
+        images: Any = None,
         window: int | None = None,
         stride: int | None = None,
         **options: Unpack[TraceOptions],
@@ -135,6 +149,7 @@ class Model:
         ids: Ids | None = None,
         target_ids: Ids | None = None,
         inputs: Mapping[str, Any] | None = None,
+        images: Any = None,
         interventions: Sequence[Intervention] = (),
         layers: int | Collection[int] | None = None,
         logits: bool = True,
@@ -151,6 +166,9 @@ class Model:
             ids, target_ids: token ids instead of texts, taken as they are; for models without a tokenizer.
             inputs: instead of a text, one item of what else the model reads, such as {"pixel_values": tensor} or
                 {"input_features": tensor}, as its forward takes it; its tokens have numbers for names.
+            images: instead of a text, a picture or a list of them, each a file, a Pillow image or an array (height,
+                width, 3): of a model that reads pictures alone. Their tokens are named "row,column", and
+                `trace.patches` says where on the picture each of them lies.
             interventions: what is done to the pass, such as `regard.ablate(regard.head(layer, head))`; in every text,
                 in the order of the list.
             layers: the layers whose attention, values and states are kept, None for all.
@@ -171,10 +189,16 @@ class Model:
                 that is missing or not wanted, layers, windows or strides that do not fit, or more than fits in memory.
         """
         check_interventions(interventions)
+        keep = CaptureOptions.of(layers, logits, attention_outputs, statistics, self.model.config, self.name)
+        if images is not None:
+            if any(each is not None for each in (text, target, ids, target_ids, inputs, window, stride)):
+                raise RegardError("images: given beside something else to read, or a window, needs to be alone")
+            single, pictures = read_images(self._session, self.image_processor, images)
+            seen = [dict(self._runner.traces([each], None, interventions, keep))[0] for each in pictures]
+            return seen[0] if single else seen  # type: ignore[return-value]
         single, sources, targets = read_inputs(
             self._reader, self._session, text, target, ids, target_ids, inputs, any_length=window is not None
         )
-        keep = CaptureOptions.of(layers, logits, attention_outputs, statistics, self.model.config, self.name)
         if self.pairs and layers is not None:
             raise RegardError(f"layers: {self.name} is an encoder-decoder, all layers of it are kept")
         if window is None and stride is not None:

@@ -115,6 +115,8 @@ class _Writer:
         attention = self.attention(trace.attention, trace.values, outputs[0], "attention.")
         cross = self.attention(trace.cross, trace.cross_values, outputs[1], "cross.")
         notes = self.notes(attention)
+        if trace.patches is not None:
+            notes = [*notes, f"{trace.patches.picture.name} is not in the file, nor where on it each patch lies"]
         notes = list(dict.fromkeys((*trace.status.notes, *notes)))
         status = {n: list(x) if isinstance(x, tuple) else x for n, x in asdict(trace.status).items()}
         pooling = {name: getattr(trace.pooling, name) for name in POOLING}

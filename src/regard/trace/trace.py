@@ -31,6 +31,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.checks import is_whole
 from regard.errors import OutOfRangeError, RegardError
+from regard.images.patches import Patches
 from regard.model_files.pooling import Pooling
 from regard.text.tokens import Token
 from regard.text.words import Word, find_word, only_word
@@ -116,6 +117,7 @@ class Trace(_Kept):
     pooling: how the model makes one vector of the contextual embeddings, where its folder says so.
     Where some layers alone were captured or saved, or have attention (hybrids), each of these is a `LayerSubset`, which
     refuses the others; where a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
+    patches: of a picture, which token stands for which part of it; a file does not keep it.
     By words: `attention[n]["bank", "river"]` is (H,), `trace["bank"]` the word's contextual embedding.
     """
 
@@ -138,6 +140,7 @@ class Trace(_Kept):
     names: Callable[[int], str] | None = field(default=None, repr=False)
     pooling: Pooling = field(default=NO_POOLING, repr=False)
     changed_outputs: Mapping[tuple[bool, int], Tensor] | None = field(default=None, repr=False)
+    patches: Patches | None = field(default=None, repr=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Make `Layers` of the tuples that have one item a layer, and give the maps the words of the text."""

@@ -1,0 +1,104 @@
+"""Open the image processor of a model's folder, and make of a picture the tensor that the model reads."""
+
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+
+from regard.errors import RegardError, first_line
+from regard.images.picture import Picture
+from regard.model_files.quiet import quiet
+
+PROCESSOR_FILE = "preprocessor_config.json"
+LARGEST = 64 << 20  # numbers of a tensor that a processor may make: a config can ask for any size
+
+
+def read_processor(place: Any) -> Any:
+    """Open the image processor of a folder or hub name that has a preprocessor_config.json; no code of it is run.
+
+    Raises:
+        RegardError: the config is broken, or of a kind that transformers does not know.
+    """
+    with quiet():
+        try:
+            return transformers.AutoImageProcessor.from_pretrained(place, backend="pil", trust_remote_code=False)
+        except Exception as error:  # of the kinds that broken JSON and unknown names bring
+            raise RegardError(f"{PROCESSOR_FILE} of {str(place)!r} cannot be used: {first_line(error)}") from error
+
+
+def processed(processor: Any, picture: Picture) -> Float[Tensor, "1 3 h w"]:
+    """Make the tensor that the model reads of a picture.
+
+    Raises:
+        RegardError: the processor makes something else of it, or cannot read it; the picture's size is named.
+    """
+    return _run(processor, picture.pixels, picture.name)
+
+
+def seen_box(processor: Any, size: tuple[int, int]) -> tuple[float, float, float, float] | None:
+    """Measure which part of a picture a processor shows to the model: (left, top, right, bottom), in pixels.
+
+    size: width and height. The processor is given a picture that is redder to the right and greener downwards: what
+    comes out says where each pixel was taken from, whatever the processor resizes, cuts or crops. None where the
+    two colours do not grow evenly, as where it pads: the places are then not known.
+    """
+    width, height = size
+    across = np.round(255 * (np.arange(width) + 0.5) / width).astype(np.uint8)
+    down = np.round(255 * (np.arange(height) + 0.5) / height).astype(np.uint8)
+    ramp = np.zeros((height, width, 3), np.uint8)
+    ramp[:, :, 0], ramp[:, :, 1] = across, down[:, None]
+    black, white = (
+        _run(processor, Image.fromarray(np.full_like(ramp, level)), "a measure").double() for level in (0, 255)
+    )
+    shown = _run(processor, Image.fromarray(ramp), "a measure").double()
+    if bool((white == black).any()):  # padded
+        return None
+    shown = (shown - black) / (white - black)  # 0 to 1 of the width, and of the height
+    x, y = _straight(shown[0, 0].mean(0)), _straight(shown[0, 1].mean(1))
+    if x is None or y is None:
+        return None
+    edges = (0.0, 0.0, float(width), float(height))
+    measured = (x[0] * width, y[0] * height, x[1] * width, y[1] * height)
+    left, top, right, bottom = (  # the colours are of 256 steps: what is that near to an edge is the edge
+        edge if abs(each - edge) < max(1.0, side / 128) else each
+        for each, edge, side in zip(measured, edges, (width, height, width, height), strict=True)
+    )
+    return left, top, right, bottom
+
+
+def _straight(values: Float[Tensor, " n"]) -> tuple[float, float] | None:
+    """Where a line through values begins and ends, half a step outside; None where they stand on none.
+
+    The middle half is looked at: at a picture's edges a processor has nothing to take means of.
+    """
+    count = len(values)
+    if count < 4:
+        return None
+    at = torch.arange(count, dtype=torch.float64) + 0.5
+    middle = slice(count // 4, count - count // 4)
+    design = torch.stack([torch.ones_like(at), at], 1)
+    solved = torch.linalg.lstsq(design[middle], values[middle, None]).solution[:, 0]
+    if not bool(((design @ solved - values)[middle].abs() < 1.5 / 255).all()) or float(solved[1]) <= 0:
+        return None
+    return float(solved[0]), float(solved[0] + solved[1] * count)
+
+
+def _run(processor: Any, image: Image.Image, name: str) -> Float[Tensor, "1 3 h w"]:
+    what = f"image {name!r} ({image.width} × {image.height} pixels)"
+    sizes = [getattr(processor, each, None) for each in ("size", "crop_size", "pad_size")]
+    asked = [n for size in sizes if size is not None for n in dict(size).values() if isinstance(n, int)]
+    if max(asked, default=1) ** 2 * 3 > LARGEST:
+        raise RegardError(f"{what}: the model's processor asks for {max(asked):,} pixels a side, more than are made")
+    with quiet():
+        try:
+            pixels = processor(images=image, return_tensors="pt")["pixel_values"]
+        except Exception as error:
+            raise RegardError(f"{what} cannot be made ready by the model's processor: {first_line(error)}") from error
+    if not isinstance(pixels, Tensor) or pixels.ndim != 4 or pixels.shape[:2] != (1, 3):
+        shape = tuple(getattr(pixels, "shape", ()))
+        raise RegardError(f"{what}: the model's processor makes {shape} of it, needs one item (1, 3, height, width)")
+    return pixels.float()

@@ -1,0 +1,118 @@
+"""Pictures come upright, in eight bits and three colours, and what was done is noted; what is none is named."""
+
+import io
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from regard.errors import RegardError
+from regard.images.picture import read_picture
+
+WIDE = np.arange(7 * 11 * 3, dtype=np.uint8).reshape(7, 11, 3)  # 11 wide, 7 high
+
+
+def written(tmp_path: Path, image: Image.Image, name: str, **options: Any) -> Path:
+    image.save(tmp_path / name, **options)
+    return tmp_path / name
+
+
+def test_files_images_and_arrays_are_one(tmp_path: Path) -> None:
+    image = Image.fromarray(WIDE)
+    for given in (WIDE, image, written(tmp_path, image, "a.png"), str(tmp_path / "a.png")):
+        picture = read_picture(given)
+        assert picture.size == (11, 7)
+        assert picture.notes == ()
+        assert np.array_equal(np.asarray(picture.pixels), WIDE)
+    assert picture.name == "a.png"
+
+
+def test_what_a_camera_turned_is_upright(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the picture's top is at the right
+    picture = read_picture(written(tmp_path, Image.fromarray(WIDE), "a.png", exif=exif))
+    assert picture.size == (7, 11)
+    assert np.array_equal(np.asarray(picture.pixels), np.rot90(WIDE, -1))
+    assert picture.notes == ("a.png was turned upright, as its EXIF data says",)
+
+
+def test_what_is_transparent_lies_on_white() -> None:
+    pixels = np.zeros((2, 3, 4), np.uint8)
+    pixels[0, 0] = (200, 100, 0, 255)
+    picture = read_picture(Image.fromarray(pixels))
+    shown = np.asarray(picture.pixels)
+    assert shown[0, 0].tolist() == [200, 100, 0]
+    assert (shown[1] == 255).all()
+    assert "laid on white" in picture.notes[0]
+    pixels[..., 3] = 255
+    assert read_picture(Image.fromarray(pixels)).notes == ()
+
+
+def test_sixteen_bits_are_the_high_byte(tmp_path: Path) -> None:
+    deep = (np.arange(35, dtype=np.uint16) * 1777).reshape(5, 7)
+    picture = read_picture(written(tmp_path, Image.fromarray(deep), "deep.png"))
+    assert np.array_equal(np.asarray(picture.pixels)[:, :, 1], deep >> 8)
+    assert "16 bits" in picture.notes[0]
+
+
+def test_the_first_frame_is_read_and_cmyk_is_told(tmp_path: Path) -> None:
+    frames = [Image.new("RGB", (5, 3), colour) for colour in ("red", "blue", "lime")]
+    path = written(tmp_path, frames[0], "film.gif", save_all=True, append_images=frames[1:])
+    picture = read_picture(path)
+    assert picture.pixels.getpixel((0, 0)) == (255, 0, 0)
+    assert picture.notes == ("film.gif has 3 frames: the first was read",)
+    printed = read_picture(written(tmp_path, Image.new("CMYK", (5, 3)), "print.jpg"))
+    assert printed.pixels.mode == "RGB"
+    assert "CMYK" in printed.notes[0]
+
+
+def bomb() -> bytes:
+    """A PNG whose header asks for 60,000 × 60,000 pixels, in 100 bytes."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+
+
+def png() -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (37, 41, 3), dtype=np.uint8)).save(file, "PNG")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "is none that can be read, needs PNG, JPEG"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "is none that can be read"),
+        (png()[:2000], "is not whole"),
+        (bomb(), "has too many pixels"),
+    ],
+)
+def test_files_that_are_no_pictures(tmp_path: Path, content: bytes, says: str) -> None:
+    (tmp_path / "x.png").write_bytes(content)
+    with pytest.raises(RegardError, match=says) as caught:
+        read_picture(tmp_path / "x.png")
+    assert "x.png" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (7, "given int, needs a file, a Pillow image or an array"),
+        (WIDE / 2, r"given an array \(7, 11, 3\) float64, needs \(height, width, 3\) uint8"),
+        (WIDE[:, :, 0], r"given an array \(7, 11\) uint8"),
+        (Image.new("F", (3, 3)), "pixels of mode F"),
+        ("no/such.png", "No such file"),
+    ],
+)
+def test_what_is_no_picture(given: Any, says: str) -> None:
+    with pytest.raises(RegardError, match=says):
+        read_picture(given)

@@ -1,0 +1,60 @@
+"""A processor's tensor is what transformers makes; which part of a picture it shows is measured right."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from transformers import BitImageProcessorPil, ViTImageProcessorPil
+
+from regard.errors import RegardError
+from regard.images.picture import read_picture
+from regard.images.processor import processed, read_processor, seen_box
+
+
+def cropping(short: int, high: int, wide: int) -> Any:
+    return BitImageProcessorPil(size={"shortest_edge": short}, crop_size={"height": high, "width": wide})
+
+
+def test_the_tensor_is_the_processors() -> None:
+    image = read_picture(np.random.default_rng(1).integers(0, 255, (37, 53, 3), dtype=np.uint8))
+    made = processed(cropping(32, 28, 28), image)
+    assert torch.equal(made, cropping(32, 28, 28)(images=image.pixels, return_tensors="pt")["pixel_values"])
+
+
+@settings(max_examples=20, deadline=None)
+@given(some.integers(60, 400), some.integers(60, 400), some.integers(48, 90), some.integers(28, 48))
+def test_the_part_that_is_cut_out_is_measured(width: int, height: int, short: int, crop: int) -> None:
+    """Resized so that the shorter side is `short`, cut in the middle: the box by hand, within a pixel of the result."""
+    box = seen_box(cropping(short, crop, crop), (width, height))
+    assert box is not None
+    by_hand = []
+    for side, other in ((width, height), (height, width)):
+        resized = short if side <= other else int(short * side / other)
+        start = (resized - crop) // 2
+        by_hand.append((start * side / resized, (start + crop) * side / resized))
+    (left, right), (top, bottom) = by_hand
+    for measured, expected, side in zip(box, (left, top, right, bottom), (width, height, width, height), strict=True):
+        assert abs(measured - expected) <= 1 + side / 100
+
+
+def test_a_whole_picture_is_seen_to_its_edges_and_padding_is_not_even() -> None:
+    assert seen_box(ViTImageProcessorPil(size={"height": 32, "width": 56}), (97, 131)) == (0, 0, 97, 131)
+    assert seen_box(cropping(20, 60, 60), (97, 131)) is None
+
+
+def test_what_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "preprocessor_config.json").write_text('{"image_processor_type": "Nobody"}')
+    with pytest.raises(RegardError, match="preprocessor_config.json of .* cannot be used"):
+        read_processor(tmp_path)
+    (tmp_path / "preprocessor_config.json").write_text("{")
+    with pytest.raises(RegardError, match="preprocessor_config.json of .* cannot be used"):
+        read_processor(tmp_path)
+    image = read_picture(np.zeros((5, 7, 3), np.uint8))
+    with pytest.raises(RegardError, match=r"'a picture' \(7 × 5 pixels\): .* asks for 900,000 pixels a side"):
+        processed(ViTImageProcessorPil(size={"height": 900_000, "width": 4}), image)
+    with pytest.raises(RegardError, match="cannot be made ready by the model's processor"):
+        processed(lambda images, return_tensors: 1 / 0, image)
