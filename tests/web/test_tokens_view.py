@@ -13,13 +13,16 @@ from tests.web.words import LONG_WORDS, longest, of_words, words_of
 pytestmark = pytest.mark.browser
 
 
-def shown(tab: Any) -> dict[int, float]:
-    """The numbers of the table beside the text, by unit, once they are those of what was chosen last."""
-    tab.wait_for_selector("[data-value]")
-    tab.wait_for_timeout(150)
-    if tab.locator("button:has-text('all ')").count():
-        tab.click("button:has-text('all ')")
-    cells = tab.locator("[data-value]")
+def shown(within: Any) -> dict[int, float]:
+    """The numbers of the table of a text, by unit, once they are those of what was chosen last.
+
+    within: the page, or a part of it.
+    """
+    within.locator("[data-value]").first.wait_for()
+    getattr(within, "page", within).wait_for_timeout(150)
+    if within.locator("button:has-text('all ')").count():
+        within.locator("button:has-text('all ')").click()
+    cells = within.locator("[data-value]")
     return {
         int(cell.get_attribute("data-value")): read_number(cell.inner_text())
         for cell in [cells.nth(n) for n in range(cells.count())]
@@ -105,16 +108,17 @@ def test_words_are_the_mean_of_their_tokens_on_the_sum_of_the_others(page_of: An
 
 def test_keys_alone_choose_text_and_token(page_of: Any, bank: Any) -> None:
     page = page_of(list(bank), word="bank", width=700)
-    page.choose("text", "1")
     page.choose("layer", "1")
     page.choose("head", "mean")
-    page.tab.focus("[data-unit][tabindex='0']")
+    text = page.tab.locator("section[aria-label='text 2']")
+    text.locator("[data-unit][tabindex='0']").focus()
     page.tab.keyboard.press("Home")
     for _ in range(4):
         page.tab.keyboard.press("ArrowRight")
-    assert page.tab.locator("[aria-selected=true][data-unit='4']").count() == 1
+    assert text.locator("[aria-selected=true][data-unit='4']").count() == 1
     assert page.tab.evaluate("document.activeElement.dataset.unit") == "4"
-    same(shown(page.tab), bank[1].attention[1][:, 4].mean(0))
+    assert page.tab.locator("[data-choose=text]").input_value() == "1"
+    same(shown(text), bank[1].attention[1][:, 4].mean(0))
 
 
 def test_two_texts_stand_side_by_side_and_the_same_word_is_chosen_in_both(page_of: Any, bank: Any) -> None:
@@ -152,6 +156,21 @@ def test_two_texts_stand_side_by_side_and_the_same_word_is_chosen_in_both(page_o
     held(3, [at[0], other])
 
 
+def test_on_a_phone_two_texts_stand_one_below_the_other_both_in_sight(page_of: Any, bank: Any) -> None:
+    page = page_of(list(bank), word="bank", width=390)
+    page.tab.wait_for_selector("section[aria-label='text 2'] [data-value]")
+    tops = [
+        page.tab.locator(f"section[aria-label='text {n}'] {part}").first.bounding_box()["y"]
+        for part in (".tokens", "caption")
+        for n in (1, 2)
+    ]
+    assert tops == sorted(tops)  # both texts, then what both give
+    assert len(set(tops)) == 4
+    assert tops[1] + page.tab.locator("section[aria-label='text 2'] .tokens").bounding_box()["height"] < 700
+    captions = page.tab.locator("section[aria-label^=text] caption").all_inner_texts()
+    assert [each.partition(":")[0] for each in captions] == ["text 1", "text 2"]
+
+
 def test_texts_are_chosen_by_how_they_begin_and_end(page_of: Any, bank: Any) -> None:
     page = page_of(list(bank))
     options = page.tab.locator("[data-choose=text] option").all_inner_texts()
@@ -186,11 +205,11 @@ def test_text_is_text_whatever_it_holds(page_of: Any, minilm: Any) -> None:
 
 def test_right_to_left_and_chinese_texts_flow_as_they_should(page_of: Any, minilm: Any) -> None:
     page = page_of(minilm.trace(["שלום עולם טוב", "我們喜歡河"]), width=700)
-    assert page.tab.get_attribute(".tokens", "dir") == "rtl"
-    at = [page.tab.locator(f"[data-unit='{n}']").bounding_box()["x"] for n in (1, 4)]
+    hebrew, chinese = (page.tab.locator(f"section[aria-label='text {n}']") for n in (1, 2))
+    assert hebrew.locator(".tokens").get_attribute("dir") == "rtl"
+    at = [hebrew.locator(f"[data-unit='{n}']").bounding_box()["x"] for n in (1, 4)]
     assert at[0] > at[1]
-    page.choose("text", "1")
-    assert page.tab.get_attribute(".tokens", "dir") == "ltr"
+    assert chinese.locator(".tokens").get_attribute("dir") == "ltr"
 
 
 @pytest.mark.parametrize("width", [390, 1000])
