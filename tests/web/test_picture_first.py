@@ -1,4 +1,7 @@
-"""The picture comes first: little stands above it, most of it is in sight, on a laptop, a large screen and a phone."""
+"""The picture comes first: little stands above it, most of it is in sight, on a laptop, a large screen and a phone.
+
+A large screen is used: the view has its whole width, and what it shows goes across half of it, or down.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,13 @@ ABOVE = """() => { const box = document.querySelector("[data-main]").getBounding
     return [box.top, Math.min(box.bottom, innerHeight) - Math.max(box.top, 0), box.height] }"""
 
 
+USED = """() => { const view = document.querySelector("[id$='-view']"), room = view.getBoundingClientRect();
+    const boxes = [...view.querySelectorAll("canvas, svg, table, .tokens")].map(each => each.getBoundingClientRect());
+    const [least, most] = [(side) => Math.min(...boxes.map(side)), (side) => Math.max(...boxes.map(side))];
+    return [room.width / innerWidth, (most(box => box.right) - least(box => box.left)) / innerWidth,
+        (Math.min(innerHeight, most(box => box.bottom)) - least(box => box.top)) / (innerHeight - room.top)]; }"""
+
+
 def held(page: Any) -> dict[str, Any]:
     """What is wrong on each screen, of each view; nothing where the picture comes first."""
     wrong = {}
@@ -41,6 +51,9 @@ def held(page: Any) -> dict[str, Any]:
             above, seen, tall = page.tab.evaluate(ABOVE)
             if above > top or seen < 0.7 * min(tall, height - top) or tall < 60:
                 wrong[f"{screen}, {name}"] = (above, seen, tall)
+            whole, across, down = page.tab.evaluate(USED)
+            if screen == "large" and (whole < 0.9 or max(across, down) < 0.5):  # no narrow column on a wide screen
+                wrong[f"{screen}, {name}, room"] = (whole, across, down)
     return wrong
 
 

@@ -14,7 +14,7 @@ export interface Sight {
   span: number;
 }
 
-const LARGEST = 64; // pixels a token at most
+const LARGEST = 96; // pixels a token at most
 const BELOW = 56; // px below the map: what is exact of it, and its colours
 
 export class Camera {
