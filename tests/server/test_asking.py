@@ -115,9 +115,14 @@ def test_a_model_goes_on_with_a_text_and_says_what_it_writes() -> None:
         assert [step["chosen"] for step in page["generation"][0]["steps"]] == [
             token.text for token in written.trace.tokens[written.start :]
         ]
+        own = generation(written)
+        least = min(own.plain.how.tokens, key=lambda each: each.probability).token
+        assert (page["opening"]["view"], page["opening"]["token"]) == ("generation", least)
+        assert any("Least likely was" in each for each in page["findings"])
         cut = [{"kind": "head", "layer": 0, "head": 0}]
         page = client.post("/api/generations", json=asked | {"ablations": cut}).json()
         assert [text["name"] for text in page["texts"]] == ["before", "after"]
+        assert (page["opening"]["view"], page["opening"]["token"]) == ("generation", least)
         for wrong, says in (
             ({"prompt": ""}, "prompt"),
             ({"new_tokens": 0}, "new_tokens"),

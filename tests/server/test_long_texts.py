@@ -37,6 +37,17 @@ def test_a_text_has_its_tokens_and_a_served_call_for_each_layer() -> None:
     assert kept.page.numbers.blobs == []
 
 
+def test_a_long_text_opens_with_a_token_chosen() -> None:
+    gpt = opened("gpt")
+    plain, other = gpt.trace(TEXT), gpt.trace("The bank of a river")
+    data = long_page([plain]).page.opening
+    assert plain.tokens[data["token"]].text.strip() == "river"  # its last word
+    data = long_page([plain, other], "bank").page
+    assert data.opening["token"] == other.word("bank")[0].tokens[0]
+    assert data.calls[data.opening["call"]]["queries"] == 1  # of the text that has it
+    assert long_page([plain], "money").page.opening["token"] is not None
+
+
 def test_windows_are_refused(minilm: Any) -> None:
     with pytest.raises(RegardError, match="leave out windows"):
         long_page([minilm.trace(RIVER, window=6)])

@@ -91,6 +91,16 @@ def test_it_opens_at_the_token_that_was_least_likely(page_of: Any, made: Any) ->
     tokens = found.plain.how.tokens
     least = min(range(len(tokens)), key=lambda n: tokens[n].probability)
     assert page.tab.locator("[data-step]").get_attribute("data-step") == str(least)
+    assert page.tab.inner_text("[data-step]").endswith(": of all that it wrote the least likely")
+    page.tab.focus("input[type=range]")
+    page.tab.keyboard.press("ArrowLeft" if least else "ArrowRight")
+    assert "least likely" not in page.tab.inner_text("[data-step]")
+
+
+def test_a_translation_opens_there_too(page_of: Any) -> None:
+    made = own_models.pair().generate(own_models.TEXTS[0], new_tokens=5)
+    page = opened(page_of, made)
+    page.tab.wait_for_selector("[data-step]:has-text('of all that it wrote the least likely')")
 
 
 def test_a_tap_on_a_written_token_goes_to_its_step(page_of: Any, made: Any) -> None:

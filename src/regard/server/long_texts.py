@@ -1,6 +1,7 @@
 """Put the page of long texts together: their tokens, and calls whose weights a browser asks for tile by tile."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
@@ -11,7 +12,7 @@ from regard.server.tiles import ZoomMap
 from regard.text.tokens import Token
 from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
-from regard.web.assemble import title_of
+from regard.web.assemble import title_of, told_token
 from regard.web.call import CallName
 from regard.web.page import Page, status_lines, text_data
 from regard.web.score_rules import Data
@@ -43,8 +44,18 @@ def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | N
     ]
     if word is not None:
         page.findings = [missing(word, "a text is too long for a browser to compute with")]
-    page.opening = {"view": "map", "call": 0, "head": 0, "token": None}
+    at, token = _chosen([trace for trace in traces if isinstance(trace, Trace)], word)
+    first = next(n for n, call in enumerate(page.calls) if call["queries"] == at)
+    page.opening = {"view": "map", "call": first, "head": 0, "token": token}
     return Kept(page, maps)
+
+
+def _chosen(traces: Sequence[Trace], word: str | None) -> tuple[int, int | None]:
+    """Return the text and token that a page opens at: the first of the word, else the last word of the first text."""
+    for n, trace in enumerate(traces if word is not None else ()):
+        with suppress(RegardError):
+            return n, trace.word(str(word))[0].tokens[0]
+    return 0, told_token(traces[0], [])
 
 
 def map_page(weights: AttentionMap, title: str) -> Kept:

@@ -143,7 +143,10 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
         return Kept(page)
     if done:
         findings = [f"Before: “{written[0].new}”", f"{'; '.join(map(str, done))}: “{written[1].new}”"]
-        return Kept(page_of(written, choice, Opening("generation"), names=["before", "after"], findings=findings))
+        least = generation(written[0]).opening() if isinstance(written[0].trace, Trace) else {"view": "generation"}
+        return Kept(page_of(written, choice, Opening(**least), names=["before", "after"], findings=findings))
+    if isinstance(written[0].trace, Trace):
+        return Kept(generation(written[0]).page(choice))
     page = page_as_seen(written, choice)
     page.opening["view"] = "generation"
     return Kept(page)

@@ -258,11 +258,11 @@ def _open(
         layer = layer % len(side.attention) if len(side.attention) else layer
         numbers = [number for (own, _), number in calls.items() if own == layer] or numbers
     if token is None:
-        token = _told_token(side, page.findings)
+        token = told_token(side, page.findings)
     page.opening |= {"view": opening.view, "call": numbers[0], "head": head, "token": token}
 
 
-def _told_token(side: Trace, findings: Sequence[str]) -> int | None:
+def told_token(side: Trace, findings: Sequence[str]) -> int | None:
     """Find the token to open with where no word was asked for: of the first word that is told, else of the last."""
     for word in re.findall("“([^“”]+)”", " ".join(findings)):
         with suppress(RegardError):
