@@ -16,13 +16,16 @@ from regard.cli.setting_changes import starting_settings
 from regard.cli.start import settle
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
-from regard.questions.evolve.training import Training
+from regard.nn.painter import Painter
+from regard.questions.evolve.training import training_of_log
+from regard.questions.paint.picture import draw_samples
 from regard.train.distributed import ProcessGroup, process_group
 from regard.train.log import read_log
 from regard.train.loop import StepMetrics, training_step_due
 from regard.train.run import (
     RunOptions,
     TrainingRun,
+    prepare_painter_run,
     prepare_pair_run,
     prepare_repeated_run,
     prepare_text_run,
@@ -30,13 +33,14 @@ from regard.train.run import (
 )
 from regard.train.run_folder import RUN_JSON, read_run_info
 from regard.train.samples import save_watched_trace, write_sample
+from regard.train.scene_words import EXAMPLE
 from regard.train.settings import with_changes
 from regard.train.watched import LOSS
 
 
 @dataclass(frozen=True)
 class TrainArguments:
-    """What was asked of `regard train`: text files, or a file of pairs, or neither: repeated letters.
+    """What was asked of `regard train`: text files, a file of pairs, a painter, or none of them: repeated letters.
 
     The rest is as its options have it.
     """
@@ -47,6 +51,7 @@ class TrainArguments:
     changes: Mapping[str, Any]
     options: RunOptions
     tensorboard: bool
+    painter: bool = False
 
 
 def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
@@ -56,7 +61,7 @@ def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
         RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
     """
     options = asked.options
-    settings = starting_settings(asked.files, asked.pairs)
+    settings = starting_settings(asked.files, asked.pairs, asked.painter)
     if options.resume and (asked.folder / RUN_JSON).is_file():  # what is not given anew stays as the run has it
         info = read_run_info(asked.folder)
         settings = info.settings
@@ -69,7 +74,10 @@ def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
         if processes is not None and not is_main:  # the first one makes the folder, the others find it made
             processes.wait()
         options = replace(options, resume=options.resume or not is_main, is_main=is_main)
-        if asked.pairs is not None:
+        if asked.painter:
+            settle()  # scikit-learn needs scipy, which a command does without at its start
+            run = prepare_painter_run(asked.folder, chosen, options)
+        elif asked.pairs is not None:
             run = prepare_pair_run(asked.pairs, asked.folder, chosen, options)
         elif asked.files:
             run = prepare_text_run(asked.files, asked.folder, chosen, options)
@@ -106,8 +114,10 @@ def follow_run_in_terminal(
             say(note, style="dim")
     writer = board(str(run.folder / "tensorboard")) if board is not None and is_main else None
     settings, watch, prompt = run.settings, run.watched, run.prompt
+    painter = run.model if isinstance(run.model, Painter) else None
+    counted = "tokens" if painter is None else "pixels"
     columns = (TextColumn("step {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn(),
-               TextColumn("loss {task.fields[loss]}  {task.fields[speed]} tokens/s"))  # fmt: skip
+               TextColumn("loss {task.fields[loss]}  {task.fields[speed]}"))  # fmt: skip
     speed: list[float] = []
     estimate, begun = Estimate(lambda line: say(line, style="dim"), "training"), run.state.step
     with Progress(*columns, console=bar, disable=not is_main or not bar.is_terminal, transient=True) as progress:
@@ -116,10 +126,10 @@ def follow_run_in_terminal(
         def on_log(metrics: StepMetrics) -> None:
             speed.append(metrics.tokens / metrics.seconds)
             del speed[:-50]
-            fast = f"{sorted(speed)[len(speed) // 2]:,.0f}"
+            fast = f"{sorted(speed)[len(speed) // 2]:,.0f} {counted}/s"
             progress.update(task, completed=metrics.step, loss=f"{metrics.loss:.3f}", speed=fast)
             held = "" if metrics.validation is None else f", held out {metrics.validation:.4f}"
-            progress_line = f"step {metrics.step} of {settings.steps}: loss {metrics.loss:.4f}{held}, {fast} tokens/s"
+            progress_line = f"step {metrics.step} of {settings.steps}: loss {metrics.loss:.4f}{held}, {fast}"
             telling.doing(progress_line)
             estimate.at((metrics.step - begun) / max(1, settings.steps - begun))
             if held or (telling.alone and len(speed) == 1):  # the first one shows that it trains
@@ -134,7 +144,11 @@ def follow_run_in_terminal(
             last = step == settings.steps
             if watch is not None and (last or training_step_due(step, settings.watch_every)):
                 save_watched_trace(run, watch, step)
-            if (prompt is not None or run.held) and (last or training_step_due(step, settings.sample_every)):
+            if not (last or training_step_due(step, settings.sample_every)):
+                return
+            if painter is not None:
+                say(f"  paints: {draw_samples(painter, run.folder, step, prompt)}", style="dim")
+            elif prompt is not None or run.held:
                 text = prompt if prompt is not None else run.held[0].source
                 say(f"  writes: {write_sample(run, text, step)!r}", style="dim")
 
@@ -147,12 +161,14 @@ def follow_run_in_terminal(
         writer.close()
     if not is_main:
         return
-    went = Training(read_log(run.folder), run.model.config.vocabulary, settings.smoothing)
+    went = training_of_log(read_log(run.folder), run.model.config, settings)
     went.draw(run.folder / LOSS)
     ended = "done" if done.step == settings.steps else "stopped, go on with the same command and --resume"
     best = "" if done.best is None else f", smallest loss held out {done.best:.4f}"
     say(f"step {done.step} of {settings.steps}: {ended}{best}")
-    more = f"more: regard generate TEXT --model {run.folder}, regard see TEXT --model {run.folder}; {run.folder / LOSS}"
+    verbs = [f"generate TEXT --model {run.folder}", f"see TEXT --model {run.folder}"]
+    verbs = verbs if painter is None else [f"paint {run.folder} {EXAMPLE!r}"]
+    more = f"more: {', '.join(f'regard {verb}' for verb in verbs)}; {run.folder / LOSS}"
     for line in ["", *plain_lines_of_parts([*went.shown(out.width), Text(more)], out.width)]:
         say(line)
     say(f"wrote {run.folder}", style="dim")

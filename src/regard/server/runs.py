@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, Response
 from regard.capture.interventions.names import Part
 from regard.display.page import panel_data
 from regard.questions.evolve.answer import evolution
-from regard.questions.evolve.training import Training, training_of
+from regard.questions.evolve.training import training_of, training_of_log
 from regard.server.asked import HeadNumber, Index
 from regard.server.kept import Kept, Shelf
 from regard.server.work import Job, Limits, RefusedError, Work
@@ -89,8 +89,8 @@ def _run_state(run: FollowedRun) -> dict[str, Any]:
         {"step": step, "loss": loss, "validation": held.get(step)}
         for step, loss in zip(now.steps, now.losses, strict=True)
     ]
-    went = Training(log, config.vocabulary, settings.smoothing)
-    pairs = config.kind == "encoder-decoder"
+    went = training_of_log(log, config, settings)
+    pairs = now.info.kind == "pairs"
     return {
         "name": run.folder.resolve().name,
         "model": f"{_several(config.layers, 'layer')} of {_several(config.heads, 'head')}, {config.d_model} wide, "

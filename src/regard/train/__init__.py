@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from regard.train import run as run
     from regard.train import run_folder as run_folder
     from regard.train import samples as samples
+    from regard.train import scene_words as scene_words
+    from regard.train import scenes as scenes
     from regard.train import settings as settings
     from regard.train import watched as watched
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional as F
 
 from regard.errors import RegardError
 from regard.train.data import Pair
@@ -45,15 +46,42 @@ class Batch:
         rows = (self.ids, self.labels, self.mask, self.source, self.source_mask)
         return Batch(*(None if x is None else x[own] for x in rows))  # type: ignore[arg-type]
 
+    def loss(self, model: Any, smoothing: float) -> Float[Tensor, ""]:
+        """Sum the cross-entropy of each next token, in nats, with labels smoothed (Szegedy et al. 2016)."""
+        device = next(model.parameters()).device
+        moved = [None if x is None else x.to(device) for x in (self.ids, self.mask, self.source, self.source_mask)]
+        ids, mask, source, source_mask = moved
+        if source is None:
+            logits = model(ids).logits
+        else:
+            logits = model(source, ids, attention_mask=source_mask, decoder_attention_mask=mask).logits
+        logits, labels = logits.float().flatten(0, 1), self.labels.to(device).flatten()
+        return F.cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing)
+
+
+@runtime_checkable
+class Learned(Protocol):
+    """What a step learns from: a batch of tokens, or of pictures."""
+
+    @property
+    def tokens(self) -> int:
+        """Count what has a loss: the loss that is told is the mean over these."""
+
+    def part(self, rank: int, of: int) -> "Learned":
+        """Take the rows of one of several processes."""
+
+    def loss(self, model: Any, smoothing: float) -> Float[Tensor, ""]:
+        """Sum the loss."""
+
 
 @runtime_checkable
 class Data(Protocol):
     """What a run trains on."""
 
-    def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
+    def batch(self, place: tuple[int, int]) -> tuple[Learned, tuple[int, int]]:
         """Draw the batch at a place; returns it and the place after it. The first place is (0, 0)."""
 
-    def validation(self, most: int | None = None) -> Iterator[Batch]:
+    def validation(self, most: int | None = None) -> Iterator[Learned]:
         """Yield batches of what was held out, always the same; the first ones alone where most is given."""
 
 

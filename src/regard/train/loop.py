@@ -14,12 +14,11 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from regard.errors import RegardError
 from regard.nn.evaluation_mode import model_in_evaluation_mode
-from regard.nn.transformer import Transformer
-from regard.train.batches import IGNORED, Batch, Data
+from regard.nn.folder import Trained
+from regard.train.batches import Data, Learned
 from regard.train.checkpoint import TrainingState
 from regard.train.distributed import ProcessGroup
 from regard.train.settings import Settings
@@ -27,7 +26,11 @@ from regard.train.settings import Settings
 
 @dataclass(frozen=True)
 class StepMetrics:
-    """What is known after an update. loss: its own, in nats a token. validation: where it was measured, else None."""
+    """What is known after an update.
+
+    loss: its own, in nats a token, or a pixel's squared error. validation: where it was measured, else None. tokens:
+    those of the update, of a painter its pixels.
+    """
 
     step: int
     loss: float
@@ -51,33 +54,23 @@ def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
     )
 
 
-def loss_of(model: Any, batch: Batch, settings: Settings, *, smoothing: float = 0.0) -> Float[Tensor, ""]:
-    """Sum the cross-entropy of each next token, in nats.
+def loss_of(model: Any, batch: Learned, settings: Settings, *, smoothing: float = 0.0) -> Float[Tensor, ""]:
+    """Sum a batch's loss.
 
     Args:
         model: ours, perhaps compiled or wrapped.
-        batch: of ids, and of an encoder-decoder their sources.
+        batch: of tokens, whose cross-entropy is in nats, or of pictures.
         settings: of the run, for the dtype that is computed in.
         smoothing: of labels (Szegedy et al. 2016).
     """
     device = next(model.parameters()).device
-    cast = torch.autocast(device.type, torch.bfloat16) if settings.dtype == "bfloat16" else nullcontext()
-    moved = [None if x is None else x.to(device) for x in (batch.ids, batch.mask, batch.source, batch.source_mask)]
-    ids, mask, source, source_mask = moved
-    with cast:
-        if source is None:
-            logits = model(ids).logits
-        else:
-            logits = model(source, ids, attention_mask=source_mask, decoder_attention_mask=mask).logits
-    labels = batch.labels.to(device)
-    return F.cross_entropy(
-        logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing
-    )
+    with torch.autocast(device.type, torch.bfloat16) if settings.dtype == "bfloat16" else nullcontext():
+        return batch.loss(model, smoothing)
 
 
 @torch.no_grad()
-def validate(model: nn.Module, batches: Iterable[Batch], settings: Settings) -> float:
-    """Measure the mean loss a token, in nats, without dropout."""
+def validate(model: nn.Module, batches: Iterable[Learned], settings: Settings) -> float:
+    """Measure the mean loss, of tokens in nats, without dropout."""
     total, tokens = 0.0, 0
     with model_in_evaluation_mode(model):
         for batch in batches:
@@ -87,7 +80,7 @@ def validate(model: nn.Module, batches: Iterable[Batch], settings: Settings) -> 
 
 
 def train(
-    model: Transformer,
+    model: Trained,
     data: Data,
     optimiser: torch.optim.Optimizer,
     settings: Settings,
@@ -166,7 +159,7 @@ def training_step_due(step: int, every: int) -> bool:
 
 
 @torch.no_grad()
-def _check_outputs(model: nn.Module, batches: Iterable[Batch], settings: Settings, step: int) -> None:
+def _check_outputs(model: nn.Module, batches: Iterable[Learned], settings: Settings, step: int) -> None:
     """Raise RegardError naming the first module with non-finite output."""
     found: list[str] = []
 

@@ -12,8 +12,7 @@ import torch
 
 from regard.errors import RegardError
 from regard.files import whole
-from regard.nn.folder import POINTER
-from regard.nn.transformer import Transformer
+from regard.nn.folder import POINTER, Trained
 from regard.text import tokenizers
 from regard.text.tokenizers import read_tokenizer, tokenizer_files
 from regard.text.tokens import check_text
@@ -31,12 +30,15 @@ from regard.train.run_folder import (
     check_run_folder,
     check_space,
     lock_folder,
+    model_of,
     source_files,
     source_of,
     training_device,
     write_run_info,
 )
-from regard.train.settings import Settings, pair_config, text_config
+from regard.train.scene_words import LENGTH, WORDS, read_scene
+from regard.train.scenes import Scenes
+from regard.train.settings import Settings, painter_config, pair_config, text_config
 from regard.train.watched import LOSS, WATCH
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class TrainingRun:
     """
 
     folder: Path
-    model: Transformer
+    model: Trained
     tokenizer: Any
     data: Data
     optimiser: torch.optim.Optimizer
@@ -77,12 +79,12 @@ class TrainingRun:
         Raises:
             RegardError: there is no update in the run's log yet.
         """
-        from regard.questions.evolve.training import Training
+        from regard.questions.evolve.training import training_of_log
 
         log = read_log(self.folder)
         if not log:
             raise RegardError(f"plot: {str(self.folder)!r} has no update in its log yet: train first")
-        return Training(log, self.model.config.vocabulary, self.settings.smoothing).plot()
+        return training_of_log(log, self.model.config, self.settings).plot()
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,28 @@ def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunO
     return replace(run, held=tuple(held), watched=watched, prompt=options.prompt)
 
 
+def prepare_painter_run(folder: Path, settings: Settings, options: RunOptions = DEFAULT) -> TrainingRun:
+    """Prepare a run that learns to paint what a line of words says (`regard.train.scenes`).
+
+    Raises:
+        RegardError: as `prepare_text_run`; a sentence is to be watched, which a painter does not trace; the prompt is
+            no line that it reads; or scikit-learn, whose digits it learns from, is not installed.
+    """
+    if options.watch is not None:
+        raise RegardError(f"--watch {options.watch[:40]!r}: given beside --painter, needs a model of texts")
+    if options.prompt is not None:
+        read_scene(options.prompt, "--prompt")
+    data = Scenes(batch=settings.batch, seed=settings.seed)
+    pixels = data.trained.pictures.numpy().tobytes() + data.held.pictures.numpy().tobytes()
+    sources = (source_of("scikit-learn's digits", pixels),)
+    info = RunInfo("painter", settings, painter_config(len(WORDS), LENGTH, settings), sources, None, options.prompt)
+    notes = (
+        f"{len(data.trained.labels):,} pictures of digits to paint from, {len(data.held.labels):,} held out; "
+        f"{len(WORDS)} words, {settings.values} values",
+    )
+    return replace(_prepare(folder, info, None, data, notes, options), prompt=options.prompt)
+
+
 def run_training(
     run: TrainingRun,
     *,
@@ -265,7 +289,7 @@ def _prepare(
     check_space(folder, info.config, settings)
     lock = lock_folder(folder, info, resume=options.resume) if options.is_main else None
     torch.manual_seed(settings.seed)
-    model = Transformer(info.config)
+    model = model_of(info.config)
     model.to(training_device())
     optimiser, state = optimiser_of(model, settings), TrainingState()
     if (folder / POINTER).is_file():
@@ -278,7 +302,7 @@ def _prepare(
         notes += ("its last step is done: what comes after it" if last else f"going on after step {state.step}", *more)
     if options.is_main:
         write_run_info(folder, info)
-        for name, text in tokenizer_files(tokenizer).items():
+        for name, text in tokenizer_files(tokenizer).items() if tokenizer is not None else ():
             with whole(folder / name) as file:
                 file.write_text(text, encoding="utf-8")
         remove_run_leftovers(folder)

@@ -59,9 +59,9 @@ def open_watched(run: Path, most: int | None = None) -> list[tuple[int, Trace | 
 
 
 def write_sample(run: TrainingRun, prompt: str, step: int) -> str:
-    """Let the model continue (or translate) a prompt, and add what it wrote to RUN/samples.txt."""
+    """Let the model continue (or translate) a prompt, and add what it wrote to RUN/samples.txt; no painter's."""
     opened = Model(run.model, run.tokenizer, name=run.folder.name)
-    pairs = run.model.config.kind == "encoder-decoder"
+    pairs = bool(run.held)
     with torch.random.fork_rng(devices=[]):
         if pairs:
             text = opened.generate(prompt, new_tokens=min(64, run.settings.block)).text

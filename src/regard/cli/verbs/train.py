@@ -1,4 +1,4 @@
-"""`regard train`: a transformer of one's own, from texts, from sentence pairs, or from letters that come again."""
+"""`regard train`: a transformer of one's own, of texts, sentence pairs, letters that come again, or pictures."""
 
 import os
 import sys
@@ -14,12 +14,14 @@ from regard.cli.setting_changes import check_train_options, setting_changes, sta
 from regard.errors import RegardError
 from regard.files import check_readable
 from regard.text.tokens import check_text
+from regard.train.scene_words import read_scene
 from regard.train.settings import with_changes
 from regard.train.watched import check_place_for_run
 
 Files = Annotated[list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files, UTF-8: learn the next token.")]
 PairsFile = Annotated[Path | None, options.file("--pairs", "Learn to translate, from lines of source<tab>target.")]
 Repeated = Annotated[bool, flag("--repeated", "Learn induction, from random letters that come again and again.")]
+Painter = Annotated[bool, flag("--painter", "Learn to paint digits where words say (extra painter).")]
 Out = Annotated[Path | None, options.out("none, needed")]
 Steps = Annotated[int | None, options.steps("2000; of --pairs 8000, of --repeated 1200")]
 Resume = Annotated[bool, flag("--resume", "Go on with the run in --out where it stopped, or start it.")]
@@ -36,6 +38,7 @@ def train(
     files: Files = None,
     pairs: PairsFile = None,
     repeated: Repeated = False,
+    painter: Painter = False,
     out: Out = None,
     steps: Steps = None,
     resume: Resume = False,
@@ -45,33 +48,40 @@ def train(
     prompt: Prompt = None,
     tensorboard: Board = False,
 ) -> None:
-    """Train a transformer on texts, on pairs (--pairs) or on letters that come again (--repeated): docs/training.md."""
-    sources = bool(files) + (pairs is not None) + repeated
+    """Train on texts, on pairs (--pairs), on letters that come again (--repeated), or to paint (--painter).
+
+    docs/training.md has more.
+    """
+    sources = bool(files) + (pairs is not None) + repeated + painter
     if sources != 1:
         given = "several of them" if sources else "none"
-        raise RegardError(f"train: needs text files, --pairs FILE, or --repeated; given {given}")
+        raise RegardError(f"train: needs text files, --pairs FILE, --repeated, or --painter; given {given}")
     if out is None:
         raise RegardError("--out is needed: the folder that the run is written to")
     sources_read = files or ([] if pairs is None else [pairs])
     for file in sources_read:
         check_readable(file)
     changes = setting_changes(config, settings or (), steps)
-    check_train_options(files or [], pairs, with_changes(starting_settings(files or [], pairs), changes), resume=resume)
+    chosen = with_changes(starting_settings(files or [], pairs, painter), changes)
+    check_train_options(files or [], pairs, chosen, resume=resume, painter=painter)
     is_main = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks, and makes the folder
     if is_main:
         check_place_for_run(out, resume=resume)
     for option, text in (("--watch", watch), ("--prompt", prompt)):
         if text is not None and not (pairs and option == "--watch"):  # of pairs it has a target, or is one held out
             check_text(text, option)
+            if painter and option == "--prompt":
+                read_scene(text, option)
 
     shown = sys.stdout.isatty() and sys.stderr.isatty()  # then a progress bar shows how far it is
     with ProgressLines(alone=is_main and not shown) as telling:
         if is_main:
-            telling.say("drawing repeated letters" if repeated else f"reading {', '.join(map(str, sources_read))}")
+            read = ", ".join(map(str, sources_read)) or "scikit-learn's digits"
+            telling.say("drawing repeated letters" if repeated else f"reading {read}")
 
         # torch is imported only now: help and bad input do not wait for it
         from regard.cli.train_progress import TrainArguments, train_and_follow
         from regard.train.run import RunOptions
 
         options = RunOptions(resume, watch, prompt)
-        train_and_follow(TrainArguments(files or [], pairs, out, changes, options, tensorboard), telling)
+        train_and_follow(TrainArguments(files or [], pairs, out, changes, options, tensorboard, painter), telling)

@@ -1,0 +1,80 @@
+"""What a painter is made of: one frozen description, checked when it is made, kept as JSON; without torch."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_type_hints
+
+from regard.checks import kind_needed
+from regard.errors import RegardError
+from regard.nn.config import TransformerConfig
+
+FORMAT, VERSION = "painter", 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class PainterConfig:
+    """What a `Painter` is made of.
+
+    vocabulary, length: how many words there are, and how many a line has (L). side: rows and columns of a picture.
+    patch: rows and columns of a patch. layers: of the painter's stack; the words' has 2. d_model, heads: of both.
+    values: what cross-attention carries: "plain" embeddings of the words, which know nothing of each other, or
+        "contextual" ones, the encoder's states, as in Stable Diffusion. Keys are the encoder's states in both.
+    """
+
+    vocabulary: int
+    length: int
+    side: int = 16
+    patch: int = 4
+    layers: int = 3
+    d_model: int = 64
+    heads: int = 2
+    values: Literal["plain", "contextual"] = "plain"
+
+    def __post_init__(self) -> None:
+        for name, kind in get_type_hints(type(self)).items():
+            given = getattr(self, name)
+            if needed := kind_needed(given, kind):
+                raise RegardError(f"{name}: given {given!r}, needs {needed}")
+            if isinstance(given, int) and given < 1:
+                raise RegardError(f"{name}: given {given}, needs 1 or more")
+        if self.side % self.patch:
+            raise RegardError(f"patch: given {self.patch}, needs a size that divides the {self.side} pixels of a side")
+        self.stack(self.layers)  # what a transformer's config refuses is refused here
+
+    @property
+    def grid(self) -> int:
+        """Patches of a row, and of a column."""
+        return self.side // self.patch
+
+    def stack(self, layers: int) -> TransformerConfig:
+        """Describe one of the two stacks, in a transformer's terms."""
+        return TransformerConfig(
+            vocabulary=self.vocabulary, kind="encoder", layers=layers, d_model=self.d_model, heads=self.heads,
+            positions="none", output="none",
+        )  # fmt: skip
+
+    def as_json(self) -> dict[str, str | int]:
+        """Return what config.json holds."""
+        return {"regard": FORMAT, "version": VERSION, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], name: str = "config.json") -> "PainterConfig":
+        """Read back what `as_json` gave.
+
+        Raises:
+            RegardError: it is of another format or a newer version, or an entry is unknown, missing or impossible.
+        """
+        if content.get("regard") != FORMAT:
+            raise RegardError(f"{name}: regard is {content.get('regard')!r}, needs {FORMAT!r}")
+        version = content.get("version")
+        if not isinstance(version, int) or version > VERSION:
+            raise RegardError(f"{name} has format version {version!r}, this regard reads {VERSION}: update it")
+        given = {key: value for key, value in content.items() if key not in ("regard", "version")}
+        known = {field.name for field in fields(cls)}
+        if wrong := sorted(set(given) ^ known):
+            how = "missing" if wrong[0] in known else "no entry of a painter's config"
+            raise RegardError(f"{name}: {wrong[0]!r} is {how}")
+        try:
+            return cls(**given)
+        except RegardError as error:
+            raise RegardError(f"{name}: {error}") from None

@@ -1,0 +1,1 @@
+"""Paint what a line of words says, and show which word painted what."""
