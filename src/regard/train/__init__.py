@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from regard.train import folder_lock as folder_lock
     from regard.train import log as log
     from regard.train import loop as loop
+    from regard.train import painter_measures as painter_measures
     from regard.train import progress as progress
     from regard.train import repeated as repeated
     from regard.train import run as run
