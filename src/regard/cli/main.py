@@ -20,6 +20,7 @@ from regard.cli.verbs.generate import generate
 from regard.cli.verbs.heads import heads
 from regard.cli.verbs.lesson import lesson
 from regard.cli.verbs.map import map_file
+from regard.cli.verbs.paint import paint
 from regard.cli.verbs.positions import positions
 from regard.cli.verbs.see import see
 from regard.cli.verbs.senses import senses
@@ -107,7 +108,8 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("tokens", tokens, "Show the tokens of texts, with their ids and counts."),
     ("positions", positions, "Show what a positional encoding adds, turns or subtracts."),
     ("steps", steps, "Show every number on a word's way through one head."),
-    ("train", train, "Train a transformer on texts, pairs, or repeated letters."),
+    ("train", train, "Train on texts, pairs, repeated letters, or to paint."),
+    ("paint", paint, "Paint what words say, and show which word painted what."),
     ("generate", generate, "Let a causal model go on with a text, plain or steered."),
     ("translate", translate, "Translate texts with an encoder-decoder, and align them."),
     ("evolve", evolve, "Show how attention formed while a model was trained."),
