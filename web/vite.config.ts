@@ -18,14 +18,20 @@ function inline(): Plugin {
   };
 }
 
-/** Leave out what Svelte has for pages that a server made, and for components of its older kinds: we have none, and the bundler cannot
- *  know it of variables that could be set. Its errors are named without the address of the page that explains them. */
+/** Leave out what Svelte has for pages that a server made, for components of its older kinds, and for `style:name=` beside a style: we have
+ *  none, and the bundler cannot know it of variables that could be set. Its errors are named without the address of the page that explains them. */
 function without(): Plugin {
   return {
     name: "without",
     enforce: "pre",
     transform(code, id) {
       if (/svelte\/src\/internal\/(client|shared)\/(errors|warnings)\.js$/.test(id)) return code.replaceAll("https://svelte.dev/e/", "svelte ");
+      if (id.endsWith(".svelte") && /\sstyle:[\w-]+[=\s>]/.test(code.replace(/<style>.*<\/style>/s, ""))) this.error(`${id}: style:name= is left out here; write style="name:…"`);
+      const styles = /\bif \((next_)?styles\) \{/;
+      if (/svelte\/src\/internal\/(client\/dom\/elements\/style|shared\/attributes)\.js$/.test(id)) {
+        if (!styles.test(code)) this.error(`${id}: Svelte is another than this was written for`);
+        return code.replace(styles, "if (false) {");
+      }
       if (!/svelte\/src\/internal\/(client\/dom\/hydration|flags\/index)\.js$/.test(id)) return null;
       const never = /\bexport let (hydrating|\w+_mode_flag) = false;/g;
       if (!never.test(code)) this.error(`${id}: Svelte is another than this was written for`);
