@@ -1,12 +1,15 @@
 """Panels: tables, heat maps, scatters and strips of numbers that a page brings, each a view of its own."""
 
+import random
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from regard.display.page import panel_data
-from regard.display.panels import Column, Curve, Curves, Heat, Point, Scatter, Strip, Table
+from regard.display.panels import Column, Curve, Curves, Heat, Panel, Point, Scatter, Strip, Table
 from regard.web.built_page import built_shell
 from regard.web.html_file import write_html
 from regard.web.page import Page
@@ -144,6 +147,66 @@ def test_a_strip_colours_tokens_by_their_numbers(opened: Any) -> None:
     assert len({colours[n] for n in (0, 2, 3, 4)}) == 4
     open_twin(page.tab)
     assert [row[2] for row in rows_of(page.tab, "Line")] == ["0.500", "–", "2.000", "0.000", "1.250"]
+
+
+def shown(page_of: Any, file: Path, *panels: Panel) -> Any:
+    """A page of these panels alone."""
+    page = Page("Panels", panels=[panel_data(panel) for panel in panels])
+    page.opening["view"] = "panel 0"
+    write_html(page, file, built_shell(page))
+    return page_of(None, file=file)
+
+
+def test_what_is_left_out_of_the_scale_is_grey_and_the_others_use_the_scale_without_it(
+    page_of: Any, tmp_path: Path
+) -> None:
+    """As `why` shows [CLS], whose loss changes more than any word's: the words' colours are those without it."""
+    values = [9.0, 0.5, 2.0, 0.0, 1.25]
+    strip = Strip(name="Line", title="Line", tokens=WORDS, values=values, unit="nats", special=[0], full=2.0)
+    alone = replace(strip, tokens=WORDS[1:], values=values[1:], special=[])
+    read = "[...document.querySelectorAll('[data-token]')].map(each => each.style.background)"
+    colours, legends = [], []
+    for panel in (strip, alone):
+        page = shown(page_of, tmp_path / "strip.html", panel)
+        colours.append(page.tab.evaluate(read))
+        legends.append(page.tab.inner_text("p.bar"))
+    assert colours[0][1:] == colours[1]
+    red, green, blue = (int(each) for each in re.findall(r"\d+", colours[0][0]))
+    assert red == green == blue
+    assert "2.000 or more" in legends[0]
+    assert "(special tokens and sinks in grey)" in legends[0]
+    assert "or more" not in legends[1]
+    assert "grey" not in legends[1]
+
+
+def test_signed_bars_are_red_above_a_line_of_0_and_blue_below(page_of: Any, tmp_path: Path) -> None:
+    """Random columns, of both signs or of one, said to be signed or not: red and blue are the sign's."""
+    draw = random.Random(31)
+    tables = []
+    for n in range(8):
+        low, high = draw.choice([(-1, 1), (-1, -0.01), (0.01, 1)])
+        column = Column("score", 4, bar=True, signed=draw.random() < 0.5)
+        rows: list[list[Any]] = [[f"row {m}", draw.uniform(low, high)] for m in range(7)]
+        tables.append(Table(name=f"T{n}", title=f"T{n}", columns=[Column("word"), column], rows=rows))
+    page = shown(page_of, tmp_path / "tables.html", *tables)
+    for n, table in enumerate(tables):
+        page.open_view(f"T{n}")
+        values = [row[1] for row in table.rows]
+        signed = table.columns[1].signed or min(values) < 0
+        bars = page.tab.evaluate(
+            """[...document.querySelectorAll('tbody .bar')].map(bar => {
+              const [box, own] = [bar.getBoundingClientRect(), bar.firstElementChild.getBoundingClientRect()];
+              const zero = getComputedStyle(bar).backgroundImage !== 'none';
+              const [left, right] = [own.left, own.right].map(each => (each - box.left) / box.width);
+              return [bar.firstElementChild.style.background, left, right, zero];
+            })"""
+        )
+        most = max(map(abs, values))
+        for value, (colour, left, right, zero) in zip(values, bars, strict=True):
+            assert zero == signed
+            assert colour == f"var(--{'weight' if not signed else 'less' if value < 0 else 'more'})"
+            start, end = (0.5, 0.5 + value / most / 2) if signed else (0.0, value / most)
+            assert (left, right) == pytest.approx((min(start, end), max(start, end)), abs=0.02)
 
 
 @pytest.mark.parametrize("width", [390, 1000])

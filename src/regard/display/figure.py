@@ -199,8 +199,9 @@ def _shaded_text(panel: Strip, full: float) -> Drawing:
             part = min(1.0, max(0.0, (value or 0.0) / full))
             box = {"fc": (APART if n in panel.special else WEIGHTS)(part), "ec": "none", "pad": 2.5}
             axes.text(x, y, name, va="center", fontsize=8.5, color="white" if part > DARK else "black", bbox=box)
-        axes.text(0, y + 1, f"darkest: {visible(panel.unit)} {number_text(full, panel.digits)} or more", va="center",
-                  fontsize=7)  # fmt: skip
+        legend = f"darkest: {visible(panel.unit)} {number_text(full, panel.digits)} or more"
+        legend += " (special tokens and sinks in grey)" * bool(panel.special)
+        axes.text(0, y + 1, legend, va="center", fontsize=7)
         axes.set(xlim=(-1, ACROSS + 1), ylim=(y + 1.5, -0.7))
         axes.set_axis_off()
 

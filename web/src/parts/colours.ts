@@ -10,13 +10,13 @@ export type Rgb = readonly [number, number, number];
 const STOPS: Record<"light" | "dark", Record<Scale, string>> = {
   light: {
     weights: "f7fbff e3eef8 cfe1f2 b8d5ea 9fcbe2 8abfdd 74b3d8 5fa6d1 4b98c9 3b8bc2 2e7ebc 2272b5 1764ab 0c56a0 084990 083c7d 08306b",
-    differences: "053061 134b86 2267ac 337eb8 4a97c5 74b2d4 a0cce2 cde3ef f7f7f7 fcdfcd f8c0a4 f2a17f e17a61 cf5246 b41d2d 8d0c25 67001f",
-    apart: "ffffff f3f3f3 e8e8e8 dcdcdc d0d0d0 c5c5c5 bababa afafaf a4a4a4 999999 8e8e8e 848484 797979 6f6f6f 656565 5b5b5b 525252",
+    differences: "053061 134b86 2267ac 337eb8 4a97c5 74b2d4 a0cce2 cde3ef f7 fcdfcd f8c0a4 f2a17f e17a61 cf5246 b41d2d 8d0c25 67001f",
+    apart: "ff f3 e8 dc d0 c5 ba af a4 99 8e 84 79 6f 65 5b 52",
   },
   dark: {
     weights: "14191f", // then those of a light page, the darkest first
     differences: "5faaf6 3b90d8 2b75bc 1d5c9e 11457e 053061 13284a 162034 14191f 2e191f 45151f 5c0a1f 780522 9b1329 be2b31 df513f ff7a5c",
-    apart: "14191f 2b2f34 373b3f 43474b 505357 5b5b5b 656565 6f6f6f 797979 848484 8e8e8e 999999 a4a4a4 afafaf bababa c5c5c5 d0d0d0",
+    apart: "14191f 2b2f34 373b3f 43474b 505357 5b 65 6f 79 84 8e 99 a4 af ba c5 d0",
   },
 };
 const GROUPS = {
@@ -57,11 +57,12 @@ export function evenShade(value: number, largest: number): number {
   return Math.round(Math.min(1, value / largest) * (SHADES - 1));
 }
 
+export const IN_GREY = " (special tokens and sinks in grey)"; // beside the colours, which end at the largest of the others
 export const BY_ROOT = "(shades by square root)"; // what `shade` does, beside the colours
 
 /** The shade of a number of either sign, in equal steps: 0 in the middle. */
 export function signedShade(value: number, largest: number): number {
-  if (!(largest > 0) || Number.isNaN(value)) return (SHADES - 1) / 2;
+  if (!(largest > 0) || Number.isNaN(value)) return SHADES / 2;
   return Math.round((Math.max(-1, Math.min(1, value / largest)) + 1) * 0.5 * (SHADES - 1));
 }
 
@@ -86,6 +87,7 @@ export function luminance(colour: Rgb): number {
   return 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
 }
 
+/** A colour of six digits, or a grey of two. */
 function rgb(hex: string): Rgb {
-  return [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)) as unknown as Rgb;
+  return [0, 2, 4].map((at) => parseInt(hex.slice(at % hex.length).slice(0, 2), 16)) as unknown as Rgb;
 }

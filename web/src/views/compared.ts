@@ -3,6 +3,8 @@ import type { Call, Page, Text } from "../data/format";
 import type { PageState } from "../page_state.svelte";
 import { nameOf, wordsOf } from "../words";
 
+/** Which way the differences are taken, beside their colours. */
+export const WAY = "Red where B has more, blue where A has more.";
 export const CELLS = 48; // of a map that is shown whole, each way
 
 export interface Chosen {

@@ -45,7 +45,7 @@ def _text(why: "Why", label: str, part: str | None, each: "Sequence[tuple[str, W
         values=[measured(cause, why) for cause in tokens], unit=CHANGES, digits=4, special=grey,
         marked=[n for n, cause in enumerate(tokens) if cause.own], tab=WHY if one else place(label, why), caption=said,
         full=full,
-        note=said + " Special tokens and sinks are in grey." * bool(grey), screen=one, picture=one,
+        note=said, screen=one, picture=one,
     )  # fmt: skip
 
 
