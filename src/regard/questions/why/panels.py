@@ -44,8 +44,7 @@ def _text(why: "Why", label: str, part: str | None, each: "Sequence[tuple[str, W
         title=f"What each token of the {side}text changes about {quoted(why.word)}{of} when it is taken away",
         values=[measured(cause, why) for cause in tokens], unit=CHANGES, digits=4, special=grey,
         marked=[n for n, cause in enumerate(tokens) if cause.own], tab=WHY if one else place(label, why), caption=said,
-        full=full,
-        note=said, screen=one, picture=one,
+        full=full, note=said, screen=one, picture=one,
     )  # fmt: skip
 
 
