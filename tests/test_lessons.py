@@ -1,5 +1,6 @@
 """Every lesson runs from nothing, asserts its own figures, and leaves files in its output folder alone."""
 
+import ast
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import regard
 from regard.models.model import Model
 from regard.textbook import PRINTED
 from tests.support import ROOT, SHARED
@@ -65,6 +67,44 @@ def test_form(name: str) -> None:
     assert text.count("\n") >= 100
     assert len("".join(text.split())) <= 15_300  # without what the width of lines decides
     assert "print(" in text or "show_numbers(" in text
+
+
+def names_of_regard(code: str) -> set[str]:
+    """Every dotted name of regard that code imports or uses, `regard.` before it."""
+    found = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "regard":
+            found |= {f"{node.module}.{each.name}" for each in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.Attribute):
+            found.add(ast.unparse(node))
+    return {name for name in found if re.fullmatch(r"regard(\.\w+)+", name)}
+
+
+PAGES = [*sorted(FOLDER.glob("*.py")), *sorted((ROOT / "docs" / "articles").glob("*.py")), ROOT / "docs/five_lines.py"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_only_public_names_are_used(page: Path) -> None:
+    """What `import regard` gives, and what is in the modules that docs/api describes: what a reader may build on."""
+    described = {
+        module
+        for file in (ROOT / "docs" / "api").glob("*.md")
+        for module in re.findall(r"^::: ([\w.]+)$", file.read_text("utf-8"), re.MULTILINE)
+    }
+    names = names_of_regard(page.read_text("utf-8"))
+    private = set()
+    for name in names:
+        parts = name.split(".")
+        above = {".".join(parts[:n]) for n in range(2, len(parts) + 1)}
+        module = parts[1] in regard._MODULES  # so that what is below it has to be described
+        inside = any(other.startswith(f"{name}.") for other in names)  # is a part of a longer name
+        if parts[-1].startswith("_") or not (
+            above & described or (parts[1] in regard.__all__ and (not module or inside))
+        ):
+            private.add(name)
+    assert private == set()
 
 
 @pytest.mark.nightly  # make docs runs every lesson, too
@@ -136,7 +176,7 @@ def test_analogies_of_real_vectors(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "king − man + woman: nearest king (0.886); without the three\n    queen 0.861, daughter 0.768" in done.stdout
     assert "paris − france + italy: nearest rome (0.838)" in done.stdout
-    assert "bank and river    0.414, place 2,296 of 50,000" in done.stdout
+    assert "bank and river    0.414, place 2,296 of 49,999 others" in done.stdout
 
 
 @pytest.mark.long

@@ -12,10 +12,10 @@ import torch
 
 import regard
 from drawings import sheet
+from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.numbers import show_numbers
 from drawings.token_strip import token_strip
-from regard.display.elements.heatmap import heatmap
 from regard.text.tiktoken import cl100k_base, cl100k_tokens
 from regard.textbook import plain_softmax, printed, softmax
 

@@ -1,9 +1,11 @@
 # %% [markdown]
 # # 6. A transformer that writes
 #
-# A chat model does one thing: it guesses the next token, puts it behind the text, and guesses again. This page builds
-# one of two layers from the parts of the pages before (rotary positions, page 3), trains it in seconds on a nursery
-# rhyme, lets it write a verse that it has never read, and watches its attention form. Last, a real one is asked.
+# Why did the chat model say that? It did one thing, again and again: it guessed the next token from those before it,
+# and put it behind the text. So each word of an answer can be followed back to what the model looked at. This page
+# builds a model of two layers from the parts of the pages before (rotary positions, page 3), trains it in seconds on a
+# nursery rhyme, lets it write a verse that it has never read, and watches its attention form. Last, a real one is
+# asked.
 
 # %%
 import os

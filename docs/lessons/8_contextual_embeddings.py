@@ -29,8 +29,6 @@ from regard.explain.vectors.similarity import (
     euclidean,
     table,
 )
-from regard.questions.movement.picture import curves
-from regard.questions.movement.sentences import movement_findings
 from regard.trace.word_rows import gives, special_share, vector
 
 logging.disable_progress_bar()
@@ -230,12 +228,12 @@ assert one.rule.scale == 32**-0.5  # of one head, not of the model's 384
 # %% [markdown]
 # ## How it moved
 #
-# A word has some cosine to any other word in any sentence. So the two texts are held against 39 sentences that say
-# nothing of what "bank" means ("Nobody said anything about the bank."). Above, how near "bank" is to each word as it
-# leaves each layer; the grey range is what the layers make of it in those 39. Below on the left the movement as it is
-# usually drawn, with coordinates that somebody made up (these are the source's); on the right as it was
-# measured, where each "bank" ends. A plane shows two of 384 dimensions: this one was turned until the nearer of two
-# marks has the larger cosine, seen from each ★, from each ◆ and from ○.
+# A word has some cosine to any other in any sentence. So the two texts are held against 39 sentences that say nothing
+# of what "bank" means ("Nobody said anything about the bank."). Above, how near "bank" is to each word as it leaves
+# each layer; grey is the range of those 39, dotted their mean. Below on the left the movement as it is usually drawn,
+# with coordinates that somebody made up (these are the source's); on the right as it was measured, where each "bank"
+# ends. A plane shows two of 384 dimensions: this one was turned until the nearer of two marks has the larger cosine,
+# seen from each ★, from each ◆ and from ○.
 
 # %%
 article = regard.textbook.printed("contextual embeddings")
@@ -245,22 +243,25 @@ toy, start, end = (
     made_up["bank_before"],
     made_up["bank_after"],
 )
-references = [
-    model.trace(word)
-    for word in ("money", "deposit", "nature", "river", "water")
-]
-neutral = model.trace(regard.neutral_sentences("bank"))
-seen = regard.explain.texts.summary.summarise(
-    [river, money], "bank", references=references, control=neutral
-)
+references = ["money", "deposit", "nature", "river", "water"]
+found = regard.see(sentences, "bank", references=references, model=model)
+seen = found.summary
 moved = seen.movement
+colours = {"1": "#004488", "2": "#bb5566"}
 figure = Figure(figsize=(13, 8.4), layout="constrained")
 above, below = figure.subfigures(2, 1, height_ratios=(3, 5))
-curves.panels(above, above.add_gridspec(1, 1)[0, 0], seen, ["1", "2"])
-above.suptitle(
-    "Cosine of “bank” to each word, layer by layer: 1 river text, 2 money "
-    "text, dotted: 39 neutral sentences"
-)
+panels = above.subplots(1, 5, sharey=True)
+for axes, each in zip(panels, seen.neutral, strict=True):
+    states = range(len(each.mean))
+    axes.fill_between(states, each.low, each.high, color="#77777740")
+    axes.plot(each.mean, ":", color="#777777")
+    axes.set_title(each.word)
+    axes.set_xticks(states, ["in", *range(6)])
+    for one in seen.references:
+        if one.word == each.word:
+            axes.plot(one.states, ".-", color=colours[one.occurrence])
+panels[0].set_ylabel("cosine")
+above.suptitle("Cosine of “bank” to each word: blue river text, red money text")
 left, right = below.subplots(1, 2)
 for word, place in toy.items():
     left.plot(*place, "o", color="#d55e00" if place[0] < 5 else "#0072b2")
@@ -283,7 +284,7 @@ ends = {
     "bank, neutral": moved.neutral,
 }
 for (name, place), mark, colour in zip(
-    ends.items(), "**o", ("#004488", "#bb5566", "#777777"), strict=True
+    ends.items(), "**o", (*colours.values(), "#777777"), strict=True
 ):
     right.plot(
         *place,
@@ -293,7 +294,7 @@ for (name, place), mark, colour in zip(
         label=name,
     )
 for place, colour, leaves in zip(
-    ends.values(), ("#004488", "#bb5566"), moved.leaves, strict=False
+    ends.values(), colours.values(), moved.leaves, strict=False
 ):
     if leaves:  # outside the range of the neutral sentences: what this text did
         right.annotate(
@@ -302,9 +303,9 @@ for place, colour, leaves in zip(
             moved.neutral,
             arrowprops={"arrowstyle": "-|>", "color": colour, "shrinkB": 8},
         )
-for trace, place in zip(references, moved.references, strict=True):
+for word, place in zip(references, moved.references, strict=True):
     right.plot(*place, "D", color="#666666")
-    right.annotate(trace.text, place, xytext=(6, 4), textcoords="offset points")
+    right.annotate(word, place, xytext=(6, 4), textcoords="offset points")
 right.margins(0.12)
 right.set_aspect("equal", adjustable="datalim")
 right.set_title(
@@ -312,20 +313,18 @@ right.set_title(
 )
 right.legend(frameon=False)
 measured = {
-    (each.word, n): each.contextual
+    (each.word, int(each.occurrence) - 1): each.contextual
     for each in seen.references
-    for n in range(2)
-    if each.occurrence == str(n + 1)
 }
 measured |= {(each.word, 2): each.mean[-1] for each in seen.neutral}
 # seen from each ◆
-for trace, place in zip(references, moved.references, strict=True):
+for word, place in zip(references, moved.references, strict=True):
     far = [
         float(torch.dist(torch.tensor(place), torch.tensor(end)))
         for end in ends.values()
     ]
     assert sorted(range(3), key=far.__getitem__) == sorted(
-        range(3), key=lambda n: -measured[trace.text, n]
+        range(3), key=lambda n: -measured[word, n]
     )
 assert (moved.leaves, moved.tried[-1].wrong) == ([True, False], 0)
 shows = (
@@ -346,16 +345,13 @@ kept.keep(
 # from "deposit". The money text, though it names money, does nothing to these cosines that such sentences do not do.
 
 # %%
-ends = {
-    (each.word, each.occurrence): each.contextual for each in seen.references
-}
 rows = [
     [
         each.low[-1],
         each.mean[-1],
         each.high[-1],
-        ends[each.word, "1"],
-        ends[each.word, "2"],
+        measured[each.word, 0],
+        measured[each.word, 1],
     ]
     for each in seen.neutral
 ]
@@ -367,8 +363,9 @@ numbers.show_numbers(
     "in 39 neutral sentences and in the two texts",
     digits=2,
 )
-for sentence in movement_findings(seen):
-    print(sentence)
+for sentence in found.findings():
+    if "neutral" in sentence:
+        print(sentence)
 low, _, high, of_river, of_money = torch.tensor(rows).T
 names = [each.word for each in seen.neutral]
 assert [
