@@ -30,3 +30,25 @@ def test_cosines_and_their_ranges_in_neutral_sentences(minilm) -> None:
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert f'"{RIVER}"' in readme
     assert f'"{MONEY}"' in readme
+
+
+def test_sizes_and_ratios_are_those_that_were_measured() -> None:
+    readme, measured = (
+        " ".join((ROOT / page).read_text(encoding="utf-8").split()) for page in ("README.md", "docs/performance.md")
+    )
+    for said, row in (
+        ("72 heads at 510 tokens take 7 MB", "| one file, MiniLM, 6 × 12 heads, 510 tokens | 6.95 MB |"),
+        ("a layer of 604 million weights 17.7 MB", "8192 tokens: 604 million weights | 17.7 MB |"),
+        ("a sixth of the time", "`output_attentions`, GPT-2's size, 4096 tokens: time | 6.2 × faster |"),
+        ("a ninth of the memory", "peak memory above the model | 1101 and 10,277 MiB: 9.3 × less"),
+        ("the same weights within 3e-7", "the same: weights | within 3.0e-7 |"),
+    ):
+        assert said in readme
+        assert row in measured
+
+
+def test_two_of_twenty_pairs_are_told_right() -> None:
+    assert "Two of twenty are." in (ROOT / "docs/movement.md").read_text(encoding="utf-8")
+    for page in ("README.md", "docs/index.md"):
+        told = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+        assert re.search(r"of \[twenty pairs\]\((docs/)?movement\.md\) two do\.", told)

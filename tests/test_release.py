@@ -105,7 +105,10 @@ def test_what_a_release_says_of_itself_agrees() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     assert project["version"] == cited["version"] == regard.__version__
     assert project["license"] == cited["license"] == "MIT"
-    assert f"dist/regard-{regard.__version__}-py3-none-any.whl" in (ROOT / "README.md").read_text("utf-8")
+    for page in ("README.md", "docs/index.md"):
+        assert f'pip install -c constraints.txt "dist/regard-{regard.__version__}-py3-none-any.whl[minilm]"' in (
+            ROOT / page
+        ).read_text("utf-8")
     assert cited["authors"] == project["authors"]
     assert cited["keywords"] == project["keywords"]
     assert f"Copyright (c) 2026 {cited['authors'][0]['name']}\n" in (ROOT / "LICENSE").read_text("utf-8")

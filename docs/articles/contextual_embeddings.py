@@ -48,7 +48,7 @@ print(
 assert alike < 0.9
 
 # %% [markdown]
-# Further: [words before context](../lessons/2_words_before_context.py), with vectors that are trained in seconds.
+# Further: [words before context](../lessons/2_words_before_context.py), with vectors that are trained there.
 #
 # **1.4 Learned embeddings, and 1.5 where they come from.** A table with a row for each of $V$ entries. The article
 # calls it a linear layer with the identity as activation; it is a look-up, equal to the product of a one-hot vector

@@ -24,8 +24,9 @@ from regard.textbook import dictionary, look_up, printed, self_attention
 # ## The whole way, once
 #
 # A model computes with numbers. So a text is cut into **tokens**, each has a number (its **id**), the id takes a row of
-# a table of vectors (its **learned embedding**), and its place adds another. This is $X$, in which "bank" is still the
-# same in every text. **Attention** mixes the words, and its $y$ is not. Everything that is drawn was computed:
+# a table of vectors (its **learned embedding**), and its place adds another. These sums are $X$, and in $X$ "bank" is
+# still the same in both texts. **Attention** mixes the words, and in what comes out, $y$, it is the same no more.
+# Everything that is drawn was computed; how, the next pages say:
 
 # %%
 model = regard.load()
@@ -182,8 +183,9 @@ keep(
 # %% [markdown]
 # ## Padding, and how much fits
 #
-# A batch is a table, so that short texts are filled up. A **mask** says which tokens are real, and no token may look at
-# the others. `regard` takes the padding away again: a trace is as if its text had run alone.
+# Several texts at once are a table, a row each, so that short ones are filled up to the longest. A **mask** says which
+# tokens are real, and no token may look at the others. `regard` takes the padding away again: a trace is as if its text
+# had run alone.
 
 # %%
 texts = [river.text, "Money from a bank"]

@@ -1,10 +1,9 @@
 # %% [markdown]
 # # 2. Words before context
 #
-# Nobody tells a model that "left" and "right" belong together: it reads, and finds out. The oldest good way to a table
-# of learned embeddings is **word2vec** (Mikolov et al. 2013): give
-# every word a vector with which the words around it can be guessed. Words that are used alike get vectors that point
-# alike. It takes thirty lines and a few seconds here.
+# Nobody tells a model that "left" and "right" belong together: it reads, and finds out. The best-known way to a table
+# of learned embeddings, and a simple one, is **word2vec** (Mikolov et al. 2013): give every word a vector with which
+# the words around it can be guessed. Words that are used alike get vectors that point alike.
 #
 # The text has to be one that everybody has. Python brings its reference manual along (it is what `help()` reads), so
 # the words below are those of a book about a programming language.
@@ -159,10 +158,11 @@ shuffled = {kind: train(train_ids[order], cbow) for kind, cbow in kinds.items()}
 # %% [markdown]
 # ## Has it learned anything?
 #
-# Two tests. **Held-out loss**: a model of word counts alone guesses every word by how common it is (the *unigram* loss,
-# in nats). The vectors should do better on text that they have never seen. What negative sampling learns is the log of
-# how much likelier than in the noise a word is (Levy and Goldberg 2014), so that noise · exp(score), made to sum to 1,
-# is a probability.
+# Two tests. **Held-out loss**: the loss is the mean of −log of the probability that is given to each true word, lower
+# is better (with the natural logarithm its unit is the *nat*). A model of word counts alone guesses every word by how
+# common it is: the *unigram* loss. The vectors should do better on text that they have never seen. What negative
+# sampling learns is the log of how much likelier than in the noise a word is (Levy and Goldberg 2014), so that noise ·
+# exp(score), made to sum to 1, is a probability.
 #
 # **The shuffled text**: the same words in random order have the same counts and no neighbourhoods. Whatever is learned
 # from them is no meaning.
@@ -219,7 +219,7 @@ for word in ("left", "exception", "true", "tuple", "lowercase"):
     )
 
 # %% [markdown]
-# To measure it: of words that belong together, at which place among all 1,300 does the partner stand? In the shuffled
+# To measure it: of words that belong together, at which place among all words does the partner stand? In the shuffled
 # text about half-way down, as by chance.
 
 # %%

@@ -266,8 +266,8 @@ assert change[1] > 1e-2
 # ## Word by word, or all at once
 #
 # A recurrent network needs no positions: it reads word by word, and all that it has read is in one vector. Here both
-# have to copy 12 symbols that they have read, each with about as many numbers to learn. Attention looks back at the
-# symbol that it needs. And a longer text takes the recurrent reader as many steps one after another as it has words;
+# have to copy 12 symbols that they have read, each with vectors of 64 numbers. Attention looks back at the symbol that
+# it needs. And a longer text takes the recurrent reader as many steps one after another as it has words;
 # attention reads all words at once.
 
 # %%

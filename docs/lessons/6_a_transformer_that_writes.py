@@ -19,6 +19,7 @@ from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.links import links
 from drawings.numbers import show_numbers
+from regard.questions.generate.answer import generation
 from regard.text import tokenizers
 
 # %% [markdown]
@@ -386,6 +387,8 @@ if folder:
         f"layer {n}, head {head} gives {looks.max():.2f} of its weight to "
         f"“France”, all heads {looks.mean():.3f}"
     )
+    # over all that it wrote, its prompt's words taken whole
+    print(generation(said["France"]).findings()[-1])
     assert "Paris" in said["France"].text[len(frame) :]
     assert "Paris" not in said["Italy"].text[len(frame) - 1 :]
     assert float(looks.max()) > 10 * float(looks.mean())

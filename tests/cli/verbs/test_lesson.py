@@ -95,6 +95,8 @@ def test_the_list_names_each_lesson_and_what_it_needs(capsys: pytest.CaptureFixt
     assert left.value.code == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert len(lesson_files()) == len(verb.SECONDS) == 8
+    assert max(verb.SECONDS) < 60
+    assert "runs in less than a minute" in (ROOT / "docs" / "index.md").read_text("utf-8")
     for file in lesson_files():
         number, title = re.findall(r"^# # (\d)\. (.+)$", file.read_text("utf-8"), re.M)[0]
         assert f"{number} {title.split()[0]}" in shown

@@ -61,6 +61,27 @@ def test_the_least_likely_stand_first(done: Generated) -> None:
     assert [row[2] for row in table.rows] == sorted(each.probability for each in found.plain.how.tokens)
 
 
+def test_the_prompt_by_whole_words(done: Generated) -> None:
+    found = generation(done)
+    received = found.plain.how.received
+    tokens = [*found.plain.tokens]
+    end = tokens[0].end  # where the second goes on as a piece of the first
+    tokens[1] = replace(tokens[1], text=f"##{tokens[1].text}", start=end, end=end + len(tokens[1].text))
+    pieced = replace(found, plain=replace(found.plain, tokens=tokens))
+    for each, words in ((found, [[0], [1], [2]]), (pieced, [[0, 1], [2]])):
+        (strip,) = (panel for panel in each.panels() if panel.name == "What it looked at")
+        assert isinstance(strip, Strip)
+        assert strip.values == pytest.approx([sum(received[n] for n in word) for word in words])
+        assert len(strip.tokens) == len(words)
+        assert strip.full == max(value for n, value in enumerate(strip.values) if n not in strip.special)
+        assert f"full at {strip.full:.3f}" in strip.note
+    sunk = replace(found, plain=replace(found.plain, how=replace(found.plain.how, sink_tokens=[0])))
+    (strip,) = (panel for panel in sunk.panels() if panel.name == "What it looked at")
+    assert isinstance(strip, Strip)
+    assert strip.special == [0]
+    assert "attention sinks are in grey" in strip.note
+
+
 def test_blank_and_empty_tokens_are_named_among_the_others_likely(done: Generated) -> None:
     found = generation(done)
     first = found.plain.how.tokens[0]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from regard.explain.logits.predictions import Candidate
-from regard.questions.generate.sentences import writing_findings
+from regard.questions.generate.sentences import prompt_words, writing_findings
 from regard.questions.generate.writing import Writing, WrittenToken
 from regard.text.tokens import Token
 
@@ -18,7 +18,7 @@ TOKENS = [Token(n, text, *PLACES[n], None, n == 0) for n, text in enumerate(WORD
 def found() -> Writing:
     first = WrittenToken(4, "time", 0.9, 0, [Candidate(4, "time", 0.9), Candidate(5, "b", 0.05)])
     second = WrittenToken(5, "b", 0.2, 1, [Candidate(4, "time", 0.7), Candidate(5, "b", 0.2)])
-    return Writing(4, "length", [first, second], 0.25, 0.0, 0.5, 0.25, [0.25, 0.1, 0.35, 0.05, 0.2, 0.05])
+    return Writing(4, "length", [first, second], 0.25, 0.0, 0.5, 0.25, [0.25, 0.1, 0.35, 0.05, 0.2, 0.05], [])
 
 
 def test_the_numbers_are_what_was_found(found: Writing) -> None:
@@ -49,6 +49,25 @@ def test_one_token_and_no_word_of_the_prompt_that_counts(found: Writing) -> None
     assert said[1] == "It gave 1 of the 1 a probability above 0.5; it is the one it found likeliest."
     assert len(said) == 3
     assert not any("looked most" in sentence or "Least likely" in sentence for sentence in said)
+
+
+PIECES = ["<s>", "micro", "##fin", "micro", "bank", "b"]
+SPANS = [(0, 0), (0, 5), (5, 8), (9, 14), (15, 19), (20, 21)]
+PIECED = [Token(n, text, *SPANS[n], None, n == 0) for n, text in enumerate(PIECES)]
+
+
+def test_words_are_taken_whole_and_sinks_left_out(found: Writing) -> None:
+    own = replace(found, given=5, received=[0.2, 0.15, 0.15, 0.2, 0.25, 0.05])
+    assert writing_findings(own, PIECED)[-1] == "Of the prompt's words it looked most at “microfin” (0.30)."
+    sunk = replace(own, sink_tokens=[1])
+    assert writing_findings(sunk, PIECED)[-1] == (
+        "Of the prompt's words, the attention sink aside, it looked most at “bank” (0.25)."
+    )
+    assert [(list(word), share) for word, share in prompt_words(sunk, PIECED)] == [
+        ([0], None), ([1, 2], None), ([3], 0.2), ([4], 0.25),
+    ]  # fmt: skip
+    least = replace(own, received=[0.2, 0.005, 0.01, 0.2, 0.01, 0.05])
+    assert writing_findings(least, PIECED)[-1].endswith("it looked most at “micro” (0.20).")
 
 
 def test_parts_that_are_nothing_are_left_out(found: Writing) -> None:

@@ -3,13 +3,15 @@
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Panel, Shares, Strip, Table
-from regard.questions.generate.sentences import SURE
+from regard.questions.generate.sentences import SURE, prompt_words
 from regard.questions.generate.writing import WrittenToken
-from regard.text.quoting import quoted
+from regard.text.quoting import quoted, visible
+from regard.text.word_pieces import word_text
 
 if TYPE_CHECKING:
     from regard.questions.generate.answer import Generation, Written
 
+LOOKED_AT = "What it looked at"
 NAMED = 3  # other likely tokens of a row
 NEAR = 0.005  # to 0.5: with two decimals a probability does not say on which side it is
 
@@ -18,7 +20,8 @@ def of_generation(found: "Generation") -> list[Panel]:
     """Show the text with bars, or both texts side by side; the tokens least likely first, or where the texts part."""
     likely: list[Panel] = [_probabilities(name if found.push else "", own) for name, own in found.each]
     if found.steered is None:
-        return [_with_bars(found.plain), _text_table(found), *likely, _least_likely(found.plain)]
+        looked = _looked_at_in_prompt(found.plain)
+        return [_with_bars(found.plain), _text_table(found), *likely, *looked, _least_likely(found.plain)]
     return [_text_table(found), *likely, _side_by_side(found)]
 
 
@@ -51,6 +54,29 @@ def _probabilities(name: str, written: "Written") -> Strip:
         unit="probability", picture=True, note="As the model gives them, temperature aside.",
         tab="How likely" * bool(name),
     )  # fmt: skip
+
+
+def _looked_at_in_prompt(written: "Written") -> list[Panel]:
+    """The prompt by whole words, each by what it got while all of it was written; none where nothing was."""
+    words = prompt_words(written.how, written.tokens)
+    largest = max((share for _, share in words if share is not None), default=0.0)
+    if not written.how.tokens or largest == 0:
+        return []
+    grey = [n for n, (_, share) in enumerate(words) if share is None]
+    strip = Strip(
+        name=LOOKED_AT, title="What it looked at in its prompt while it wrote, by whole words", unit="attention",
+        tokens=[_shown_word(written, word) for word, _ in words], digits=4,
+        values=[sum(written.how.received[n] for n in word) for word, _ in words], full=largest, special=grey,
+        note=f"Mean of all layers, heads and rows that wrote; full at {largest:.3f}."
+        + " Special tokens and attention sinks are in grey." * bool(grey),
+    )  # fmt: skip
+    return [strip]
+
+
+def _shown_word(written: "Written", word: range) -> str:
+    """A word as the text has it; a line break or a blank by its sign."""
+    own = word_text(written.text, written.tokens, word)
+    return own or visible("".join(written.tokens[n].text for n in word))
 
 
 def _text_table(found: "Generation") -> Table:

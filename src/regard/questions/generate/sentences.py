@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from regard.explain.wording import capital, count_of_tokens, listed, named, number, quoted
+from regard.explain.wording import capital, count_of_tokens, listed, named, number, quoted, word_numbered
 from regard.questions.generate.writing import Writing
 from regard.text.tokens import Token
-from regard.text.word_pieces import wordlike
+from regard.text.word_pieces import spelling, wordlike, words
 
 if TYPE_CHECKING:
     from regard.questions.generate.answer import Generation, Written
@@ -18,7 +18,7 @@ ENDED = {
 }
 SURE = 0.5  # a probability above which a token was more likely than all others together
 PART = 0.01  # parts of attention that are worth a word
-LOOKED = 0.02  # and of a single token
+LOOKED = 0.02  # and of a single word
 
 
 def of_generation(found: "Generation") -> list[str]:
@@ -94,14 +94,24 @@ def _what_writing_attended_to(found: Writing) -> str:
 
 
 def _looked_at(found: Writing, tokens: Sequence[Token]) -> str:
-    """The word of the prompt that it looked at most, where it did."""
-    special = [token.special for token in tokens]
-    every = [n for n in range(found.given) if wordlike(tokens[n].text) and not special[n]]
-    words = [n for n in every if n > 0 or found.sinks < PART]  # the first token of a causal model is mostly a sink
-    aside = ", the first aside," if words != every else ""
-    best = max(words, key=lambda n: found.received[n], default=None)
-    if best is None or found.received[best] < LOOKED or len(words) < 2:
+    """The word of the prompt that it looked at most, where it did: a whole word, what it is made of taken together."""
+    every = [(word, share) for word, share in prompt_words(found, tokens) if share is not None]
+    told = [(word, share) for word, share in every if wordlike(spelling(tokens, word))]
+    aside = [n for n in found.sink_tokens if n < found.given and not tokens[n].special and wordlike(tokens[n].text)]
+    word, share = max(told, key=lambda each: each[1], default=(range(0), 0.0))
+    if share < LOOKED or len(told) < 2:
         return ""
-    return capital(
-        f"of the prompt's words{aside} it looked most at {named(tokens, best)} ({number(found.received[best])})."
-    )
+    besides = f", {'attention sinks' if len(aside) > 1 else 'the attention sink'} aside," if aside else ""
+    name = word_numbered(tokens, word, spelling(tokens, word))
+    return capital(f"of the prompt's words{besides} it looked most at {name} ({number(share)}).")
+
+
+def prompt_words(found: Writing, tokens: Sequence[Token]) -> list[tuple[range, float | None]]:
+    """List the prompt's words, the numbers of their tokens, and what each got while the text was written; None where
+    a token of it is special or a sink.
+    """
+    apart = {*found.sink_tokens, *(n for n, token in enumerate(tokens) if token.special)}
+    return [
+        (word, None if apart & {*word} else sum(found.received[n] for n in word))
+        for word in words(tokens[: found.given])
+    ]

@@ -35,7 +35,7 @@ class Writing:
 
     special, sinks, prompt, own: the parts of attention, mean over layers, heads and the rows that wrote, that went to
     special tokens, to attention sinks, to the rest of the prompt, to what it had written. received: the same of each
-    token; with special tokens and sinks in it.
+    token; with special tokens and sinks in it. sink_tokens: which tokens are sinks.
     """
 
     given: int
@@ -46,6 +46,7 @@ class Writing:
     prompt: float
     own: float
     received: list[float]
+    sink_tokens: list[int]
 
 
 def writing(trace: Trace, given: int, ended: str, names: Names, *, top: int = 4) -> Writing:
@@ -67,11 +68,12 @@ def writing(trace: Trace, given: int, ended: str, names: Names, *, top: int = 4)
     received = _received(trace, given)
     special = torch.tensor([token.special for token in trace.tokens])
     sunk = torch.zeros_like(special)
-    sunk[[sink.token for sink in sinks(trace)]] = True
+    sink_tokens = [sink.token for sink in sinks(trace)]
+    sunk[sink_tokens] = True
     before = torch.arange(len(trace.tokens)) < given
     parts = (special, sunk & ~special, before & ~sunk & ~special, ~before & ~sunk & ~special)
     apart, to_sinks, prompt, own = (float(received[part].sum()) for part in parts)
-    return Writing(given, ended, found, apart, to_sinks, prompt, own, received.tolist())
+    return Writing(given, ended, found, apart, to_sinks, prompt, own, received.tolist(), sink_tokens)
 
 
 def _received(trace: Trace, given: int) -> Float[Tensor, " L"]:
