@@ -387,8 +387,11 @@ if folder:
         f"layer {n}, head {head} gives {looks.max():.2f} of its weight to "
         f"“France”, all heads {looks.mean():.3f}"
     )
-    # over all that it wrote, its prompt's words taken whole
-    print(generation(said["France"]).findings()[-1])
+    # over all heads and all that it wrote, the prompt's words taken whole:
+    # many heads rest on an empty word, as they do on [CLS] in page 5
+    rests = generation(said["France"]).findings()[-1]
+    print(rests)
+    assert "it looked most at “the”" in rests
     assert "Paris" in said["France"].text[len(frame) :]
     assert "Paris" not in said["Italy"].text[len(frame) - 1 :]
     assert float(looks.max()) > 10 * float(looks.mean())
