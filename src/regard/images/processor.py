@@ -73,13 +73,13 @@ def seen_box(processor: Any, size: tuple[int, int]) -> tuple[float, float, float
 def _straight(values: Float[Tensor, " n"]) -> tuple[float, float] | None:
     """Where a line through values begins and ends, half a step outside; None where they stand on none.
 
-    The middle half is looked at: at a picture's edges a processor has nothing to take means of.
+    What is near the ends is left out: at a picture's edges a processor has nothing to take means of.
     """
     count = len(values)
     if count < 4:
         return None
     at = torch.arange(count, dtype=torch.float64) + 0.5
-    middle = slice(count // 4, count - count // 4)
+    middle = slice(count // 16, count - count // 16)
     design = torch.stack([torch.ones_like(at), at], 1)
     solved = torch.linalg.lstsq(design[middle], values[middle, None]).solution[:, 0]
     if not bool(((design @ solved - values)[middle].abs() < 1.5 / 255).all()) or float(solved[1]) <= 0:

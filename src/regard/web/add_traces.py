@@ -53,7 +53,7 @@ def add_trace(
         found = {sink.token for sink in sinks_of([trace.attention[call] for call in chosen], trace.tokens)}
     else:
         found = set(scores.sink_tokens)
-    added = Added(page.add_text(text_data(name, trace.text, trace.tokens, found | {*also_sinks})))
+    added = Added(page.add_text(text_data(name, trace.text, trace.tokens, found | {*also_sinks}, trace.patches)))
     added.calls = _add_calls(page, trace, added.text, added.text, part)
     _add_steps(page, trace, added)
     if scores is not None:

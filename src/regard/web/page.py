@@ -3,12 +3,15 @@
 `web/src/data/format.ts` says what each part is. Numbers stand beside the data, in a `NumberStore`.
 """
 
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any, Protocol, runtime_checkable
 
 from regard import __version__
 from regard.explain.wording import capital
+from regard.images.patches import Box, Patches
 from regard.text.direction import direction
 from regard.text.quoting import quoted, text_with_control_pictures, visible
 from regard.text.tokens import Token
@@ -18,6 +21,7 @@ from regard.web.numbers import Encoding, NumberStore
 from regard.web.score_rules import Data
 
 FORMAT, VERSION = "regard page", 1
+SCREEN = 900  # pixels of a picture's longer side
 
 
 @dataclass
@@ -78,11 +82,17 @@ class Page:
         return max((float(str(call["difference"])) for call in self.calls), default=0.0)
 
 
-def text_data(name: str, text: str, tokens: Sequence[Token], sinks: Iterable[int] = ()) -> Data:
-    """Write a text. name: "text 1", "source". sinks: the numbers of the tokens that are attention sinks."""
-    own = [word for word in words(tokens) if not tokens[word[0]].special]
+def text_data(
+    name: str, text: str, tokens: Sequence[Token], sinks: Iterable[int] = (), patches: Patches | None = None
+) -> Data:
+    """Write a text. name: "text 1", "source". sinks: the numbers of the tokens that are attention sinks.
+
+    patches: where it is a picture, and where they lie is known.
+    """
+    own = [word for word in words(tokens) if not tokens[word[0]].special] if patches is None else []
+    picture: Data = {} if patches is None or patches.seen is None else {"picture": picture_data(patches, patches.seen)}
     numbers = {n: number for number, word in enumerate(own) for n in word}
-    return {
+    data: Data = {
         "name": name,
         "text": text,
         "direction": direction(text),
@@ -95,6 +105,22 @@ def text_data(name: str, text: str, tokens: Sequence[Token], sinks: Iterable[int
             "word": [numbers.get(n) for n in range(len(tokens))],
         },
     }
+    return data | picture
+
+
+def picture_data(patches: Patches, seen: Box) -> Data:
+    """Write a picture, small enough for a screen, and where on it the patches lie, in parts of its sides."""
+    pixels = patches.picture.pixels
+    width, height = pixels.size
+    small = pixels.copy()
+    small.thumbnail((SCREEN, SCREEN))
+    file = BytesIO()
+    small.save(file, "JPEG", quality=85)
+    return {
+        "src": f"data:image/jpeg;base64,{b64encode(file.getvalue()).decode()}", "size": [width, height],
+        "rows": patches.rows, "columns": patches.columns, "first": patches.first,
+        "seen": [round(each / side, 5) for each, side in zip(seen, (width, height, width, height), strict=True)],
+    }  # fmt: skip
 
 
 @runtime_checkable

@@ -47,6 +47,16 @@ export interface Opening {
   token: number | null; // a query of that call
 }
 
+/** A picture, as a text of patches: rows × columns of them, row by row, from the token `first` on. */
+export interface Picture {
+  src: string; // "data:image/jpeg;base64,…"
+  size: [number, number]; // width and height of what was given, in pixels
+  rows: number;
+  columns: number;
+  first: number;
+  seen: [number, number, number, number]; // left, top, right, bottom of what the model saw, in parts of width and height
+}
+
 /** A text: of an encoder-decoder, its source and its target are two; of a text read in windows, each window is one. */
 export interface Text {
   name: string; // "text 1", "source", "target", "window 2 of 5"
@@ -60,6 +70,7 @@ export interface Text {
     sinks: number[]; // the numbers of attention sinks
     word: (number | null)[]; // tokens with the same number, side by side, are one word
   };
+  picture?: Picture; // where it is none, but a picture
 }
 
 /** One attention call. score = softcap · tanh(scale · q·k / softcap) + bias, -∞ where the mask forbids;

@@ -71,6 +71,11 @@ export function groupColours(dark: boolean): string[] {
   return GROUPS[dark ? "dark" : "light"].split(" ").map((hex) => `#${hex}`);
 }
 
+/** What lies over a grey picture where there is this part of the most: blue, or grey where it stands apart. */
+export function heat(part: number, apart = false): string {
+  return `rgb(${apart ? "90 90 90" : "0 72 255"} / ${(0.75 * Math.min(1, part)).toFixed(3)})`;
+}
+
 /** As CSS writes it. */
 export function css([r, g, b]: Rgb): string {
   return `rgb(${r} ${g} ${b})`;

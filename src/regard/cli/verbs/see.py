@@ -29,12 +29,23 @@ def see(
     static: options.StaticFile = None,
     everything: options.All = False,
     open_file: options.OpenFile = None,
+    images: options.Images = None,
     outputs: Outputs = NOTHING,
 ) -> None:
     """Show what self-attention does to a word in one text or several, on a real model.
 
-    With --layer or --head it shows single heads.
+    With --layer or --head it shows single heads. With --image it shows where a model that sees looks.
     """
+    if images:
+        from regard.cli.verbs.see_images import see_images
+
+        told = {
+            "TEXT": texts, "--target": targets, "--word": word, "--with": references, "--control": control,
+            "--next": next_token or None, "--window": window, "--stride": stride, "--static": static,
+            "--open": open_file,
+        }  # fmt: skip
+        see_images(images, told, model, layer, head, top, everything, outputs)
+        return
     chosen = Selection(layer, head, top, word, references)
     chosen.check(opened=open_file is not None)
     vectors = StaticVectors(static)

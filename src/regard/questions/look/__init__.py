@@ -1,0 +1,1 @@
+"""Look: where on a picture a model looks."""

@@ -1,0 +1,217 @@
+"""Find where on a picture a model looks, and tell it.
+
+With w the weights (H, L, L) of a layer, one head of it or the mean of all:
+
+    heat[p]     = w[q, p] of the query q = [CLS], or the mean over all patches q where the model has no [CLS]
+    received[p] = mean over all queries of w[q, p], mean of heads
+
+Patches that receive ten times the median of all in that layer are told apart: they take weight whatever they show,
+as registers do (Darcet et al. 2024, "Vision Transformers Need Registers").
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.checks import from_zero
+from regard.display.answer import Read, TracesAnswer
+from regard.display.panels import TALL, Cell, Column, Heat, Panel, Table
+from regard.errors import RegardError
+from regard.explain.frames import Row
+from regard.explain.wording import listed, number
+from regard.images.patches import Box, Patches
+from regard.trace.layer_subset import kept_numbers
+from regard.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+APART = 10  # times the median of all patches, from which on one is told apart
+TENTH = 0.1  # of the patches, whose part of the heat is told
+NAMED = 5  # patches that a sentence names
+
+
+@dataclass(frozen=True)
+class Look:
+    """Where on one picture a model looks.
+
+    query: the number of [CLS], None for the mean over all patches. layer, head: whose weights, head None for the mean
+    of all heads. heat: [row][column]; special: what the same query gives tokens that are no patches. received: of each
+    patch, in times the median. boxes: of each patch, on the picture's pixels; None where that is not known.
+    """
+
+    name: str
+    query: int | None
+    layer: int
+    head: int | None
+    heads: int
+    heat: Float[Tensor, "rows columns"]
+    special: float
+    received: Float[Tensor, "rows columns"]
+    boxes: Sequence[Box] | None
+
+    @property
+    def apart(self) -> list[int]:
+        """List the patches that receive far more than the others, the largest first, counted row by row from 0."""
+        received = self.received.flatten()
+        return [n for n in received.argsort(descending=True, stable=True).tolist() if float(received[n]) >= APART]
+
+    @property
+    def order(self) -> list[int]:
+        """List the patches, the largest heat first, those apart left out."""
+        apart, heat = set(self.apart), self.heat.flatten()
+        return [n for n in heat.argsort(descending=True, stable=True).tolist() if n not in apart]
+
+    def called(self, patch: int) -> str:
+        """Name a patch by its row and column."""
+        row, column = divmod(patch, self.heat.shape[1])
+        return f"{row},{column}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Looked(TracesAnswer):
+    """Where on each picture the model looks: `looks`, one a picture."""
+
+    format: ClassVar[str] = "regard look"
+
+    looks: Sequence[Look]
+
+    def title(self) -> str:
+        """Say of which pictures."""
+        more = len(self.looks) - 1
+        return f"Where it looks in {self.looks[0].name}" + (f" (and {more} more)" if more else "")
+
+    def findings(self) -> list[str]:
+        """Say of each picture where it looks most, and which patches take weight whatever they show."""
+        return [sentence for look in self.looks for sentence in self._told(look)]
+
+    def _told(self, look: Look) -> list[str]:
+        count, heat, order = look.heat.numel(), look.heat.flatten(), look.order
+        who = "[CLS] looks" if look.query is not None else "the patches together look"
+        of = f"mean of its {look.heads} heads" if look.head is None else f"head {look.head}"
+        told = []
+        if order:
+            best, apart = order[0], ", those told apart left out" if look.apart else ""
+            times = f", {number(float(heat[best]) * count)} times an equal share" if float(heat[best]) > 0 else ""
+            where = f"{look.name}: in layer {look.layer} ({of}) {who} most at patch {look.called(best)}"
+            told.append(f"{where}{self._where(look, best)}{apart}: {number(float(heat[best]))} of the weight{times}.")
+            few, given = order[: max(1, round(TENTH * count))], float(heat[order].sum())
+            if given > 0 and len(few) < len(order):
+                share = float(heat[few].sum()) / given
+                others = f"; tokens that are no patches get {number(look.special)}" if look.special > 0 else ""
+                most = f"The {len(few)} of {len(order)} patches that it looks at most"
+                told.append(f"{most} have {share:.0%} of what it gives them{others}.")
+        if look.apart:
+            named = [f"{look.called(n)} ({float(look.received.flatten()[n]):.0f} times)" for n in look.apart[:NAMED]]
+            more = len(look.apart) - NAMED
+            names = listed(named) if more <= 0 else f"{', '.join(named)} and {more} more"
+            told.append(f"Told apart, for they get {APART} times the median of all patches or more: {names}.")
+        return told
+
+    @staticmethod
+    def _where(look: Look, patch: int) -> str:
+        if look.boxes is None:
+            return ""
+        left, top, right, bottom = (round(each) for each in look.boxes[patch])
+        return f" (pixels {left} to {right} across, {top} to {bottom} down)"
+
+    def exactness(self) -> list[str]:
+        """Say what heat does not say."""
+        return ["Weights say where a token looks, not what the model makes of it: a patch taken away says that."]
+
+    def rows(self) -> list[Row]:
+        """List one row a patch: where it lies, what it gets of the query, and of all tokens in times the median."""
+        rows: list[Row] = []
+        for look in self.looks:
+            wide, received, apart = look.heat.shape[1], look.received.flatten(), set(look.apart)
+            for n, weight in enumerate(look.heat.flatten()):
+                box = look.boxes[n] if look.boxes is not None else (None, None, None, None)
+                rows.append({
+                    "picture": look.name, "layer": look.layer, "head": look.head, "row": n // wide, "column": n % wide,
+                    "weight": float(weight), "received": float(received[n]), "apart": n in apart,
+                    **dict(zip(("left", "top", "right", "bottom"), box, strict=True)),
+                })  # fmt: skip
+        return rows
+
+    def panels(self) -> list[Panel]:
+        """Show the patches that are looked at most, and each picture's heat as its patches lie."""
+        shown: list[Panel] = []
+        for n, look in enumerate(self.looks, 1):
+            which, (high, wide), heat = f" {n}" if len(self.looks) > 1 else "", look.heat.shape, look.heat.flatten()
+            columns = [Column("patch"), Column("weight", 4, bar=True), Column("times equal", 1), Column("across"),
+                       Column("down")]  # fmt: skip
+            rows: list[list[Cell]] = []
+            for p in look.order:
+                box = [round(each) for each in look.boxes[p]] if look.boxes is not None else None
+                places = ["", ""] if box is None else [f"{box[0]}–{box[2]}", f"{box[1]}–{box[3]}"]
+                rows.append([look.called(p), float(heat[p]), float(heat[p]) * len(heat), *places])
+            table = Table(
+                name=f"Patches{which}", title=f"Looked at most in {look.name}", columns=columns, rows=rows, screen=True,
+                note="Patches are named by row and column, counted from 0 at the top left; across and down: pixels of "
+                "the picture. Times equal: the weight by what each patch would get of an equal share.",
+            )  # fmt: skip
+            grid = Heat(
+                name=f"Heat{which}", title=f"What each patch of {look.name} gets", axes=("row", "column"),
+                unit="weight", rows=[str(r) for r in range(high)], columns=[str(c) for c in range(wide)],
+                values=look.heat.tolist(), grey=[divmod(p, wide) for p in look.apart], picture=True,
+                note="As the patches lie on the picture." + " Grey: told apart." * bool(look.apart),
+            )  # fmt: skip
+            shown += [table, grid]
+        return shown
+
+    def opening(self) -> dict[str, str | int | None]:
+        """Open at the first picture's query, in its layer and head."""
+        look = self.looks[0]
+        return {"layer": look.layer, "head": look.head, "token": look.query, "title": self.title()}
+
+    def painted(self, shape: str = TALL) -> "tuple[Figure, list[str]]":
+        """Draw each picture as it is, and beside it grey, under its heat."""
+        from regard.questions.look.picture import paint_looks
+
+        pictures = [trace.patches for trace in self.traces]
+        if any(each is None or each.seen is None for each in pictures):
+            return super().painted(shape)
+        return paint_looks(self.looks, pictures), []
+
+
+def looked(traces: Sequence[Trace], layer: int | None = None, head: int | None = None) -> Looked:
+    """Find where on each picture the model looks: of a layer (None: the last) one head, or the mean of all (None).
+
+    Raises:
+        RegardError: a trace of no picture, no such layer or head.
+    """
+    looks = [_look(trace, layer, head) for trace in traces]
+    if not looks:
+        raise RegardError("look: given no trace, needs at least one of a picture")
+    about = Read.of(*traces)
+    named = tuple((look.name, None) for look in looks)
+    return Looked(looks, traces=traces, names=[look.name for look in looks], about=replace(about, texts=named))
+
+
+def _look(trace: Any, layer: int | None, head: int | None) -> Look:
+    patches = getattr(trace, "patches", None)
+    if not isinstance(trace, Trace) or patches is None:
+        raise RegardError("look: needs the trace of a picture, whose patches are known: model.trace(images=…)")
+    held = kept_numbers(trace.attention)
+    layer = held[-1] if layer is None else from_zero("layer", layer, len(trace.attention), f"{trace.status.model} has")
+    weights = trace.attention[layer].dense().double().cpu()  # (H, L, L)
+    head = None if head is None else from_zero("head", head, len(weights), f"layer {layer} has")
+    chosen = weights.mean(0) if head is None else weights[head]
+    query = next((n for n, token in enumerate(trace.tokens[: patches.first]) if token.text == "[CLS]"), None)
+    row = chosen[query] if query is not None else chosen[patches.first :].mean(0)
+    received = patches.heat(weights.mean(0).mean(0))
+    median = float(received.median())
+    heat = patches.heat(row)
+    boxes = None if patches.seen is None else _boxes(patches)
+    return Look(
+        patches.picture.name, query, layer, head, len(weights), heat, float(row.sum() - heat.sum()),
+        received / median if median > 0 else torch.zeros_like(received), boxes,
+    )  # fmt: skip
+
+
+def _boxes(patches: Patches) -> list[Box]:
+    return [patches.box(n) for n in range(patches.first, patches.first + patches.rows * patches.columns)]

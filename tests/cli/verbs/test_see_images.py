@@ -1,0 +1,58 @@
+"""`regard see --image`: the answer, its files, and what is refused in a line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from regard.cli.main import main
+from tests.models.test_pictures import PROCESSOR, built, noise
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: Any) -> Path:
+    folder: Path = tmp_path_factory.mktemp("model")
+    built("dinov2").save_pretrained(folder)
+    PROCESSOR.save_pretrained(folder)
+    Image.fromarray(noise(131, 97)).save(folder / "cat.png")
+    return folder
+
+
+def test_it_says_where_it_looks_and_writes_its_files(model: Path, tmp_path: Path, capsys: Any) -> None:
+    files = [f"{tmp_path}/a.{end}" for end in ("json", "csv", "png")]
+    given = ["--image", f"{model}/cat.png", "--model", str(model), "--json", files[0], "--csv", files[1]]
+    with pytest.raises(SystemExit) as left:
+        main(["see", *given, "--figure", files[2]])
+    assert left.value.code == 0
+    said = capsys.readouterr().out
+    assert "cat.png: in layer 1 (mean of its 2 heads) [CLS] looks most at" in " ".join(said.split())
+    data = json.loads(Path(files[0]).read_text())
+    assert data["format"] == "regard look"
+    assert data["texts"] == ["cat.png"]
+    assert len(data["rows"]) == 16
+    assert len(Path(files[1]).read_text().splitlines()) == 17
+    with Image.open(files[2]) as drawn:
+        assert drawn.width > 900
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["--image", "{}/cat.png"], "--image needs --model"),
+        (["--image", "{}/none.png", "--model", "{}"], "--image '{}/none.png' cannot be read: No such file"),
+        (["--image", "{}/config.json", "--model", "{}"], "is none that can be read, needs PNG"),
+        (["a text", "--image", "{}/cat.png", "--model", "{}"], "--image and TEXT: a picture has no words"),
+        (["--image", "{}/cat.png", "--model", "{}", "--word", "a"], "--image and --word"),
+        (["--image", "{}/cat.png", "--model", "{}", "--top", "0"], "--top: given 0, needs 1 or more"),
+        (["--image", "{}/cat.png", "--model", "{}", "--layer", "7"], "layer 7 is out of range"),
+    ],
+)
+def test_what_is_refused(model: Path, given: list[str], says: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["see", *(each.format(model) for each in given)])
+    assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert says.format(model) in " ".join(said.split())
+    assert len(said.strip().splitlines()) <= 3
