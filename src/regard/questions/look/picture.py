@@ -1,7 +1,7 @@
 """Draw pictures under the heat of their patches: blue where the model looks, the darker the more."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -9,7 +9,8 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from regard.questions.look.answer import Look
+if TYPE_CHECKING:
+    from regard.questions.look.answer import Look
 
 HEAT = (0.0, 72 / 255, 1.0)  # as on the page
 MOST = 0.75  # of the colour where there is most
@@ -17,7 +18,7 @@ WIDE = 5.2  # inches of a picture
 SCREEN = 900  # pixels of its longer side
 
 
-def paint_looks(looks: Sequence[Look], patches: Sequence[Any]) -> Figure:
+def paint_looks(looks: "Sequence[Look]", patches: Sequence[Any]) -> Figure:
     """Draw a row for each picture: as it was given, and grey under its heat, with a box around what the model saw."""
     ratios = [each.picture.size[1] / each.picture.size[0] for each in patches]
     figure = Figure(
