@@ -21,8 +21,8 @@ def test_the_middle_of_a_tokens_box_is_that_tokens(rows: int, columns: int, firs
     left, top, right, bottom = patches.box(token)
     assert patches.token_at((left + right) / 2, (top + bottom) / 2) == token
     assert (left, top, right, bottom) >= (3.0, 5.0, 0, 0)
-    assert patches.token_at(2, 30) is None
-    assert patches.token_at(30, 68) is None
+    assert patches.token_at(2.0, 30.0) is None
+    assert patches.token_at(30.0, 68.0) is None
     row, column = divmod(token - first, columns)
     numbers = torch.zeros(2, first + rows * columns)
     numbers[1, token] = 1
