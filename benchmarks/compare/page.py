@@ -141,8 +141,11 @@ def long(found: Found) -> str:
 
 def files(found: Found) -> str:
     """The sizes of the files that show all heads."""
-    lines = ["| all heads of all layers of the encoder, in one file | BertViz, `model_view` | regard, `save_page` |",
-             "|---|---|---|"]  # fmt: skip
+    version = {f" {each['BertViz']['version']}" for each in found["texts"].values() if "bytes" in each["BertViz"]}
+    lines = [
+        f"| all heads of the encoder, in one file | BertViz{''.join(version)}, `model_view` | regard, `save_page` |",
+        "|---|---|---|",
+    ]
     for length, each in found["texts"].items():
         theirs = f"{each['BertViz']['bytes'] / 1e6:.1f} MB" if "bytes" in each["BertViz"] else ended(each["BertViz"])
         lines.append(f"| {int(length):,} tokens | {theirs} | {each['regard'] / 1e6:.1f} MB |")
