@@ -97,7 +97,12 @@ def ratio(number: float) -> str:
 
 def ended(job: Found) -> str:
     """Why there is no figure."""
-    return f"stopped after {job['stopped']} s" if "stopped" in job else job["failed"].replace("|", "/")
+    if "stopped" in job:
+        return f"stopped after {job['stopped']} s"
+    wanted = re.search(r"tried to allocate (\d+) bytes", job["failed"])
+    if wanted:
+        return f"no memory: it tried to allocate {int(wanted[1]) / 2**30:,.0f} GiB at once"
+    return job["failed"].replace("|", "/")
 
 
 def better(found: Found) -> str:
@@ -133,7 +138,8 @@ def long(found: Found) -> str:
         f"| the whole as a picture of 256 × 256 true means, the 8 largest weights and entropy of every token | "
         f"{took['whole']:.0f} s |",
     ]  # fmt: skip
-    for name, row in found["rows"].items():
+    for name in (name for name in TOOLS if not name.startswith("regard")):
+        row = found["rows"].get(name, {"failed": "not measured yet"})
         end = f"{row['mib']:,.0f} MiB, {row['seconds']:.0f} s" if "seconds" in row else ended(row)
         lines.append(f"| {name}: the matrix ({matrix:.0f} GiB) | {end} |")
     return "\n".join(lines)

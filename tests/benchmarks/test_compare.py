@@ -53,6 +53,8 @@ def test_where_another_is_better_is_said() -> None:
     assert page.better(found) == "- encoder, 512 tokens, one layer, time of regard's: A 0.50 ×"
     assert "| B 1 | no |" in page.table(rows, "512")
     assert "stopped after 9 s" in page.table({"A": rows["A"] | {"512": {"layer": {"stopped": 9}}}}, "512")
+    failed = {"failed": "[enforce fail] can't: you tried to allocate 40000000000 bytes. Error"}
+    assert page.ended(failed) == "no memory: it tried to allocate 37 GiB at once"
 
 
 def test_a_tool_that_is_absent_is_said_to_be() -> None:
