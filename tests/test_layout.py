@@ -42,6 +42,7 @@ ABOUT_SEVERAL = {
     "attention/attend_gradients",
     "attention/attend_not_finite",
     "attention/kernels/cpu/processes",
+    "benchmarks/compare",
     "benchmarks/faithfulness",
     "capture/families",
     "capture/status",
