@@ -172,6 +172,6 @@ def summary(found: Found) -> str:
             job, error = at["all"], at["layer"]["error"]
             lines.append(f"| {name} | {ratio(job['ratio'])} | {job['mib']:,.0f} MiB | {error:.0e} |")
         else:
-            job = next((each for each in at.values() if "stopped" in each or "failed" in each), row)
-            lines.append(f"| {name} | {ended(job) if 'stopped' in job or 'failed' in job else 'not tried'} | | |")
+            job, of = next(((each, f"{JOBS[job]}: ") for job, each in at.items() if "seconds" not in each), (row, ""))
+            lines.append(f"| {name} | {of}{ended(job)} | | |")
     return "\n".join(lines)
