@@ -105,7 +105,7 @@ def test_a_heat_map_names_its_cells_and_has_them_all_in_a_table(opened: Any) -> 
     assert "[31mred · one: step −1.000" in said
     open_twin(page.tab)
     rows = rows_of(page.tab, "Grid")
-    assert [row[1:] for row in rows[3:6]] == [["one", "−3.000"], ["two", "–"], ["three", "1.500"]]
+    assert [row[1:] for row in rows[3:6]] == [["one", "−3.000"], ["two", "–"], ["three", "+1.500"]]
 
 
 def test_a_scatter_has_arrows_marks_and_labels_apart(opened: Any) -> None:

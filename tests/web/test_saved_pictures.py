@@ -307,7 +307,7 @@ def test_a_translation_and_what_was_written(page_of: Any) -> None:
     page = page_of(own_models.opened("gpt").generate("A man is fishing", new_tokens=3), numbers="float32")
     page.open_view("Generation")
     page.tab.wait_for_selector("[data-value]")
-    assert "1 of 3: wrote" in check(page).texts
+    assert "3 of 3: wrote" in check(page).texts
 
 
 def test_heads_that_are_chosen_together_are_named(page_of: Any, bank: Any) -> None:
