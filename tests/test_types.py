@@ -60,6 +60,9 @@ THIRD_PARTY = {
     ("Model.generate", "options"),  # transformers' own; `GenerateOptions` has their types
     ("load", "source"),  # a transformers model, a folder, a name
     ("load", "tokenizer"),
+    ("Model.__init__", "image_processor"),
+    ("Model.trace", "images"),  # files, Pillow images, arrays
+    ("load", "processor"),
 }
 ANY_INDEX = {("AttentionMap.__getitem__", "index")}  # whatever indexes a tensor
 ANY_SIZES = {(f"TransformerConfig.{name}", "changes") for name in ("bert", "gpt2", "llama", "nanogpt", "translator")}
@@ -70,7 +73,7 @@ ANY_JSON = {("TransformerConfig.from_json", "content")}
 SHOWN = (
     "Answer", "Axes", "AttentionWidget", "Console", "ConsoleOptions", "DataFrame", "Figure", "HeadMeans",
     "RenderableType", "Senses", "Page", "Attribution", "TokenAttribution", "HeadAttribution", "PatchSweep",
-    "ScoreSources", "Lens", "Evolution", "Steps",
+    "ScoreSources", "Lens", "Evolution", "Steps", "Generation",
 )  # fmt: skip
 LATE = {
     "PreTrainedTokenizerFast": object, "Encoding": object, "Model": Model, "regard": regard, "Seen": object,
