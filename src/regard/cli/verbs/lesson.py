@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[2]
 FOLDERS = PACKAGE / "lessons", PACKAGE.parents[1] / "docs" / "lessons"  # of a wheel, of a clone
-SECONDS = 10, 40, 10, 10, 10, 20, 30, 10  # about, of each lesson on two cores
+SECONDS = 20, 70, 20, 20, 20, 30, 40, 20  # about, of each lesson on two cores
 LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
 Number = Annotated[
     str | None, typer.Argument(metavar="NUMBER", help="Which lesson to run; without it, all are listed.")
