@@ -31,7 +31,7 @@ def answer(draw: random.Random) -> SimpleNamespace:
         made.append(WrittenToken(n, names[n], chances[rank], rank, likeliest))
     received = [draw.random() ** 2 for _ in names]
     received = [each / sum(received) for each in received]
-    sinks = {0} if not special and draw.random() < 0.5 else set()
+    sinks = {n for n in (0, 2) if n < len(names) and not tokens[n].special and draw.random() < 0.5}
     parts = {
         "special": sum(received[:1], 0.0) if special else 0.0,
         "sinks": sum((received[n] for n in sinks), 0.0),
@@ -39,7 +39,8 @@ def answer(draw: random.Random) -> SimpleNamespace:
         "own": sum(received[given:], 0.0),
     }
     ended = draw.choice(["end", "stop", "length"])
-    return SimpleNamespace(found=Writing(given, ended, made, received=received, **parts), tokens=tokens, **parts)
+    found = Writing(given, ended, made, received=received, sink_tokens=sorted(sinks), **parts)
+    return SimpleNamespace(found=found, tokens=tokens, **parts)
 
 
 def nothing(groups: Groups, numbers: Any) -> None:
@@ -85,10 +86,10 @@ def parts(groups: Groups, numbers: Any) -> None:
 
 def looked(groups: Groups, numbers: Any) -> None:
     received, given = numbers.found.received, numbers.found.given
-    words = [
-        n for n in range(1 if groups["aside"] else 0, given)
-        if numbers.tokens[n].text != "." and not numbers.tokens[n].special
-    ]  # fmt: skip
+    words = [n for n in range(given) if numbers.tokens[n].text != "." and not numbers.tokens[n].special]
+    sinks = [n for n in words if n in numbers.found.sink_tokens]
+    assert groups["aside"] == ("attention sinks" if len(sinks) > 1 else "the attention sink" if sinks else None)
+    words = [n for n in words if n not in sinks]
     best = max(words, key=lambda n: received[n])
     assert numbers.tokens[best].text == groups["name"], f"{numbers.tokens[best].text} has {received[best]}"
     shows(groups["weight"], received[best])
@@ -112,8 +113,8 @@ TEMPLATES = [
         "parts", r"Meanwhile its attention went (?P<parts>.+) \(mean of all layers and heads\)\.", parts
     ),
     Template(
-        "looked", r"Of the prompt's words(?P<aside>, the first aside,)? it looked most at “(?P<name>[^”]+)” "
-        rf"\((?P<weight>{N})\)\.", looked,
+        "looked", r"Of the prompt's words(?:, (?P<aside>the attention sink|attention sinks) aside,)? it looked most "
+        rf"at “(?P<name>[^”]+)” \((?P<weight>{N})\)\.", looked,
     ),
 ]  # fmt: skip
 

@@ -244,7 +244,7 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
     state.write_bytes(state.read_bytes()[:-100])
     again = [str(text), "--steps", "70", *SMALL, *OFTEN]
     bad: list[tuple[list[str], str]] = [
-        (["train"], "needs text files, --pairs FILE, or --repeated; given none"),
+        (["train"], "needs text files, --pairs FILE, --repeated, or --painter; given none"),
         (["train", str(text), "--pairs", "x.tsv", *out], "given several of them"),
         (["train", str(text), "--repeated", *out], "given several of them"),
         (["train", str(text)], "--out is needed"),
