@@ -2,8 +2,8 @@
 
 import os
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,20 +58,17 @@ def read_picture(given: Any) -> Picture:
         raise RegardError(f"image: given {type(given).__name__}, needs a file, a Pillow image or an array of pixels")
     path = Path(given)
     check_regular(path, "image")
-
-    def opened() -> Picture:
-        with Image.open(path, formats=FORMATS) as image:
-            return _converted(image, path.name)
-
-    return _pillow_errors_in_line(opened, repr(str(given)))
+    with _pillow_errors_in_line(repr(str(given))), Image.open(path, formats=FORMATS) as image:
+        return _converted(image, path.name)
 
 
-def _pillow_errors_in_line(read: Callable[[], Picture], named: str) -> Picture:
-    """Call a function that opens and decodes a picture; what Pillow raises becomes one line."""
+@contextmanager
+def _pillow_errors_in_line(named: str) -> Iterator[None]:
+    """Make one line of what Pillow raises while a picture is opened and decoded."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", DecompressionBombWarning)
         try:
-            return read()
+            yield
         except (DecompressionBombError, DecompressionBombWarning) as error:
             most = f"{Image.MAX_IMAGE_PIXELS or 0:,}"
             raise RegardError(f"image {named} has too many pixels, at most {most} are read") from error

@@ -17,7 +17,7 @@ PROCESSOR_FILE = "preprocessor_config.json"
 LARGEST = 64 << 20  # numbers of a tensor that a processor may make: a config can ask for any size
 
 
-def read_processor(place: Any) -> Any:
+def read_processor(place: Any) -> "transformers.image_processing_utils.BaseImageProcessor":
     """Open the image processor of a folder or hub name that has a preprocessor_config.json; no code of it is run.
 
     Raises:

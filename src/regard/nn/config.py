@@ -175,12 +175,7 @@ class TransformerConfig:
             RegardError: it is of another format or a newer version, or an entry is unknown, missing or impossible; the
                 file's name stands before it.
         """
-        if content.get("regard") != FORMAT:
-            raise RegardError(f"{name}: regard is {content.get('regard')!r}, needs {FORMAT!r}")
-        version = content.get("version")
-        if not isinstance(version, int) or version > VERSION:
-            raise RegardError(f"{name} has format version {version!r}, this regard reads {VERSION}: update it")
-        given = {key: value for key, value in content.items() if key not in ("regard", "version")}
+        given = entries(content, FORMAT, VERSION, name)
         unknown = sorted(set(given) - {field.name for field in fields(cls)})
         if unknown:
             raise RegardError(f"{name}: {unknown[0]!r} is no entry of a transformer's config")
@@ -246,6 +241,20 @@ class TransformerConfig:
         width = (sizes | changes)["d_model"]
         first: dict[str, Any] = {"initial": width**-0.5 if isinstance(width, int) and width > 0 else 0.02}
         return cls(vocabulary=vocabulary, start=start, **(sizes | kinds | first | changes))
+
+
+def entries(content: Mapping[str, Any], form: str, newest: int, name: str) -> dict[str, Any]:
+    """Check the format and version of a config.json, and give what else it holds.
+
+    Raises:
+        RegardError: it is of another format or a newer version.
+    """
+    if content.get("regard") != form:
+        raise RegardError(f"{name}: regard is {content.get('regard')!r}, needs {form!r}")
+    version = content.get("version")
+    if not isinstance(version, int) or version > newest:
+        raise RegardError(f"{name} has format version {version!r}, this regard reads {newest}: update it")
+    return {key: value for key, value in content.items() if key not in ("regard", "version")}
 
 
 def _wrong(name: str, given: Any, needed: str) -> RegardError:

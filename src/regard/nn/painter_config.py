@@ -6,7 +6,7 @@ from typing import Any, Literal, get_type_hints
 
 from regard.checks import kind_needed
 from regard.errors import RegardError
-from regard.nn.config import TransformerConfig
+from regard.nn.config import TransformerConfig, entries
 
 FORMAT, VERSION = "painter", 1
 
@@ -64,12 +64,7 @@ class PainterConfig:
         Raises:
             RegardError: it is of another format or a newer version, or an entry is unknown, missing or impossible.
         """
-        if content.get("regard") != FORMAT:
-            raise RegardError(f"{name}: regard is {content.get('regard')!r}, needs {FORMAT!r}")
-        version = content.get("version")
-        if not isinstance(version, int) or version > VERSION:
-            raise RegardError(f"{name} has format version {version!r}, this regard reads {VERSION}: update it")
-        given = {key: value for key, value in content.items() if key not in ("regard", "version")}
+        given = entries(content, FORMAT, VERSION, name)
         known = {field.name for field in fields(cls)}
         if wrong := sorted(set(given) ^ known):
             how = "missing" if wrong[0] in known else "no entry of a painter's config"

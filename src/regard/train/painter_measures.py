@@ -58,6 +58,10 @@ class DigitJudge:
         flat = pictures.clamp(-1, 1).reshape(-1, CELL * CELL).cpu().numpy()
         return torch.as_tensor(self._machine.predict(flat)).view(pictures.shape[:-1])
 
+    def right(self, digits: DigitPictures) -> float:
+        """Tell which share of real digits it names as their labels do."""
+        return _share(self.named(digits.pictures.flatten(1)) == digits.labels)
+
 
 def measure_painter(model: Painter, scenes: int = 200, seed: int = 7) -> PainterMeasures:
     """Paint scenes as they are, with keys exchanged and with edges cut, and count.
@@ -84,7 +88,7 @@ def measure_painter(model: Painter, scenes: int = 200, seed: int = 7) -> Painter
     ink = (patches(painted.pictures, 2) > INK).sum(-1)  # (n, 4)
     empty = torch.ones(scenes, CORNERS, dtype=torch.bool).scatter(1, corners, False)
     return PainterMeasures(
-        judge=_share(judge.named(trained.pictures.flatten(1)) == trained.labels),
+        judge=judge.right(trained),
         right=_share(right),
         whole=_share(right.all(-1) & ((ink <= SPOTS) | ~empty).all(-1)),
         pointing=_share(corner[maps.argmax(-1)] == corners),

@@ -36,6 +36,8 @@ def see(
 
     With --layer or --head it shows single heads. With --image it shows where a model that sees looks.
     """
+    chosen = Selection(layer, head, top, word, references)
+    chosen.check(opened=open_file is not None)
     if images:
         from regard.cli.verbs.see_images import see_images
 
@@ -44,10 +46,8 @@ def see(
             "--next": next_token or None, "--window": window, "--stride": stride, "--static": static,
             "--open": open_file,
         }  # fmt: skip
-        see_images(images, told, model, layer, head, top, everything, outputs)
+        see_images(images, told, model, chosen, everything, outputs)
         return
-    chosen = Selection(layer, head, top, word, references)
-    chosen.check(opened=open_file is not None)
     vectors = StaticVectors(static)
     vectors.check(chosen)
     neutral = ControlFile(control)

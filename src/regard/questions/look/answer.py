@@ -23,7 +23,7 @@ from regard.display.panels import TALL, Cell, Column, Heat, Panel, Table
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.wording import listed, number
-from regard.images.patches import Box, Patches
+from regard.images.patches import Box
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
@@ -206,12 +206,9 @@ def _look(trace: Any, layer: int | None, head: int | None) -> Look:
     received = patches.heat(weights.mean(0).mean(0))
     median = float(received.median())
     heat = patches.heat(row)
-    boxes = None if patches.seen is None else _boxes(patches)
+    ours = range(patches.first, patches.first + heat.numel())
+    boxes = None if patches.seen is None else [patches.box(n) for n in ours]
     return Look(
         patches.picture.name, query, layer, head, len(weights), heat, float(row.sum() - heat.sum()),
         received / median if median > 0 else torch.zeros_like(received), boxes,
     )  # fmt: skip
-
-
-def _boxes(patches: Patches) -> list[Box]:
-    return [patches.box(n) for n in range(patches.first, patches.first + patches.rows * patches.columns)]

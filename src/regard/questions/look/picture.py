@@ -32,9 +32,8 @@ def paint_looks(looks: "Sequence[Look]", patches: Sequence[Any]) -> Figure:
         small = each.picture.pixels.copy()
         small.thumbnail((SCREEN, SCREEN))
         left, top, right, bottom = each.seen
-        grey = np.asarray(small.convert("L"))
         plain.imshow(np.asarray(small), extent=(0, width, height, 0))
-        heated.imshow(grey, extent=(0, width, height, 0), cmap="gray", vmin=0, vmax=255)
+        heated.imshow(np.asarray(small.convert("L")), extent=(0, width, height, 0), cmap="gray", vmin=0, vmax=255)
         values = look.heat.numpy().copy()
         apart = [divmod(patch, values.shape[1]) for patch in look.apart]
         largest = max([float(values.flatten()[patch]) for patch in look.order], default=0.0)

@@ -7,7 +7,7 @@ from torch import Tensor
 from regard.display.panels import Cell, Column, Heat, Over, Panel, Table
 from regard.explain.wording import capital
 from regard.questions.paint.sentences import corner_name
-from regard.train.scene_words import DIGITS
+from regard.train.scene_words import DIGIT_PLACES, DIGITS, PHRASES
 from regard.train.scenes import SIDE
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def of_painting(found: "Painting") -> list[Panel]:
-    """Two tables for the screen, then pictures, then the heat of every word."""
-    return [_trials(found), _words(found), *_pictures(found), *_heat(found), *_layers(found)]
+    """Pictures, then the heat of every word, then two tables for the screen."""
+    return [*_pictures(found), *_heat(found), *_layers(found), _trials(found), _words(found)]
 
 
 def _trials(found: "Painting") -> Table:
@@ -65,7 +65,7 @@ def _heat(found: "Painting") -> list[Panel]:
     weights = found.written.weights[:, :, 0].mean((1, 2))  # (steps, P, L)
     return [
         _map(weights[..., place], f"Heat of {place} {word}", f"{word}", "Heat", "The mean of layers and heads",
-             picture=place in (2, 3, 4, 7, 8, 9))
+             picture=any(place in phrase[1:] for phrase in PHRASES))
         for place, word in enumerate(found.scene.words)
     ]  # fmt: skip
 
@@ -76,7 +76,7 @@ def _layers(found: "Painting") -> list[Panel]:
     return [
         _map(weights[:, layer, :, place], f"Heat of {place} {found.scene.words[place]}, layer {layer}",
              f"{found.scene.words[place]}, layer {layer}", "Layers", "The mean of heads")
-        for place in (2, 7)
+        for place in DIGIT_PLACES
         for layer in range(weights.shape[1])
     ]  # fmt: skip
 
