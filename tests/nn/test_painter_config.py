@@ -4,6 +4,9 @@ import pytest
 
 from regard import RegardError
 from regard.nn.painter_config import PainterConfig
+from tests.support.own_models import no_checks_of_annotations
+
+__all__ = ["no_checks_of_annotations"]  # the fixture
 
 
 def test_json_there_and_back() -> None:
@@ -12,6 +15,7 @@ def test_json_there_and_back() -> None:
     assert config.grid == 8
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
