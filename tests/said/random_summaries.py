@@ -3,12 +3,11 @@
 import random
 from dataclasses import dataclass
 from itertools import combinations
-from types import SimpleNamespace
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from regard import AttentionMap, attend
 from regard.explain.causes.layer_updates import Attending, LayerUpdate, Source
 from regard.explain.logits.predictions import Candidate, Prediction
 from regard.explain.texts.occurrences import Occurrence, Pair, WordUpdates, most_brought
@@ -19,6 +18,7 @@ from regard.explain.weights.specific_weights import word_link
 from regard.explain.weights.word_links import other_words
 from regard.text.tokens import Token
 from regard.trace.status import UNKNOWN
+from regard.trace.trace import Trace
 
 LAYERS, HEADS, WIDTH = 3, 2, 5
 OTHERS = ("the", "river", "on", ".", "money", "—", "fish", "##ing", "a")
@@ -92,7 +92,7 @@ def drawn(seed: int) -> Drawn:
         scores = torch.randn(LAYERS, HEADS, len(own), len(own)) * spread
         if causal:
             scores += torch.full((len(own), len(own)), -torch.inf).triu(1)
-        weights.append(scores.softmax(-1))
+        weights.append(scores.double().softmax(-1))
         for nth, place in enumerate(places):
             label = f"{text + 1}{'ab'[nth] if len(places) > 1 else ''}"
             numbers = {sink.token for sink in sinks[-1]}
@@ -154,9 +154,16 @@ def _states(start: list[float] | None, apart: float, drift: float, held: list[in
     return [state.tolist() if n in kept else None for n, state in enumerate(states)]
 
 
-def _weights_alone(tokens: list[Token], weights: Tensor) -> Any:
-    """What is asked of a trace for the weights of its words."""
-    return SimpleNamespace(text=" " * (tokens[-1].end + 1), tokens=tokens, attention=list(weights))
+def _weights_alone(tokens: list[Token], weights: Tensor) -> Trace:
+    """A trace that has the weights of its words, (layers, heads, L, L), and nothing else."""
+    none = torch.zeros(1, HEADS, len(tokens), 1, dtype=torch.float64)
+    made = [attend(none, none, none, bias=each.log()[None]).weights for each in weights]
+    maps = tuple(AttentionMap(each.query, each.key, each.rule, offset=each.offset, ndim=3) for each in made)
+    one = torch.ones(len(tokens), 1)
+    return Trace(
+        " " * (tokens[-1].end + 1), tuple(tokens), None, None, None, None, (one,) * (len(maps) + 1), one, None, maps,
+        (None,) * len(maps), UNKNOWN,
+    )  # fmt: skip
 
 
 def _occurrence(label, text, place, tokens, weights, held, sinks, states) -> Occurrence:
