@@ -63,6 +63,7 @@ def test_a_map_without_a_text_has_numbers_for_names(size: int) -> None:
     assert isinstance(calls, list)
     assert [len(text["tokens"]["text"]) for text in texts] == ([7] if size == 7 else [7, 11])
     assert calls[0]["keys"] == len(texts) - 1
+    assert data["opening"] == {"view": "map", "call": 0, "head": 0, "token": 6}  # its last row: none opens empty
     assert calls[0]["mask"] is None  # one that is no band is applied where the weights are computed
 
 

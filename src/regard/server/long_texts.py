@@ -71,7 +71,7 @@ def map_page(weights: AttentionMap, title: str) -> Kept:
         for name, count in zip(("queries", "keys"), sides, strict=False)
     ]
     call = page.add_call(_tiled_call(weights, CallName(0, 0, texts[0], texts[-1])))
-    page.opening = {"view": "map", "call": 0, "head": 0, "token": None}
+    page.opening = {"view": "map", "call": 0, "head": 0, "token": length - 1}  # whose largest weight the map goes to
     page.status = [f"An attention map of {weights.shape[0]} heads, {length:,} queries and {size:,} keys, from a file."]
     return Kept(page, {call: ZoomMap(weights)})
 
