@@ -136,6 +136,9 @@ def test_where_no_head_is_chosen_it_opens_with_the_one_that_gives_most(page_of: 
     page.choose("head", str((best + 1) % 12))
     page.tab.wait_for_selector(f"text=through layer 0, head {(best + 1) % 12}")
     assert page.tab.locator("[data-taken]").count() == 0
+    row = bank[0].attention[0][(best + 1) % 12, BANK]
+    key = "itself" if row.argmax() == BANK else f"“{bank[0].tokens[int(row.argmax())].text}”"
+    assert page.tab.inner_text("h2:has-text('through')").endswith(f": largest weight {float(row.max()):.3f}, to {key}")
 
 
 def test_it_ends_at_the_weights_where_no_more_is_carried_and_says_so(page_of: Any, bank: Any) -> None:
