@@ -11,7 +11,7 @@ import regard
 from regard.explain.weights.alignment import Alignment, align, why_these_layers
 from regard.explain.wording import number
 from tests.support import own_models
-from tests.web.tables import read_number
+from tests.web.tables import read_number, rows_of
 
 pytestmark = pytest.mark.browser
 
@@ -36,7 +36,7 @@ def shown(page: Any, says: str) -> dict[int, float]:
     page.tab.wait_for_selector(f"caption:has-text('{says}')")
     return {
         int(cell.get_attribute("data-value")): read_number(cell.inner_text())
-        for cell in page.tab.locator("[data-value]").all()
+        for cell in page.tab.locator(f"table:has(tfoot):has(caption:has-text('{says}')) [data-value]").all()
     }
 
 
@@ -107,9 +107,9 @@ def test_every_view_shows_the_row_that_wrote_a_word(page_of: Any, pair: Any) -> 
     same(shown(page, "as it was written"), rows[2])
     page.open_view("Map")
     page.tab.wait_for_selector("[data-state=exact]")
-    first = page.tab.locator("[data-queries]").first
-    assert read_number(first.locator("[data-value]").inner_text()) == pytest.approx(float(rows.max()), rel=1e-3)
-    assert first.get_attribute("data-queries") == f"{int(rows.amax(1).argmax()) + 1} {int(rows.amax(1).argmax()) + 2}"
+    query, _, weight = rows_of(page.tab, page.tab.inner_text("caption:has-text('The largest')"))[0]
+    assert read_number(weight) == pytest.approx(float(rows.max()), rel=1e-3)
+    assert query.endswith(f"({int(rows.amax(1).argmax()) + 1})")
     page.open_view("Compare")
     page.tab.wait_for_selector("[aria-label=Difference]")  # with another layer of the same texts
     page.open_view("Steps")
@@ -186,7 +186,7 @@ def test_a_real_translation_by_whole_words(page_of: Any) -> None:
     word, bank = pair.decoder.word("rive")[0], pair.encoder.word("bank")[0]
     rows = written(found, found.written_layer)[[token - 1 for token in word.tokens]].mean(0)
     numbers = shown(page, "What “rive” looks at")
-    assert page.number("[data-total]") == pytest.approx(float(rows.sum()), abs=1e-4)
+    assert page.number("tfoot td:nth-child(3)") == pytest.approx(float(rows.sum()), abs=1e-4)
     sources = page.tab.locator("[aria-label^='source: choose'] [data-unit]").all_inner_texts()
     assert numbers[sources.index("bank")] == pytest.approx(float(rows[list(bank.tokens)].sum()), abs=1e-3)
     assert "bank" in [sources[n] for n in list(numbers)[:3]]  # what a person would say as well

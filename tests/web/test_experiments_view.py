@@ -157,9 +157,9 @@ def test_of_many_bars_the_others_are_one_row_with_a_bar_from_the_same_zero(opene
     page, every = opened(), found[1].by("token")
     page.open_view("Parts")
     text = page.tab.locator("[role=tabpanel]").inner_text()
-    assert f"24 of {len(every):,}." in text
+    assert "24 of 300 rows." in text
     assert f"{len(every) - 24:,} others together" in text
-    page.tab.click("button:has-text('all 300 that the page has')")
+    page.tab.click("button:has-text('all 300')")
     assert page.tab.locator("tbody tr").count() == 300
     row = page.tab.locator("tfoot .others td.number").inner_text().replace("−", "-")
     assert read_number(row) == pytest.approx(sum(each for _, each in every[300:]), abs=5.1e-5)

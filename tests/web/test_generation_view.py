@@ -29,11 +29,12 @@ def opened(page_of: Any, made: Any, **arguments: Any) -> Any:
 
 def weights(page: Any) -> dict[int, float]:
     page.tab.wait_for_timeout(300)
-    if page.tab.locator("button:has-text('all ')").count():
-        page.tab.click("button:has-text('all ')")
+    table = page.tab.locator(".beside > div", has_text="looked at")
+    if table.locator("button:has-text('all ')").count():
+        table.locator("button:has-text('all ')").click()
     return {
         int(cell.get_attribute("data-value")): read_number(cell.inner_text())
-        for cell in page.tab.locator("[data-value]").all()
+        for cell in table.locator("[data-value]").all()
     }
 
 

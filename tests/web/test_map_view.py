@@ -11,7 +11,7 @@ import torch
 
 import regard
 from tests.support import make_tiny
-from tests.web.tables import read_number
+from tests.web.tables import read_number, rows_of
 
 pytestmark = pytest.mark.browser
 SMOLLM2 = next(iter(sorted(Path(os.environ.get("REGARD_SMOLLM2") or "none").glob("*.gguf"))), None)
@@ -56,15 +56,14 @@ def cursor(tab: Any) -> tuple[int, int, float]:
 
 def largest(tab: Any) -> list[tuple[list[int], list[int], float]]:
     """The table of the largest that are shown: queries, keys and number."""
-    rows = tab.locator("tr[data-queries]")
-    return [
-        (
-            [int(n) for n in row.get_attribute("data-queries").split()],
-            [int(n) for n in row.get_attribute("data-keys").split()],
-            read_number(row.locator("[data-value]").inner_text()),
-        )
-        for row in [rows.nth(n) for n in range(rows.count())]
-    ]
+    rows = rows_of(tab, tab.inner_text("caption:has-text('The largest')"))
+    return [(tokens(query), tokens(key), read_number(number)) for query, key, number in rows]
+
+
+def tokens(cell: str) -> list[int]:
+    """The tokens [first, end) that a cell names: "river (4)", or "0–63" where it is of several."""
+    numbers = [int(each) for each in re.findall(r"\d+", cell.rpartition("(")[2])]
+    return [numbers[0], numbers[-1] + 1]
 
 
 def as_the_library_has_them(found: list[tuple[list[int], list[int], float]], weights: torch.Tensor) -> None:
@@ -198,7 +197,7 @@ def test_what_takes_long_is_coarse_at_first_and_can_be_stopped_and_go_on(page_of
     assert 0 <= done < count
     page.tab.wait_for_timeout(300)
     assert page.tab.inner_text(".state") == said
-    assert page.tab.locator("tr[data-queries]").count() == 0  # the largest are not known as yet
+    assert page.tab.locator("caption:has-text('The largest')").count() == 0  # the largest are not known as yet
     assert page.tab.get_attribute("progress", "max") == str(count)
     page.tab.click("button:text-is('go on')")
     rest(page)
@@ -275,7 +274,7 @@ def test_masks_windows_softcaps_and_alibi(page_of: Any, minilm: Any, tmp_path: P
         page.open_view("Tokens")
         page.tab.click("[data-unit='1']")
         page.tab.wait_for_selector(f"caption:has-text('What “{trace.tokens[1].text}” looks at')")
-        assert page.tab.locator("small:has-text('masked')").count() > 0
+        assert page.tab.locator("tbody td:text-is('masked')").count() > 0
         page.tab.click("[data-unit='1']")
 
 

@@ -196,16 +196,17 @@ def test_signed_bars_are_red_above_a_line_of_0_and_blue_below(page_of: Any, tmp_
         bars = page.tab.evaluate(
             """[...document.querySelectorAll('tbody .bar')].map(bar => {
               const [box, own] = [bar.getBoundingClientRect(), bar.firstElementChild.getBoundingClientRect()];
-              const zero = getComputedStyle(bar).backgroundImage !== 'none';
+              const zero = getComputedStyle(bar, '::before').position === 'absolute';
               const [left, right] = [own.left, own.right].map(each => (each - box.left) / box.width);
               return [bar.firstElementChild.style.background, left, right, zero];
             })"""
         )
-        most = max(map(abs, values))
+        low = min(0, *values)
+        span = max(0, *values) - low
         for value, (colour, left, right, zero) in zip(values, bars, strict=True):
             assert zero == signed
             assert colour == f"var(--{'weight' if not signed else 'less' if value < 0 else 'more'})"
-            start, end = (0.5, 0.5 + value / most / 2) if signed else (0.0, value / most)
+            start, end = -low / span, (value - low) / span
             assert (left, right) == pytest.approx((min(start, end), max(start, end)), abs=0.02)
 
 

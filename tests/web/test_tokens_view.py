@@ -55,7 +55,7 @@ def test_hovering_shows_what_a_token_looks_at_in_layer_and_head(page_of: Any, ba
     page.tab.wait_for_selector("caption:has-text('What “a” looks at')")  # the chosen one again
     choose_token(page.tab, 11)
     same(shown(page.tab), row)
-    assert page.number("[data-total]") == pytest.approx(1, abs=1e-4)
+    assert page.number("tfoot td:nth-child(3)") == pytest.approx(1, abs=1e-4)
 
 
 def test_another_layer_under_a_resting_pointer_is_of_the_same_token(page_of: Any, bank: Any) -> None:
