@@ -107,11 +107,11 @@ def test_what_is_refused() -> None:
     model = regard.load(built("vit"), processor=PROCESSOR)
     for given, says in [
         ({"images": []}, "images: given none"),
-        ({"images": noise(9, 9), "text": "a cat"}, "images: given beside something else"),
+        ({"images": noise(9, 9), "text": "a cat"}, "images: ViTModel reads pictures alone"),
         ({"images": 7}, "image: given int, needs a file"),
-        ({"images": noise(9, 9), "window": 5}, "images: given beside something else"),
+        ({"images": noise(9, 9), "window": 5}, "images: given beside ids, inputs, a target or a window"),
     ]:
         with pytest.raises(RegardError, match=says):
             model.trace(**given)
-    with pytest.raises(RegardError, match=r"reads 'input_ids', needs a model that reads pictures alone"):
+    with pytest.raises(RegardError, match=r"reads 'input_ids', needs a model that reads pictures"):
         regard.load().trace(images=noise(9, 9))

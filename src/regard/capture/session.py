@@ -39,6 +39,7 @@ from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, Pass
 from regard.capture.prefix import NO_REUSE, LayerReuse
 from regard.capture.state import Capture
 from regard.errors import RegardError
+from regard.images.pictured_text import PicturedText
 from regard.model_files.quiet import quiet
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import UnverifiedOutput
@@ -116,8 +117,8 @@ class Session:
                 that cannot be captured.
         """
         changed = any(interventions)
-        if changed and isinstance(sources[0], ModelInput):
-            raise RegardError("interventions: they are of texts, they cannot be given with inputs")
+        if changed and isinstance(sources[0], (ModelInput, PicturedText)):
+            raise RegardError("interventions: they are of texts alone, they cannot be given with inputs or pictures")
         keep = keep or CaptureOptions()
         options = PassOptions(
             keep, reported=bool(self.reports_weights), last_row="logits_to_keep" in self.takes and not keep.logits
@@ -247,6 +248,8 @@ class Session:
         if isinstance(sources[0], ModelInput) and (options.reported or capture.calls):
             embeddings.insert(0, EmbeddingParts())  # it has no embeddings of ids
             sources = [named_tokens(sources[0], self.model.config, stacks, calls, self.pairs, self.name)]
+        if isinstance(sources[0], PicturedText):  # its patches' embeddings are replaced by what the vision tower says
+            embeddings[:1] = [EmbeddingParts()]
         calls = [call for call in calls if keep.call(call.path)]
         outputs: dict[tuple[str, int], Any] = {}
         if watched.factors is not None:
@@ -281,6 +284,8 @@ class Session:
 
         item = sources[0]
         inputs: dict[str, Any] = dict(item.tensors or {}) if isinstance(item, ModelInput) else {}
+        if isinstance(item, PicturedText):
+            inputs = {name: _for_model(each, self.model) for name, each in item.tensors.items() if name in self.takes}
         for prefix, texts in (("", sources), ("decoder_", targets)):
             if texts is None or isinstance(texts[0], ModelInput):
                 continue
@@ -295,3 +300,8 @@ class Session:
         if options.last_row:
             inputs["logits_to_keep"] = 1  # the least there is: all of them would be (L, V)
         return inputs
+
+
+def _for_model(tensor: Tensor, model: Any) -> Tensor:
+    """On the model's device; numbers that are no ids in its own kind."""
+    return tensor.to(model.device, model.dtype if tensor.is_floating_point() else tensor.dtype)

@@ -120,6 +120,6 @@ StaticFile = Annotated[
     said("--static", "FILE|learned", "With --with: compare static vectors too: word2vec, GloVe, the model's."),
 ]
 Images = Annotated[
-    list[Path] | None, file("--image", "A picture in the place of texts, for a --model that sees; once for each.")
+    list[Path] | None, file("--image", "A picture, alone or with its TEXT, for a --model that sees; once for each.")
 ]
 OpenFile = Annotated[Path | None, opened()]

@@ -13,21 +13,27 @@ from regard.errors import RegardError, first_line
 from regard.images.picture import Picture
 from regard.model_files.quiet import quiet
 
-PROCESSOR_FILE = "preprocessor_config.json"
+PROCESSOR_FILE, BOTH_FILE = "preprocessor_config.json", "processor_config.json"  # of pictures; of texts too
 LARGEST = 64 << 20  # numbers of a tensor that a processor may make: a config can ask for any size
 
 
-def read_processor(place: Any) -> "transformers.image_processing_utils.BaseImageProcessor":
-    """Open the image processor of a folder or hub name that has a preprocessor_config.json; no code of it is run.
+def read_processor(
+    place: Any, *, texts: bool = False
+) -> "transformers.image_processing_utils.BaseImageProcessor | transformers.ProcessorMixin":
+    """Open the image processor of a folder or hub name that has one; no code of it is run.
+
+    texts: open what makes texts with pictures ready, of a model that reads both.
 
     Raises:
         RegardError: the config is broken, or of a kind that transformers does not know.
     """
+    file = BOTH_FILE if texts else PROCESSOR_FILE
     with quiet():
         try:
-            return transformers.AutoImageProcessor.from_pretrained(place, backend="pil", trust_remote_code=False)
+            kind = transformers.AutoProcessor if texts else transformers.AutoImageProcessor
+            return kind.from_pretrained(place, backend="pil", trust_remote_code=False)
         except Exception as error:  # of the kinds that broken JSON and unknown names bring
-            raise RegardError(f"{PROCESSOR_FILE} of {str(place)!r} cannot be used: {first_line(error)}") from error
+            raise RegardError(f"{file} of {str(place)!r} cannot be used: {first_line(error)}") from error
 
 
 def processed(processor: Any, picture: Picture) -> Float[Tensor, "1 3 h w"]:

@@ -10,7 +10,8 @@ from regard.checks import is_whole, target_without_pairs_error
 from regard.errors import RegardError
 from regard.images.patches import Patches, patch_grid, seen_note
 from regard.images.picture import read_picture
-from regard.images.processor import PROCESSOR_FILE, processed, seen_box
+from regard.images.pictured_text import PicturedText, read_pictured_text
+from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, processed, seen_box
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded, encoded_ids
 from regard.trace.trace import PairTrace, Trace
@@ -58,31 +59,42 @@ def read_inputs(
     return single, sources, targets
 
 
-def read_images(session: Session, processor: Any, images: Any) -> tuple[bool, list[ModelInput]]:
+def read_images(
+    session: Session, reader: Reader, processor: Any, images: Any, text: Any
+) -> tuple[bool, list[ModelInput] | list[PicturedText]]:
     """Make what the model reads of one picture, or of several in a list: whether one was given, and the items.
 
     Args:
-        session: of the model.
-        processor: the model's image processor, None where it has none.
-        images: as `Model.trace` takes them.
+        session, reader: of the model and its texts.
+        processor: the model's image processor, or its processor of texts and pictures; None where it has none.
+        images, text: as `Model.trace` takes them.
 
     Raises:
-        RegardError: the model reads no pictures alone, its processor is not known, no picture was given, or one that
-            cannot be read.
+        RegardError: the model reads no pictures, or none without a text, or no text with them; its processor is not
+            known; no picture was given, one that cannot be read, or not one for each text.
     """
-    name, reads = session.name, session.model.main_input_name
-    if reads != "pixel_values":
-        raise RegardError(f"images: {name} reads {reads!r}, needs a model that reads pictures alone ('pixel_values')")
-    if processor is None:
+    name, alone = session.name, session.model.main_input_name == "pixel_values"
+    if "pixel_values" not in session.takes or session.pairs:
+        raise RegardError(f"images: {name} reads {session.model.main_input_name!r}, needs a model that reads pictures")
+    if alone != (text is None):
+        raise RegardError(f"images: {name} reads pictures {'alone' if alone else 'in a text: give one beside them'}")
+    if processor is None or not (alone or hasattr(processor, "image_token")):
+        instead = ", or trace(inputs={'pixel_values': ...})" if alone else ""
+        file = PROCESSOR_FILE if alone else BOTH_FILE
         raise RegardError(
-            f"images: {name} has no {PROCESSOR_FILE}, which says how pictures are made ready: "
-            "give load(processor=), or trace(inputs={'pixel_values': ...})"
+            f"images: {name} has no {file}, which says how pictures are made ready: give load(processor=){instead}"
         )
     single = not isinstance(images, (list, tuple))
     given = [images] if single else list(images)
     if not given:
         raise RegardError("images: given none, needs at least one")
-    return single, [_item_of_picture(session, processor, each) for each in given]
+    if alone:
+        return single, [_item_of_picture(session, processor, each) for each in given]
+    texts = [text] * len(given) if isinstance(text, str) else list(text)
+    if len(texts) != len(given):
+        raise RegardError(f"images: given {len(given)}, needs one for each of the {len(texts)} texts, or one text")
+    pairs = zip(texts, given, strict=True)
+    return single and isinstance(text, str), [read_pictured_text(reader, processor, *pair) for pair in pairs]
 
 
 def _item_of_picture(session: Session, processor: Any, image: Any) -> ModelInput:
@@ -111,7 +123,13 @@ def model_inputs_of_trace(reader: Reader, trace: object, asker: str) -> tuple[En
 
 
 def model_source_of_trace(reader: Reader, trace: Trace) -> Encoded:
-    """What the model read to give a trace: its text where that has the same tokens, else their ids."""
+    """What the model read to give a trace: its text where that has the same tokens, else their ids.
+
+    Raises:
+        RegardError: it read a picture.
+    """
+    if trace.patches is not None:
+        raise RegardError(f"the trace has a picture ({trace.patches.picture.name}): what runs its text again has none")
     ids = [token.id for token in trace.tokens]
     if reader.tokenizer is not None:
         try:

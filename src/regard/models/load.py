@@ -1,5 +1,6 @@
 """`regard.load`: the default model, a folder, a GGUF file, a hub name, or a model object."""
 
+import inspect
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from transformers.utils.hub import cached_file
 from regard import memory
 from regard.errors import RegardError
 from regard.files import check_regular
-from regard.images.processor import PROCESSOR_FILE, read_processor
+from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, read_processor
 from regard.model_files import gguf
 from regard.model_files.config_limits import check_sizes_in_config
 from regard.model_files.folder import DEFAULT_NAME, check_model_folder, default_folder, names_default_model
@@ -53,7 +54,8 @@ def load(
             object, which is left as it is between traces; or a `regard.Transformer`, the folder of one, or the folder
             of a training run, of which the newest whole checkpoint is read.
         tokenizer: the tokenizer of a model object, or one to use instead of the folder's.
-        processor: the image processor of a model object that reads pictures, or one to use instead of the folder's.
+        processor: the processor of a model object that reads pictures (of one that reads texts with them, of both), or
+            one to use instead of the folder's.
         device: where to run; by default a CUDA device where there is one, else the CPU. A model object stays put.
 
     Weights are read in float32, from safetensors or GGUF; code in a model's folder is never run. The weights of a
@@ -90,8 +92,8 @@ def load(
             _check_memory_for_model(held, where, name)
         model, notes = _read_model(folder, name, file, held)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
-        if processor is None and not file and model.main_input_name == "pixel_values":
-            processor = read_processor(folder) if _file_of_model(folder, PROCESSOR_FILE) else None
+        if processor is None and not file and "pixel_values" in inspect.signature(model.forward).parameters:
+            processor = _read_processor(folder, model)
         pooling = NO_POOLING if file else read_pooling(partial(_file_of_model, folder))
     _check_finite(model, name)
     return Model(
@@ -127,6 +129,14 @@ def _locate_checked_model(source: str | os.PathLike[str]) -> tuple[Path | str, H
     if isinstance(place, Path):
         check_regular(place, "model")
     return place, None
+
+
+def _read_processor(folder: Path | str, model: nn.Module) -> Any:
+    """The processor of a model that reads pictures, alone or in texts; None where there is no file of one."""
+    if model.main_input_name == "pixel_values":
+        return read_processor(folder) if _file_of_model(folder, PROCESSOR_FILE) else None
+    there = any(_file_of_model(folder, each) for each in (BOTH_FILE, PROCESSOR_FILE))
+    return read_processor(folder, texts=True) if there else None
 
 
 def _file_of_model(folder: Path | str, file: str) -> Path | None:

@@ -53,7 +53,7 @@ class Model:
     model and tokenizer are the objects themselves, of transformers or ours (tokenizer None: texts are given as ids).
     limit: the most tokens of a text, None for no limit. pairs: whether it is an encoder-decoder, which reads a text and
     a target. pooling: how a sentence encoder's folder says that it makes one vector of a text. image_processor: of a
-    model that reads pictures, what makes them ready, None where that is not known.
+    model that reads pictures, what makes them (and the texts beside them) ready, None where that is not known.
     """
 
     def __init__(
@@ -123,9 +123,11 @@ class Model:
         **options: Unpack[TraceOptions],
     ) -> PairTrace: ...
     @overload
-    def trace(self, *, images: Sequence[Any], **options: Unpack[TraceOptions]) -> list[Trace]: ...
+    def trace(
+        self, text: str | Sequence[str] | None = None, *, images: Sequence[Any], **options: Unpack[TraceOptions]
+    ) -> list[Trace]: ...
     @overload
-    def trace(self, *, images: Any, **options: Unpack[TraceOptions]) -> Trace: ...
+    def trace(self, text: str | None = None, *, images: Any, **options: Unpack[TraceOptions]) -> Trace: ...
     @overload
     def trace(
         self,
@@ -166,9 +168,10 @@ class Model:
             ids, target_ids: token ids instead of texts, taken as they are; for models without a tokenizer.
             inputs: instead of a text, one item of what else the model reads, such as {"pixel_values": tensor} or
                 {"input_features": tensor}, as its forward takes it; its tokens have numbers for names.
-            images: instead of a text, a picture or a list of them, each a file, a Pillow image or an array (height,
-                width, 3): of a model that reads pictures alone. Their tokens are named "row,column", and
-                `trace.patches` says where on the picture each of them lies.
+            images: a picture or a list of them, each a file, a Pillow image or an array (height, width, 3): instead of
+                a text, of a model that reads pictures alone; of one that reads texts with pictures one for each text,
+                or several that one text asks about. A picture's tokens are named "row,column", and `trace.patches` says
+                where on the picture each of them lies.
             interventions: what is done to the pass, such as `regard.ablate(regard.head(layer, head))`; in every text,
                 in the order of the list.
             layers: the layers whose attention, values and states are kept, None for all.
@@ -191,9 +194,9 @@ class Model:
         check_interventions(interventions)
         keep = CaptureOptions.of(layers, logits, attention_outputs, statistics, self.model.config, self.name)
         if images is not None:
-            if any(each is not None for each in (text, target, ids, target_ids, inputs, window, stride)):
-                raise RegardError("images: given beside something else to read, or a window, needs to be alone")
-            single, pictures = read_images(self._session, self.image_processor, images)
+            if any(each is not None for each in (target, ids, target_ids, inputs, window, stride)):
+                raise RegardError("images: given beside ids, inputs, a target or a window, needs a text or nothing")
+            single, pictures = read_images(self._session, self._reader, self.image_processor, images, text)
             seen = [dict(self._runner.traces([each], None, interventions, keep))[0] for each in pictures]
             return seen[0] if single else seen  # type: ignore[return-value]
         single, sources, targets = read_inputs(

@@ -175,7 +175,8 @@ class TransformerConfig:
             RegardError: it is of another format or a newer version, or an entry is unknown, missing or impossible; the
                 file's name stands before it.
         """
-        given = entries(content, FORMAT, VERSION, name)
+        check_format(content, FORMAT, VERSION, name)
+        given = {key: value for key, value in content.items() if key not in ("regard", "version")}
         unknown = sorted(set(given) - {field.name for field in fields(cls)})
         if unknown:
             raise RegardError(f"{name}: {unknown[0]!r} is no entry of a transformer's config")
@@ -243,8 +244,8 @@ class TransformerConfig:
         return cls(vocabulary=vocabulary, start=start, **(sizes | kinds | first | changes))
 
 
-def entries(content: Mapping[str, Any], form: str, newest: int, name: str) -> dict[str, Any]:
-    """Check the format and version of a config.json, and give what else it holds.
+def check_format(content: Mapping[str, Any], form: str, newest: int, name: str) -> None:
+    """Check the format and version of a config.json.
 
     Raises:
         RegardError: it is of another format or a newer version.
@@ -254,7 +255,6 @@ def entries(content: Mapping[str, Any], form: str, newest: int, name: str) -> di
     version = content.get("version")
     if not isinstance(version, int) or version > newest:
         raise RegardError(f"{name} has format version {version!r}, this regard reads {newest}: update it")
-    return {key: value for key, value in content.items() if key not in ("regard", "version")}
 
 
 def _wrong(name: str, given: Any, needed: str) -> RegardError:

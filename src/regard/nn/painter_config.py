@@ -6,7 +6,7 @@ from typing import Any, Literal, get_type_hints
 
 from regard.checks import kind_needed
 from regard.errors import RegardError
-from regard.nn.config import TransformerConfig, entries
+from regard.nn.config import TransformerConfig, check_format
 
 FORMAT, VERSION = "painter", 1
 
@@ -64,7 +64,8 @@ class PainterConfig:
         Raises:
             RegardError: it is of another format or a newer version, or an entry is unknown, missing or impossible.
         """
-        given = entries(content, FORMAT, VERSION, name)
+        check_format(content, FORMAT, VERSION, name)
+        given = {key: value for key, value in content.items() if key not in ("regard", "version")}
         known = {field.name for field in fields(cls)}
         if wrong := sorted(set(given) ^ known):
             how = "missing" if wrong[0] in known else "no entry of a painter's config"

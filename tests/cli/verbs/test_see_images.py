@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from regard.cli.main import main
+from tests.images.test_pictured_text import save_looker
 from tests.models.test_pictures import PROCESSOR, built, noise
 
 
@@ -43,8 +44,9 @@ def test_it_says_where_it_looks_and_writes_its_files(model: Path, tmp_path: Path
         (["--image", "{}/cat.png"], "--image needs --model"),
         (["--image", "{}/none.png", "--model", "{}"], "--image '{}/none.png' cannot be read: No such file"),
         (["--image", "{}/config.json", "--model", "{}"], "is none that can be read, needs PNG"),
-        (["a text", "--image", "{}/cat.png", "--model", "{}"], "--image and TEXT: a picture has no words"),
-        (["--image", "{}/cat.png", "--model", "{}", "--word", "a"], "--image and --word"),
+        (["a text", "--image", "{}/cat.png", "--model", "{}"], "reads pictures alone"),
+        (["--image", "{}/cat.png", "--model", "{}", "--word", "a"], "--image and --word: a picture has no words"),
+        (["--image", "{}/cat.png", "--model", "{}", "--next"], "--image and --next: given both, needs one of them"),
         (["--image", "{}/cat.png", "--model", "{}", "--top", "0"], "--top: given 0, needs 1 or more"),
         (["--image", "{}/cat.png", "--model", "{}", "--layer", "7"], "layer 7 is out of range"),
     ],
@@ -56,3 +58,15 @@ def test_what_is_refused(model: Path, given: list[str], says: str, capsys: Any) 
     said = capsys.readouterr().err
     assert says.format(model) in " ".join(said.split())
     assert len(said.strip().splitlines()) <= 3
+
+
+def test_a_text_looks_at_its_picture(tmp_path: Path, capsys: Any) -> None:
+    save_looker(tmp_path)
+    given = ["--image", f"{tmp_path}/cat.png", "--model", str(tmp_path), "--json", f"{tmp_path}/a.json"]
+    for word, who in (([], "“?”"), (["--word", "mat", "--layer", "1", "--head", "2"], "“mat”")):
+        with pytest.raises(SystemExit) as left:
+            main(["see", "what is on the mat ?", *given, *word])
+        assert left.value.code == 0
+        where = "layer 1 (head 2)" if word else "layer 2 (mean of its 3 heads)"
+        assert f"cat.png: in {where} {who} looks most at patch" in " ".join(capsys.readouterr().out.split())
+        assert len(json.loads((tmp_path / "a.json").read_text())["rows"]) == 16

@@ -57,7 +57,7 @@ def test_sentences_hold(rows: int, columns: int, seed: int, sinks: bool) -> None
     if sinks:
         received.view(-1)[: 1 + rows * columns // 3] = APART + 7.4
     own = heat[1:].view(rows, columns)
-    look = Look("cat.png", 0, 3, None, 5, own, float(heat[0]), received, None)
+    look = Look("cat.png", 0, "[CLS]", 3, None, 5, own, float(heat[0]), received, None)
     found = Looked([look]).findings()
     apart = {n for n in range(rows * columns) if float(received.view(-1)[n]) >= APART}
     others = [n for n in range(rows * columns) if n not in apart]

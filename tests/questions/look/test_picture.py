@@ -18,7 +18,7 @@ def test_heat_lies_where_the_patches_lie() -> None:
     heat = torch.tensor([[0.1, 0.0, 0.3], [0.2, 0.05, 0.05]], dtype=torch.float64)
     received = torch.ones(2, 3, dtype=torch.float64)
     received[0, 2] = 12.0
-    look = Look("cat.png", 0, 3, 1, 5, heat, 0.3, received, None)
+    look = Look("cat.png", 0, "[CLS]", 3, 1, 5, heat, 0.3, received, None)
     plain, heated, bar = paint_looks([look], [patches]).axes
     assert np.array_equal(plain.images[0].get_array(), pixels)
     shown: Any = heated.images[1]

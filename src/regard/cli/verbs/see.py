@@ -34,7 +34,8 @@ def see(
 ) -> None:
     """Show what self-attention does to a word in one text or several, on a real model.
 
-    With --layer or --head it shows single heads. With --image it shows where a model that sees looks.
+    With --layer or --head it shows single heads. With --image it shows where a model that sees looks, or what a text
+    looks at on the picture that it is about.
     """
     chosen = Selection(layer, head, top, word, references)
     chosen.check(opened=open_file is not None)
@@ -42,11 +43,11 @@ def see(
         from regard.cli.verbs.see_images import see_images
 
         told = {
-            "TEXT": texts, "--target": targets, "--word": word, "--with": references, "--control": control,
+            "--target": targets, "--with": references, "--control": control,
             "--next": next_token or None, "--window": window, "--stride": stride, "--static": static,
             "--open": open_file,
         }  # fmt: skip
-        see_images(images, told, model, chosen, everything, outputs)
+        see_images(images, texts, told, model, chosen, everything, outputs)
         return
     vectors = StaticVectors(static)
     vectors.check(chosen)

@@ -11,23 +11,26 @@ from regard.files import check_readable
 
 def see_images(
     images: Sequence[Path],
+    texts: Sequence[str] | None,
     told: Mapping[str, object],
     model: str | None,
     chosen: Selection,
     everything: bool,
     outputs: Outputs,
 ) -> None:
-    """Trace pictures and tell where the model looks.
+    """Trace pictures, alone or with texts, and tell where the model looks.
 
-    told: what else was given, by its option, that is about texts. chosen: of layer and head None is the last layer and
-    the mean of its heads; so many patches are named.
+    texts: one for each picture, or one that is asked of all. told: what else was given, by its option. chosen: of layer
+    and head None is the last layer and the mean of its heads; so many patches are named.
 
     Raises:
         RegardError: an option that is about texts, a file that cannot be read, or what `Model.trace` raises.
     """
     for option, given in told.items():
         if given:
-            raise RegardError(f"--image and {option}: a picture has no words, give one of them")
+            raise RegardError(f"--image and {option}: given both, needs one of them")
+    if chosen.word is not None and not texts:
+        raise RegardError("--image and --word: a picture has no words, needs a TEXT beside it")
     if model is None:
         raise RegardError("--image needs --model: one that reads pictures, which the default model does not")
     for image in images:
@@ -41,5 +44,7 @@ def see_images(
 
     screens = consoles(outputs.json)
     with screens[1].status("loading and tracing …"):
-        found = looked(load_model(model).trace(images=list(images)), chosen.layer, chosen.head)
+        asked = texts[0] if texts and len(texts) == 1 else texts
+        traces = load_model(model).trace(asked, images=list(images))
+        found = looked(traces, chosen.layer, chosen.head, chosen.word)
     tell(found, outputs, screens, chosen.top, everything=everything, traces=list(found.traces))

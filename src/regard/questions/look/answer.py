@@ -2,7 +2,8 @@
 
 With w the weights (H, L, L) of a layer, one head of it or the mean of all:
 
-    heat[p]     = w[q, p] of the query q = [CLS], or the mean over all patches q where the model has no [CLS]
+    heat[p]     = w[q, p] of the query q = [CLS], or the mean over all patches q where the model has no [CLS]; in a text
+                  with a picture q is its last token, what the model goes on from, or the last of a word
     received[p] = mean over all queries of w[q, p], mean of heads
 
 Patches that receive ten times the median of all in that layer are told apart: they take weight whatever they show,
@@ -22,8 +23,9 @@ from regard.display.answer import Read, TracesAnswer
 from regard.display.panels import TALL, Cell, Column, Heat, Panel, Table
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.explain.wording import listed, number
-from regard.images.patches import Box
+from regard.explain.wording import listed, named, number
+from regard.images.patches import Box, Patches
+from regard.text.words import only_word
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
@@ -39,13 +41,15 @@ NAMED = 5  # patches that a sentence names
 class Look:
     """Where on one picture a model looks.
 
-    query: the number of [CLS], None for the mean over all patches. layer, head: whose weights, head None for the mean
-    of all heads. heat: [row][column]; special: what the same query gives tokens that are no patches. received: of each
-    patch, in times the median. boxes: of each patch, on the picture's pixels; None where that is not known.
+    query: the number of the token that looks, None for the mean over all patches; who: its name. layer, head: whose
+    weights, head None for the mean of all heads. heat: [row][column]; special: what the same query gives tokens that
+    are no patches. received: of each patch, in times the median. boxes: of each patch, on the picture's pixels; None
+    where that is not known.
     """
 
     name: str
     query: int | None
+    who: str
     layer: int
     head: int | None
     heads: int
@@ -91,9 +95,11 @@ class Looked(TracesAnswer):
 
     def _told(self, look: Look) -> list[str]:
         count, heat, order = look.heat.numel(), look.heat.flatten(), look.order
-        who = "[CLS] looks" if look.query is not None else "the patches together look"
+        who = f"{look.who} {'look' if look.query is None else 'looks'}"
         of = f"mean of its {look.heads} heads" if look.head is None else f"head {look.head}"
         told = []
+        if not bool(heat.any()):
+            return [f"{look.name}: in layer {look.layer} ({of}) {look.who} gives no patch any weight."]
         if order:
             best, apart = order[0], ", those told apart left out" if look.apart else ""
             times = f", {number(float(heat[best]) * count)} times an equal share" if float(heat[best]) > 0 else ""
@@ -178,13 +184,17 @@ class Looked(TracesAnswer):
         return paint_looks(self.looks, pictures), []
 
 
-def looked(traces: Sequence[Trace], layer: int | None = None, head: int | None = None) -> Looked:
+def looked(
+    traces: Sequence[Trace], layer: int | None = None, head: int | None = None, word: str | None = None
+) -> Looked:
     """Find where on each picture the model looks: of a layer (None: the last) one head, or the mean of all (None).
 
+    word: in a text with a picture, which word looks; None for the last token.
+
     Raises:
-        RegardError: a trace of no picture, no such layer or head.
+        RegardError: a trace of no picture, no such layer, head or word.
     """
-    looks = [_look(trace, layer, head) for trace in traces]
+    looks = [_look(trace, layer, head, word) for trace in traces]
     if not looks:
         raise RegardError("look: given no trace, needs at least one of a picture")
     about = Read.of(*traces)
@@ -192,7 +202,7 @@ def looked(traces: Sequence[Trace], layer: int | None = None, head: int | None =
     return Looked(looks, traces=traces, names=[look.name for look in looks], about=replace(about, texts=named))
 
 
-def _look(trace: Any, layer: int | None, head: int | None) -> Look:
+def _look(trace: Any, layer: int | None, head: int | None, word: str | None) -> Look:
     patches = getattr(trace, "patches", None)
     if not isinstance(trace, Trace) or patches is None:
         raise RegardError("look: needs the trace of a picture, whose patches are known: model.trace(images=…)")
@@ -201,7 +211,7 @@ def _look(trace: Any, layer: int | None, head: int | None) -> Look:
     weights = trace.attention[layer].dense().double().cpu()  # (H, L, L)
     head = None if head is None else from_zero("head", head, len(weights), f"layer {layer} has")
     chosen = weights.mean(0) if head is None else weights[head]
-    query = next((n for n, token in enumerate(trace.tokens[: patches.first]) if token.text == "[CLS]"), None)
+    query, who = _who_looks(trace, patches, word)
     row = chosen[query] if query is not None else chosen[patches.first :].mean(0)
     received = patches.heat(weights.mean(0).mean(0))
     median = float(received.median())
@@ -209,6 +219,15 @@ def _look(trace: Any, layer: int | None, head: int | None) -> Look:
     ours = range(patches.first, patches.first + heat.numel())
     boxes = None if patches.seen is None else [patches.box(n) for n in ours]
     return Look(
-        patches.picture.name, query, layer, head, len(weights), heat, float(row.sum() - heat.sum()),
+        patches.picture.name, query, who, layer, head, len(weights), heat, float(row.sum() - heat.sum()),
         received / median if median > 0 else torch.zeros_like(received), boxes,
     )  # fmt: skip
+
+
+def _who_looks(trace: Trace, patches: Patches, word: str | None) -> tuple[int | None, str]:
+    """The number of the token that looks, None for all patches together, and its name."""
+    if not trace.text:
+        query = next((n for n, token in enumerate(trace.tokens[: patches.first]) if token.text == "[CLS]"), None)
+        return query, "the patches together" if query is None else "[CLS]"
+    query = len(trace.tokens) - 1 if word is None else only_word(trace.text, trace.tokens, word).tokens[-1]
+    return query, named(trace.tokens, query)

@@ -48,10 +48,10 @@ def paint_looks(looks: "Sequence[Look]", patches: Sequence[Any]) -> Figure:
             place = left + column * wide, top + row * high
             heated.add_patch(Rectangle(place, wide, high, fill=False, hatch="xxx", edgecolor="0.6", linewidth=0))
         heated.add_patch(Rectangle((left, top), right - left, bottom - top, fill=False, edgecolor=HEAT, linewidth=1))
-        who = "[CLS]" if look.query is not None else "all patches together"
         of = f"mean of {look.heads} heads" if look.head is None else f"head {look.head}"
         plain.set_title(look.name, fontsize=10)
-        heated.set_title(f"where {who} looks: layer {look.layer}, {of}", fontsize=10)
+        verb = "look" if look.query is None else "looks"
+        heated.set_title(f"where {look.who} {verb}: layer {look.layer}, {of}", fontsize=10)
         bar = figure.colorbar(image, ax=heated, fraction=0.046, pad=0.02)
         bar.set_label("weight" + "; hatched: told apart" * bool(apart) + "; framed: what the model saw", fontsize=8)
         bar.ax.tick_params(labelsize=7)

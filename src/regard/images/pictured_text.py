@@ -1,0 +1,89 @@
+"""Read a text that a picture stands in, as models read it that answer questions about pictures.
+
+They have one token that stands for a picture; the model's processor writes it once for each patch, and the model puts
+there what its vision tower says of the patch (Liu et al. 2023, "Visual Instruction Tuning").
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+from regard.errors import RegardError, first_line
+from regard.images.patches import Patches, patch_grid, seen_note
+from regard.images.picture import Picture, read_picture
+from regard.images.processor import seen_box
+from regard.model_files.quiet import quiet
+from regard.text.reader import Reader
+from regard.text.tokens import Encoded, Token
+
+
+@dataclass(frozen=True, kw_only=True)
+class PicturedText(Encoded):
+    """A text with the patches of its picture among its tokens. tensors: what the model reads beside the ids."""
+
+    tensors: Mapping[str, Tensor]
+    patches: Patches
+
+
+def read_pictured_text(reader: Reader, processor: Any, text: str, image: Any) -> PicturedText:
+    """Read a text and its picture as tokens.
+
+    reader: of the model's texts. processor: the model's, of texts and pictures. text: where the processor's token for a
+    picture is not in it, the picture stands before it, on a line of its own. image: as `read_picture` takes it.
+
+    Raises:
+        RegardError: several pictures in the text, a text or picture that cannot be read, or a processor that does not
+            make one token of each patch, row by row: which token shows what would not be known.
+    """
+    mark, name = str(processor.image_token), reader.name
+    picture = read_picture(image)
+    notes = picture.notes
+    if mark not in text:
+        text, notes = f"{mark}\n{text}", (*notes, f"the picture stands before the text: no {mark} is in it")
+    if text.count(mark) > 1:
+        raise RegardError(f"text: given {text.count(mark)} × {mark}, needs one: a text has one picture")
+    ids, tensors = _processed(processor, text, picture)
+    grid = patch_grid(getattr(reader.model.config, "vision_config", None), tensors["pixel_values"])
+    count = ids.count(reader.tokenizer.convert_tokens_to_ids(mark))
+    if grid is None or tensors["pixel_values"].shape[0] != 1 or count != grid[0] * grid[1]:
+        parts = "of which the size is not known" if grid is None else f"of {grid[0]} × {grid[1]} patches"
+        raise RegardError(f"images: {name} has {count} tokens for {picture.name} {parts}: needs one for each patch")
+    _, (encoded,) = reader.read("text", text.replace(mark, mark * count), None)
+    if encoded.ids != ids:
+        raise RegardError(f"images: the processor of {name} reads the text otherwise than its tokenizer does")
+    seen = seen_box(processor.image_processor, picture.size)
+    first = ids.index(reader.tokenizer.convert_tokens_to_ids(mark))
+    return PicturedText(
+        text, _placed(encoded.tokens, first, grid, text.index(mark), len(mark)), encoded.segments, encoded.unknown,
+        encoded.dropped, (*encoded.notes, *(note for note in (*notes, seen_note(picture, seen)) if note)),
+        encoded.names, tensors=tensors, patches=Patches(picture, *grid, first, seen),
+    )  # fmt: skip
+
+
+def _placed(tokens: tuple[Token, ...], first: int, grid: tuple[int, int], start: int, length: int) -> tuple[Token, ...]:
+    """Name the patches, and place them and what follows them in the text as it was given."""
+    count, made = grid[0] * grid[1], list(tokens[:first])
+    for n, token in enumerate(tokens[first : first + count]):
+        named = f"{n // grid[1]},{n % grid[1]}"
+        made.append(replace(token, text=named, start=start, end=start + length, special=False))
+    back = (count - 1) * length
+    for token in tokens[first + count :]:
+        made.append(replace(token, start=max(token.start - back, 0), end=max(token.end - back, 0)))
+    return tuple(made)
+
+
+def _processed(processor: Any, text: str, picture: Picture) -> tuple[list[int], dict[str, Tensor]]:
+    """The ids, and the tensors beside them, that a processor makes of a text and its picture."""
+    with quiet():
+        try:
+            made = dict(processor(text=text, images=picture.pixels, return_tensors="pt"))
+        except Exception as error:  # of the kinds that a stranger's config brings
+            said = first_line(error)
+            raise RegardError(f"{picture.name} and its text cannot be made ready by the processor: {said}") from error
+    ids = made.pop("input_ids", None)
+    made.pop("attention_mask", None)  # of one text without padding: all ones
+    if ids is None or getattr(made.get("pixel_values"), "ndim", 0) != 4:
+        raise RegardError(f"images: the model's processor gives {', '.join(made)}, needs ids and pixels of four axes")
+    return ids[0].tolist(), made
