@@ -129,6 +129,12 @@ def test_what_is_refused(model: Any, folder: Path) -> None:
         model.why(model.trace(TEXT, images=folder / "cat.png"), "mat")
     with pytest.raises(RegardError, match="has no processor_config.json"):
         regard.load(model.model, tokenizer=model.tokenizer).trace(TEXT, images=picture)
+    vast = {"size": {"shortest_edge": 10**6}, "crop_size": {"height": 10**6, "width": 10**6}}
+    processor, kept = model.image_processor, model.image_processor.image_processor
+    processor.image_processor = hf.CLIPImageProcessorPil(**vast)
+    with pytest.raises(RegardError, match="asks for 1,000,000 pixels a side, more than are made"):
+        model.trace(TEXT, images=picture)
+    processor.image_processor = kept
     model.model.config.vision_config.patch_size = 7
     try:
         with pytest.raises(RegardError, match=r"has 16 tokens for a picture of 8 × 8 patches: needs one for each"):

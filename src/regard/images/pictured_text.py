@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.errors import RegardError, first_line
 from regard.images.patches import Patches, patch_grid, seen_note
 from regard.images.picture import Picture, read_picture
-from regard.images.processor import seen_box
+from regard.images.processor import processed, seen_box
 from regard.model_files.quiet import quiet
 from regard.text.reader import Reader
 from regard.text.tokens import Encoded, Token
@@ -37,17 +37,17 @@ def read_pictured_text(reader: Reader, processor: Any, text: str, image: Any) ->
         RegardError: several pictures in the text, a text or picture that cannot be read, or a processor that does not
             make one token of each patch, row by row: which token shows what would not be known.
     """
-    mark, name = str(processor.image_token), reader.name
-    picture = read_picture(image)
+    mark, name, picture = str(processor.image_token), reader.name, read_picture(image)
     notes = picture.notes
     if mark not in text:
         text, notes = f"{mark}\n{text}", (*notes, f"the picture stands before the text: no {mark} is in it")
     if text.count(mark) > 1:
         raise RegardError(f"text: given {text.count(mark)} × {mark}, needs one: a text has one picture")
-    ids, tensors = _processed(processor, text, picture)
-    grid = patch_grid(getattr(reader.model.config, "vision_config", None), tensors["pixel_values"])
+    pixels = processed(processor.image_processor, picture)  # alone first: it refuses what is too large
+    ids, tensors = _read_by(processor, text, picture)
+    grid = patch_grid(getattr(reader.model.config, "vision_config", None), pixels)
     count = ids.count(reader.tokenizer.convert_tokens_to_ids(mark))
-    if grid is None or tensors["pixel_values"].shape[0] != 1 or count != grid[0] * grid[1]:
+    if grid is None or count != grid[0] * grid[1]:
         parts = "of which the size is not known" if grid is None else f"of {grid[0]} × {grid[1]} patches"
         raise RegardError(f"images: {name} has {count} tokens for {picture.name} {parts}: needs one for each patch")
     _, (encoded,) = reader.read("text", text.replace(mark, mark * count), None)
@@ -74,7 +74,7 @@ def _placed(tokens: tuple[Token, ...], first: int, grid: tuple[int, int], start:
     return tuple(made)
 
 
-def _processed(processor: Any, text: str, picture: Picture) -> tuple[list[int], dict[str, Tensor]]:
+def _read_by(processor: Any, text: str, picture: Picture) -> tuple[list[int], dict[str, Tensor]]:
     """The ids, and the tensors beside them, that a processor makes of a text and its picture."""
     with quiet():
         try:
@@ -84,6 +84,6 @@ def _processed(processor: Any, text: str, picture: Picture) -> tuple[list[int], 
             raise RegardError(f"{picture.name} and its text cannot be made ready by the processor: {said}") from error
     ids = made.pop("input_ids", None)
     made.pop("attention_mask", None)  # of one text without padding: all ones
-    if ids is None or getattr(made.get("pixel_values"), "ndim", 0) != 4:
-        raise RegardError(f"images: the model's processor gives {', '.join(made)}, needs ids and pixels of four axes")
+    if ids is None or "pixel_values" not in made:
+        raise RegardError(f"images: the model's processor gives {', '.join(made)}, needs ids and pixels")
     return ids[0].tolist(), made
