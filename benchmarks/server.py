@@ -1,11 +1,12 @@
-"""Speed and memory of `regard serve`: python -m benchmarks.server [tiles|beside|clients|panning] [--tokens N]
+"""Speed and memory of `regard serve`: python -m benchmarks.server [tiles|beside|clients|panning|first] [--tokens N]
 
 tiles: a saved attention map of N × N with rotary positions (by default 100,000; 4 heads of width 64, causal), opened by
 a real server and asked for over HTTP: the pass over it, then tiles of every zoom at random places, each new, one head
 and the mean of all; the largest memory of the server. beside: tiles of that map while somebody pans over it for 30
 seconds, alone and while the server makes the pass over a second such map. clients: eight at once, each with texts of
 its own on the default model. panning: frames a second while the mouse drags that map in Chromium, its tiles on their
-way, at several zooms.
+way, at several zooms. first: in Chromium, from the click on each example of the first screen to its first picture, on a
+server that has shown them all once.
 """
 
 import argparse
@@ -195,6 +196,51 @@ def panning(tokens: int) -> None:
                 )
 
 
+CLICKED = """
+async (n) => {
+  const start = performance.now();
+  document.querySelectorAll("[data-example]")[n].click();
+  const picture = () => {
+    const main = document.querySelector("[role=tabpanel] [data-main]");
+    if (!main || (main.dataset.state ?? "exact") !== "exact") return false;
+    return main.matches(".map") || main.querySelector("svg, canvas, td[data-value]");
+  };
+  while (!picture()) await frame();
+  await frame();
+  return performance.now() - start;
+}
+"""
+
+
+def first(each: int = 5) -> None:
+    """Click on every example, once to warm the server up and then so many times, each from a fresh first screen."""
+    from benchmarks.page import WATCH, browser
+
+    with served() as (port, token, _), browser() as chromium:
+        tab = chromium.new_page(viewport={"width": 1300, "height": 850})
+        tab.set_default_timeout(120_000)
+        tab.add_init_script(WATCH)
+
+        def clicked(n: int) -> float:
+            tab.goto("about:blank")
+            tab.goto(f"http://127.0.0.1:{port}/?token={token}")
+            tab.locator("[data-example]").last.wait_for()
+            return float(tab.evaluate(CLICKED, n)) / 1e3
+
+        tab.goto(f"http://127.0.0.1:{port}/?token={token}")
+        tab.locator("[data-example]").last.wait_for()
+        names = tab.locator("[data-example]").all_inner_texts()
+        for n in range(len(names)):
+            clicked(n)
+        times = [[clicked(n) for _ in range(each)] for n in range(len(names))]
+        for name, own in zip(names, times, strict=True):
+            print(
+                f"{name}: the first picture after {np.median(own):.2f} s (median), {max(own):.2f} s at most", flush=True
+            )
+        middle, most = np.median(times), np.max(times)
+        print(f"all {len(names) * each} clicks: median {middle:.2f} s, at most {most:.2f} s; {machine()}")
+
+
 def clients(count: int = 8, each: int = 6) -> None:
     times: list[float] = []
 
@@ -224,7 +270,7 @@ def clients(count: int = 8, each: int = 6) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("tiles", "beside", "clients", "panning"))
+    parser.add_argument("what", nargs="?", choices=("tiles", "beside", "clients", "panning", "first"))
     parser.add_argument("--tokens", type=int, default=100_000)
     given = parser.parse_args()
     if given.what in (None, "tiles"):
@@ -235,6 +281,8 @@ def main() -> None:
         clients()
     if given.what in (None, "panning"):
         panning(given.tokens)
+    if given.what in (None, "first"):
+        first()
 
 
 if __name__ == "__main__":
