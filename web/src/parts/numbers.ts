@@ -1,9 +1,11 @@
 // How numbers are written: what is not 0 or 1 does not read so. Python has the same rule: `explain/wording.py`.
 const ONE = 0.999999; // from here on a number is 1: sums of float32 weights miss it by less than 1e-6
 
-/** A number with so many decimals; 0 has no sign. */
+/** A number with so many decimals, halves to even as Python has them; 0 has no sign. */
 export function rounded(value: number, digits: number): string {
-  const text = Math.abs(value).toFixed(digits);
+  const size = Math.abs(value);
+  const half = (size * 10 ** digits) % 2 === 0.5 && /^50*$/.test(size.toFixed(99).slice(digits - 99)); // behind an even digit
+  const text = (half ? size * (1 - 1e-15) : size).toFixed(digits);
   return (value < 0 && +text ? "−" : "") + text;
 }
 
@@ -16,7 +18,7 @@ export function withSign(value: number, digits: number): string {
 /** A number with so many decimals, as a cell has it: "<0.01" for what is not 0, ">0.99" for what is less than 1. */
 export function fixed(value: number, digits: number): string {
   const [size, least] = [Math.abs(value), 10 ** -digits];
-  const near = +size.toFixed(digits);
+  const near = +rounded(size, digits);
   const below = near === 1 && digits > 0 && size < ONE;
   if (!below && (near || !size)) return rounded(value, digits);
   return (below === value > 0 ? ">" : "<") + rounded(Math.sign(value) * (below ? 1 - least : least), digits);
