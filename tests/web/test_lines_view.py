@@ -128,14 +128,14 @@ def test_between_a_translation_and_its_source_each_side_has_its_own_tokens(page_
     assert page.tab.locator("[data-left]").count() == weights.shape[1]
     assert page.tab.locator("[data-right]").count() == weights.shape[2]
     page.tab.click("[data-left='2']")
-    name = page.tab.eval_on_selector("[data-left='2']", "each => each.title")
+    name = page.tab.eval_on_selector("[data-left='2']", "each => each.title").strip() or "␣"
     said = f"What “{name}” looks at, layer 0, cross, as it was"
     same(rows_of(page.tab, f"{said} written (the row before it)"), 2, weights[:, 1].mean(0))
     page.tab.check("text=as it is read")
     same(rows_of(page.tab, f"{said} read (its own row)"), 2, weights[:, 2].mean(0))
     page.tab.check("text=is looked at by")
     page.tab.click("[data-left='1']")
-    name = page.tab.eval_on_selector("[data-left='1']", "each => each.title")
+    name = page.tab.eval_on_selector("[data-left='1']", "each => each.title").strip() or "␣"
     same(
         rows_of(page.tab, f"What looks at “{name}”, layer 0, cross, each as it was read (its own row)"),
         2,

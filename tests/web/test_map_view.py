@@ -273,7 +273,7 @@ def test_masks_windows_softcaps_and_alibi(page_of: Any, minilm: Any, tmp_path: P
         assert ("the mask forbids it" in tab.inner_text(".readout")) is not bool(visible[layer][-1][0])
         page.open_view("Tokens")
         page.tab.click("[data-unit='1']")
-        page.tab.wait_for_selector(f"caption:has-text('What “{trace.tokens[1].text}” looks at')")
+        page.tab.wait_for_selector(f"caption:has-text('What “{trace.tokens[1].text.strip()}” looks at')")
         assert page.tab.locator("tbody td:text-is('masked')").count() > 0
         page.tab.click("[data-unit='1']")
 

@@ -1,4 +1,5 @@
 // Paints the map on a canvas: pictures of tiles, numbers in large cells, names or numbers of tokens along the axes.
+import { readable } from "../words";
 import type { Text } from "../data/format";
 import { ink } from "../parts/colours";
 import { hexOf } from "../picture/colour";
@@ -44,8 +45,7 @@ export function yOf({ top, window }: Plot, query: number): number {
 
 /** A token's name on one line. */
 export function nameOn(text: Text, n: number): string {
-  const name = text.tokens.text[n] ?? "";
-  return name.replaceAll("\n", "⏎").replaceAll("\t", "⇥").trim() || "␣";
+  return readable(text.tokens.text[n] ?? "");
 }
 
 /** Confine what is painted to the matrix as far as it is in the window. */
