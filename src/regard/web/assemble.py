@@ -43,8 +43,8 @@ class Choice:
 class Opening:
     """Where a page opens. layer: from 0, or -1 for the last; None for the first. head: None for the mean of heads.
 
-    word: whose first token is looked at, in the first text that has it. token: of the first text, where there is no
-    word; None for no token.
+    word: whose first token is looked at, in the first text that has it. trace: where there is no word, counted from 0;
+    token: of its first text, None for no token.
     """
 
     view: str = "tokens"
@@ -52,6 +52,7 @@ class Opening:
     head: int | None = None
     word: str | None = None
     token: int | None = None
+    trace: int = 0
 
 
 def page_as_seen(
@@ -237,7 +238,7 @@ def _open(
 ) -> None:
     """Say where the page opens."""
     each = [pair for trace, added in zip(traces, places, strict=True) for pair in zip(sides(trace), added, strict=True)]
-    layer, token, at = opening.layer, opening.token, 0
+    layer, token, at = opening.layer, opening.token, sum(map(len, places[: opening.trace]))
     if opening.word is not None:
         at, token = _token_of(each, opening.word)
     side, added = each[at]
@@ -257,8 +258,7 @@ def _open(
     if layer is not None:
         layer = layer % len(side.attention) if len(side.attention) else layer
         numbers = [number for (own, _), number in calls.items() if own == layer] or numbers
-    if token is None:
-        token = told_token(side, page.findings)
+    token = told_token(side, page.findings) if token is None else token
     page.opening |= {"view": opening.view, "call": numbers[0], "head": head, "token": token}
 
 

@@ -93,9 +93,9 @@ class Evolution(TracesAnswer):
         return {"title": self.title(), **{name: getattr(self, name) for name in own}}
 
     def opening(self) -> dict[str, str | int | None]:
-        """The panel of its last step, of this layer and head."""
+        """The panel of its last step, and that step's trace, of this layer and head."""
         last = int(len(self.steps) > 1)
-        return {"view": f"panel {last}", "layer": self.layer, "head": self.head, "title": self.title()}
+        return {"view": f"panel {last}", "layer": self.layer, "head": self.head, "trace": last, "title": self.title()}
 
     def painted(self, shape: str) -> "tuple[Figure, list[str]]":
         """Draw how it formed."""
