@@ -32,6 +32,7 @@ PICTURES = {
     "6_a_transformer_that_writes": ["attention_forms.svg", "causal_mask.svg", "decoder_block.svg", "written.svg"],
     "7_across": ["alignment.svg", "cross_attention.svg", "encoder_decoder.svg", "image_and_words.png", "unet.svg"],
     "8_contextual_embeddings": ["bank_moves.svg", "encoder_block.svg"],
+    "9_words_that_paint": ["heat.png", "heat_or_cause.png", "noise.png", "painted.png"],
 }
 ORDER = sorted(PICTURES)
 IMPORT = re.compile(r"^(?:import|from) ", re.MULTILINE)

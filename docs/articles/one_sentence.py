@@ -186,8 +186,9 @@ wider = regard.CrossAttention(d_query=16, d_context=20, d_k=24, d_v=28)
 print(tuple(wider(x, torch.rand(8, 20)).shape))
 
 # %% [markdown]
-# It names translation and Stable Diffusion as places where this is done. Further: [both](../lessons/7_across.py), and
-# [`regard translate`](../commands/translate.md).
+# It names translation and Stable Diffusion as places where this is done. Further: [both](../lessons/7_across.py),
+# [`regard translate`](../commands/translate.md), and [a painter of digits](../lessons/9_words_that_paint.py) that is
+# trained, looked at, and asked whether its heat is what paints.
 #
 # ## Conclusion
 #

@@ -2,7 +2,7 @@
 # # 1. From text to tokens to vectors
 #
 # Put into French word by word, "bank" goes wrong: it is *rive* by a river and *banque* where there is money. Who
-# translates has to see the other words, and so has a model. These eight pages build one that does.
+# translates has to see the other words, and so has a model. This course builds one that does.
 #
 # Every page of this course is a plain Python file; its pictures are drawn by the folder `drawings` beside it. What it
 # prints was computed while the page was made, and figures that others have published are asserted: were one wrong, the

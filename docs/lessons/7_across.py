@@ -499,6 +499,7 @@ keep(
 # query on the words' contextual embeddings (Rombach et al. 2022; the sizes drawn are Stable Diffusion 1's). Maps of
 # these weights, added up over levels and steps, show which word painted what (Tang et al. 2023), and to exchange them
 # edits the image (Hertz et al. 2022).
+# How far such a map can be believed [page 9](9_words_that_paint.py) tries.
 # Newer models put image and text into one sequence instead, with self-attention over both (Esser et al. 2024).
 
 # %%
@@ -511,5 +512,5 @@ keep(
 )
 
 # %% [markdown]
-# All parts have been met. Last, what large trained models make of a word:
+# All parts have been met. Next, what large trained models make of a word:
 # [8. Contextual embeddings](8_contextual_embeddings.py).

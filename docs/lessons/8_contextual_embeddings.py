@@ -568,7 +568,5 @@ else:
     )
 
 # %% [markdown]
-# ## The end, and on
-#
-# From a text to vectors that know it: eight pages, one function. To look at a model of your own: the
-# [commands](../commands/see.md), the [library](../traces.md), [a transformer of your own](../transformer.md).
+# From a text to vectors that know it. Last, vectors that become a picture, and what a map of attention is worth:
+# [9. Words that paint](9_words_that_paint.py).

@@ -38,6 +38,7 @@ PICTURES = {  # of each lesson, in order: what the picture says that it shows
     "7_across": ["Queries from one sequence", "An encoder block", "Cross-attention of both", "Which English words",
                  "The red square's patches", "A U-Net"],
     "8_contextual_embeddings": ["MiniLM: self-attention", "Cosines of bank to five words by layer; below,"],
+    "9_words_that_paint": ["A picture of two digits", "a seven top left", "The heat of", "Plain and contextual values"],
 }  # fmt: skip
 TOLD = {  # what each lesson's page shows that it computed
     "1_text_to_vectors": "3923 374 279 6864 315 9822 30",  # by tiktoken, see test_nothing_was_left_unchecked
@@ -48,6 +49,7 @@ TOLD = {  # what each lesson's page shows that it computed
     "6_a_transformer_that_writes": "This is the maiden all forlorn that milked the cow with the crumpled horn",
     "7_across": "“red” gets",
     "8_contextual_embeddings": "cosine of the two banks    1.000",
+    "9_words_that_paint": "keys exchanged: 2·7",
 }
 ARTICLES = {  # of each page on an article: how many pictures, how many of its figures stand beside ours
     "articles/one_sentence": (1, 137),

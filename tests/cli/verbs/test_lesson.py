@@ -94,7 +94,7 @@ def test_the_list_names_each_lesson_and_what_it_needs(capsys: pytest.CaptureFixt
         main(["lesson"])
     assert left.value.code == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert len(lesson_files()) == len(verb.SECONDS) == 8
+    assert len(lesson_files()) == len(verb.SECONDS) == 9
     assert f"runs in {min(verb.SECONDS)} to {max(verb.SECONDS)} seconds" in (ROOT / "docs" / "index.md").read_text(
         "utf-8"
     )
@@ -103,6 +103,7 @@ def test_the_list_names_each_lesson_and_what_it_needs(capsys: pytest.CaptureFixt
         assert f"{number} {title.split()[0]}" in shown
     assert "4 Self-attention the default model 20 s" in shown  # what it needs is read off its file
     assert "6 A transformer that writes more with REGARD_SMOLLM2" in shown
+    assert "9 Words that paint scikit-learn 50 s" in shown
 
 
 def test_the_page_shows_the_list_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,11 +123,11 @@ def test_lessons_of_a_wheel_come_first(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (["9"], "lesson '9': there are 1 to 8, and regard lesson lists them"),
-        (["0"], "lesson '0': there are 1 to 8, and regard lesson lists them"),
-        (["four"], "lesson 'four': there are 1 to 8, and regard lesson lists them"),
-        (["--step"], "--step needs the number of a lesson, 1 to 8"),
-        (["--figures", "f"], "--figures needs the number of a lesson, 1 to 8"),
+        (["10"], "lesson '10': there are 1 to 9, and regard lesson lists them"),
+        (["0"], "lesson '0': there are 1 to 9, and regard lesson lists them"),
+        (["four"], "lesson 'four': there are 1 to 9, and regard lesson lists them"),
+        (["--step"], "--step needs the number of a lesson, 1 to 9"),
+        (["--figures", "f"], "--figures needs the number of a lesson, 1 to 9"),
     ],
 )
 def test_bad_input_gets_one_line(given: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[2]
 FOLDERS = PACKAGE / "lessons", PACKAGE.parents[1] / "docs" / "lessons"  # of a wheel, of a clone
-SECONDS = 20, 70, 20, 20, 20, 30, 40, 20  # about, of each lesson on two cores
+SECONDS = 20, 70, 20, 20, 20, 30, 40, 20, 50  # about, of each lesson on two cores
 LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
 Number = Annotated[
     str | None, typer.Argument(metavar="NUMBER", help="Which lesson to run; without it, all are listed.")
@@ -68,7 +68,8 @@ def list_lessons(files: list[Path], out: "Console") -> None:
         text = file.read_text(encoding="utf-8")
         number, _, title = text.partition("\n# # ")[2].partition("\n")[0].partition(". ")
         named = sorted({*re.findall(r"\b(?:REGARD_[A-Z0-9_]+|TIKTOKEN_CACHE_DIR)\b", text)})
-        needs = ["the default model"] * ("regard.load()" in text) + [f"more with {' or '.join(named)}"] * bool(named)
+        needs = ["the default model"] * ("regard.load()" in text) + ["scikit-learn"] * ("Scenes(" in text)
+        needs += [f"more with {' or '.join(named)}"] * bool(named)
         table.add_row(number, title, "; ".join(needs) or "nothing", f"{seconds} s")
     out.print(table)
     out.print("\nregard lesson 1 runs the first of them, with --step piece by piece.", style="dim", markup=False)
