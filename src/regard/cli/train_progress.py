@@ -18,7 +18,7 @@ from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.nn.painter import Painter
 from regard.questions.evolve.training import training_of_log
-from regard.questions.paint.picture import draw_samples
+from regard.questions.paint.picture.samples import draw_samples
 from regard.train.distributed import ProcessGroup, process_group
 from regard.train.log import read_log
 from regard.train.loop import StepMetrics, training_step_due

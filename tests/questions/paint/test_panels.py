@@ -40,4 +40,3 @@ def test_heat_is_of_the_first_picture_and_ends_in_its_mean() -> None:
     torch.testing.assert_close(torch.tensor(heats["Heat of 7 two, layer 1"].over.values[3]), layer)
     ink = torch.tensor(heats["As written"].values)
     torch.testing.assert_close(ink, ((found.written.pictures[0] + 1) / 2).clamp(0, 1), atol=1e-4, rtol=0)
-    assert sum(panel.picture for panel in heats.values()) == 9

@@ -8,7 +8,7 @@ import typer
 from regard.cli import options
 from regard.cli.file_options import writes
 from regard.cli.options import number
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, PICTURES, Outputs
 from regard.errors import RegardError
 from regard.train.scene_words import EXAMPLE, read_scene
 
@@ -18,7 +18,7 @@ Line = Annotated[str | None, typer.Argument(metavar="TEXT", help=f'Two digits in
 Samples = Annotated[int, number("--samples", "How often to paint it, each time from other noise.")]
 
 
-@writes("figure", "html", "csv", "json")
+@writes("figure", "html", "csv", "json", pictures=(*PICTURES, ".gif"))
 def paint(
     run: Folder = None,
     text: Line = None,
@@ -27,7 +27,10 @@ def paint(
     everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Paint what a line of words says, and show which word painted what: heat, keys exchanged, edges cut."""
+    """Paint what a line of words says, and show which word painted what: heat, keys exchanged, edges cut.
+
+    --figure draws a film of the steps where the file ends in .gif.
+    """
     if run is None or text is None:
         raise RegardError(f'paint: needs a run and a line: regard paint RUN "{EXAMPLE}"')
     if not run.is_dir():

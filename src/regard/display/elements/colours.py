@@ -12,7 +12,7 @@ tests/display/elements/test_colours.py; docs/pictures.md has the figures.
 import matplotlib
 import numpy as np
 from jaxtyping import Float
-from matplotlib.colors import ListedColormap, PowerNorm
+from matplotlib.colors import LinearSegmentedColormap, ListedColormap, PowerNorm
 from numpy.typing import ArrayLike
 
 SHADES = 256
@@ -71,6 +71,10 @@ def _colour_maps_to_draw() -> tuple[ListedColormap, ListedColormap, ListedColorm
 
 WEIGHTS, DIFFERENCES, APART = _colour_maps_to_draw()
 """Of weights, from white for 0; of numbers of both signs (below 0 blue, above it red); of special tokens and sinks."""
+
+HEAT = (0.0, 72 / 255, 1.0)
+HEAT_OVER = LinearSegmentedColormap.from_list("heat", [(*HEAT, 0.0), (*HEAT, 0.75)])
+"""Of weights over a picture, from nothing for 0; HEAT is its colour, the page's."""
 
 
 def weight_scale(largest: float) -> PowerNorm:

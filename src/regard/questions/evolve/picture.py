@@ -1,25 +1,23 @@
 """Pictures of how a watched sentence's attention and embeddings formed while a model was trained."""
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
-from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure, FigureBase
 
-from regard.display.elements.canvas import notes_on_missing_glyphs, stack_rows_in_figure
+from regard.display.elements.canvas import stack_rows_in_figure
 from regard.display.elements.colours import DIFFERENCES, LINES, WEIGHTS, weight_scale
+from regard.display.elements.film import write_film
 from regard.display.elements.labels import framed_label_points
 from regard.display.elements.slide import Row
 from regard.display.elements.weight_cells import bare, frame
 from regard.display.panels import TALL
 from regard.explain.wording import fixed, short_head
-from regard.files import whole
 from regard.questions.evolve.panels import MOST, evenly
 from regard.questions.evolve.sentences import of_change
 from regard.text.quoting import spelled
@@ -138,7 +136,7 @@ def film(found: "Evolution", file: Path) -> list[str]:
     FigureCanvasAgg(figure)
     every = figure.subplots(1, across)
 
-    def frame_of(n: int, *, bars: bool = False) -> list[Any]:
+    def frame_of(n: int, *, bars: bool = False) -> None:
         for axes in every:
             axes.clear()
         image = _weights(every[0], found, n)
@@ -152,17 +150,10 @@ def film(found: "Evolution", file: Path) -> list[str]:
         if bars:
             _bar(figure, image, every[0], "weight, square-root scale")
             _bar(figure, difference, every[1], "difference of weights")
-        return []
 
     frame_of(0, bars=True)
     figure.suptitle(_title(found), fontsize=11)
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # else every frame is laid out anew, and the picture trembles
-    frames = [*range(len(found.steps)), *[len(found.steps) - 1] * 4]  # the end stays for a while
-    with warnings.catch_warnings(record=True) as caught, whole(file) as temporary:
-        warnings.simplefilter("always")
-        FuncAnimation(figure, frame_of, frames=frames, blit=False).save(temporary, writer=PillowWriter(fps=3), dpi=100)
-    return notes_on_missing_glyphs(caught, "gif")
+    return write_film(figure, frame_of, len(found.steps), file)
 
 
 def _weights(axes: Axes, found: "Evolution", n: int) -> Any:

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+
+from regard.display.elements.colours import HEAT, HEAT_OVER
 
 if TYPE_CHECKING:
     from regard.questions.look.answer import Look
 
-HEAT = (0.0, 72 / 255, 1.0)  # as on the page
-MOST = 0.75  # of the colour where there is most
 WIDE = 5.2  # inches of a picture
 SCREEN = 900  # pixels of its longer side
 
@@ -26,7 +26,6 @@ def paint_looks(looks: "Sequence[Look]", patches: Sequence[Any]) -> Figure:
     )
     FigureCanvasAgg(figure)
     grid = figure.subplots(len(looks), 2, squeeze=False, height_ratios=[min(ratio, 2.0) for ratio in ratios])
-    colours = LinearSegmentedColormap.from_list("heat", [(*HEAT, 0.0), (*HEAT, MOST)])
     for (plain, heated), look, each in zip(grid, looks, patches, strict=True):
         width, height = each.picture.size
         small = each.picture.pixels.copy()
@@ -41,7 +40,7 @@ def paint_looks(looks: "Sequence[Look]", patches: Sequence[Any]) -> Figure:
             values[row, column] = np.nan
         scale = Normalize(0, largest or 1.0)
         image = heated.imshow(
-            values, extent=(left, right, bottom, top), cmap=colours, norm=scale, interpolation="nearest"
+            values, extent=(left, right, bottom, top), cmap=HEAT_OVER, norm=scale, interpolation="nearest"
         )
         wide, high = (right - left) / values.shape[1], (bottom - top) / values.shape[0]
         for row, column in apart:

@@ -6,13 +6,14 @@ there is tried: the keys of the two digits' words, and of their phrases, are exc
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from regard.display.answer import Answer
+from regard.display.panels import TALL
 from regard.explain.frames import Row
 from regard.explain.wording import number
 from regard.nn.folder import read_painter
@@ -29,6 +30,9 @@ from regard.train.painter_measures import (
 )
 from regard.train.scene_words import DIGIT_PLACES, Scene
 from regard.train.scenes import SIDE, read_digits, scene_ids
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +94,18 @@ class Painting(Answer):
     def title(self) -> str:
         """What is painted."""
         return f"{quoted(self.scene.text)}, painted {self.samples} times"
+
+    def painted(self, shape: str) -> "tuple[Figure, list[str]]":
+        """Draw its pictures, and one of them under the heat of each word; it fits a slide as it is."""
+        from regard.questions.paint.picture.heat import draw_heat
+
+        return draw_heat(self), []
+
+    def draw(self, file: Path, shape: str = TALL) -> list[str]:
+        """Write its picture, or (.gif) a film of the steps; returns notes on what it could not show."""
+        from regard.questions.paint.picture.heat import film
+
+        return film(self, file) if file.suffix.lower() == ".gif" else super().draw(file, shape)
 
     def rows(self) -> list[Row]:
         """One row a word, step, layer and patch of the first picture: its weight, the mean of heads."""

@@ -7,7 +7,7 @@ from torch import Tensor
 from regard.display.panels import Cell, Column, Heat, Over, Panel, Table
 from regard.explain.wording import capital
 from regard.questions.paint.sentences import corner_name
-from regard.train.scene_words import DIGIT_PLACES, DIGITS, PHRASES
+from regard.train.scene_words import DIGIT_PLACES, DIGITS
 from regard.train.scenes import SIDE
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ def _words(found: "Painting") -> Table:
 def _pictures(found: "Painting") -> list[Panel]:
     """The first picture of every trial; that as written at every step, as it was then expected."""
     made: list[Panel] = []
-    for number, trial in enumerate(found.trials):
+    for trial in found.trials:
         steps = [_ink(each) for each in trial.painted.expected[:, 0]]
         heat = Heat(
             name=capital(trial.name), title=trial.name, rows=_numbers(SIDE), columns=_numbers(SIDE), values=steps[-1],
-            axes=("row", "column"), unit="ink", largest=1.0, digits=2, picture=number in (0, 1, 3), group="Painted",
-            tab="Pictures", over=Over([f"Expected at step {n}" for n in range(len(steps))], steps),
+            axes=("row", "column"), unit="ink", largest=1.0, digits=2, group="Painted", tab="Pictures",
+            over=Over([f"Expected at step {n}" for n in range(len(steps))], steps),
             note="The first picture; ink from 0 to 1",
         )  # fmt: skip
         made.append(heat)
@@ -64,10 +64,9 @@ def _heat(found: "Painting") -> list[Panel]:
     """The heat of each word on the first picture, step by step: the mean of layers and heads."""
     weights = found.written.weights[:, :, 0].mean((1, 2))  # (steps, P, L)
     return [
-        _map(weights[..., place], f"Heat of {place} {word}", f"{word}", "Heat", "The mean of layers and heads",
-             picture=any(place in phrase[1:] for phrase in PHRASES))
+        _map(weights[..., place], f"Heat of {place} {word}", f"{word}", "Heat", "The mean of layers and heads")
         for place, word in enumerate(found.scene.words)
-    ]  # fmt: skip
+    ]
 
 
 def _layers(found: "Painting") -> list[Panel]:
@@ -81,14 +80,14 @@ def _layers(found: "Painting") -> list[Panel]:
     ]  # fmt: skip
 
 
-def _map(steps: Tensor, name: str, title: str, tab: str, note: str, *, picture: bool = False) -> Heat:
+def _map(steps: Tensor, name: str, title: str, tab: str, note: str) -> Heat:
     """Weights of one word, (steps, P), as a map of patches with a slider; the mean of all steps is its own."""
     grid = round(steps.shape[1] ** 0.5)
     values = [each.view(grid, grid).tolist() for each in (*steps, steps.mean(0))]
     titles = [*(f"Step {n}" for n in range(len(steps))), "Mean of all steps"]
     return Heat(
         name=name, title=title, rows=_numbers(grid), columns=_numbers(grid), values=values[-1], axes=("row", "column"),
-        unit="weight", largest=1.0, picture=picture, group="Heat", tab=tab, over=Over(titles, values), note=note,
+        unit="weight", largest=1.0, group="Heat", tab=tab, over=Over(titles, values), note=note,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from matplotlib import image
 from regard import RegardError
 from regard.nn.painter import Painter
 from regard.nn.painter_config import PainterConfig
-from regard.questions.paint.picture import draw_samples
+from regard.questions.paint.picture.samples import draw_samples
 from regard.train.scene_words import LENGTH, WORDS
 
 
