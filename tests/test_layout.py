@@ -44,6 +44,7 @@ ABOUT_SEVERAL = {
     "attention/kernels/cpu/processes",
     "benchmarks/compare",
     "benchmarks/faithfulness",
+    "benchmarks/painter_larger",
     "capture/families",
     "capture/status",
     "cli/help",
