@@ -210,7 +210,7 @@ def test_evolve_has_both_ends_and_its_panels(regard_command: Command, tmp_path: 
     done = regard_command("evolve", "run", "--layer", "-1", "--html", "a.html")
     assert done.returncode == 0, done.stderr
     page = Read(tmp_path / "a.html")
-    assert page.data["opening"] == {"view": "panel 1", "call": 1, "head": None, "token": 3}
+    assert page.data["opening"] == {"view": "panel 1", "call": 3, "head": None, "token": 3}
     assert [text["name"] for text in page.data["texts"]] == ["step 0", "step 20"]
     assert [each["name"] for each in page.data["comparisons"]] == ["step 0 and step 20"]
     assert [panel["title"] for panel in page.data["panels"][:3]] == ["Step 0", "Step 20", "Step 20 less step 0"]
