@@ -13,6 +13,9 @@ import regard
 from regard.errors import RegardError
 from regard.questions.look.answer import looked
 from tests.models.test_pictures import noise
+from tests.support.own_models import no_checks_of_annotations
+
+__all__ = ["no_checks_of_annotations"]  # the fixture
 
 WORDS = ["<unk>", "<s>", "</s>", "<image>", "what", "is", "on", "the", "mat", "?", "a", "cat"]
 VISION = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 37, "image_size": 56, "patch_size": 14}
@@ -113,6 +116,7 @@ def test_several_pictures_and_texts(model: Any) -> None:
     assert not torch.equal(one.logits, two.logits)
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_is_refused(model: Any, folder: Path) -> None:
     picture = noise(64, 64)
     for given, says in [
@@ -120,6 +124,8 @@ def test_what_is_refused(model: Any, folder: Path) -> None:
         ({"text": "<image> <image> ?", "images": picture}, "text: given 2 × <image>, needs one"),
         ({"text": ["a cat", "a mat"], "images": [picture]}, "images: given 1, needs one for each of the 2 texts"),
         ({"text": "a cat", "images": []}, "images: given none"),
+        ({"text": " ", "images": picture}, "text"),
+        ({"text": 7, "images": picture}, "text"),
         ({"text": "a cat", "images": picture, "interventions": [regard.ablate(regard.head(0, 0))]},
          "cannot be given with inputs or pictures"),
     ]:  # fmt: skip
@@ -127,6 +133,8 @@ def test_what_is_refused(model: Any, folder: Path) -> None:
             model.trace(**given)
     with pytest.raises(RegardError, match=r"the trace has a picture \(cat.png\)"):
         model.why(model.trace(TEXT, images=folder / "cat.png"), "mat")
+    with pytest.raises(RegardError, match="has no tokenizer for the text beside them"):
+        regard.load(model.model, processor=model.image_processor).trace(TEXT, images=picture)
     with pytest.raises(RegardError, match="has no processor_config.json"):
         regard.load(model.model, tokenizer=model.tokenizer).trace(TEXT, images=picture)
     vast = {"size": {"shortest_edge": 10**6}, "crop_size": {"height": 10**6, "width": 10**6}}

@@ -16,7 +16,7 @@ from regard.images.picture import Picture, read_picture
 from regard.images.processor import processed, seen_box
 from regard.model_files.quiet import quiet
 from regard.text.reader import Reader
-from regard.text.tokens import Encoded, Token
+from regard.text.tokens import Encoded, Token, check_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,8 @@ def read_pictured_text(reader: Reader, processor: Any, text: str, image: Any) ->
         RegardError: several pictures in the text, a text or picture that cannot be read, or a processor that does not
             make one token of each patch, row by row: which token shows what would not be known.
     """
-    mark, name, picture = str(processor.image_token), reader.name, read_picture(image)
+    text, picture = check_text(text, "text"), read_picture(image)
+    mark, name = str(processor.image_token), reader.name
     notes = picture.notes
     if mark not in text:
         text, notes = f"{mark}\n{text}", (*notes, f"the picture stands before the text: no {mark} is in it")

@@ -90,11 +90,14 @@ def read_images(
         raise RegardError("images: given none, needs at least one")
     if alone:
         return single, [_item_of_picture(session, processor, each) for each in given]
-    texts = [text] * len(given) if isinstance(text, str) else list(text)
+    if reader.tokenizer is None:
+        raise RegardError(f"images: {name} has no tokenizer for the text beside them: give load(tokenizer=)")
+    several = isinstance(text, (list, tuple))
+    texts = list(text) if several else [text] * len(given)
     if len(texts) != len(given):
         raise RegardError(f"images: given {len(given)}, needs one for each of the {len(texts)} texts, or one text")
     pairs = zip(texts, given, strict=True)
-    return single and isinstance(text, str), [read_pictured_text(reader, processor, *pair) for pair in pairs]
+    return single and not several, [read_pictured_text(reader, processor, *pair) for pair in pairs]
 
 
 def _item_of_picture(session: Session, processor: Any, image: Any) -> ModelInput:
