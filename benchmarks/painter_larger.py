@@ -8,7 +8,6 @@ digits, over 200 scenes each; the last is of one to three digits, every one in a
 
 import argparse
 import time
-from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -21,7 +20,7 @@ from regard.train.checkpoint import TrainingState
 from regard.train.loop import optimiser_of, train
 from regard.train.painter_measures import INK, SPOTS, DigitJudge
 from regard.train.scene_words import ARTICLE, COMMA, DIGITS, START
-from regard.train.scenes import CELL, PAPER, DigitPictures, SceneBatch, read_digits
+from regard.train.scenes import CELL, PAPER, DigitPictures, Scenes, draw_digits
 from regard.train.settings import Settings
 
 ACROSS, MOST = 3, 3  # cells of a row and of a column; digits of a scene
@@ -30,7 +29,7 @@ NOTHING = "<nothing>"  # fills the line where a scene has fewer digits
 WORDS = (START, NOTHING, COMMA, ARTICLE, "top", "middle", "bottom", "left", "centre", "right", *DIGITS)
 NUMBER = {word: number for number, word in enumerate(WORDS)}
 LENGTH = 5 * MOST
-SCENES, VALIDATED = 200, 4
+SCENES = 200
 
 
 def held_out(digits: Tensor, cells: Tensor) -> Tensor:
@@ -73,41 +72,22 @@ def spelled(digits: Tensor, cells: Tensor, there: Tensor) -> Tensor:
 
 def pictured(source: DigitPictures, digits: Tensor, cells: Tensor, there: Tensor, drawn: torch.Generator) -> Tensor:
     """Put pictures of the digits, each drawn from all of its kind, into their cells: (n, 24, 24)."""
-    many = torch.bincount(source.labels, minlength=10)
-    first = many.cumsum(0) - many
-    chosen = first[digits] + (torch.rand(digits.shape, generator=drawn) * many[digits]).long()
+    every = draw_digits(source, digits, drawn)
     made = torch.full((len(digits), CELLS, CELL, CELL), PAPER)
     for slot in range(MOST):
         rows = torch.arange(len(digits))[there[:, slot]]
-        made[rows, cells[rows, slot]] = source.pictures[chosen[rows, slot]]
+        made[rows, cells[rows, slot]] = every[rows, slot]
     grid = made.view(-1, ACROSS, ACROSS, CELL, CELL)
     return grid.transpose(2, 3).reshape(len(digits), SIDE, SIDE)
 
 
-class LargerScenes:
-    """Scenes without end, as `regard.train.scenes.Scenes`."""
+class LargerScenes(Scenes):
+    """Scenes without end."""
 
-    def __init__(self, *, batch: int, seed: int) -> None:
-        self.size, self.seed = batch, seed
-        self.trained, self.held = read_digits()
-
-    def batch(self, place: tuple[int, int]) -> tuple[SceneBatch, tuple[int, int]]:
-        """Draw scenes that follow from the seed and the place, (0, number of the batch)."""
-        drawn = torch.Generator().manual_seed(self.seed * 1_000_003 + place[1])
-        return self._batch(self.trained, drawn), (0, place[1] + 1)
-
-    def validation(self, most: int | None = None) -> Iterator[SceneBatch]:
-        """Yield scenes of digits held out, always the same."""
-        drawn = torch.Generator().manual_seed(0)
-        for _ in range(VALIDATED if most is None else min(most, VALIDATED)):
-            yield self._batch(self.held, drawn)
-
-    def _batch(self, source: DigitPictures, drawn: torch.Generator) -> SceneBatch:
+    def drawn(self, digits: DigitPictures, drawn: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw lines, as ids of words, and their pictures of these digits."""
         scenes = draw(self.size, drawn)
-        pictures = pictured(source, *scenes, drawn)
-        at = torch.sigmoid(torch.randn(self.size, generator=drawn) - 0.8)
-        noise = torch.randn(pictures.shape, generator=drawn)
-        return SceneBatch(spelled(*scenes), pictures, torch.lerp(noise, pictures, at[:, None, None]), at)
+        return spelled(*scenes), pictured(digits, *scenes, drawn)
 
 
 def measured(model: Painter, judge: DigitJudge, many: int | None, *, unseen: bool = False) -> dict[str, float]:

@@ -300,8 +300,8 @@ assert found["contextual"].phrases > found["contextual"].swapped + 0.2
 
 # %% [markdown]
 # Both paint what the line says, and both point at the right corner, always. With plain values a digit goes where its
-# word's key goes, and goes when its edges go. With contextual values most digits stay where they are, and most are
-# painted without any edge to their word. Whole phrases move them: while the words read each other, "a", "top" and
+# word's key goes, and goes when its edges go. With contextual values fewer than half go there, and many are painted
+# without any edge to their word. Whole phrases move them: while the words read each other, "a", "top" and
 # "left" have learned of the seven, and tell of it too. How much they tell is chance. Painters of other seeds, trained
 # for longer, are in [training](../training.md#words-that-paint), and no two share it out alike.
 #

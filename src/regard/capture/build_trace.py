@@ -27,7 +27,6 @@ from regard.capture.options import NO_LAYERS
 from regard.capture.prefix import EarlierRows
 from regard.capture.state import Capture, LayerStack
 from regard.errors import RegardError
-from regard.images.pictured_text import PicturedText
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.layer_subset import CallNumber, Layers, LayerSubset
@@ -63,9 +62,9 @@ class CapturedPass:
 def trace_of(captured: CapturedPass, n: int) -> Trace:
     """The trace of text n of a model that reads one sequence."""
     stacks = list(captured.stacks.values())
-    if isinstance(captured.sources[n], PicturedText):  # the stack that read it comes after that of its picture
-        longest = max(len(text.tokens) for text in captured.sources)
-        stacks = [each for each in stacks if each.hidden_states[0].shape[1] == longest][-1:]
+    if isinstance(item := captured.sources[n], ModelInput) and item.text:
+        # the stack that read the text comes after the one that read its picture
+        stacks = [each for each in stacks if each.hidden_states[0].shape[1] == len(item.tokens)][-1:]
     stack = max(stacks, key=lambda each: each.count, default=None)
     if stack is None:
         raise RegardError(f"model {captured.name!r}: no stack of layers was found around its attention")
@@ -209,7 +208,7 @@ class _Side:
             attention_outputs=attention_outputs,
             names=self.text.names,
             changed_outputs=calls.changed_outputs(),
-            patches=self.text.patches if isinstance(self.text, (ModelInput, PicturedText)) else None,
+            patches=self.text.patches if isinstance(self.text, ModelInput) else None,
         )
 
     def ends(

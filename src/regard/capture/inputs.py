@@ -18,9 +18,10 @@ NUMBERED = "the input is no text: tokens are named by their number, what each of
 
 @dataclass(frozen=True)
 class ModelInput(Encoded):
-    """Tensors that a model is given as they are, of one item; it has no tokens before the pass.
+    """Tensors that a model is given as they are, of one item; without a text it has no tokens before the pass.
 
-    patches: of a picture, how it was cut; the number of the first patch's token is known after the pass.
+    text, tokens: what is read beside them. patches: of a picture, how it was cut; the number of the first patch's token
+    is known after the pass, where it does not stand in a text.
     """
 
     tensors: Mapping[str, Tensor] | None = None
@@ -66,7 +67,7 @@ def unreadable_inputs(item: ModelInput, model: Any, name: str, error: Exception)
     """
     tensors = item.tensors or {}
     shown = ", ".join(f"{key!r} {tuple(x.shape)} {dtype_name(x.dtype)}" for key, x in tensors.items())
-    without = "" if model.main_input_name in tensors else f" without {model.main_input_name!r}"
+    without = "" if item.tokens or model.main_input_name in tensors else f" without {model.main_input_name!r}"
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return RegardError(f"inputs: {name} ({dtype_name(model.dtype)}) cannot read {shown}{without}: {lines[0].strip()}")
 
@@ -89,6 +90,8 @@ def named_tokens(
     Raises:
         RegardError: there is no such stack, or its layers have not the same tokens, or attend to parts of them alone.
     """
+    if item.tokens:
+        return replace(item, tensors=None)
     found = list(stacks.values())
     if not found:
         raise RegardError(f"model {name!r}: no stack of layers was found around an attention that can be seen")

@@ -39,7 +39,6 @@ from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, Pass
 from regard.capture.prefix import NO_REUSE, LayerReuse
 from regard.capture.state import Capture
 from regard.errors import RegardError
-from regard.images.pictured_text import PicturedText
 from regard.model_files.quiet import quiet
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import UnverifiedOutput
@@ -117,7 +116,7 @@ class Session:
                 that cannot be captured.
         """
         changed = any(interventions)
-        if changed and isinstance(sources[0], (ModelInput, PicturedText)):
+        if changed and isinstance(sources[0], ModelInput):
             raise RegardError("interventions: they are of texts alone, they cannot be given with inputs or pictures")
         keep = keep or CaptureOptions()
         options = PassOptions(
@@ -246,10 +245,8 @@ class Session:
         if watched.applied is not None:
             watched.applied.check(stacks, record.calls, [each.shape[1] for each in watched.ids])
         if isinstance(sources[0], ModelInput) and (options.reported or capture.calls):
-            embeddings.insert(0, EmbeddingParts())  # it has no embeddings of ids
+            embeddings[: len(watched.ids)] = [EmbeddingParts()]  # of no ids, or replaced where a picture is
             sources = [named_tokens(sources[0], self.model.config, stacks, calls, self.pairs, self.name)]
-        if isinstance(sources[0], PicturedText):  # its patches' embeddings are replaced by what the vision tower says
-            embeddings[:1] = [EmbeddingParts()]
         calls = [call for call in calls if keep.call(call.path)]
         outputs: dict[tuple[str, int], Any] = {}
         if watched.factors is not None:
@@ -284,10 +281,8 @@ class Session:
 
         item = sources[0]
         inputs: dict[str, Any] = dict(item.tensors or {}) if isinstance(item, ModelInput) else {}
-        if isinstance(item, PicturedText):
-            inputs = {name: _for_model(each, self.model) for name, each in item.tensors.items() if name in self.takes}
         for prefix, texts in (("", sources), ("decoder_", targets)):
-            if texts is None or isinstance(texts[0], ModelInput):
+            if texts is None or not texts[0].tokens:
                 continue
             rows = [each.ids for each in texts]
             inputs[f"{prefix}input_ids"] = padded(rows, self.filler)
@@ -300,8 +295,3 @@ class Session:
         if options.last_row:
             inputs["logits_to_keep"] = 1  # the least there is: all of them would be (L, V)
         return inputs
-
-
-def _for_model(tensor: Tensor, model: Any) -> Tensor:
-    """On the model's device; numbers that are no ids in its own kind."""
-    return tensor.to(model.device, model.dtype if tensor.is_floating_point() else tensor.dtype)

@@ -10,8 +10,8 @@ from regard.checks import is_whole, target_without_pairs_error
 from regard.errors import RegardError
 from regard.images.patches import Patches, patch_grid, seen_note
 from regard.images.picture import read_picture
-from regard.images.pictured_text import PicturedText, read_pictured_text
 from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, processed, seen_box
+from regard.models.pictured_text import read_pictured_text
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded, encoded_ids
 from regard.trace.trace import PairTrace, Trace
@@ -61,7 +61,7 @@ def read_inputs(
 
 def read_images(
     session: Session, reader: Reader, processor: Any, images: Any, text: Any
-) -> tuple[bool, list[ModelInput] | list[PicturedText]]:
+) -> tuple[bool, list[ModelInput]]:
     """Make what the model reads of one picture, or of several in a list: whether one was given, and the items.
 
     Args:
@@ -97,7 +97,7 @@ def read_images(
     if len(texts) != len(given):
         raise RegardError(f"images: given {len(given)}, needs one for each of the {len(texts)} texts, or one text")
     pairs = zip(texts, given, strict=True)
-    return single and not several, [read_pictured_text(reader, processor, *pair) for pair in pairs]
+    return single and not several, [read_pictured_text(session, reader, processor, *pair) for pair in pairs]
 
 
 def _item_of_picture(session: Session, processor: Any, image: Any) -> ModelInput:

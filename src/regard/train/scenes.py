@@ -78,13 +78,17 @@ class Scenes:
         for _ in range(VALIDATED if most is None else min(most, VALIDATED)):
             yield self._batch(self.held, drawn)
 
-    def _batch(self, digits: DigitPictures, drawn: torch.Generator) -> SceneBatch:
+    def drawn(self, digits: DigitPictures, drawn: torch.Generator) -> tuple[Int[Tensor, "n L"], Float[Tensor, "n R R"]]:
+        """Draw lines, as ids of words, and their pictures of these digits."""
         wanted, corners = draw_scenes(self.size, drawn)
-        pictures = scene_pictures(digits, wanted, corners, drawn)
+        return scene_ids(wanted, corners), scene_pictures(digits, wanted, corners, drawn)
+
+    def _batch(self, digits: DigitPictures, drawn: torch.Generator) -> SceneBatch:
+        words, pictures = self.drawn(digits, drawn)
         time = torch.sigmoid(torch.randn(self.size, generator=drawn) - 0.8)  # more of noisy ones, where words decide
         noise = torch.randn(pictures.shape, generator=drawn)
         noisy = torch.lerp(noise, pictures, time[:, None, None])
-        return SceneBatch(scene_ids(wanted, corners), pictures, noisy, time)
+        return SceneBatch(words, pictures, noisy, time)
 
 
 def read_digits() -> tuple[DigitPictures, DigitPictures]:
@@ -118,16 +122,22 @@ def draw_scenes(
     return digits, corners
 
 
+def draw_digits(
+    digits: DigitPictures, wanted: Int[Tensor, "*many"], drawn: torch.Generator
+) -> Float[Tensor, "*many 8 8"]:
+    """Draw a picture of each wanted digit, from all of its kind."""
+    many = torch.bincount(digits.labels, minlength=10)
+    first = many.cumsum(0) - many
+    return digits.pictures[first[wanted] + (torch.rand(wanted.shape, generator=drawn) * many[wanted]).long()]
+
+
 def scene_pictures(
     digits: DigitPictures, wanted: Int[Tensor, "n 2"], corners: Int[Tensor, "n 2"], drawn: torch.Generator
 ) -> Float[Tensor, "n R R"]:
     """Put pictures of the wanted digits, each drawn from all of its kind, into their corners."""
-    many = torch.bincount(digits.labels, minlength=10)
-    first = many.cumsum(0) - many
-    chosen = first[wanted] + (torch.rand(wanted.shape, generator=drawn) * many[wanted]).long()
     cells = torch.full((len(wanted), 2, 2, CELL, CELL), PAPER)
     rows = torch.arange(len(wanted))[:, None]
-    cells[rows, corners // 2, corners % 2] = digits.pictures[chosen]
+    cells[rows, corners // 2, corners % 2] = draw_digits(digits, wanted, drawn)
     return cells.transpose(2, 3).reshape(len(wanted), SIDE, SIDE)
 
 

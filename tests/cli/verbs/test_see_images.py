@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from regard.cli.main import main
-from tests.images.test_pictured_text import save_looker
+from tests.models.test_pictured_text import save_looker
 from tests.models.test_pictures import PROCESSOR, built, noise
 
 

@@ -67,6 +67,9 @@ def test_sentences_hold(rows: int, columns: int, seed: int, sinks: bool) -> None
     flat = own.flatten()
     assert n in others
     assert float(flat[n]) == max(float(flat[m]) for m in others)
+    times = re.search(r"of the weight, ([\d.]+) times the mean of all patches\.$", found[0])
+    assert times is not None
+    assert float(times[1]) == pytest.approx(float(flat[n] / flat.mean()), rel=0.06)
     assert ("told apart left out" in found[0]) == bool(apart)
     if apart:
         assert found[-1].startswith(f"Told apart, for they get {APART} times the median of all patches or more: ")

@@ -102,7 +102,7 @@ class Looked(TracesAnswer):
             return [f"{look.name}: in layer {look.layer} ({of}) {look.who} gives no patch any weight."]
         if order:
             best, apart = order[0], ", those told apart left out" if look.apart else ""
-            times = f", {number(float(heat[best]) * count)} times an equal share" if float(heat[best]) > 0 else ""
+            times = f", {number(float(heat[best] / heat.mean()))} times the mean of all patches"
             where = f"{look.name}: in layer {look.layer} ({of}) {who} most at patch {look.called(best)}"
             told.append(f"{where}{self._where(look, best)}{apart}: {number(float(heat[best]))} of the weight{times}.")
             few, given = order[: max(1, round(TENTH * count))], float(heat[order].sum())
@@ -148,17 +148,17 @@ class Looked(TracesAnswer):
         shown: list[Panel] = []
         for n, look in enumerate(self.looks, 1):
             which, (high, wide), heat = f" {n}" if len(self.looks) > 1 else "", look.heat.shape, look.heat.flatten()
-            columns = [Column("patch"), Column("weight", 4, bar=True), Column("times equal", 1), Column("across"),
+            columns = [Column("patch"), Column("weight", 4, bar=True), Column("times mean", 1), Column("across"),
                        Column("down")]  # fmt: skip
-            rows: list[list[Cell]] = []
+            mean, rows = float(heat.mean()) or 1.0, list[list[Cell]]()
             for p in look.order:
                 box = [round(each) for each in look.boxes[p]] if look.boxes is not None else None
                 places = ["", ""] if box is None else [f"{box[0]}–{box[2]}", f"{box[1]}–{box[3]}"]
-                rows.append([look.called(p), float(heat[p]), float(heat[p]) * len(heat), *places])
+                rows.append([look.called(p), float(heat[p]), float(heat[p]) / mean, *places])
             table = Table(
                 name=f"Patches{which}", title=f"Looked at most in {look.name}", columns=columns, rows=rows, screen=True,
                 note="Patches are named by row and column, counted from 0 at the top left; across and down: pixels of "
-                "the picture. Times equal: the weight by what each patch would get of an equal share.",
+                "the picture. Times mean: the weight by the mean of all patches.",
             )  # fmt: skip
             grid = Heat(
                 name=f"Heat{which}", title=f"What each patch of {look.name} gets", axes=("row", "column"),

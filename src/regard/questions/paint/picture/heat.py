@@ -41,7 +41,7 @@ def draw_heat(found: "Painting") -> Figure:
     largest = float(found.written.heat[0][:, WORDS].max())
     for axes, place in zip(heated, WORDS, strict=True):
         _picture(axes, found.written.pictures[0], found.scene.words[place], ink=1 / PALE)
-        image = _heat(axes, found.written.heat[0, :, place], largest)
+        image = _lay_heat_over(axes, found.written.heat[0, :, place], largest)
     below.colorbar(image, ax=heated, fraction=0.02, pad=0.01).set_label("weight", fontsize=8)
     return figure
 
@@ -64,7 +64,7 @@ def film(found: "Painting", file: Path) -> list[str]:
         _picture(first, expected[n], f"step {n}")
         for axes, place, own in zip(heated, WORDS, heat[n].unbind(-1), strict=True):
             _picture(axes, expected[n], found.scene.words[place], ink=1 / PALE)
-            _heat(axes, own, float(heat.max()))
+            _lay_heat_over(axes, own, float(heat.max()))
 
     frame(0)
     return write_film(figure, frame, len(expected), file)
@@ -77,7 +77,7 @@ def _picture(axes: Axes, picture: Tensor, title: str, ink: float = 1.0) -> None:
     axes.set(xticks=[], yticks=[])
 
 
-def _heat(axes: Axes, heat: Tensor, largest: float) -> object:
+def _lay_heat_over(axes: Axes, heat: Tensor, largest: float) -> object:
     """A word's heat (P,) over a picture that is drawn."""
     grid, edges = round(len(heat) ** 0.5), (-0.5, SIDE - 0.5, SIDE - 0.5, -0.5)
     return axes.imshow(

@@ -117,7 +117,7 @@ def test_several_pictures_and_texts(model: Any) -> None:
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")
-def test_what_is_refused(model: Any, folder: Path) -> None:
+def test_what_is_refused(model: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     picture = noise(64, 64)
     for given, says in [
         ({"images": picture}, "reads pictures in a text: give one beside them"),
@@ -143,6 +143,10 @@ def test_what_is_refused(model: Any, folder: Path) -> None:
     with pytest.raises(RegardError, match="asks for 1,000,000 pixels a side, more than are made"):
         model.trace(TEXT, images=picture)
     processor.image_processor = kept
+    with monkeypatch.context() as changed:
+        changed.setattr(model.model.config, "image_token_index", 5)
+        with pytest.raises(RegardError, match=r"cannot read 'pixel_values' \(1, 3, 56, 56\) float32: "):
+            model.trace(TEXT, images=picture)
     model.model.config.vision_config.patch_size = 7
     try:
         with pytest.raises(RegardError, match=r"has 16 tokens for a picture of 8 × 8 patches: needs one for each"):

@@ -4,34 +4,28 @@ They have one token that stands for a picture; the model's processor writes it o
 there what its vision tower says of the patch (Liu et al. 2023, "Visual Instruction Tuning").
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
 
+from regard.capture.inputs import ModelInput, check_inputs
+from regard.capture.session import Session
 from regard.errors import RegardError, first_line
 from regard.images.patches import Patches, patch_grid, seen_note
 from regard.images.picture import Picture, read_picture
 from regard.images.processor import processed, seen_box
 from regard.model_files.quiet import quiet
 from regard.text.reader import Reader
-from regard.text.tokens import Encoded, Token, check_text
+from regard.text.tokens import Token, check_text
 
 
-@dataclass(frozen=True, kw_only=True)
-class PicturedText(Encoded):
-    """A text with the patches of its picture among its tokens. tensors: what the model reads beside the ids."""
-
-    tensors: Mapping[str, Tensor]
-    patches: Patches
-
-
-def read_pictured_text(reader: Reader, processor: Any, text: str, image: Any) -> PicturedText:
+def read_pictured_text(session: Session, reader: Reader, processor: Any, text: str, image: Any) -> ModelInput:
     """Read a text and its picture as tokens.
 
-    reader: of the model's texts. processor: the model's, of texts and pictures. text: where the processor's token for a
-    picture is not in it, the picture stands before it, on a line of its own. image: as `read_picture` takes it.
+    session, reader: of the model and its texts. processor: the model's, of texts and pictures. text: where the
+    processor's token for a picture is not in it, the picture stands before it, on a line of its own. image: as
+    `read_picture` takes it.
 
     Raises:
         RegardError: several pictures in the text, a text or picture that cannot be read, or a processor that does not
@@ -56,10 +50,13 @@ def read_pictured_text(reader: Reader, processor: Any, text: str, image: Any) ->
         raise RegardError(f"images: the processor of {name} reads the text otherwise than its tokenizer does")
     seen = seen_box(processor.image_processor, picture.size)
     first = ids.index(reader.tokenizer.convert_tokens_to_ids(mark))
-    return PicturedText(
-        text, _placed(encoded.tokens, first, grid, text.index(mark), len(mark)), encoded.segments, encoded.unknown,
-        encoded.dropped, (*encoded.notes, *(note for note in (*notes, seen_note(picture, seen)) if note)),
-        encoded.names, tensors=tensors, patches=Patches(picture, *grid, first, seen),
+    read = {key: x.to(session.model.dtype) if x.is_floating_point() else x for key, x in tensors.items()}
+    item = check_inputs({key: x for key, x in read.items() if key in session.takes}, session.model, session.takes, name)
+    return replace(
+        item, text=text, tokens=_placed(encoded.tokens, first, grid, text.index(mark), len(mark)),
+        unknown=encoded.unknown, dropped=encoded.dropped, names=encoded.names,
+        patches=Patches(picture, *grid, first, seen),
+        notes=(*encoded.notes, *(note for note in (*notes, seen_note(picture, seen)) if note)),
     )  # fmt: skip
 
 
