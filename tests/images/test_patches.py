@@ -15,15 +15,14 @@ PICTURE = read_picture(np.zeros((70, 110, 3), np.uint8))
 
 
 @given(some.integers(1, 7), some.integers(1, 11), some.integers(0, 5), some.data())
-def test_the_middle_of_a_tokens_box_is_that_tokens(rows: int, columns: int, first: int, data: some.DataObject) -> None:
+def test_a_tokens_box_is_where_its_number_lies(rows: int, columns: int, first: int, data: some.DataObject) -> None:
     patches = Patches(PICTURE, rows, columns, first, (3.0, 5.0, 101.0, 67.0))
     token = data.draw(some.integers(first, first + rows * columns - 1))
     left, top, right, bottom = patches.box(token)
-    assert patches.token_at((left + right) / 2, (top + bottom) / 2) == token
-    assert (left, top, right, bottom) >= (3.0, 5.0, 0, 0)
-    assert patches.token_at(2.0, 30.0) is None
-    assert patches.token_at(30.0, 68.0) is None
     row, column = divmod(token - first, columns)
+    wide, high = 98.0 / columns, 62.0 / rows
+    assert (right - left, bottom - top) == (pytest.approx(wide), pytest.approx(high))
+    assert (left, top) == (pytest.approx(3.0 + column * wide), pytest.approx(5.0 + row * high))
     numbers = torch.zeros(2, first + rows * columns)
     numbers[1, token] = 1
     heat = patches.heat(numbers)

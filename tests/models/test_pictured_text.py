@@ -95,7 +95,12 @@ def test_weights_are_those_of_eager_attention(tmp_path: Path, vision_layers: int
     assert last.special == pytest.approx(float(row[:2].sum() + row[18:].sum()), abs=1e-5)
     (word,) = looked([trace], 1, 2, "cat").looks
     assert (word.query, float(word.heat.sum())) == (1, 0.0)
-    assert looked([trace], 1, 2, "cat").findings() == ["cat.png: in layer 1 (head 2) “cat” gives no patch any weight."]
+    likely, token = found.logits[0, -1].softmax(-1).max(-1)
+    assert last.answer == (WORDS[int(token)], pytest.approx(float(likely), abs=1e-5))
+    assert looked([trace], 1, 2, "cat").findings() == [
+        f"cat.png: the next word is most likely “{WORDS[int(token)]}” (probability {likely:.2f}).",
+        "cat.png: in layer 1 (head 2) “cat” gives no patch any weight.",
+    ]
 
 
 def test_a_patch_that_is_painted_over_is_the_token_that_changes_most(model: Any) -> None:

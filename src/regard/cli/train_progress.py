@@ -12,13 +12,15 @@ from rich.text import Text
 from regard.cli.console import consoles
 from regard.cli.estimate import Estimate
 from regard.cli.progress_lines import ProgressLines
-from regard.cli.setting_changes import starting_settings
+from regard.cli.setting_changes import Pictures, starting_settings
 from regard.cli.start import settle
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.nn.painter import Painter
+from regard.nn.seer import Seer
 from regard.questions.evolve.training import training_of_log
 from regard.questions.paint.picture.samples import draw_samples
+from regard.train.asked_scenes import QUESTIONS, AskedScenes, write_pictures
 from regard.train.distributed import ProcessGroup, process_group
 from regard.train.log import read_log
 from regard.train.loop import StepMetrics, training_step_due
@@ -28,19 +30,21 @@ from regard.train.run import (
     prepare_painter_run,
     prepare_pair_run,
     prepare_repeated_run,
+    prepare_seer_run,
     prepare_text_run,
     run_training,
 )
 from regard.train.run_folder import RUN_JSON, read_run_info
 from regard.train.samples import save_watched_trace, write_sample
 from regard.train.scene_words import EXAMPLE
+from regard.train.seer_measures import measure_seer
 from regard.train.settings import with_changes
 from regard.train.watched import LOSS
 
 
 @dataclass(frozen=True)
 class TrainArguments:
-    """What was asked of `regard train`: text files, a file of pairs, a painter, or none of them: repeated letters.
+    """What was asked of `regard train`: text files, pairs, pictures, or none of them: repeated letters.
 
     The rest is as its options have it.
     """
@@ -51,7 +55,7 @@ class TrainArguments:
     changes: Mapping[str, Any]
     options: RunOptions
     tensorboard: bool
-    painter: bool = False
+    pictures: Pictures = None
 
 
 def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
@@ -61,7 +65,7 @@ def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
         RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
     """
     options = asked.options
-    settings = starting_settings(asked.files, asked.pairs, asked.painter)
+    settings = starting_settings(asked.files, asked.pairs, asked.pictures)
     if options.resume and (asked.folder / RUN_JSON).is_file():  # what is not given anew stays as the run has it
         info = read_run_info(asked.folder)
         settings = info.settings
@@ -74,9 +78,10 @@ def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
         if processes is not None and not is_main:  # the first one makes the folder, the others find it made
             processes.wait()
         options = replace(options, resume=options.resume or not is_main, is_main=is_main)
-        if asked.painter:
+        if asked.pictures is not None:
             settle()  # scikit-learn needs scipy, which a command does without at its start
-            run = prepare_painter_run(asked.folder, chosen, options)
+            prepare = prepare_painter_run if asked.pictures == "painter" else prepare_seer_run
+            run = prepare(asked.folder, chosen, options)
         elif asked.pairs is not None:
             run = prepare_pair_run(asked.pairs, asked.folder, chosen, options)
         elif asked.files:
@@ -148,6 +153,8 @@ def follow_run_in_terminal(
                 return
             if painter is not None:
                 say(f"  paints: {draw_samples(painter, run.folder, step, prompt)}", style="dim")
+            elif isinstance(run.model, Seer) and isinstance(run.data, AskedScenes):
+                say(f"  sees: {measure_seer(run.model, run.data)}", style="dim")
             elif prompt is not None or run.held:
                 text = prompt if prompt is not None else run.held[0].source
                 say(f"  writes: {write_sample(run, text, step)!r}", style="dim")
@@ -166,8 +173,12 @@ def follow_run_in_terminal(
     ended = "done" if done.step == settings.steps else "stopped, go on with the same command and --resume"
     best = "" if done.best is None else f", smallest loss held out {done.best:.4f}"
     say(f"step {done.step} of {settings.steps}: {ended}{best}")
-    verbs = [f"generate TEXT --model {run.folder}", f"see TEXT --model {run.folder}"]
-    verbs = verbs if painter is None else [f"paint {run.folder} {EXAMPLE!r}"]
+    if isinstance(run.data, AskedScenes):
+        verbs = [f"see {QUESTIONS[0]!r} --image {write_pictures(run.data, run.folder)[0]} --model {run.folder}"]
+    elif painter is not None:
+        verbs = [f"paint {run.folder} {EXAMPLE!r}"]
+    else:
+        verbs = [f"generate TEXT --model {run.folder}", f"see TEXT --model {run.folder}"]
     more = f"more: {', '.join(f'regard {verb}' for verb in verbs)}; {run.folder / LOSS}"
     for line in ["", *plain_lines_of_parts([*went.shown(out.width), Text(more)], out.width)]:
         say(line)

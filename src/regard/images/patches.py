@@ -48,19 +48,6 @@ class Patches:
         wide, high = (right - left) / self.columns, (bottom - top) / self.rows
         return left + column * wide, top + row * high, left + (column + 1) * wide, top + (row + 1) * high
 
-    def token_at(self, x: float, y: float) -> int | None:
-        """Find the token whose patch a pixel of the picture lies in; None where the model did not see it.
-
-        Raises:
-            RegardError: where the patches lie is not known.
-        """
-        left, top, right, bottom = self._known()
-        if not (left <= x < right and top <= y < bottom):
-            return None
-        column = int((x - left) / (right - left) * self.columns)
-        row = int((y - top) / (bottom - top) * self.rows)
-        return self.first + min(row, self.rows - 1) * self.columns + min(column, self.columns - 1)
-
     def heat(self, weights: Float[Tensor, "... L"]) -> Float[Tensor, "... rows columns"]:
         """Lay the numbers of tokens out as their patches lie, those of other tokens left out.
 

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_type_hints
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any, Literal, Self, get_type_hints
 
 from regard.checks import kind_needed
 from regard.errors import RegardError
@@ -14,8 +14,40 @@ Position = Literal["learned", "sinusoidal", "rotary", "alibi", "none"]
 FORMAT, VERSION = "transformer", 1
 
 
+@dataclass(frozen=True)
+class KeptConfig:
+    """A description that is kept as config.json. form: what it says there that it is. entire: whether all is there."""
+
+    form = ""
+    entire = False
+
+    def as_json(self) -> dict[str, str | int | float | bool | None]:
+        """Return what config.json holds."""
+        return {"regard": self.form, "version": VERSION, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], name: str = "config.json") -> Self:
+        """Read back what `as_json` gave.
+
+        Raises:
+            RegardError: it is of another format or a newer version, or an entry is unknown, missing or impossible; the
+                file's name stands before it.
+        """
+        check_format(content, cls.form, VERSION, name)
+        given = {key: value for key, value in content.items() if key not in ("regard", "version")}
+        for key in sorted(set(given) - {field.name for field in fields(cls)}):
+            raise RegardError(f"{name}: {key!r} is no entry of a {cls.form}'s config")
+        for field in fields(cls):
+            if field.name not in given and (cls.entire or field.default is MISSING):
+                raise RegardError(f"{name}: the entry {field.name!r} is missing")
+        try:
+            return cls(**given)
+        except RegardError as error:
+            raise RegardError(f"{name}: {error}") from None
+
+
 @dataclass(frozen=True, kw_only=True)
-class TransformerConfig:
+class TransformerConfig(KeptConfig):
     """The sizes and kinds of a `regard.Transformer`. None means that it follows from the others.
 
     kind: "encoder" reads all of a text at once; "decoder" reads from left to right and tells the next token;
@@ -67,6 +99,8 @@ class TransformerConfig:
     attention_dropout: float = 0.0
     initial: float = 0.02
     start: int | None = None
+
+    form = FORMAT
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
@@ -162,30 +196,6 @@ class TransformerConfig:
     def decoder_start_token_id(self) -> int | None:
         """`start`."""
         return self.start
-
-    def as_json(self) -> dict[str, str | int | float | bool | None]:
-        """Return what config.json holds."""
-        return {"regard": FORMAT, "version": VERSION, **asdict(self)}
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any], name: str = "config.json") -> "TransformerConfig":
-        """Read back what `as_json` gave.
-
-        Raises:
-            RegardError: it is of another format or a newer version, or an entry is unknown, missing or impossible; the
-                file's name stands before it.
-        """
-        check_format(content, FORMAT, VERSION, name)
-        given = {key: value for key, value in content.items() if key not in ("regard", "version")}
-        unknown = sorted(set(given) - {field.name for field in fields(cls)})
-        if unknown:
-            raise RegardError(f"{name}: {unknown[0]!r} is no entry of a transformer's config")
-        if "vocabulary" not in given:
-            raise RegardError(f"{name}: the entry 'vocabulary' is missing")
-        try:
-            return cls(**given)
-        except RegardError as error:
-            raise RegardError(f"{name}: {error}") from None
 
     @classmethod
     def nanogpt(cls, vocabulary: int, **changes: Any) -> "TransformerConfig":

@@ -1,7 +1,7 @@
-"""A transformer or painter of ours as a folder, and the folder of a training run that holds several.
+"""A transformer, seer or painter of ours as a folder, and the folder of a training run that holds several.
 
-A model's folder: config.json (what it is made of, `"regard": "transformer"`), model.safetensors, and where it has a
-tokenizer tokenizer.json with tokenizer_config.json (which of its tokens are special).
+A model's folder: config.json (what it is made of, `"regard": "transformer"` or another kind), model.safetensors, and
+where it has a tokenizer tokenizer.json with tokenizer_config.json (which of its tokens are special).
 
 A training run's folder, RUN: each checkpoint is such a folder, RUN/checkpoints/step-000100/, with whatever training
 needs beside the model; RUN/latest.json, {"checkpoint": "step-000100"}, names the newest one that is whole. Who trains
@@ -9,7 +9,7 @@ writes it last, after every file of the checkpoint, so that reading it never mee
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +29,8 @@ from regard.nn.config import FORMAT, TransformerConfig
 from regard.nn.painter import Painter
 from regard.nn.painter_config import FORMAT as PAINTER
 from regard.nn.painter_config import PainterConfig
+from regard.nn.seer import Seer
+from regard.nn.seer_config import SEER, SeerConfig
 from regard.nn.transformer import Transformer
 from regard.text.tokenizers import read_tokenizer, tokenizer_files
 
@@ -75,8 +77,9 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
     folder, content = _content_of_config(folder)
     if content.get("regard") == PAINTER:
         raise RegardError(f"{str(folder)!r} is a painter, needs a model of texts: regard paint reads it")
-    config = TransformerConfig.from_json(content, repr(str(folder / CONFIG)))
-    model = _filled_model(Transformer, config, folder)
+    config = config_of_json(content, repr(str(folder / CONFIG)))
+    assert isinstance(config, TransformerConfig)
+    model = _filled_model(Seer if isinstance(config, SeerConfig) else Transformer, config, folder)
     tokenizer = read_tokenizer(folder) if (folder / TOKENIZER).exists() else None
     if tokenizer is not None and len(tokenizer) > config.vocabulary:
         raise RegardError(
@@ -96,6 +99,16 @@ def read_painter(folder: Path | str) -> Painter:
     if content.get("regard") != PAINTER:
         raise RegardError(f"{str(folder)!r} is no painter: regard train --painter makes one")
     return _filled_model(Painter, PainterConfig.from_json(content, repr(str(folder / CONFIG))), folder)
+
+
+def config_of_json(content: Mapping[str, Any], name: str) -> TransformerConfig | PainterConfig:
+    """Read the config of a model of ours, of the kind that it says it is.
+
+    Raises:
+        RegardError: as their `from_json`.
+    """
+    kinds: dict[Any, type[TransformerConfig | PainterConfig]] = {PAINTER: PainterConfig, SEER: SeerConfig}
+    return kinds.get(content.get("regard"), TransformerConfig).from_json(content, name)
 
 
 def _content_of_config(folder: Path | str) -> tuple[Path, dict[str, Any]]:
@@ -120,7 +133,7 @@ def is_transformer_folder(folder: Path) -> bool:
     if (folder / POINTER).is_file():
         return True
     try:
-        return read_json(folder / CONFIG, most=SMALL, infinite=True).get("regard") == FORMAT
+        return read_json(folder / CONFIG, most=SMALL, infinite=True).get("regard") in (FORMAT, SEER)
     except RegardError:
         return False
 

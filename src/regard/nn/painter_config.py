@@ -1,18 +1,17 @@
 """What a painter is made of: one frozen description, checked when it is made, kept as JSON; without torch."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_type_hints
+from dataclasses import dataclass
+from typing import Literal, get_type_hints
 
 from regard.checks import kind_needed
 from regard.errors import RegardError
-from regard.nn.config import TransformerConfig, check_format
+from regard.nn.config import KeptConfig, TransformerConfig
 
-FORMAT, VERSION = "painter", 1
+FORMAT = "painter"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PainterConfig:
+class PainterConfig(KeptConfig):
     """What a `Painter` is made of.
 
     vocabulary, length: how many words there are, and how many a line has (L). side: rows and columns of a picture.
@@ -29,6 +28,8 @@ class PainterConfig:
     d_model: int = 64
     heads: int = 2
     values: Literal["plain", "contextual"] = "plain"
+
+    form, entire = FORMAT, True
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
@@ -52,25 +53,3 @@ class PainterConfig:
             vocabulary=self.vocabulary, kind="encoder", layers=layers, d_model=self.d_model, heads=self.heads,
             positions="none", output="none",
         )  # fmt: skip
-
-    def as_json(self) -> dict[str, str | int]:
-        """Return what config.json holds."""
-        return {"regard": FORMAT, "version": VERSION, **asdict(self)}
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any], name: str = "config.json") -> "PainterConfig":
-        """Read back what `as_json` gave.
-
-        Raises:
-            RegardError: it is of another format or a newer version, or an entry is unknown, missing or impossible.
-        """
-        check_format(content, FORMAT, VERSION, name)
-        given = {key: value for key, value in content.items() if key not in ("regard", "version")}
-        known = {field.name for field in fields(cls)}
-        if wrong := sorted(set(given) ^ known):
-            how = "missing" if wrong[0] in known else "no entry of a painter's config"
-            raise RegardError(f"{name}: {wrong[0]!r} is {how}")
-        try:
-            return cls(**given)
-        except RegardError as error:
-            raise RegardError(f"{name}: {error}") from None

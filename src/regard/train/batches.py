@@ -23,7 +23,8 @@ IGNORED = -100  # a label that has no loss: PyTorch's own number for it
 class Batch:
     """What a step learns from. labels: the next token of each place, IGNORED where there is none.
 
-    source, source_mask: of pairs, what the encoder reads and which of its tokens are real.
+    source, source_mask: of pairs, what the encoder reads and which of its tokens are real. pixels: of texts with
+    pictures, what these show.
     """
 
     ids: Int[Tensor, "B L"]
@@ -31,6 +32,7 @@ class Batch:
     mask: Bool[Tensor, "B L"] | None = None
     source: Int[Tensor, "B S"] | None = None
     source_mask: Bool[Tensor, "B S"] | None = None
+    pixels: Float[Tensor, "B 3 R R"] | None = None
 
     @property
     def tokens(self) -> int:
@@ -43,7 +45,7 @@ class Batch:
         if rank >= len(self.ids):  # nothing is left for this one: it goes along with a row that has no loss
             first = self.part(0, len(self.ids))
             return replace(first, labels=torch.full_like(first.labels, IGNORED))
-        rows = (self.ids, self.labels, self.mask, self.source, self.source_mask)
+        rows = (self.ids, self.labels, self.mask, self.source, self.source_mask, self.pixels)
         return Batch(*(None if x is None else x[own] for x in rows))  # type: ignore[arg-type]
 
     def loss(self, model: Any, smoothing: float) -> Float[Tensor, ""]:
@@ -52,7 +54,7 @@ class Batch:
         moved = [None if x is None else x.to(device) for x in (self.ids, self.mask, self.source, self.source_mask)]
         ids, mask, source, source_mask = moved
         if source is None:
-            logits = model(ids).logits
+            logits = model(ids, *(() if self.pixels is None else (self.pixels.to(device),))).logits
         else:
             logits = model(source, ids, attention_mask=source_mask, decoder_attention_mask=mask).logits
         logits, labels = logits.float().flatten(0, 1), self.labels.to(device).flatten()

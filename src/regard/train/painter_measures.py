@@ -60,7 +60,7 @@ class DigitJudge:
 
     def right(self, digits: DigitPictures) -> float:
         """Tell which share of real digits it names as their labels do."""
-        return _share(self.named(digits.pictures.flatten(1)) == digits.labels)
+        return share(self.named(digits.pictures.flatten(1)) == digits.labels)
 
 
 def measure_painter(model: Painter, scenes: int = 200, seed: int = 7) -> PainterMeasures:
@@ -89,15 +89,15 @@ def measure_painter(model: Painter, scenes: int = 200, seed: int = 7) -> Painter
     empty = torch.ones(scenes, CORNERS, dtype=torch.bool).scatter(1, corners, False)
     return PainterMeasures(
         judge=judge.right(trained),
-        right=_share(right),
-        whole=_share(right.all(-1) & ((ink <= SPOTS) | ~empty).all(-1)),
-        pointing=_share(corner[maps.argmax(-1)] == corners),
+        right=share(right),
+        whole=share(right.all(-1) & ((ink <= SPOTS) | ~empty).all(-1)),
+        pointing=share(corner[maps.argmax(-1)] == corners),
         inside=float(((maps * inside).sum(-1) / maps.sum(-1)).mean()),
-        swapped=_share(swapped == wanted.flip(1)),
-        kept=_share(swapped == wanted),
-        phrases=_share(phrases == wanted.flip(1)),
-        cut=_share(torch.stack([cut[0][:, 0], cut[1][:, 1]])),
-        other=_share(torch.stack([cut[0][:, 1], cut[1][:, 0]])),
+        swapped=share(swapped == wanted.flip(1)),
+        kept=share(swapped == wanted),
+        phrases=share(phrases == wanted.flip(1)),
+        cut=share(torch.stack([cut[0][:, 0], cut[1][:, 1]])),
+        other=share(torch.stack([cut[0][:, 1], cut[1][:, 0]])),
     )
 
 
@@ -129,5 +129,6 @@ def corner_of_patches(grid: int) -> Int[Tensor, " P"]:
     return patch // grid // half * 2 + patch % grid // half
 
 
-def _share(found: Bool[Tensor, "..."]) -> float:
+def share(found: Bool[Tensor, "..."]) -> float:
+    """Tell which share of them is true."""
     return float(found.double().mean())

@@ -13,9 +13,11 @@ import torch
 from regard.errors import RegardError
 from regard.files import whole
 from regard.nn.folder import POINTER, Trained
+from regard.nn.seer_config import IMAGE
 from regard.text import tokenizers
 from regard.text.tokenizers import read_tokenizer, tokenizer_files
 from regard.text.tokens import check_text
+from regard.train.asked_scenes import ASKS, AskedScenes, seer_tokenizer
 from regard.train.batches import Data, NextToken, Translation, encode_pairs, encode_training_texts
 from regard.train.checkpoint import TrainingState, load_checkpoint, remove_run_leftovers, save_checkpoint
 from regard.train.data import Pair, hold_out, read_training_pairs, read_training_texts, watched_pair
@@ -38,7 +40,7 @@ from regard.train.run_folder import (
 )
 from regard.train.scene_words import LENGTH, WORDS, read_scene
 from regard.train.scenes import Scenes
-from regard.train.settings import Settings, painter_config, pair_config, text_config
+from regard.train.settings import Settings, painter_config, pair_config, seer_config, text_config
 from regard.train.watched import LOSS, WATCH
 
 if TYPE_CHECKING:
@@ -209,14 +211,32 @@ def prepare_painter_run(folder: Path, settings: Settings, options: RunOptions = 
     if options.prompt is not None:
         read_scene(options.prompt, "--prompt")
     data = Scenes(batch=settings.batch, seed=settings.seed)
-    pixels = data.trained.pictures.numpy().tobytes() + data.held.pictures.numpy().tobytes()
-    sources = (source_of("scikit-learn's digits", pixels),)
+    sources = (source_of("scikit-learn's digits", data.pixels),)
     info = RunInfo("painter", settings, painter_config(len(WORDS), LENGTH, settings), sources, None, options.prompt)
     notes = (
         f"{len(data.trained.labels):,} pictures of digits to paint from, {len(data.held.labels):,} held out; "
         f"{len(WORDS)} words, {settings.values} values",
     )
     return replace(_prepare(folder, info, None, data, notes, options), prompt=options.prompt)
+
+
+def prepare_seer_run(folder: Path, settings: Settings, options: RunOptions = DEFAULT) -> TrainingRun:
+    """Prepare a run that learns to answer what a picture shows where (`regard.train.asked_scenes`).
+
+    Raises:
+        RegardError: as `prepare_text_run`; a sentence is to be watched or a prompt to be continued, which have no
+            picture; or scikit-learn is not installed.
+    """
+    for option, given in (("--watch", options.watch), ("--prompt", options.prompt)):
+        if given is not None:
+            raise RegardError(f"{option} {given[:40]!r}: given beside --seer, whose texts have a picture")
+    tokenizer = seer_tokenizer()
+    config = seer_config(len(tokenizer), tokenizer.vocab[IMAGE], tokenizer.vocab[ASKS], settings)
+    data = AskedScenes(tokenizer, config.grid**2, batch=settings.batch, seed=settings.seed)
+    sources = (source_of("scikit-learn's digits", data.pixels),)
+    drawn, held = len(data.trained.labels), len(data.held.labels)
+    notes = (f"pictures of four out of {drawn:,} digits, {held:,} held out, {settings.values} values",)
+    return _prepare(folder, RunInfo("seer", settings, config, sources), tokenizer, data, notes, options)
 
 
 def run_training(

@@ -23,10 +23,11 @@ from regard.files import whole
 from regard.json_files import read_json
 from regard.memory import require_memory, spelled
 from regard.nn.config import TransformerConfig
-from regard.nn.folder import Trained
+from regard.nn.folder import Trained, config_of_json
 from regard.nn.painter import Painter
-from regard.nn.painter_config import FORMAT as PAINTER
 from regard.nn.painter_config import PainterConfig
+from regard.nn.seer import Seer
+from regard.nn.seer_config import SeerConfig
 from regard.nn.transformer import Transformer
 from regard.train.checkpoint import size_of_checkpoint
 from regard.train.folder_lock import FolderLock
@@ -134,8 +135,7 @@ def read_run_info(run: Path) -> RunInfo:
         if record["regard"] != FORMAT or record["version"] > VERSION:
             raise RegardError(f"{str(file)!r} is of another format or a newer version: update regard")
         sources = tuple(SourceFile(**source) for source in record["sources"])
-        kind = PainterConfig if record["model"].get("regard") == PAINTER else TransformerConfig
-        config = kind.from_json(record["model"], repr(str(file)))
+        config = config_of_json(record["model"], repr(str(file)))
         return RunInfo(
             record["kind"], Settings(**record["settings"]), config, sources, record["watch"], record.get("prompt")
         )
@@ -147,7 +147,9 @@ def read_run_info(run: Path) -> RunInfo:
 
 def model_of(config: ModelConfig) -> Trained:
     """Make the model that a config describes, with its first weights."""
-    return Painter(config) if isinstance(config, PainterConfig) else Transformer(config)
+    if isinstance(config, PainterConfig):
+        return Painter(config)
+    return Seer(config) if isinstance(config, SeerConfig) else Transformer(config)
 
 
 def check_space(run: Path, config: ModelConfig, settings: Settings) -> None:

@@ -10,6 +10,7 @@ DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 WORDS = (START, COMMA, ARTICLE, *ROWS, *COLUMNS, *DIGITS)
 NUMBER = {word: number for number, word in enumerate(WORDS)}
 EXAMPLE = "a seven top left , a two bottom right"
+ASKED = 3  # words of a seer's question, such as "top left ?"
 LENGTH = 10  # words of a line, its start counted
 DIGIT_PLACES = (2, 7)  # of a line's words, those that say which digits
 PHRASES = ((1, 2, 3, 4), (6, 7, 8, 9))  # the words of either digit

@@ -1,12 +1,13 @@
-"""Scenes to learn to paint from: handwritten digits in two of four corners, drawn from a seed and a place alone.
+"""Scenes to learn from: handwritten digits in corners of a picture, drawn from a seed and a place alone.
 
 The digits are scikit-learn's (Alpaydin and Kaynak 1998, "Optical Recognition of Handwritten Digits"): 1,797 of 8 × 8
-pixels. 1,200 of them are painted from; the others are held out, and train whoever judges what was painted.
+pixels. 1,200 of them are learned from; the others are held out, and train whoever judges what was painted.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -19,6 +20,7 @@ CELL, SIDE = 8, 16  # pixels of a corner's side, and of the picture's
 TRAINED = 1_200  # digits that are painted from
 PAPER = -1.0  # a pixel where nothing is; ink is up to 1
 VALIDATED = 4  # batches of held-out digits
+Drawn = TypeVar("Drawn")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,23 +62,35 @@ class SceneBatch:
         return self.counted * ((model(noisy, time, words).float() - pictures) ** 2).sum()
 
 
-class Scenes:
-    """Scenes without end; those that validate are of digits that are held out."""
+class DrawnScenes(ABC, Generic[Drawn]):
+    """Batches without end, each drawn from the seed and its place; those that validate are of digits held out."""
 
     def __init__(self, *, batch: int, seed: int) -> None:
         self.size, self.seed = batch, seed
         self.trained, self.held = read_digits()
 
-    def batch(self, place: tuple[int, int]) -> tuple[SceneBatch, tuple[int, int]]:
+    def batch(self, place: tuple[int, int]) -> tuple[Drawn, tuple[int, int]]:
         """Draw scenes that follow from the seed and the place, (0, number of the batch)."""
         drawn = torch.Generator().manual_seed(self.seed * 1_000_003 + place[1])
         return self._batch(self.trained, drawn), (0, place[1] + 1)
 
-    def validation(self, most: int | None = None) -> Iterator[SceneBatch]:
+    def validation(self, most: int | None = None) -> Iterator[Drawn]:
         """Yield scenes of digits held out, always the same."""
         drawn = torch.Generator().manual_seed(0)
         for _ in range(VALIDATED if most is None else min(most, VALIDATED)):
             yield self._batch(self.held, drawn)
+
+    @property
+    def pixels(self) -> bytes:
+        """All digits, by which a run knows them again."""
+        return b"".join(digits.pictures.numpy().tobytes() for digits in (self.trained, self.held))
+
+    @abstractmethod
+    def _batch(self, digits: DigitPictures, drawn: torch.Generator) -> Drawn: ...
+
+
+class Scenes(DrawnScenes[SceneBatch]):
+    """Scenes to paint: lines of words, and their pictures."""
 
     def drawn(self, digits: DigitPictures, drawn: torch.Generator) -> tuple[Int[Tensor, "n L"], Float[Tensor, "n R R"]]:
         """Draw lines, as ids of words, and their pictures of these digits."""
@@ -132,7 +146,7 @@ def draw_digits(
 
 
 def scene_pictures(
-    digits: DigitPictures, wanted: Int[Tensor, "n 2"], corners: Int[Tensor, "n 2"], drawn: torch.Generator
+    digits: DigitPictures, wanted: Int[Tensor, "n k"], corners: Int[Tensor, "n k"], drawn: torch.Generator
 ) -> Float[Tensor, "n R R"]:
     """Put pictures of the wanted digits, each drawn from all of its kind, into their corners."""
     cells = torch.full((len(wanted), 2, 2, CELL, CELL), PAPER)

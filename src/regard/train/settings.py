@@ -12,6 +12,8 @@ from regard.checks import kind_needed
 from regard.errors import RegardError
 from regard.nn.config import TransformerConfig
 from regard.nn.painter_config import PainterConfig
+from regard.nn.seer_config import SeerConfig
+from regard.train.scene_words import ASKED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +24,8 @@ class Settings:
         for the last three.
     layers, d_model, heads, d_hidden: sizes of the model; block: tokens of a training example, at most. positions: how
         a model of texts knows them: "learned", "sinusoidal", "rotary" or "alibi"; the last three take longer texts.
-    values, patch: of a painter, what its cross-attention carries, as `PainterConfig` has it, and the pixels of a
-        patch's side.
+    values, patch: of a painter or seer, what attention carries, as `PainterConfig` and `SeerConfig` have it, and the
+        pixels of a patch's side.
     dropout: while training.
     steps: how many updates. batch: examples of one update's part; for pairs, the tokens of the longer side that an
         update's part holds at most, padding included. accumulate: parts of an update.
@@ -110,6 +112,11 @@ class Settings:
         sizes = {"layers": 3, "d_model": 64, "heads": 2, "batch": 64, "rate": 2e-3, "least_rate": 1e-6, "warmup": 200}
         return cls(**{**sizes, "decay": 0.01, "beta2": 0.98, **changes})
 
+    @classmethod
+    def for_seer(cls, **changes: Any) -> "Settings":
+        """Make settings in which a seer learns to answer within two minutes (`regard.train.asked_scenes`)."""
+        return cls.for_painter(**{"batch": 128, "decay": 0.05, "steps": 1600, **changes})
+
     def learning_rate(self, step: int) -> float:
         """Compute the learning rate of an update, counted from 0: linear warm-up, then a cosine down to least_rate."""
         if step < self.warmup:
@@ -163,6 +170,17 @@ def painter_config(vocabulary: int, length: int, settings: Settings) -> PainterC
         vocabulary=vocabulary, length=length, patch=settings.patch, layers=settings.layers, d_model=settings.d_model,
         heads=settings.heads, values=settings.values,
     )  # fmt: skip
+
+
+def seer_config(vocabulary: int, image: int, asks: int, settings: Settings) -> SeerConfig:
+    """Describe the model of a run that answers what a picture shows. Raises RegardError for sizes that do not fit.
+
+    image, asks: the ids of the tokens that stand for a patch and that end a question of three words.
+    """
+    same = ("layers", "d_model", "heads", "d_hidden", "dropout", "patch", "values")
+    sizes = {name: getattr(settings, name) for name in same}
+    config = SeerConfig(vocabulary=vocabulary, length=1, image=image, asks=asks, **sizes)
+    return replace(config, length=config.grid**2 + ASKED)
 
 
 def read_training_settings(file: Path) -> dict[str, object]:

@@ -10,7 +10,7 @@ import typer
 from regard.cli import options
 from regard.cli.options import flag, said
 from regard.cli.progress_lines import ProgressLines
-from regard.cli.setting_changes import check_train_options, setting_changes, starting_settings
+from regard.cli.setting_changes import Pictures, check_train_options, setting_changes, starting_settings
 from regard.errors import RegardError
 from regard.files import check_readable
 from regard.text.tokens import check_text
@@ -22,8 +22,9 @@ Files = Annotated[list[Path] | None, typer.Argument(metavar="TEXT...", help="Tex
 PairsFile = Annotated[Path | None, options.file("--pairs", "Learn to translate, from lines of source<tab>target.")]
 Repeated = Annotated[bool, flag("--repeated", "Learn induction, from random letters that come again and again.")]
 Painter = Annotated[bool, flag("--painter", "Learn to paint digits where words say (extra painter).")]
+Seer = Annotated[bool, flag("--seer", "Learn to answer which digit a picture shows where (extra painter).")]
 Out = Annotated[Path | None, options.out("none, needed")]
-Steps = Annotated[int | None, options.steps("2000; of --pairs 8000, of --repeated 1200")]
+Steps = Annotated[int | None, options.steps("2000; of --pairs 8000, of --repeated 1200, of --seer 1600")]
 Resume = Annotated[bool, flag("--resume", "Go on with the run in --out where it stopped, or start it.")]
 Config = Annotated[Path | None, options.file("--config", "Read settings: .toml or .json.")]
 Set = Annotated[
@@ -39,6 +40,7 @@ def train(
     pairs: PairsFile = None,
     repeated: Repeated = False,
     painter: Painter = False,
+    seer: Seer = False,
     out: Out = None,
     steps: Steps = None,
     resume: Resume = False,
@@ -48,22 +50,24 @@ def train(
     prompt: Prompt = None,
     tensorboard: Board = False,
 ) -> None:
-    """Train on texts, on pairs (--pairs), on letters that come again (--repeated), or to paint (--painter).
+    """Train on texts, on pairs (--pairs), on letters that come again (--repeated), to paint (--painter), or
+    to see (--seer).
 
     docs/training.md has more.
     """
-    sources = bool(files) + (pairs is not None) + repeated + painter
+    sources = bool(files) + (pairs is not None) + repeated + painter + seer
     if sources != 1:
         given = "several of them" if sources else "none"
-        raise RegardError(f"train: needs text files, --pairs FILE, --repeated, or --painter; given {given}")
+        raise RegardError(f"train: needs text files, --pairs FILE, --repeated, --painter, or --seer; given {given}")
     if out is None:
         raise RegardError("--out is needed: the folder that the run is written to")
     sources_read = files or ([] if pairs is None else [pairs])
     for file in sources_read:
         check_readable(file)
+    pictures: Pictures = "painter" if painter else "seer" if seer else None
     changes = setting_changes(config, settings or (), steps)
-    chosen = with_changes(starting_settings(files or [], pairs, painter), changes)
-    check_train_options(files or [], pairs, chosen, resume=resume, painter=painter)
+    chosen = with_changes(starting_settings(files or [], pairs, pictures), changes)
+    check_train_options(files or [], pairs, chosen, resume=resume, pictures=pictures)
     is_main = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks, and makes the folder
     if is_main:
         check_place_for_run(out, resume=resume)
@@ -84,4 +88,4 @@ def train(
         from regard.train.run import RunOptions
 
         options = RunOptions(resume, watch, prompt)
-        train_and_follow(TrainArguments(files or [], pairs, out, changes, options, tensorboard, painter), telling)
+        train_and_follow(TrainArguments(files or [], pairs, out, changes, options, tensorboard, pictures), telling)

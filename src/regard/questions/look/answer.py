@@ -25,6 +25,7 @@ from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.wording import listed, named, number
 from regard.images.patches import Box, Patches
+from regard.text.quoting import quoted
 from regard.text.words import only_word
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
@@ -44,7 +45,7 @@ class Look:
     query: the number of the token that looks, None for the mean over all patches; who: its name. layer, head: whose
     weights, head None for the mean of all heads. heat: [row][column]; special: what the same query gives tokens that
     are no patches. received: of each patch, in times the median. boxes: of each patch, on the picture's pixels; None
-    where that is not known.
+    where that is not known. answer: of a text, what it most likely goes on with, and how likely; None without logits.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Look:
     special: float
     received: Float[Tensor, "rows columns"]
     boxes: Sequence[Box] | None
+    answer: tuple[str, float] | None = None
 
     @property
     def apart(self) -> list[int]:
@@ -98,8 +100,11 @@ class Looked(TracesAnswer):
         who = f"{look.who} {'look' if look.query is None else 'looks'}"
         of = f"mean of its {look.heads} heads" if look.head is None else f"head {look.head}"
         told = []
+        if look.answer is not None:
+            word, likely = look.answer
+            told.append(f"{look.name}: the next word is most likely {quoted(word)} (probability {number(likely)}).")
         if not bool(heat.any()):
-            return [f"{look.name}: in layer {look.layer} ({of}) {look.who} gives no patch any weight."]
+            return [*told, f"{look.name}: in layer {look.layer} ({of}) {look.who} gives no patch any weight."]
         if order:
             best, apart = order[0], ", those told apart left out" if look.apart else ""
             times = f", {number(float(heat[best] / heat.mean()))} times the mean of all patches"
@@ -220,8 +225,16 @@ def _look(trace: Any, layer: int | None, head: int | None, word: str | None) -> 
     boxes = None if patches.seen is None else [patches.box(n) for n in ours]
     return Look(
         patches.picture.name, query, who, layer, head, len(weights), heat, float(row.sum() - heat.sum()),
-        received / median if median > 0 else torch.zeros_like(received), boxes,
+        received / median if median > 0 else torch.zeros_like(received), boxes, _answer(trace),
     )  # fmt: skip
+
+
+def _answer(trace: Trace) -> tuple[str, float] | None:
+    """What a text most likely goes on with, and how likely that is."""
+    if not trace.text or trace.logits is None or trace.names is None:
+        return None
+    likely, token = trace.logits[-1].float().softmax(-1).max(-1)
+    return trace.names(int(token)), float(likely)
 
 
 def _who_looks(trace: Trace, patches: Patches, word: str | None) -> tuple[int | None, str]:
