@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from regard.errors import RegardError
-from regard.images.picture import read_picture
+from regard.images.picture import read_picture, read_picture_bytes
 
 WIDE = np.arange(7 * 11 * 3, dtype=np.uint8).reshape(7, 11, 3)  # 11 wide, 7 high
 
@@ -29,6 +29,11 @@ def test_files_images_and_arrays_are_one(tmp_path: Path) -> None:
         assert picture.notes == ()
         assert np.array_equal(np.asarray(picture.pixels), WIDE)
     assert picture.name == "a.png"
+    assert read_picture(picture) is picture
+    sent = read_picture_bytes((tmp_path / "a.png").read_bytes(), "a.png")
+    assert (sent.name, np.array_equal(np.asarray(sent.pixels), WIDE)) == ("a.png", True)
+    with pytest.raises(RegardError, match=r"image 'b.png' is none that can be read"):
+        read_picture_bytes(b"", "b.png")
 
 
 def test_what_a_camera_turned_is_upright(tmp_path: Path) -> None:

@@ -119,6 +119,8 @@ def test_several_pictures_and_texts(model: Any) -> None:
     alone = model.trace(["is a cat on the mat ?", TEXT], images=[noise(131, 97)] * 2)
     assert torch.equal(alone[1].logits, model.trace(TEXT, images=noise(131, 97)).logits)
     assert not torch.equal(one.logits, two.logits)
+    assert model.pictures == "in a text"
+    assert regard.load(model.model, tokenizer=model.tokenizer).pictures is None
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("stand_in")
 
 def test_the_state_says_what_there_is(client: TestClient, minilm: Any) -> None:
     state = client.get("/api/state").json()
-    assert state["models"] == [{"name": minilm.name, "pairs": False, "limit": 512, "writes": False}]
+    assert state["models"] == [{"name": minilm.name, "pairs": False, "limit": 512, "writes": False, "pictures": None}]
     assert state["texts"] == [RIVER]
     assert state["pages"] == [{"id": "file-0", "title": "a map"}]
 

@@ -46,7 +46,7 @@ def test_the_sizes_of_the_built_files() -> None:
         "paths": 260_250,
         "page": 292_750,
         "widget": 309_500,
-        "live": 355_000,
+        "live": 358_000,
     }
     for name, size in most.items():
         file = built_page.BUILT / f"{name}.js"

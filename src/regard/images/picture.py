@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +39,16 @@ class Picture:
 def read_picture(given: Any) -> Picture:
     """Open a picture and make it upright RGB of eight bits.
 
-    given: the path of a file (PNG, JPEG, WebP, GIF, BMP, TIFF or PPM), a Pillow image, or an array (height, width, 3)
-    of eight-bit numbers. Turned pixels are turned upright; of several frames the first is read; what is transparent is
-    laid on white; 16 bits become 8. Each is a note.
+    given: the path of a file (PNG, JPEG, WebP, GIF, BMP, TIFF or PPM), a Pillow image, an array (height, width, 3) of
+    eight-bit numbers, or a `Picture`, which is returned. Turned pixels are turned upright; of several frames the first
+    is read; what is transparent is laid on white; 16 bits become 8. Each is a note.
 
     Raises:
         RegardError: something else; a file that is none, is cut short or of another format; or more pixels than Pillow
             opens without a warning, which a file of a few kilobytes can ask for.
     """
+    if isinstance(given, Picture):
+        return given
     if isinstance(given, Image.Image):
         return _converted(given, "a picture")
     if isinstance(given, np.ndarray):
@@ -60,6 +63,12 @@ def read_picture(given: Any) -> Picture:
     check_regular(path, "image")
     with _pillow_errors_in_line(repr(str(given))), Image.open(path, formats=FORMATS) as image:
         return _converted(image, path.name)
+
+
+def read_picture_bytes(data: bytes, name: str) -> Picture:
+    """Open a picture of the bytes of a file, as `read_picture` opens a file. name: what the picture is called."""
+    with _pillow_errors_in_line(repr(name)), Image.open(BytesIO(data), formats=FORMATS) as image:
+        return _converted(image, name)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from regard.capture.inputs import ModelInput, check_inputs
 from regard.capture.session import Session
@@ -98,6 +98,15 @@ def read_images(
         raise RegardError(f"images: given {len(given)}, needs one for each of the {len(texts)} texts, or one text")
     pairs = zip(texts, given, strict=True)
     return single and not several, [read_pictured_text(session, reader, processor, *pair) for pair in pairs]
+
+
+def how_pictures_are_read(session: Session, reader: Reader, processor: Any) -> Literal["alone", "in a text"] | None:
+    """Say whether a model reads pictures alone, in a text, or not at all; the arguments are those of `read_images`."""
+    if "pixel_values" not in session.takes or session.pairs or processor is None:
+        return None
+    if session.model.main_input_name == "pixel_values":
+        return "alone"
+    return "in a text" if hasattr(processor, "image_token") and reader.tokenizer is not None else None
 
 
 def _item_of_picture(session: Session, processor: Any, image: Any) -> ModelInput:

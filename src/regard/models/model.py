@@ -25,7 +25,7 @@ from regard.generation.generate import HuggingFaceGenerator
 from regard.generation.generator import Generated, Generator
 from regard.model_files.pooling import Pooling
 from regard.models.call_options import GenerateOptions, PatchOptions, TokenOptions, TraceOptions
-from regard.models.inputs import model_inputs_of_trace, read_images, read_inputs, token_id
+from regard.models.inputs import how_pictures_are_read, model_inputs_of_trace, read_images, read_inputs, token_id
 from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
 from regard.nn.folder import save_model
@@ -280,6 +280,11 @@ class Model:
         except RegardError:
             return False
         return True
+
+    @property
+    def pictures(self) -> Literal["alone", "in a text"] | None:
+        """How the model reads pictures: alone, or in a text; None for not, or where its processor is not known."""
+        return how_pictures_are_read(self._session, self._reader, self.image_processor)
 
     def embedding(self, text: str | Sequence[str]) -> Float[Tensor, "..."]:
         """Compute the sentence embedding (P,) of a text, or (T, P) of T texts: `trace.embedding()`, keeping no traces.

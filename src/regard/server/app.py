@@ -103,7 +103,8 @@ def make_app(
             "version": __version__,
             "format": [FORMAT, VERSION],
             "models": [
-                {"name": each.name, "pairs": each.pairs, "limit": each.limit, "writes": each.writes} for each in models
+                {name: getattr(each, name) for name in ("name", "pairs", "limit", "writes", "pictures")}
+                for each in models
             ],
             "texts": list(texts),
             "stores": [
@@ -112,7 +113,7 @@ def make_app(
             ],
             "runs": [{"name": name} for name in names_apart([each.folder for each in runs])],
             "pages": [{"id": name, "title": each.page.title} for name, each in pages.items()],
-            "limits": {"characters": limits.characters, "texts": limits.texts, "seconds": limits.seconds},
+            "limits": {name: getattr(limits, name) for name in ("characters", "texts", "picture", "seconds")},
         }
 
     app.include_router(asking_routes(models, stores, limits, work, shelf))

@@ -193,5 +193,22 @@ class CorpusAsked(Asked):
     senses: Annotated[int, Field(ge=2, le=20)] | None = None
 
 
-OfModel = TraceAsked | GenerationAsked | ExperimentAsked  # questions to a model
+class PictureAsked(Asked):
+    """A picture to look at.
+
+    picture: the bytes of its file, in base64. name: of that file. text: beside it, of a model that reads it in one.
+    """
+
+    model: Number = 0
+    name: Word
+    picture: Annotated[str, Field(min_length=1)]
+    text: Annotated[str, Field(min_length=1)] | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """The text that it stands in, where there is one."""
+        return [] if self.text is None else [self.text]
+
+
+OfModel = TraceAsked | GenerationAsked | ExperimentAsked | PictureAsked  # questions to a model
 Question = CorpusAsked | OfModel

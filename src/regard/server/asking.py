@@ -10,8 +10,18 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from regard.models.model import Model
-from regard.server.asked import CorpusAsked, ExperimentAsked, GenerationAsked, JobName, Name, Question, TraceAsked
+from regard.server.asked import (
+    CorpusAsked,
+    ExperimentAsked,
+    GenerationAsked,
+    JobName,
+    Name,
+    PictureAsked,
+    Question,
+    TraceAsked,
+)
 from regard.server.kept import Kept, Shelf
+from regard.server.pictures import picture_bytes, picture_page
 from regard.server.traces import check_sizes, experiment_page, generation_page, trace_page
 from regard.server.work import Job, Limits, RefusedError, Work
 
@@ -47,6 +57,13 @@ def asking_routes(
         """Trace texts; gives the page, whose id is X-Page."""
         model = check_sizes(asked, models, limits)
         return await made(asked, partial(trace_page, model, asked, limits), request, x_job)
+
+    @routes.post("/api/pictures")
+    async def picture(asked: PictureAsked, request: Request, x_job: JobName = None) -> Response:
+        """Look at a picture; gives the page of where the model looks."""
+        model = check_sizes(asked, models, limits)
+        make = partial(picture_page, model, asked, picture_bytes(asked, limits), limits)
+        return await made(asked, make, request, x_job)
 
     @routes.post("/api/generations")
     async def generate(asked: GenerationAsked, request: Request, x_job: JobName = None) -> Response:

@@ -42,6 +42,7 @@ class Limits:
 
     body: bytes of a request. characters: of all its texts. texts: how many. waiting: requests that wait for the model.
     seconds: of one request's work, its waiting not counted. memory: bytes that one answer may take, as it is foreseen.
+    picture: bytes of a picture's file, which a request holds in base64.
     kept: bytes of traces that are held to be looked at; what was not looked at for the longest goes first. whole:
     tokens of a text up to which a browser gets queries and keys to compute with; of longer ones it gets tiles.
     occurrences: of a word whose path is followed, each two compared.
@@ -51,6 +52,7 @@ class Limits:
     characters: int = 2_000_000
     texts: int = 16
     waiting: int = 16
+    picture: int = 5_000_000
     seconds: float = 300.0
     memory: int = 8_000_000_000
     kept: int = 600_000_000

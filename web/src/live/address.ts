@@ -87,6 +87,7 @@ export interface Asked {
   from?: Found | null; // where the text was found, where it is one of a store's
   written: number | null; // how many tokens the model is to go on with, behind the first text; null: none
   steer?: Steering | null; // and how, beside what it writes unsteered
+  picture?: File; // that is on its way; its page is then a file that the server keeps, for no address holds a picture
 }
 
 /** Where one looks. */

@@ -14,7 +14,7 @@ const LONG = `The river comes down from the hills in a hurry and slows where the
 
 /** What the first screen offers: the contrast of two senses, a text that the model goes on where one can, and a long one. */
 export function examplesOf({ models }: ServerState): Example[] {
-  const reads = Math.max(0, models.findIndex((each) => !each.pairs));
+  const reads = Math.max(0, models.findIndex((each) => !each.pairs && each.pictures !== "alone"));
   const writes = models.findIndex((each) => each.writes && !each.pairs);
   const one: Example =
     writes >= 0

@@ -16,12 +16,12 @@ const LOOK = 300; // ms between two looks at a job's progress
 export interface ServerState {
   version: string;
   format: [string, number];
-  models: { name: string; pairs: boolean; limit: number | null; writes: boolean }[];
+  models: { name: string; pairs: boolean; limit: number | null; writes: boolean; pictures: "alone" | "in a text" | null }[];
   texts: string[];
   stores: { name: string; rows: number }[];
   runs: { name: string }[];
   pages: { id: string; title: string }[];
-  limits: { characters: number; texts: number; seconds: number };
+  limits: { characters: number; texts: number; picture: number; seconds: number };
 }
 
 /** Ask for something. Throws ServerError for every answer that is not one of success. */
@@ -61,6 +61,16 @@ export interface Passage {
   document: string;
   first: number; // the text's first character in the document
   same: boolean; // whether it has the very tokens that the store read
+}
+
+/** The bytes of a file in base64. */
+export function inBase64(file: File): Promise<string> {
+  return new Promise((give, refuse) => {
+    const reader = new FileReader();
+    reader.onload = () => give((reader.result as string).split(",")[1] ?? "");
+    reader.onerror = () => refuse(new Error(`${file.name} cannot be read.`));
+    reader.readAsDataURL(file);
+  });
 }
 
 /** How far a job is: the share that is done, whether it waits for its turn, and what it has written so far. */
