@@ -25,6 +25,7 @@ def test_a_page_that_is_not_built_is_said_in_one_line(tmp_path: Path, monkeypatc
     [
         ({}, "panels"),
         ({"panels": [{"kind": "table"}, {"kind": "heat"}]}, "panels"),
+        ({"panels": [{"kind": "heat", "over": {}}, {"kind": "heat", "over": {"titles": ["a"]}}]}, "weights"),
         ({"calls": [{}]}, "weights"),
         ({"calls": [{}], "steps": [{}], "comparisons": [{}], "panels": [{"kind": "bars"}]}, "weights"),
         ({"calls": [{}], "panels": [{"kind": "paths"}]}, "paths"),

@@ -11,8 +11,10 @@ import regard
 from regard.display.written import number_text
 from regard.explain.causes.outcomes import cosine
 from regard.questions.evolve.answer import evolution
+from regard.questions.paint.answer import painting
 from regard.questions.patch.panels import said
 from regard.questions.score.panels import short_score_part_name
+from tests.questions.paint.test_answer import SCENE, small
 from tests.questions.patch.test_panels import made
 from tests.support import own_models
 from tests.web.tables import open_twin, read_number, rows_of, total_of
@@ -25,6 +27,15 @@ TABS = [
 ]  # fmt: skip
 OF_PARTS = ["Parts", "Sources", "Writers"]
 OF_SCORE = ["By source token", "By layer", "By writer", "By kind", "Largest pairs", "Each side"]
+
+PIXELS = """() => {  // of the large grid: red, green, blue and opacity of each
+    const canvas = document.querySelector("[role=tabpanel] .cells canvas"), copy = document.createElement("canvas");
+    [copy.width, copy.height] = [canvas.width, canvas.height];
+    const pen = copy.getContext("2d", { willReadFrequently: true });
+    pen.drawImage(canvas, 0, 0);
+    const { data } = pen.getImageData(0, 0, copy.width, copy.height);
+    return Array.from({ length: data.length / 4 }, (_, n) => Array.from(data.slice(4 * n, 4 * n + 4)));
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -307,3 +318,25 @@ def test_a_slider_goes_through_the_steps_of_a_training(page_of: Any, tmp_path: P
     page.tab.click("[data-play]")
     page.tab.wait_for_selector("h2:text-is('Step 10')")
     page.tab.wait_for_selector("[data-play]:has-text('play')")
+
+
+def test_a_painted_picture_lies_under_the_heat_of_its_words(page_of: Any, tmp_path: Path) -> None:
+    found = painting(small(patch=4), SCENE, samples=2)
+    regard.save_page(found, tmp_path / "paint.html")
+    page = page_of(None, file=tmp_path / "paint.html")
+    page.open_grid("As written", "Pictures")
+    drawn = page.tab.evaluate(PIXELS)
+    assert len(drawn) == 256
+    ink = ((found.written.pictures[0] + 1) / 2).clamp(0, 1).flatten()
+    assert all(abs(red - 255 * (1 - 0.65 * float(part))) <= 1 for (red, *_), part in zip(drawn, ink, strict=True))
+    assert page.tab.locator("[role=tabpanel] .numbers").count() == 0
+    page.open_grid("Heat of 2 seven", "Heat")
+    assert page.tab.locator("h2").last.inner_text() == "seven: mean of all steps"
+    over = page.tab.evaluate(PIXELS)
+    assert len(over) == 256
+    assert any(blue > red for red, _, blue, _ in over)
+    page.tab.focus("[data-over]")
+    page.tab.keyboard.press("Home")
+    assert page.tab.locator("h2").last.inner_text() == "seven: step 0"
+    page.tab.wait_for_timeout(100)
+    assert page.tab.evaluate(PIXELS) != over

@@ -13,6 +13,7 @@ Data = dict[str, Any]
 ELSEWHERE = (
     "screen", "brief", "leads", "picture", "group", "upwards", "others", "corner", "full", "marked",
     "label", "joined", "running", "written", "strong", "before",
+    "under",
 )  # fmt: skip
 LISTED = 300  # parts that a page has by themselves: each is a row, and a text has as many parts as heads times tokens
 
@@ -44,7 +45,13 @@ def _strip(panel: Strip) -> Data:
     return _panel_as_page_data(panel) | {"largest": panel.full}
 
 
-@panel_data.register(Heat)
+@panel_data.register
+def _heat(panel: Heat) -> Data:
+    """With the name of the picture that it is laid over; the picture itself has no heat."""
+    largest = 0.0 if panel.under == panel.name else panel.largest
+    return _panel_as_page_data(panel) | ({"under": panel.under, "largest": largest} if panel.under else {})
+
+
 @panel_data.register(Scatter)
 @panel_data.register(Curves)
 def _panel_as_page_data(panel: Panel) -> Data:

@@ -197,7 +197,8 @@ class Heat(Panel):
     last column are already, 0 where they are one. upwards: a picture draws the first row at the bottom. corner: of how
     many rows and columns a terminal shows the first, None for all rows, and the columns with the largest numbers.
     written: the names that a picture writes into the cells, in the place of numbers; strong: the cells of bold ones.
-    grey: cells (row, column) in greys, which the note tells apart.
+    grey: cells (row, column) in greys, which the note tells apart. under: the name of a heat map of ink, 0 to 1, whose
+    picture a page shows under this one; its own name: it is that picture.
     """
 
     ranked: ClassVar[bool] = False  # it has as many columns as there is room for, and all rows
@@ -220,6 +221,7 @@ class Heat(Panel):
     written: Sequence[Sequence[str]] | None = None
     strong: Sequence[tuple[int, int]] = ()
     grey: Sequence[tuple[int, int]] = ()
+    under: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

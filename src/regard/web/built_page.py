@@ -35,7 +35,7 @@ class Shell:
 def bundle_of(page: "Page") -> str:
     """Name the smallest bundle that shows all that a page has."""
     shown = {"paths" if panel["kind"] == "paths" else "numbers" for panel in page.panels}
-    shown |= {"weights"} if page.calls else set()
+    shown |= {"weights"} if page.calls or any(panel.get("over") for panel in page.panels) else set()  # with the slider
     shown |= {"alignment"} if any(each["calls"] for each in page.alignment) else set()
     shown |= {"generation"} if any(each["steps"] for each in page.generation) else set()
     return next(name for name, has in BUNDLES.items() if shown <= has)

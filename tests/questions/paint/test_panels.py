@@ -1,8 +1,11 @@
 """The panels of a painted line: counts of every trial, pictures and heat with a slider over the steps."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from regard.display.page import panel_data
 from regard.display.panels import Heat, Table
 from regard.questions.paint import answer
 from regard.questions.paint.answer import painting
@@ -30,6 +33,13 @@ def test_heat_is_of_the_first_picture_and_ends_in_its_mean() -> None:
     seven = heats["Heat of 2 seven"]
     assert (len(seven.rows), len(seven.columns)) == (8, 8)
     assert seven.over is not None
+    assert (seven.over.titles[3], seven.over.titles[-1]) == ("seven: step 3", "seven: mean of all steps")
+    weights = found.written.weights[:, :, 0].mean((1, 2))
+    assert seven.largest == pytest.approx(float(weights.max()))
+    assert {seven.under, heats["Heat of 7 two, layer 1"].under, heats["As written"].under} == {"As written"}
+    assert panel_data(seven)["largest"] == seven.largest
+    assert panel_data(heats["As written"])["largest"] == 0  # the picture itself, without heat
+    assert "under" not in panel_data(replace(seven, under=""))
     assert len(seven.over.values) == 21
     assert seven.over.values[-1] == seven.values
     first = found.written.weights[0, :, 0, :, :, 2].mean((0, 1)).view(8, 8)

@@ -181,7 +181,7 @@ interface HeatData {
   kind: "heat";
   rows: string[];
   columns: string[];
-  values: (number | null)[][];
+  values: Grid;
   signed: boolean;
   unit: string;
   largest: number | null; // the value of the darkest colour, null for the largest there is
@@ -191,13 +191,15 @@ interface HeatData {
   sums: Sums | null;
   behind: Behind | null;
   over?: Over | null;
+  under?: string; // the name of the panel whose numbers are a picture, 0 paper to 1 ink, that this is laid over; its own: it is the picture
   grey?: [number, number][]; // cells in greys, which the note tells apart
 }
 /** A grid at each place of one more axis, such as the steps of a training: the title there, and its numbers. The last are those of the grid. */
 export interface Over {
   titles: string[];
-  values: (number | null)[][][];
+  values: Grid[];
 }
+export type Grid = (number | null)[][]; // [row][column]
 /** What the rows and the columns of a grid sum to, and all of it. across, down: what a row's and a column's sum is called. */
 export interface Sums {
   rows: number[];

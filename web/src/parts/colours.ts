@@ -4,10 +4,11 @@
 // library's pictures. On a dark page the maps begin at its background; differences grow lighter towards both ends in the
 // red and blue that they have, where RdBu itself would end in cream and pale blue.
 
-export type Scale = "weights" | "differences" | "apart";
+export type Scale = "weights" | "differences" | "apart" | "heat";
 export type Rgb = readonly [number, number, number];
 
-const STOPS: Record<"light" | "dark", Record<Scale, string>> = {
+const HEAT = "ff 4076ff"; // over a picture, on a dark page too
+const STOPS: Record<"light" | "dark", Partial<Record<Scale, string>> & { weights: string }> = {
   light: {
     weights: "f7fbff e3eef8 cfe1f2 b8d5ea 9fcbe2 8abfdd 74b3d8 5fa6d1 4b98c9 3b8bc2 2e7ebc 2272b5 1764ab 0c56a0 084990 083c7d 08306b",
     differences: "053061 134b86 2267ac 337eb8 4a97c5 74b2d4 a0cce2 cde3ef f7 fcdfcd f8c0a4 f2a17f e17a61 cf5246 b41d2d 8d0c25 67001f",
@@ -32,8 +33,8 @@ export function table(scale: Scale, dark: boolean): Rgb[] {
   const key = `${scale} ${dark}`;
   let found = tables.get(key);
   if (!found) {
-    const stops = STOPS[dark ? "dark" : "light"][scale].split(" ").map(rgb);
-    if (!stops[1]) stops.push(...STOPS.light[scale].split(" ").slice(1).reverse().map(rgb));
+    const stops = (STOPS[dark ? "dark" : "light"][scale] ?? HEAT).split(" ").map(rgb);
+    if (!stops[1]) stops.push(...STOPS.light.weights.split(" ").slice(1).reverse().map(rgb));
     found = Array.from({ length: SHADES }, (_, n) => {
       const at = (n / (SHADES - 1)) * (stops.length - 1);
       const below = Math.min(Math.floor(at), stops.length - 2);
@@ -64,6 +65,11 @@ export const BY_ROOT = "(shades by square root)"; // what `shade` does, beside t
 export function signedShade(value: number, largest: number): number {
   if (!(largest > 0) || Number.isNaN(value)) return SHADES / 2;
   return Math.round((Math.max(-1, Math.min(1, value / largest)) + 1) * 0.5 * (SHADES - 1));
+}
+
+/** The colour of a number on a scale. root: whether shades of one sign go by its square root. */
+export function colourOf(value: number, largest: number, scale: Scale, dark: boolean, root = false): Rgb {
+  return table(scale, dark)[scale === "differences" ? signedShade(value, largest) : (root ? shade : evenShade)(Math.abs(value), largest)]!;
 }
 
 /** The colours of groups: those of the library's pictures, on a dark page of the same hues; each at least 3:1 on its background. */

@@ -1,6 +1,6 @@
 // The order of a table's rows, and how its cells are written.
 import type { Cell, Column, InContext } from "../data/format";
-import { fixed, withSign } from "./numbers";
+import { farthestOf, fixed, withSign } from "./numbers";
 
 /** A column of a table: of texts, where it has no decimals. */
 export type Titled = Pick<Column, "name"> & Partial<Column>;
@@ -53,7 +53,7 @@ const ROOM = 8.8; // of a cell: a digit takes 2, a point or a sign 1
  *  what is nearly 0, and null where the largest would not be told by two digits. */
 export function numbersIn(values: ArrayLike<number | null>[], columns: number, digits: number): string[][] | null {
   const every = values.map((row) => Array.from({ length: columns }, (_, c) => row[c] ?? null));
-  const most = every.flat().reduce((a: number, value) => Math.max(a, Math.abs(value ?? 0)), 0);
+  const most = farthestOf(every.flat());
   for (let decimals = digits; decimals >= 0; decimals--) {
     const found = every.map((row) => row.map((value) => (value === null || (value && !+value.toFixed(decimals)) ? "" : fixed(value, decimals))));
     if (found.flat().some((text) => text.length + text.replace(/\D/g, "").length > ROOM)) continue;

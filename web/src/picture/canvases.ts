@@ -1,4 +1,6 @@
 // What is drawn on canvases: as lines and cells where they are lines and cells, else as an image of the canvas's own pixels.
+import type { Grid } from "../data/format";
+import type { Rgb } from "../parts/colours";
 import { hex, paintOf } from "./colour";
 import { painted, round, type Box, type Shapes } from "./shapes";
 
@@ -11,6 +13,7 @@ export interface Strokes {
 
 const CELLS = 10_000; // of a grid that is drawn cell by cell
 const SHARP = 2; // pixels of an image for each px, at least
+const INK = 0.65; // how dark it is, of 1: what lies over it is to be seen
 const LARGEST = 8192; // pixels of a side of such an image
 
 export type Painter = (canvas: HTMLCanvasElement, ratio: number) => void;
@@ -29,9 +32,18 @@ export function keepPainter(canvas: HTMLCanvasElement, paint: Painter): void {
   painters.set(canvas, paint);
 }
 
-/** Draw cells on a canvas, a pixel each: a picture draws them one by one. */
-export function drawCells(canvas: HTMLCanvasElement, cells: ImageData): void {
-  [canvas.width, canvas.height] = [cells.width, cells.height];
+/** Draw cells on a canvas, a pixel each: a picture draws them one by one. colour: of a cell, null leaves it transparent.
+ *  picture: what they lie over, 0 paper to 1 ink, in its own pixels. */
+export function drawCells(canvas: HTMLCanvasElement, rows: number, columns: number, colour: (row: number, column: number) => Rgb | null, picture?: Grid): void {
+  if (!rows || !columns) return;
+  const [high, wide] = picture ? [picture.length, picture[0]!.length] : [rows, columns];
+  const cells = new ImageData(wide, high);
+  for (let n = 0; n < high * wide; n++) {
+    const [y, x] = [Math.floor(n / wide), n % wide];
+    const found = colour(Math.floor((y * rows) / high), Math.floor((x * columns) / wide));
+    if (found) cells.data.set([...found.map((each) => each * (1 - INK * (picture?.[y]![x] ?? 0))), 255], 4 * n);
+  }
+  [canvas.width, canvas.height] = [wide, high];
   canvas.getContext("2d")!.putImageData(cells, 0, 0);
   grids.set(canvas, cells);
 }

@@ -2,7 +2,7 @@
 import type { Component, ComponentProps } from "svelte";
 import type { Attention } from "../attention/client";
 import type { Source } from "../data/bytes";
-import type { Cloud, Page, Panel as PanelData, Paths, Over } from "../data/format";
+import type { Cloud, Heat, Page, Panel as PanelData, Paths, Over } from "../data/format";
 import type { Findable } from "../find.svelte";
 import type { Group } from "../groups";
 import type { PageState } from "../page_state.svelte";
@@ -26,7 +26,7 @@ export interface Bundle {
   views: View[]; // beside the panels
   NumbersPanel?: Shows<Numbers>;
   HeatPanels?: View["component"]; // of grids that are alike
-  Film?: Component<ComponentProps<typeof HeatMap> & { over: Over }>; // of grids at several places of one more axis
+  Film?: Component<ComponentProps<typeof HeatMap> & { over: Over; picture?: Heat }>; // of grids at several places of one more axis
   PathsPanel?: Shows<Paths>;
   attention?: {
     attend: (shared: PageState) => Attention;
@@ -37,6 +37,11 @@ export interface Bundle {
 }
 
 const FEW = 3; // grids that are shown one after the other
+
+/** The panel whose numbers are the picture that a grid is laid over. */
+export function pictureUnder({ panels }: Page, { under }: Heat): Heat | undefined {
+  return under ? (panels.find(({ name }) => name === under) as Heat) : undefined;
+}
 
 /** The numbers of the panels that a panel is shown beside: those of one tab, one after the other, or grids with the same rows and
  *  columns; else it alone. */

@@ -50,10 +50,11 @@ def _pictures(found: "Painting") -> list[Panel]:
     made: list[Panel] = []
     for trial in found.trials:
         steps = [_ink(each) for each in trial.painted.expected[:, 0]]
+        name = capital(trial.name)
         heat = Heat(
-            name=capital(trial.name), title=trial.name, rows=_numbers(SIDE), columns=_numbers(SIDE), values=steps[-1],
+            name=name, under=name, title=trial.name, rows=_numbers(SIDE), columns=_numbers(SIDE), values=steps[-1],
             axes=("row", "column"), unit="ink", largest=1.0, digits=2, group="Painted", tab="Pictures",
-            over=Over([f"Expected at step {n}" for n in range(len(steps))], steps),
+            over=Over([f"{name}: expected at step {n}" for n in range(len(steps))], steps),
             note="The first picture; ink from 0 to 1",
         )  # fmt: skip
         made.append(heat)
@@ -63,8 +64,9 @@ def _pictures(found: "Painting") -> list[Panel]:
 def _heat(found: "Painting") -> list[Panel]:
     """The heat of each word on the first picture, step by step: the mean of layers and heads."""
     weights = found.written.weights[:, :, 0].mean((1, 2))  # (steps, P, L)
+    most, note = float(weights.max()), "The mean of layers and heads"
     return [
-        _map(weights[..., place], f"Heat of {place} {word}", f"{word}", "Heat", "The mean of layers and heads")
+        _map(found, weights[..., place], most, f"Heat of {place} {word}", word, "Heat", note)
         for place, word in enumerate(found.scene.words)
     ]
 
@@ -72,22 +74,24 @@ def _heat(found: "Painting") -> list[Panel]:
 def _layers(found: "Painting") -> list[Panel]:
     """The heat of the two digits' words, layer by layer: the mean of heads."""
     weights = found.written.weights[:, :, 0].mean(2)  # (steps, N, P, L)
+    most = float(weights[..., DIGIT_PLACES].max())
     return [
-        _map(weights[:, layer, :, place], f"Heat of {place} {found.scene.words[place]}, layer {layer}",
+        _map(found, weights[:, layer, :, place], most, f"Heat of {place} {found.scene.words[place]}, layer {layer}",
              f"{found.scene.words[place]}, layer {layer}", "Layers", "The mean of heads")
         for place in DIGIT_PLACES
         for layer in range(weights.shape[1])
     ]  # fmt: skip
 
 
-def _map(steps: Tensor, name: str, title: str, tab: str, note: str) -> Heat:
-    """Weights of one word, (steps, P), as a map of patches with a slider; the mean of all steps is its own."""
+def _map(found: "Painting", steps: Tensor, most: float, name: str, title: str, tab: str, note: str) -> Heat:
+    """Weights of one word, (steps, P), over the picture, with a slider; the mean of all steps is its own."""
     grid = round(steps.shape[1] ** 0.5)
     values = [each.view(grid, grid).tolist() for each in (*steps, steps.mean(0))]
-    titles = [*(f"Step {n}" for n in range(len(steps))), "Mean of all steps"]
+    titles = [*(f"{title}: step {n}" for n in range(len(steps))), f"{title}: mean of all steps"]
     return Heat(
         name=name, title=title, rows=_numbers(grid), columns=_numbers(grid), values=values[-1], axes=("row", "column"),
-        unit="weight", largest=1.0, group="Heat", tab=tab, over=Over(titles, values), note=note,
+        unit="weight", largest=most, group="Heat", under=capital(found.trials[0].name),
+        tab=tab, over=Over(titles, values), note=note,
     )  # fmt: skip
 
 
