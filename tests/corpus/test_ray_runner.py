@@ -136,14 +136,15 @@ class Node:
         return [pid for pid, command in descendants(self.process.pid) if "/raylet/raylet " in command]
 
     def end(self) -> None:
-        """Kill the node's processes, each by its id."""
-        own = [pid for pid, _ in descendants(self.process.pid)]
-        for pid in (self.process.pid, *own):
+        """Kill the node's processes, each by its id, and close what is read of them, of one that ended, too."""
+        own = {pid for pid, _ in (*descendants(self.process.pid), *alive(self.process.pid))}
+        for pid in own | ({self.process.pid} if self.process.poll() is None else set()):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-        self.process.communicate()
+        with self.process:
+            pass
 
 
 @pytest.fixture(scope="module")
@@ -201,6 +202,17 @@ def shards(store: str) -> int:
     """How many shards of a store are finished."""
     folder = Path(store, "shards")
     return sum(not each.name.startswith(".") for each in folder.iterdir()) if folder.is_dir() else 0
+
+
+@pytest.mark.ray
+def test_a_node_that_does_not_start_is_closed(ray_folder: Path) -> None:
+    node = Node("--no-such-option")
+    with pytest.raises(AssertionError, match="no-such-option"):
+        until(lambda: False, node)
+    node.end()
+    assert node.process.stdout is not None
+    assert node.process.stdout.closed
+    assert not alive(node.process.pid)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """What is measured of a painter: by painters whose shares are known, and by two that are trained here."""
 
 from dataclasses import replace
+from statistics import median
 
 import pytest
 import torch
@@ -122,10 +123,12 @@ def test_where_values_are_the_words_own_heat_is_cause() -> None:
 
 @pytest.mark.nightly
 def test_where_values_are_contextual_heat_points_and_is_not_cause() -> None:
-    found = measured(values="contextual")
-    assert found.right >= 0.95
-    assert found.pointing >= 0.98
-    assert found.inside >= 0.75
-    assert found.swapped <= 0.7
-    assert found.phrases >= 0.8
-    assert found.cut >= 0.25
+    found = [measured(values="contextual", seed=seed) for seed in range(3)]
+    for each in found:
+        assert each.right >= 0.95
+        assert each.pointing >= 0.98
+        assert each.inside >= 0.75
+    # how far heat is no cause depends on the seed: two of three, docs/training.md
+    assert median(each.swapped for each in found) <= 0.7
+    assert median(each.phrases for each in found) >= 0.8
+    assert median(each.cut for each in found) >= 0.25

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.explain.weights.head_scores import head_scores
-from regard.explain.wording import fixed
+from regard.explain.wording import number
 from tests.web.tables import open_twin, read_number, rows_of
 
 pytestmark = pytest.mark.browser
@@ -76,7 +76,7 @@ def test_a_sentence_says_which_head_gives_the_chosen_token_its_largest_weight(pa
         rows = weights[:, :, token]
         layer, head, key = (int(each) for each in torch.unravel_index(rows.argmax(), rows.shape))
         to = "itself" if key == token else f"“{names[key]}”"
-        return f"{fixed(float(rows.max()), 3)} to {to} in layer {layer}, head {head}"
+        return f"{number(float(rows.max()))} to {to} in layer {layer}, head {head}"
 
     page = page_of(bank[0], numbers="float32")
     for token in (int((most == words).nonzero()[1]), int((most > words).nonzero()[1])):

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import cases from "../../tests/display/numbers.json"; // [value, digits, text]: Python's tests read them too
-import { fixed, withSign } from "../src/parts/numbers";
+import { fixed, withSign, told } from "../src/parts/numbers";
 import { numbersIn } from "../src/parts/sorting";
 
 test("a number reads as 0 or 1 only where it is", () => {
@@ -13,4 +13,8 @@ test("a number with a sign has the digits that tell it from 0", () => {
 
 test("a picture's cell is empty where a number is nearly 0, and says 0 where it is 0", () => {
   expect(numbersIn([[0.25, 0.004, 0, 0.9987, null]], 5, 2)).toEqual([["0.25", "", "0.00", ">0.99", ""]]);
+});
+
+test("a sentence has as many digits as tell a number from 0 and 1", () => {
+  expect([0.9987, 0.0042, 0.3125, 0.96, 0.99996, 1].map(told)).toEqual(["0.9987", "0.0042", "0.31", "0.96", "0.999960", "1.00"]);
 });

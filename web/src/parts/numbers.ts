@@ -16,8 +16,17 @@ export function rounded(value: number, digits: number): string {
 
 /** A number with its sign and so many decimals, or as many as two digits that count need. */
 export function withSign(value: number, digits: number): string {
-  const told = value ? Math.min(9, 1 - Math.floor(Math.log10(Math.abs(value)))) : 0;
-  return (value > 0 ? "+" : "") + rounded(value, Math.max(digits, told));
+  return (value > 0 ? "+" : "") + rounded(value, Math.max(digits, digitsOf(value)));
+}
+
+/** Decimals with which a number has two digits that count. */
+function digitsOf(value: number): number {
+  return value ? Math.min(9, 1 - Math.floor(Math.log10(Math.abs(value)))) : 0;
+}
+
+/** A number from 0 to 1 in a sentence: two decimals, or as many as tell it from 0 and from 1. */
+export function told(value: number): string {
+  return fixed(value, value < 0.1 ? digitsOf(value) : value < ONE && value >= 0.995 ? digitsOf(1 - value) : 2);
 }
 
 /** A number with so many decimals, as a cell has it: "<0.01" for what is not 0, ">0.99" for what is less than 1. */
