@@ -106,7 +106,7 @@ $(VENV)/.for-test: $(VENV)/.for-see
 	@touch $@
 
 $(VENV)/.for-test-all: $(VENV)/.for-test
-	$(INSTALL) -e ".[minilm,gguf,marian,dev,ray,openvino,notebook-tests,server-tests]"
+	$(INSTALL) -e ".[minilm,gguf,marian,dev,ray,openvino,diffusion,notebook-tests,server-tests]"
 	@touch $@
 
 $(VENV)/.for-docs: $(VENV)/.for-test

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from regard.capture.interventions.patch import patch as patch
     from regard.capture.interventions.steer import steer as steer
     from regard.capture.interventions.steer import steering_vector as steering_vector
+    from regard.diffusion.pipeline import load_pipeline as load_pipeline
     from regard.errors import RegardError as RegardError
     from regard.models.load import load as load
     from regard.models.see_texts import see as see
@@ -60,6 +61,7 @@ _WHERE = {
     "edge": "regard.capture.interventions.names",
     "head": "regard.capture.interventions.names",
     "load": "regard.models.load",
+    "load_pipeline": "regard.diffusion.pipeline",
     "masks": "regard.attention",
     "neutral_sentences": "regard.text.neutral_sentences",
     "open": "regard.trace.file",

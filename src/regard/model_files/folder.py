@@ -22,6 +22,7 @@ PUBLISHED = {  # SHA-256 of the model's files as its makers have them: the packa
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 }
 CONFIG, ADAPTER = "config.json", "adapter_config.json"
+PIPELINE = "model_index.json"  # of diffusers
 SETTINGS = ("generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "merges.txt", "tokenizer.model", "spiece.model")
 OPENED = frozenset(
@@ -115,6 +116,8 @@ def _read_model_config(folder: Path) -> dict[str, Any]:
         RegardError: there is none, or it cannot be read.
     """
     if not (folder / CONFIG).exists():
+        if (folder / PIPELINE).exists():
+            raise RegardError(f"{str(folder)!r} is a pipeline of diffusers: regard.load_pipeline opens it, to paint")
         raise RegardError(f"{str(folder)!r} is no model folder: it has no {CONFIG}")
     return read_json(
         folder / CONFIG, most=SMALL, infinite=True

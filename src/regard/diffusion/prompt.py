@@ -1,0 +1,221 @@
+"""Tell what the words of a pipeline's text are: its tokens, and which keys of the attention stand for them.
+
+A pipeline's text encoders read a text that is padded to a fixed length; what they make of it is what the picture looks
+at. Where the pipeline guides its picture, it runs texts without the words beside them, in one batch: which rows have
+the words is found by comparing what the model is given with what the text encoders gave.
+"""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.errors import RegardError
+from regard.text.tokens import Token, encode, shortened
+from regard.text.word_pieces import word_text, words
+
+
+@dataclass(frozen=True)
+class Reads:
+    """How a model reads its words. encoders: which text encoders' tokens its keys are, one behind the other.
+
+    first: what stands first where picture and words are one sequence; None where words are keys of their own.
+    """
+
+    encoders: tuple[int, ...]
+    first: Literal["picture", "words"] | None = None
+
+
+READS = {
+    "UNet2DConditionModel": Reads((1,)),
+    "PixArtTransformer2DModel": Reads((1,)),
+    "SD3Transformer2DModel": Reads((1, 3), "picture"),
+    "FluxTransformer2DModel": Reads((2,), "words"),
+}
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A text as a pipeline's picture looks at it.
+
+    tokens: of each text encoder that is read, padding left out; keys: the number of each token's key; length: of all
+    keys. notes: what of the text was cut off.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+    keys: tuple[int, ...]
+    length: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def padding(self) -> list[int]:
+        """List the keys that stand for nothing."""
+        own = set(self.keys)
+        return [key for key in range(self.length) if key not in own]
+
+    @property
+    def words(self) -> "list[PromptWord]":
+        """List the words of the text, once each, though several encoders read them; then the special tokens."""
+        places: dict[tuple[int, int], list[int]] = {}
+        for word in self._words_of_encoders():
+            first, last = self.tokens[word[0]], self.tokens[word[-1]]
+            if not first.special:
+                places.setdefault((first.start, last.end), []).extend(word)
+        names = [word_text(self.text, self.tokens, own) for _, own in sorted(places.items())]
+        made = [
+            PromptWord(f"{name} ({names[:n].count(name) + 1})" if names.count(name) > 1 else name, tuple(own))
+            for n, (name, (_, own)) in enumerate(zip(names, sorted(places.items()), strict=True))
+        ]
+        special = dict.fromkeys(token.text for token in self.tokens if token.special)
+        return made + [
+            PromptWord(name, tuple(n for n, token in enumerate(self.tokens) if token.text == name), special=True)
+            for name in special
+        ]
+
+    def _words_of_encoders(self) -> Iterator[list[int]]:
+        """The tokens of each word, one encoder's behind the other's: places begin anew there."""
+        starts = [0, *(n for n in range(1, len(self.tokens)) if self.keys[n] != self.keys[n - 1] + 1)]
+        for start, stop in zip(starts, [*starts[1:], len(self.tokens)], strict=True):
+            yield from ([start + n for n in word] for word in words(self.tokens[start:stop]))
+
+
+@dataclass(frozen=True)
+class PromptWord:
+    """A word of a text: what it is called, and its tokens' numbers."""
+
+    name: str
+    tokens: tuple[int, ...]
+    special: bool = field(default=False)
+
+
+@dataclass
+class Encoded:
+    """What a pipeline's text encoders were given and gave: ids (1, T) of each, and states (n, T, C) of all."""
+
+    text: str
+    ids: dict[int, list[int]] = field(default_factory=dict)
+    states: Float[Tensor, "n T C"] | None = None
+
+    def rows(self, states: Float[Tensor, "B T C"]) -> list[int]:
+        """List the rows of what a model is given that have the words."""
+        if self.states is None or self.states.shape[1:] != states.shape[1:]:
+            return []
+        own = self.states.to(states)
+        return [n for n, row in enumerate(states) if any(torch.equal(row, each) for each in own)]
+
+
+@contextmanager
+def encoded_text(pipeline: Any, before: Any) -> Iterator[list[Encoded]]:
+    """Keep what a pipeline's text encoders are given and give inside the block; before: called before they are.
+
+    The first is the text's: others are what the picture is led away from.
+
+    Raises:
+        RegardError: in the block, several texts at once, or states in the place of a text.
+    """
+    whole = pipeline.encode_prompt
+    named = inspect.signature(whole)
+    found: list[Encoded] = []
+
+    def encode_prompt(*args: Any, **kwargs: Any) -> Any:
+        before()
+        own = Encoded(_one_text(named.bind(*args, **kwargs).arguments))
+        found.append(own)
+        with ExitStack() as stack:
+            for number, encoder in _text_encoders(pipeline):
+                hook = encoder.register_forward_pre_hook(_keep_ids(own, number), with_kwargs=True)
+                stack.callback(hook.remove)
+            given = whole(*args, **kwargs)
+        own.states = given[0]
+        return given
+
+    pipeline.encode_prompt = encode_prompt
+    try:
+        yield found
+    finally:
+        del pipeline.encode_prompt  # of the object; its class has its own
+
+
+def _one_text(given: dict[str, Any]) -> str:
+    """The text of a pipeline's call."""
+    text = given.get("prompt")
+    if isinstance(text, (list, tuple)) and len(text) == 1:
+        text = text[0]
+    if isinstance(text, (list, tuple)):
+        raise RegardError(f"prompt: given {len(text)} texts, needs one at a time")
+    if not isinstance(text, str):
+        raise RegardError(f"prompt: given {type(text).__name__}, needs the text itself: states do not tell their words")
+    for name in ("prompt_2", "prompt_3"):
+        if given.get(name) not in (None, text, [text]):
+            raise RegardError(f"{name}: given {shortened(str(given[name]))}, needs the same text for every encoder")
+    return text
+
+
+def _text_encoders(pipeline: Any) -> list[tuple[int, nn.Module]]:
+    """The text encoders that a pipeline has, numbered from 1 as diffusers does."""
+    found = ((n, getattr(pipeline, f"text_encoder{'' if n == 1 else f'_{n}'}", None)) for n in (1, 2, 3))
+    return [(n, each) for n, each in found if isinstance(each, nn.Module)]
+
+
+def _keep_ids(own: Encoded, number: int) -> Any:
+    def keep(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        ids = kwargs.get("input_ids", args[0] if args else None)
+        if isinstance(ids, Tensor):
+            own.ids.setdefault(number, ids[0].tolist())  # the first: others are of what is led away from
+
+    return keep
+
+
+def read_prompt(pipeline: Any, encoded: Encoded, encoders: Sequence[int], length: int) -> Prompt:
+    """Name the keys of a text that was encoded. length: how many keys the model has for it.
+
+    Raises:
+        RegardError: the tokenizer gives other tokens than the text encoder was given.
+    """
+    tokens, keys, notes, begin = list[Token](), list[int](), list[str](), 0
+    shown = encoded.text
+    for number in encoders:
+        ids = encoded.ids.get(number)
+        if ids is None:  # a pipeline goes without its third encoder: its keys are zeros
+            continue
+        tokenizer = getattr(pipeline, f"tokenizer{'' if number == 1 else f'_{number}'}")
+        own, shown, cut = _tokens_of(tokenizer, ids, shown)
+        tokens += own
+        keys += range(begin, begin + len(own))
+        notes += cut
+        begin += len(ids)
+    if begin > length or not tokens:
+        raise RegardError(
+            f"the text has {begin} tokens and the picture looks at {length}: which are which is not known"
+        )
+    return Prompt(shown, tuple(tokens), tuple(keys), length, tuple(notes))
+
+
+def _tokens_of(tokenizer: Any, ids: list[int], text: str) -> tuple[list[Token], str, list[str]]:
+    """The tokens of ids up to the end of the text, the text that they are of, and a note where it was cut.
+
+    Some pipelines change the text (to lower case) before they encode it: then it is read from the ids.
+    """
+    end = ids.index(tokenizer.eos_token_id) + 1 if tokenizer.eos_token_id in ids else len(ids)
+    ids = ids[:end]
+    decoded = str(tokenizer.decode(ids, skip_special_tokens=True)).strip()
+    for each in dict.fromkeys((text, decoded)):
+        if not each.strip():
+            continue
+        found = encode(tokenizer, each).tokens
+        if [token.id for token in found] == ids:
+            return list(found), each, []
+        if len(found) > len(ids) and [token.id for token in (*found[: end - 1], found[-1])] == ids:
+            left = each[found[end - 2].end :].strip()
+            return [*found[: end - 1], found[-1]], each, [f"the text encoder cut the text, it did not read {left!r}"]
+    raise RegardError(
+        f"text {shortened(text)}: the pipeline's text encoder read other tokens than its tokenizer gives for it"
+        if text.strip()
+        else "the text is empty: there is no word to look at"
+    )

@@ -1,0 +1,154 @@
+"""Record what the picture looks at while a pipeline of diffusers runs: the weights to every word, at every step."""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.attention_map import AttentionMap
+from regard.diffusion.attention_calls import answered_attention
+from regard.diffusion.heat import HeatLayer, PromptHeat
+from regard.diffusion.prompt import READS, Encoded, Reads, encoded_text, read_prompt
+from regard.errors import RegardError
+from regard.memory import require_memory
+
+
+def painting_model(pipeline: Any) -> nn.Module:
+    """Find the model of a pipeline that makes its picture.
+
+    Raises:
+        RegardError: it has none, or one whose words are not known.
+    """
+    model = getattr(pipeline, "unet", None) or getattr(pipeline, "transformer", None)
+    kind = type(model).__name__
+    if not isinstance(model, nn.Module) or kind not in READS or not hasattr(pipeline, "encode_prompt"):
+        has = f"a {kind}" if isinstance(model, nn.Module) else "no model that paints a text"
+        raise RegardError(f"pipeline: given a {type(pipeline).__name__} with {has}, needs one of {', '.join(READS)}")
+    return model
+
+
+@contextmanager
+def recorded_heat(pipeline: Any, *, heads: bool = True) -> Iterator[PromptHeat]:
+    """Record, while a pipeline runs inside the block, how much its picture looks at every word of its text.
+
+    The pipeline is run as its user runs it, once in a block, and paints what it paints without one.
+
+    Args:
+        pipeline: of diffusers, whose model is a U-Net with cross-attention, PixArt's, SD3's or Flux's transformer.
+        heads: keep the weights of each head; False keeps their mean alone, in as much less memory.
+
+    Raises:
+        RegardError: it is of another kind, it was given no single text, its attention is not torch's, the weights do
+            not fit into memory, or the rows with the words are not to be found.
+    """
+    model = painting_model(pipeline)
+    own = _Recorder(pipeline, READS[type(model).__name__], inspect.signature(model.forward), heads)
+    hook = model.register_forward_pre_hook(own.begin_step, with_kwargs=True)
+    try:
+        with encoded_text(pipeline, own.begin_text) as own.texts, answered_attention(model, own.see):
+            yield own.heat
+    finally:
+        hook.remove()
+    if own.calls and not own.heat.weights:
+        raise RegardError("the words were not found in what the pipeline's model is given: nothing was recorded")
+
+
+@dataclass
+class _Recorder:
+    """What is known while a pipeline runs."""
+
+    pipeline: Any
+    reads: Reads
+    signature: inspect.Signature
+    heads: bool
+    heat: PromptHeat = field(default_factory=PromptHeat)
+    texts: list[Encoded] = field(default_factory=list)
+    calls: int = 0
+    rows: list[int] = field(default_factory=list)  # of the model's call now, that have the words
+    places: tuple[int, int, int] = (0, 0, 1)  # its rows and columns, and by how much a place may be coarser
+
+    def begin_text(self) -> None:
+        """Refuse a second picture, whose weights would be taken for the first's."""
+        if self.calls:
+            raise RegardError("a second text was painted in one block: needs a block for each")
+
+    def begin_step(self, model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+        """Find the rows with the words, and the grid of the picture."""
+        given = self.signature.bind(*args, **kwargs).arguments
+        states = given.get("encoder_hidden_states")
+        self.calls += 1
+        self.rows = self.texts[0].rows(states) if self.texts and isinstance(states, Tensor) else []
+        if not self.rows or not isinstance(states, Tensor):
+            self.heat.guided = True  # a run of its own, without the words
+            return
+        self.heat.guided |= len(self.rows) < len(states)
+        if not self.heat.weights:
+            self.heat.prompt = read_prompt(self.pipeline, self.texts[0], self.reads.encoders, states.shape[1])
+            self.places = _places(model, given)
+        elif len(self.heat.weights) == 1:
+            self._require_memory()
+        self.heat.weights.append([])
+
+    def see(self, path: str, given: Mapping[str, object], weights: AttentionMap) -> None:
+        """Keep the weights from the picture to the words, where a call has them."""
+        if not self.rows:
+            return
+        words, (_, _, queries, keys) = self.heat.prompt.length, weights.shape
+        if self.reads.first is None:
+            crossed = given.get("encoder_hidden_states") is not None and keys == words
+            places, at_places, at_words = queries, slice(None), slice(None)
+        else:
+            places = self.places[0] * self.places[1]
+            crossed = queries == keys == places + words
+            picture, text = (0, places) if self.reads.first == "picture" else (words, 0)
+            at_places, at_words = slice(picture, picture + places), slice(text, text + words)
+        if not crossed:
+            self.heat.others.add(path)
+            return
+        grid = _grid(self.places, places, path)
+        kept = torch.stack([self._kept(weights[row, :, at_places, at_words]) for row in self.rows])
+        if len(self.heat.weights) == 1:
+            self.heat.layers.append(HeatLayer(path, weights.shape[1], grid))
+        self.heat.weights[-1].append(kept.unflatten(2, grid).cpu())
+
+    def _kept(self, weights: Tensor) -> Tensor:
+        """Of (H, P, T) the tokens' weights, and the sum of all padding's."""
+        prompt = self.heat.prompt
+        padding = weights[..., prompt.padding].sum(-1, keepdim=True)
+        kept = torch.cat([weights[..., list(prompt.keys)], padding], -1)
+        return kept if self.heads else kept.mean(0, keepdim=True)
+
+    def _require_memory(self) -> None:
+        steps = len(getattr(self.pipeline.scheduler, "timesteps", ()))
+        need = steps * sum(each.nbytes for each in self.heat.weights[0])
+        helps = "keep the mean of heads alone (heads=False), or take fewer steps"
+        require_memory(need, torch.device("cpu"), f"the weights of {steps} steps", helps)
+
+
+def _places(model: nn.Module, given: Mapping[str, object]) -> tuple[int, int, int]:
+    """The rows and columns of what a model is given, in its patches, and how much coarser a layer's may be."""
+    at = given.get("img_ids")  # Flux is given its patches in a line, and where each lies
+    if isinstance(at, Tensor):
+        high, wide = (int(at.reshape(-1, 3)[:, axis].max()) + 1 for axis in (1, 2))
+        return high, wide, 1
+    latents = given.get("sample", given.get("hidden_states"))
+    assert isinstance(latents, Tensor)
+    high, wide = latents.shape[-2:]
+    patch = getattr(model.config, "patch_size", None)
+    return (high, wide, max(high, wide)) if patch is None else (high // patch, wide // patch, 1)
+
+
+def _grid(places: tuple[int, int, int], count: int, path: str) -> tuple[int, int]:
+    """The rows and columns of so many places: those of the picture, halved as often as a U-Net does."""
+    high, wide, most = places
+    coarser = 1
+    while coarser <= most:
+        rows, columns = -(-high // coarser), -(-wide // coarser)
+        if rows * columns == count:
+            return rows, columns
+        coarser *= 2
+    raise RegardError(f"{path}: {count} places are no grid of {high} by {wide}, nor of one that is coarser")

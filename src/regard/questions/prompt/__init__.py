@@ -1,0 +1,1 @@
+"""Where the picture that a pipeline painted looks at each word of its text."""

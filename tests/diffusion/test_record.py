@@ -1,0 +1,135 @@
+"""On tiny random pipelines of every kind: their pictures, and their weights in float64 by hand."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import regard
+from regard.diffusion.record import recorded_heat
+from regard.memory import limit_memory_to
+from tests.support import pipelines
+
+pytest.importorskip("diffusers", reason="the extra diffusion is not installed")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore")]
+
+KINDS: dict[str, tuple[Callable[[], Any], dict[str, object]]] = {
+    "stable diffusion": (pipelines.stable_diffusion, {}),
+    "pixart": (
+        pipelines.pixart,
+        {"use_resolution_binning": False, "max_sequence_length": pipelines.LENGTH, "clean_caption": False},
+    ),
+    "stable diffusion 3": (pipelines.stable_diffusion_3, {"max_sequence_length": 11}),
+    "flux": (pipelines.flux, {"max_sequence_length": pipelines.LENGTH}),
+}
+
+
+def painter(kind: str) -> tuple[Any, Callable[..., Any]]:
+    """Make a pipeline, and what paints by it: 16 × 24 pixels in three steps."""
+    make, own = KINDS[kind]
+    pipe = make()
+    pipe.set_progress_bar_config(disable=True)
+
+    def paint(text: str = "a cat on the mat", **given: Any) -> Any:
+        options = {"num_inference_steps": 3, "height": 16, "width": 24, "output_type": "np"} | own | given
+        return pipe(text, generator=torch.Generator().manual_seed(1), **options).images
+
+    return pipe, paint
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pictures_stay_what_they_are_and_weights_are_those_computed_with(kind: str) -> None:
+    pipe, paint = painter(kind)
+    alone = paint(num_images_per_prompt=2)
+    with recorded_heat(pipe) as heat, regard.record() as calls:
+        seen = paint(num_images_per_prompt=2)
+    assert np.abs(alone - seen).max() == 0.0
+    assert [len(step) for step in heat.weights] == [len(heat.layers)] * 3
+    joint, words = kind in ("stable diffusion 3", "flux"), heat.prompt.length
+    assert heat.guided == (kind != "flux")
+    for step, of_layers in enumerate(heat.weights):
+        for layer, kept in zip(heat.layers, of_layers, strict=True):
+            weights = calls[layer.path, step].weights
+            query, key = weights.query.double(), weights.key.double()
+            scores = query @ key.mT / query.shape[-1] ** 0.5
+            if weights.rule.bias is not None:
+                scores = scores + weights.rule.bias
+            whole = scores.softmax(-1)[-2:]  # what is guided stands first, and has no words
+            if joint and kind == "flux":
+                whole = whole[:, :, words:, :words]
+            elif joint:
+                whole = whole[:, :, :-words, -words:]
+            rows, columns = layer.grid
+            assert (rows, columns, whole.shape[2]) == (rows, columns, rows * columns)
+            own = whole.unflatten(2, layer.grid)
+            torch.testing.assert_close(kept[..., :-1].double(), own[..., list(heat.prompt.keys)], atol=1e-6, rtol=1e-5)
+            torch.testing.assert_close(
+                kept[..., -1].double(), own[..., heat.prompt.padding].sum(-1), atol=1e-6, rtol=1e-5
+            )
+    other, again = painter(kind)
+    with recorded_heat(other, heads=False) as thin:
+        again(num_images_per_prompt=2)
+    assert thin.weights[0][0].shape[1] == 1
+    torch.testing.assert_close(thin.of("cat"), heat.of("cat"), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_word_is_the_key_that_its_state_becomes(kind: str) -> None:
+    """A word's state changed, before anything else looked at it, changes that key's scores in the first layer alone."""
+    pipe, paint = painter(kind)
+    with recorded_heat(pipe) as before:
+        paint()
+    token = before.word("mat").tokens[-1]
+    key, whole = before.prompt.keys[token], type(pipe).encode_prompt
+
+    @functools.wraps(whole)
+    def changed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        states, *others = whole(self, *args, **kwargs)
+        states = states.clone()
+        states[:, key] += torch.linspace(-2, 3, states.shape[-1])
+        return states, *others
+
+    type(pipe).encode_prompt = changed
+    try:
+        with recorded_heat(pipe) as after:
+            paint()
+    finally:
+        type(pipe).encode_prompt = whole
+    first = [each.weights[0][0][..., : len(before.prompt.tokens)].double() for each in (before, after)]
+    ratio = (first[1] / first[0]).log()
+    ratio = ratio - ratio[..., :1]  # the sum of a row is another: every weight of it changed by the same factor
+    others = [n for n in range(len(before.prompt.tokens)) if n != token]
+    assert float(ratio[..., others].abs().max()) < 1e-4
+    assert float(ratio[..., token].abs().max()) > 1e-2
+
+
+def test_what_cannot_be_recorded_is_refused_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    from diffusers.models.attention_processor import AttnProcessor
+
+    pipe, paint = painter("stable diffusion")
+    with pytest.raises(regard.RegardError, match="given 2 texts, needs one at a time"), recorded_heat(pipe):
+        paint(["a cat", "a mat"])
+    with pytest.raises(regard.RegardError, match="a second text was painted in one block"), recorded_heat(pipe):
+        paint(), paint()
+    monkeypatch.setattr("regard.memory.SMALL", 0)
+    with (
+        limit_memory_to(3_000),
+        pytest.raises(regard.RegardError, match=r"the weights of 3 steps .*heads=False"),
+        recorded_heat(pipe),
+    ):
+        paint(height=64, width=64)
+    pipe.unet.set_attn_processor(AttnProcessor())
+    with (
+        pytest.raises(regard.RegardError, match=r"attn1: its processor AttnProcessor does not compute"),
+        recorded_heat(pipe),
+    ):
+        paint()
+    with (
+        pytest.raises(regard.RegardError, match="given a object with no model that paints a text, needs one of UNet"),
+        recorded_heat(object()),
+    ):
+        pass
+    assert "encode_prompt" not in vars(pipe)
