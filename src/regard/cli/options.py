@@ -122,4 +122,8 @@ StaticFile = Annotated[
 Images = Annotated[
     list[Path] | None, file("--image", "A picture, alone or with its TEXT, for a --model that sees; once for each.")
 ]
+Remove = Annotated[
+    str | None,
+    said("--remove", "blank|mean|blur", "With --image: remove each region in turn, and say what it changes."),
+]
 OpenFile = Annotated[Path | None, opened()]

@@ -20,7 +20,7 @@ from regard.nn.painter import Painter
 from regard.nn.seer import Seer
 from regard.questions.evolve.training import training_of_log
 from regard.questions.paint.picture.samples import draw_samples
-from regard.train.asked_scenes import QUESTIONS, AskedScenes, write_pictures
+from regard.train.asked_scenes import QUESTIONS, AskedScenes, share_answered, write_pictures
 from regard.train.distributed import ProcessGroup, process_group
 from regard.train.log import read_log
 from regard.train.loop import StepMetrics, training_step_due
@@ -37,7 +37,6 @@ from regard.train.run import (
 from regard.train.run_folder import RUN_JSON, read_run_info
 from regard.train.samples import save_watched_trace, write_sample
 from regard.train.scene_words import EXAMPLE
-from regard.train.seer_measures import measure_seer
 from regard.train.settings import with_changes
 from regard.train.watched import LOSS
 
@@ -154,7 +153,9 @@ def follow_run_in_terminal(
             if painter is not None:
                 say(f"  paints: {draw_samples(painter, run.folder, step, prompt)}", style="dim")
             elif isinstance(run.model, Seer) and isinstance(run.data, AskedScenes):
-                say(f"  sees: {measure_seer(run.model, run.data)}", style="dim")
+                say(
+                    f"  answers right about {share_answered(run.model, run.data):.1%} of pictures held out", style="dim"
+                )
             elif prompt is not None or run.held:
                 text = prompt if prompt is not None else run.held[0].source
                 say(f"  writes: {write_sample(run, text, step)!r}", style="dim")

@@ -1,7 +1,4 @@
-"""Remove a part of a picture that a model reads: blank it, fill it with the picture's mean, or blur it.
-
-Which filling is fair depends on the model: each can look like something. So there are three, and a person chooses.
-"""
+"""Remove a part of a picture that a model reads: blank it, fill it with the picture's mean, or blur it."""
 
 from typing import Literal, get_args
 

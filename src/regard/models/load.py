@@ -30,7 +30,6 @@ from regard.model_files.size_limit import Budget, needs
 from regard.model_files.weight_headers import Held
 from regard.models.model import Model
 from regard.nn.folder import is_transformer_folder, newest_transformer_folder, read_model
-from regard.nn.seer import Seer, seer_processor
 from regard.nn.transformer import Transformer
 from regard.text.tokenizer_limits import check_tokenizer, read_tokenizer_quietly
 from regard.text.tokenizers import read_tokenizer
@@ -67,7 +66,7 @@ def load(
     """
     if isinstance(source, nn.Module):
         if isinstance(source, Transformer):
-            return _model_of_ours(source, tokenizer, "transformer", processor)
+            return Model(source, tokenizer, name="transformer", image_processor=processor)
         if not isinstance(source, transformers.PreTrainedModel):
             raise RegardError(f"load: given a {type(source).__name__}, needs a model object of transformers, or ours")
         name = getattr(source.config, "_name_or_path", "") or type(source).__name__
@@ -86,7 +85,8 @@ def load(
     if isinstance(folder, Path) and is_transformer_folder(folder):
         own, found = read_model(folder)
         _check_finite(own, name)
-        return _model_of_ours(own.to(where), found if tokenizer is None else tokenizer, called, processor)
+        tokenizer = found if tokenizer is None else tokenizer
+        return Model(own.to(where), tokenizer, name=called, image_processor=processor)
     with _ONE, quiet(), gguf.opened_gguf_file(folder) as file:
         held = _held_by_checkpoint(folder, name, file) if held is None else held
         if held is not None:
@@ -100,12 +100,6 @@ def load(
     return Model(
         model.to(where).eval(), tokenizer, name=called, notes=notes, pooling=pooling, image_processor=processor
     )
-
-
-def _model_of_ours(model: Transformer, tokenizer: Any, name: str, processor: Any) -> Model:
-    if processor is None and isinstance(model, Seer) and tokenizer is not None:
-        processor = seer_processor(model.config, tokenizer)
-    return Model(model, tokenizer, name=name, image_processor=processor)
 
 
 def load_tokenizer(source: str | os.PathLike[str] | None = None) -> transformers.PreTrainedTokenizerBase:

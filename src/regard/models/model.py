@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
@@ -23,12 +24,14 @@ from regard.errors import RegardError
 from regard.generation.decode import RegardGenerator
 from regard.generation.generate import HuggingFaceGenerator
 from regard.generation.generator import Generated, Generator
+from regard.images.removal import Fill, removed
 from regard.model_files.pooling import Pooling
 from regard.models.call_options import GenerateOptions, PatchOptions, TokenOptions, TraceOptions
 from regard.models.inputs import how_pictures_are_read, model_inputs_of_trace, read_images, read_inputs, token_id
 from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
 from regard.nn.folder import save_model
+from regard.nn.seer import Seer, seer_processor
 from regard.nn.transformer import Transformer
 from regard.text.reader import Ids, Reader
 from regard.text.words import Word
@@ -67,6 +70,8 @@ class Model:
         image_processor: Any = None,
     ) -> None:
         self.model, self.tokenizer, self.name, self.notes, self.pooling = model, tokenizer, name, notes, pooling
+        if image_processor is None and isinstance(model, Seer) and tokenizer is not None:
+            image_processor = seer_processor(model.config, tokenizer)
         self.image_processor = image_processor
         self.limit = most_positions_of_model(model)
         config_pairs = bool(
@@ -332,6 +337,24 @@ class Model:
             raise RegardError("ablated: given several texts, needs one")
         sets = [tuple(each) for each in sets]
         yield from self._runner.ablated(source, None if targets is None else targets[0], sets, logits=logits)
+
+    def without(self, trace: Trace, regions: Sequence[tuple[slice, slice]], fill: Fill = "blank") -> Iterator[Trace]:
+        """Yield the trace of a picture, alone or in a text, without each region of it; layers are not kept.
+
+        regions: (rows, columns) of patches. fill: what stands there, as `regard.images.removal` has it.
+        """
+        patches = trace.patches
+        if patches is None:
+            raise RegardError("without: needs the trace of a picture: model.trace(images=…)")
+        text = [trace.text] if trace.text else None
+        _, (item,) = read_images(self._session, self._reader, self.image_processor, [patches.picture.pixels], text)
+        tensors = dict(item.tensors or {})
+        pixels, keep = tensors["pixel_values"], CaptureOptions(NO_LAYERS, attention_outputs=False)
+        high, wide = pixels.shape[2] // patches.rows, pixels.shape[3] // patches.columns
+        for rows, columns in regions:
+            where = slice(rows.start * high, rows.stop * high), slice(columns.start * wide, columns.stop * wide)
+            changed = replace(item, tensors=tensors | {"pixel_values": removed(pixels, *where, fill)})
+            yield from (run for _, run in self._runner.traces([changed], None, (), keep) if isinstance(run, Trace))
 
     def save(self, folder: str | Path) -> None:
         """Write the folder that `regard.load` opens: config.json, model.safetensors, and the tokenizer's files.

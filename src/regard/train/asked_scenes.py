@@ -9,9 +9,12 @@ from PIL import Image
 from torch import Tensor
 
 from regard.files import whole
+from regard.nn.evaluation_mode import model_in_evaluation_mode
+from regard.nn.seer import Seer
 from regard.nn.seer_config import IMAGE
 from regard.text.tokenizers import words
 from regard.train.batches import IGNORED, Batch
+from regard.train.painter_measures import share
 from regard.train.scene_words import COLUMNS, DIGITS, ROWS
 from regard.train.scenes import PAPER, SIDE, DigitPictures, DrawnScenes, scene_pictures
 
@@ -63,6 +66,15 @@ class AskedScenes(DrawnScenes[Batch]):
 
     def _batch(self, digits: DigitPictures, drawn: torch.Generator) -> Batch:
         return self.asked(digits, self.size, drawn, NOISE if digits is self.trained else 0.0)[0]
+
+
+def share_answered(model: Seer, data: AskedScenes) -> float:
+    """Ask about 500 pictures of digits held out, and tell the share of right answers."""
+    asked, _ = data.asked(data.held, 500, torch.Generator().manual_seed(0))
+    assert asked.pixels is not None
+    with model_in_evaluation_mode(model), torch.no_grad():
+        told = model(asked.ids.to(model.device), asked.pixels.to(model.device)).logits[:, -1].argmax(-1)
+    return share(told.cpu() == asked.labels[:, -1])
 
 
 def write_pictures(data: AskedScenes, run: Path) -> list[Path]:

@@ -114,8 +114,8 @@ class Settings:
 
     @classmethod
     def for_seer(cls, **changes: Any) -> "Settings":
-        """Make settings in which a seer learns to answer within two minutes (`regard.train.asked_scenes`)."""
-        return cls.for_painter(**{"batch": 128, "decay": 0.05, "steps": 1600, **changes})
+        """Make settings in which a seer learns to answer within three minutes (`regard.train.asked_scenes`)."""
+        return cls.for_painter(**{"batch": 128, "decay": 0.05, "steps": 2400, **changes})
 
     def learning_rate(self, step: int) -> float:
         """Compute the learning rate of an update, counted from 0: linear warm-up, then a cosine down to least_rate."""

@@ -48,6 +48,8 @@ def test_it_says_where_it_looks_and_writes_its_files(model: Path, tmp_path: Path
         (["--image", "{}/cat.png", "--model", "{}", "--word", "a"], "--image and --word: a picture has no words"),
         (["--image", "{}/cat.png", "--model", "{}", "--next"], "--image and --next: given both, needs one of them"),
         (["--image", "{}/cat.png", "--model", "{}", "--top", "0"], "--top: given 0, needs 1 or more"),
+        (["--image", "{}/cat.png", "--model", "{}", "--remove", "all"], "--remove: given 'all', needs blank, mean or"),
+        (["a text", "--remove", "blank"], "--remove: needs --image, whose regions it removes"),
         (["--image", "{}/cat.png", "--model", "{}", "--layer", "7"], "layer 7 is out of range"),
     ],
 )
@@ -70,3 +72,15 @@ def test_a_text_looks_at_its_picture(tmp_path: Path, capsys: Any) -> None:
         where = "layer 1 (head 2)" if word else "layer 2 (mean of its 3 heads)"
         assert f"cat.png: in {where} {who} looks most at patch" in " ".join(capsys.readouterr().out.split())
         assert len(json.loads((tmp_path / "a.json").read_text())["rows"]) == 16
+
+
+def test_regions_are_removed(model: Path, tmp_path: Path, capsys: Any) -> None:
+    given = ["--image", f"{model}/cat.png", "--model", str(model), "--remove", "mean"]
+    with pytest.raises(SystemExit) as left:
+        main(["see", *given, "--json", f"{tmp_path}/a.json", "--figure", f"{tmp_path}/a.png"])
+    assert left.value.code == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Without patch" in said
+    assert "the cosine of [CLS] to what it was goes from 1.00 to" in said
+    assert "What removing each region of cat.png takes" in said
+    assert any("(mean) the cosine" in each for each in json.loads((tmp_path / "a.json").read_text())["findings"])

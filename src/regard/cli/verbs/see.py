@@ -10,6 +10,7 @@ from regard.cli.held_against import ControlFile, StaticVectors
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced
+from regard.errors import RegardError
 
 
 @writes("figure", "csv", "json", "html of traces", "save parts")
@@ -30,6 +31,7 @@ def see(
     everything: options.All = False,
     open_file: options.OpenFile = None,
     images: options.Images = None,
+    remove: options.Remove = None,
     outputs: Outputs = NOTHING,
 ) -> None:
     """Show what self-attention does to a word in one text or several, on a real model.
@@ -47,8 +49,10 @@ def see(
             "--next": next_token or None, "--window": window, "--stride": stride, "--static": static,
             "--open": open_file,
         }  # fmt: skip
-        see_images(images, texts, told, model, chosen, everything, outputs)
+        see_images(images, texts, told, model, chosen, everything, outputs, remove)
         return
+    if remove is not None:
+        raise RegardError("--remove: needs --image, whose regions it removes")
     vectors = StaticVectors(static)
     vectors.check(chosen)
     neutral = ControlFile(control)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 from regard.cli.outputs import Outputs
 from regard.cli.selection import Selection
@@ -17,11 +18,13 @@ def see_images(
     chosen: Selection,
     everything: bool,
     outputs: Outputs,
+    fill: str | None = None,
 ) -> None:
     """Trace pictures, alone or with texts, and tell where the model looks.
 
     texts: one for each picture, or one that is asked of all. told: what else was given, by its option. chosen: of layer
-    and head None is the last layer and the mean of its heads; so many patches are named.
+    and head None is the last layer and the mean of its heads; so many patches are named. fill: what stands where a
+    region is removed, None for removing none.
 
     Raises:
         RegardError: an option that is about texts, a file that cannot be read, or what `Model.trace` raises.
@@ -33,6 +36,8 @@ def see_images(
         raise RegardError("--image and --word: a picture has no words, needs a TEXT beside it")
     if model is None:
         raise RegardError("--image needs --model: one that reads pictures, which the default model does not")
+    if fill not in (None, "blank", "mean", "blur"):
+        raise RegardError(f"--remove: given {fill!r}, needs blank, mean or blur")
     for image in images:
         check_readable(image, "--image")
     outputs.check()
@@ -45,6 +50,8 @@ def see_images(
     screens = consoles(outputs.json)
     with screens[1].status("loading and tracing …"):
         asked = texts[0] if texts and len(texts) == 1 else texts
-        traces = load_model(model).trace(asked, images=list(images))
-        found = looked(traces, chosen.layer, chosen.head, chosen.word)
+        opened = load_model(model)
+        traces = opened.trace(asked, images=list(images))
+        remove = None if fill is None else (opened, cast(Any, fill))
+        found = looked(traces, chosen.layer, chosen.head, chosen.word, remove=remove)
     tell(found, outputs, screens, chosen.top, everything=everything, traces=list(found.traces))

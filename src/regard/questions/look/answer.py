@@ -25,6 +25,8 @@ from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.wording import listed, named, number
 from regard.images.patches import Box, Patches
+from regard.images.removal import Fill
+from regard.questions.look.removal import Removal, removal
 from regard.text.quoting import quoted
 from regard.text.words import only_word
 from regard.trace.layer_subset import kept_numbers
@@ -46,6 +48,7 @@ class Look:
     weights, head None for the mean of all heads. heat: [row][column]; special: what the same query gives tokens that
     are no patches. received: of each patch, in times the median. boxes: of each patch, on the picture's pixels; None
     where that is not known. answer: of a text, what it most likely goes on with, and how likely; None without logits.
+    removal: what removing its regions does, None where that was not asked.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Look:
     received: Float[Tensor, "rows columns"]
     boxes: Sequence[Box] | None
     answer: tuple[str, float] | None = None
+    removal: Removal | None = None
 
     @property
     def apart(self) -> list[int]:
@@ -103,6 +107,8 @@ class Looked(TracesAnswer):
         if look.answer is not None:
             word, likely = look.answer
             told.append(f"{look.name}: the next word is most likely {quoted(word)} (probability {number(likely)}).")
+        if look.removal is not None:
+            told.append(look.removal.finding(look.who))
         if not bool(heat.any()):
             return [*told, f"{look.name}: in layer {look.layer} ({of}) {look.who} gives no patch any weight."]
         if order:
@@ -132,7 +138,10 @@ class Looked(TracesAnswer):
 
     def exactness(self) -> list[str]:
         """Say what heat does not say."""
-        return ["Weights say where a token looks, not what the model makes of it: a patch taken away says that."]
+        more = " What stands in a region's place shows something too: try another filling."
+        removed = any(look.removal for look in self.looks)
+        told = "Weights say where a token looks, not what the model makes of it"
+        return [f"{told}.{more}" if removed else f"{told}: a region taken away says that (--remove)."]
 
     def rows(self) -> list[Row]:
         """List one row a patch: where it lies, what it gets of the query, and of all tokens in times the median."""
@@ -172,6 +181,14 @@ class Looked(TracesAnswer):
                 note="As the patches lie on the picture." + " Grey: told apart." * bool(look.apart),
             )  # fmt: skip
             shown += [table, grid]
+            if look.removal is not None:
+                size = look.removal.after.shape
+                shown.append(Heat(
+                    name=f"Removal{which}", title=f"What removing each region of {look.name} takes",
+                    axes=("row", "column"), unit=look.removal.unit, rows=[str(n) for n in range(size[0])],
+                    columns=[str(n) for n in range(size[1])], values=look.removal.changes.tolist(), signed=True,
+                    screen=True, note=f"As the regions lie on the picture; instead stands: {look.removal.fill}.",
+                ))  # fmt: skip
         return shown
 
     def opening(self) -> dict[str, str | int | None]:
@@ -190,16 +207,25 @@ class Looked(TracesAnswer):
 
 
 def looked(
-    traces: Sequence[Trace], layer: int | None = None, head: int | None = None, word: str | None = None
+    traces: Sequence[Trace],
+    layer: int | None = None,
+    head: int | None = None,
+    word: str | None = None,
+    *,
+    remove: tuple[Any, Fill] | None = None,
 ) -> Looked:
     """Find where on each picture the model looks: of a layer (None: the last) one head, or the mean of all (None).
 
-    word: in a text with a picture, which word looks; None for the last token.
+    word: in a text with a picture, which word looks; None for the last token. remove: the model of the traces, and what
+    stands where each region of a picture is removed in turn; None for not removing any.
 
     Raises:
         RegardError: a trace of no picture, no such layer, head or word.
     """
     looks = [_look(trace, layer, head, word) for trace in traces]
+    if remove is not None:
+        pairs = zip(looks, traces, strict=True)
+        looks = [replace(k, removal=removal(remove[0], trace, k.heat, k.query, remove[1])) for k, trace in pairs]
     if not looks:
         raise RegardError("look: given no trace, needs at least one of a picture")
     about = Read.of(*traces)

@@ -7,13 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from benchmarks.seer import trained_seer
+from benchmarks.seer import SeerMeasures, measure_seer, trained_seer
 from regard.attention.attend import attend
 from regard.nn.seer_config import SeerConfig
 from regard.train.asked_scenes import AskedScenes, seer_tokenizer
 from regard.train.painter_measures import corner_of_patches
 from regard.train.scene_words import DIGITS
-from regard.train.seer_measures import SeerMeasures, measure_seer
 from regard.train.settings import Settings
 
 TOKENIZER = seer_tokenizer()
@@ -55,14 +54,6 @@ def test_shares_of_seers_that_are_known(reads: int, looks: int) -> None:
     assert found.inside == pytest.approx((e if looks == 0 else 1) / (e + 3))
     for share in (found.blank, found.mean, found.blur):
         assert share > 0.9 if reads == 0 else share == 0
-
-
-def test_what_is_told_of_them() -> None:
-    said = str(SeerMeasures(0.984, 1.0, 0.9, 0.996, 0.986, 0.993))
-    assert said == (
-        "98.4% of answers are right; in 100.0% the largest heat is in the corner asked about; removal names that "
-        "corner in 99.6% (blank), 98.6% (mean), 99.3% (blur)"
-    )
 
 
 def measured(**changes: Any) -> SeerMeasures:

@@ -1,0 +1,94 @@
+"""Take a picture away region by region, run again, and see what changes: beside weights, which say where it looks.
+
+What changes is a text's next word's log probability; without a text the cosine of [CLS], or of all patches' mean, to
+what it was. The control is the mean over the other regions, each about as large.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import cosine_similarity
+
+from regard.explain.causes.rank_correlation import spearman
+from regard.explain.wording import number
+from regard.images.removal import Fill
+from regard.trace.trace import Trace
+
+MOST = 4  # regions of a row, and of a column
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What removing each region, [row][column], does to an outcome: a log probability in nats, or a cosine.
+
+    before, after: the outcome as it is, and without a region. heat: a region's part of what all patches get. patches:
+    rows and columns of them.
+    """
+
+    fill: Fill
+    unit: str
+    before: float
+    after: Float[Tensor, "rows columns"]
+    heat: Float[Tensor, "rows columns"]
+    patches: tuple[int, int]
+
+    @property
+    def changes(self) -> Float[Tensor, "rows columns"]:
+        """Compute how much less the outcome is without each region."""
+        return self.before - self.after
+
+    def finding(self, who: str) -> str:
+        """Say which region's removal changes most, against the others, and whether weights say the same."""
+        changes, heat, nats = self.changes.flatten(), self.heat.flatten(), self.unit == "nats"
+        told = torch.cat([torch.tensor([self.before]), self.after.flatten()])
+        before, *after = (told.exp() if nats else told).tolist()
+        best, most = int(changes.argmax()), int(heat.argmax())
+        what = "the next word's probability" if nats else f"the cosine of {who} to what it was"
+        others = (sum(after) - after[best]) / max(1, len(after) - 1)
+        fall = f"the largest fall of {len(after)} regions" if changes[best] > 0 else "and no region's removal lowers it"
+        said = (
+            f"Without {self._called(best)} ({self.fill}) {what} goes from {number(before)} to {number(after[best])}, "
+            f"{fall}; without one of the others it is {number(others)} on average."
+        )
+        if not bool(heat.any()):
+            return said
+        named = "the same" if best == most else self._called(most)
+        agree = number(spearman(changes.tolist(), heat.tolist()))
+        return f"{said} Weights give {named} most; rank correlation {agree}."
+
+    def _called(self, region: int) -> str:
+        places = zip(divmod(region, self.after.shape[1]), map(_cuts, self.patches), strict=True)
+        (top, bottom), (left, right) = [(cuts[n], cuts[n + 1] - 1) for n, cuts in places]
+        return f"patch {top},{left}" if (top, left) == (bottom, right) else f"patches {top},{left} to {bottom},{right}"
+
+
+def removal(model: Any, trace: Trace, heat: Float[Tensor, "rows columns"], query: int | None, fill: Fill) -> Removal:
+    """Run a trace's picture again without each of at most MOST × MOST regions, and measure what changes.
+
+    model: a `regard.Model`. query: whose state is compared without a text, None for the mean of all patches.
+    """
+    first, texted = getattr(trace.patches, "first", 0), bool(trace.text) and trace.logits is not None
+
+    def state(run: Any) -> Tensor:
+        if texted:
+            return run.logits[-1].double().log_softmax(-1)
+        return run.contextual[first:].double().mean(0) if query is None else run.contextual[query].double()
+
+    def outcome(run: Trace) -> float:
+        return float(state(run)[state(trace).argmax()] if texted else cosine_similarity(state(run), state(trace), 0))
+
+    rows, columns = ([slice(*each) for each in pairwise(_cuts(whole))] for whole in heat.shape)
+    regions, shape = list(product(rows, columns)), (len(rows), len(columns))
+    after = torch.tensor([outcome(run) for run in model.without(trace, regions, fill)], dtype=torch.float64)
+    parts = torch.stack([heat[each].sum() for each in regions]) / (heat.sum() or 1)
+    unit = "nats" if texted else "1 − cosine"
+    return Removal(fill, unit, outcome(trace), after.view(shape), parts.view(shape), (heat.shape[0], heat.shape[1]))
+
+
+def _cuts(whole: int) -> list[int]:
+    parts = min(MOST, whole)
+    return [n * whole // parts for n in range(parts + 1)]
