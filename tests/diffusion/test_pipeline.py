@@ -61,6 +61,8 @@ def test_a_pipeline_refuses_in_its_words_in_a_line(folder: Path) -> None:
 def test_what_is_no_whole_pipeline_is_refused(broken: Path) -> None:
     with pytest.raises(regard.RegardError, match=r"model_index.json"):
         load_pipeline(broken / "unet")
+    with pytest.raises(regard.RegardError, match="device 'abacus' cannot be used here"):
+        load_pipeline(broken, device="abacus")
     with pytest.raises(regard.RegardError, match="regard.load_pipeline opens it"):
         regard.load(broken)
     for given, says in (

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.diffusion.prompt import Encoded, encoded_text, read_prompt
+from regard.diffusion.prompt import EncodedText, encoded_text, read_prompt
 from regard.errors import RegardError
 from tests.support.pipelines import LENGTH, clip_tokenizer, t5_tokenizer
 
@@ -37,7 +37,7 @@ class Pipeline:
         return torch.cat(both, 1)
 
 
-def encoded(text: Any, **given: Any) -> tuple[Pipeline, Encoded]:
+def encoded(text: Any, **given: Any) -> tuple[Pipeline, EncodedText]:
     pipeline = Pipeline()
     with encoded_text(pipeline, lambda: None) as found:
         pipeline.encode_prompt(text, **given)

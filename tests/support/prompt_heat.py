@@ -4,7 +4,7 @@ import torch
 from PIL import Image
 
 from regard.diffusion.heat import HeatLayer, PromptHeat
-from regard.diffusion.pipeline import Painted
+from regard.diffusion.pipeline import PaintedText
 from regard.diffusion.prompt import Prompt
 from regard.text.tokens import Token
 
@@ -37,6 +37,6 @@ def heat(seed: int = 0, heads: int = 2, joint: bool = False) -> PromptHeat:
     return found
 
 
-def painted(seed: int = 0, joint: bool = False) -> Painted:
+def painted(seed: int = 0, joint: bool = False) -> PaintedText:
     """Make grey pictures with such heat."""
-    return Painted((Image.new("RGB", (28, 20), "grey"),) * 2, heat(seed, joint=joint))
+    return PaintedText((Image.new("RGB", (28, 20), "grey"),) * 2, heat(seed, joint=joint))

@@ -15,6 +15,7 @@ from regard.diffusion.record import painting_model, recorded_heat
 from regard.errors import RegardError, first_line
 from regard.json_files import read_json
 from regard.memory import require_memory
+from regard.model_files.device import device_to_load_on
 from regard.model_files.folder import PIPELINE, check_model_files
 from regard.model_files.quiet import quiet
 from regard.model_files.size_limit import needs
@@ -28,7 +29,7 @@ LIBRARIES = ("diffusers", "transformers")
 
 
 @dataclass(frozen=True)
-class Painted:
+class PaintedText:
     """Pictures that a pipeline painted of a text, what they looked at, and notes on what it did on its own."""
 
     pictures: "tuple[Image, ...]"
@@ -50,7 +51,7 @@ class Pipeline:
 
     def paint(
         self, text: str, *, steps: int = 20, samples: int = 1, seed: int = 0, heads: bool = True, **options: object
-    ) -> Painted:
+    ) -> PaintedText:
         """Paint a text, and keep what each place of the picture looks at.
 
         Args:
@@ -79,7 +80,7 @@ class Pipeline:
         notes = heat.prompt.notes
         if blacked:
             notes += (f"the pipeline's own safety checker blacked out {blacked} of {samples} pictures",)
-        return Painted(tuple(found.images), heat, notes)
+        return PaintedText(tuple(found.images), heat, notes)
 
 
 def is_pipeline_folder(source: object) -> bool:
@@ -108,8 +109,8 @@ def load_pipeline(source: Any, *, device: str | torch.device | None = None) -> P
     if not is_pipeline_folder(source):
         raise RegardError(f"pipeline: given {source!r}, needs a pipeline of diffusers, or a folder with its {PIPELINE}")
     folder = Path(source)
-    _check(folder, diffusers)
-    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    where = device_to_load_on(device)
+    _check_pipeline_folder(folder, diffusers)
     try:
         with quiet():
             diffusers.utils.logging.disable_progress_bar()
@@ -124,7 +125,7 @@ def load_pipeline(source: Any, *, device: str | torch.device | None = None) -> P
         raise RegardError(f"pipeline {str(source)!r} cannot be loaded: {first_line(error)}") from error
 
 
-def _check(folder: Path, diffusers: Any) -> None:
+def _check_pipeline_folder(folder: Path, diffusers: Any) -> None:
     """Check a folder before anything is built from it: what it names, its files, and the memory that it takes."""
     index = read_json(folder / PIPELINE)
     weights = []

@@ -6,7 +6,7 @@ the words is found by comparing what the model is given with what the text encod
 """
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -95,7 +95,7 @@ class PromptWord:
 
 
 @dataclass
-class Encoded:
+class EncodedText:
     """What a pipeline's text encoders were given and gave: ids (1, T) of each, and states (n, T, C) of all."""
 
     text: str
@@ -111,7 +111,7 @@ class Encoded:
 
 
 @contextmanager
-def encoded_text(pipeline: Any, before: Any) -> Iterator[list[Encoded]]:
+def encoded_text(pipeline: Any, before: Callable[[], None]) -> Iterator[list[EncodedText]]:
     """Keep what a pipeline's text encoders are given and give inside the block; before: called before they are.
 
     The first is the text's: others are what the picture is led away from.
@@ -121,17 +121,17 @@ def encoded_text(pipeline: Any, before: Any) -> Iterator[list[Encoded]]:
     """
     whole = pipeline.encode_prompt
     named = inspect.signature(whole)
-    found: list[Encoded] = []
+    found: list[EncodedText] = []
 
-    def encode_prompt(*args: Any, **kwargs: Any) -> Any:
+    def encode_prompt(*args: Any, **kwargs: Any) -> tuple[Tensor | None, ...]:
         before()
-        own = Encoded(_one_text(named.bind(*args, **kwargs).arguments))
+        own = EncodedText(_one_text(named.bind(*args, **kwargs).arguments))
         found.append(own)
         with ExitStack() as stack:
             for number, encoder in _text_encoders(pipeline):
                 hook = encoder.register_forward_pre_hook(_keep_ids(own, number), with_kwargs=True)
                 stack.callback(hook.remove)
-            given = whole(*args, **kwargs)
+            given: tuple[Tensor | None, ...] = whole(*args, **kwargs)
         own.states = given[0]
         return given
 
@@ -163,7 +163,7 @@ def _text_encoders(pipeline: Any) -> list[tuple[int, nn.Module]]:
     return [(n, each) for n, each in found if isinstance(each, nn.Module)]
 
 
-def _keep_ids(own: Encoded, number: int) -> Any:
+def _keep_ids(own: EncodedText, number: int) -> Any:
     def keep(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         ids = kwargs.get("input_ids", args[0] if args else None)
         if isinstance(ids, Tensor):
@@ -172,7 +172,7 @@ def _keep_ids(own: Encoded, number: int) -> Any:
     return keep
 
 
-def read_prompt(pipeline: Any, encoded: Encoded, encoders: Sequence[int], length: int) -> Prompt:
+def read_prompt(pipeline: Any, encoded: EncodedText, encoders: Sequence[int], length: int) -> Prompt:
     """Name the keys of a text that was encoded. length: how many keys the model has for it.
 
     Raises:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regard.attention.attention_map import AttentionMap
 from regard.diffusion.attention_calls import answered_attention
 from regard.diffusion.heat import HeatLayer, PromptHeat
-from regard.diffusion.prompt import READS, Encoded, Reads, encoded_text, read_prompt
+from regard.diffusion.prompt import READS, EncodedText, Reads, encoded_text, read_prompt
 from regard.errors import RegardError
 from regard.memory import require_memory
 
@@ -66,7 +66,7 @@ class _Recorder:
     signature: inspect.Signature
     heads: bool
     heat: PromptHeat = field(default_factory=PromptHeat)
-    texts: list[Encoded] = field(default_factory=list)
+    texts: list[EncodedText] = field(default_factory=list)
     calls: int = 0
     rows: list[int] = field(default_factory=list)  # of the model's call now, that have the words
     places: tuple[int, int, int] = (0, 0, 1)  # its rows and columns, and by how much a place may be coarser

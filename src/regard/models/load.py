@@ -21,6 +21,7 @@ from regard.files import check_regular
 from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, read_processor
 from regard.model_files import gguf
 from regard.model_files.config_limits import check_sizes_in_config
+from regard.model_files.device import device_to_load_on
 from regard.model_files.folder import DEFAULT_NAME, check_model_folder, default_folder, names_default_model
 from regard.model_files.hub import check_hub
 from regard.model_files.locate import locate_model_files
@@ -81,7 +82,7 @@ def load(
         called = Path(os.path.abspath(source)).name if isinstance(folder, Path) else name
     else:
         raise RegardError(f"load: given {type(source).__name__}, needs a folder, a hub name or a model object")
-    where = _device_to_load_on(device)
+    where = device_to_load_on(device)
     if isinstance(folder, Path) and is_transformer_folder(folder):
         own, found = read_model(folder)
         _check_finite(own, name)
@@ -146,18 +147,6 @@ def _file_of_model(folder: Path | str, file: str) -> Path | None:
         return folder / file if os.path.lexists(folder / file) else None  # a link to itself is there, and is told
     found = cached_file(folder, file, _raise_exceptions_for_missing_entries=False)
     return None if found is None else Path(found)
-
-
-def _device_to_load_on(device: str | torch.device | None) -> torch.device:
-    """The device to run on, tried out."""
-    if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-        torch.zeros(1, device=chosen).cpu()
-    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
-        raise RegardError(f"device {str(device)!r} cannot be used here: {str(error).splitlines()[0]}") from error
-    return chosen
 
 
 def _held_by_checkpoint(folder: Path | str, name: str, file: gguf.File | None) -> Held | None:

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.diffusion.heat import PromptHeat
-from regard.diffusion.pipeline import Painted, Pipeline
+from regard.diffusion.pipeline import PaintedText, Pipeline
 from regard.diffusion.prompt import PromptWord
 from regard.display.answer import Answer, Read
 from regard.display.panels import TALL, Cell, Column, Heat, Over, Panel, Table
@@ -44,7 +44,7 @@ class PromptPainting(Answer):
 
     format: ClassVar[str] = "regard paint prompt"
 
-    painted_as: Painted
+    painted_as: PaintedText
     model: str
     settings: str
 
