@@ -195,3 +195,11 @@ def test_what_a_block_may_take_is_the_most_whatever_is_free(machine) -> None:
         with pytest.raises(regard.RegardError, match=r"^it needs 3\.0 GiB of memory, 2\.0 GiB are the most here: take"):
             memory.require_memory(3 * GIB, CPU, "it", "take less")
     memory.require_memory(3 * GIB, CPU, "it", "take less")
+
+
+def test_a_device_is_tried_out() -> None:
+    assert memory.device_to_load_on("cpu") == memory.device_to_load_on(torch.device("cpu")) == torch.device("cpu")
+    assert memory.device_to_load_on(None).type in ("cpu", "cuda")
+    for name in ("abacus", "meta"):
+        with pytest.raises(regard.RegardError, match=f"device '{name}' cannot be used here"):
+            memory.device_to_load_on(name)

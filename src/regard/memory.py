@@ -1,4 +1,4 @@
-"""Memory that is foreseen: what an answer will take, what there is, and a refusal before it runs out."""
+"""Memory and devices that are foreseen: what an answer will take, what there is, and a refusal before it runs out."""
 
 import ctypes
 import os
@@ -74,6 +74,22 @@ def available(device: torch.device) -> int | None:
     return min(
         [*_memory_left_of_groups(), *_memory_limits_of_process(), *([] if machine is None else [machine])], default=None
     )
+
+
+def device_to_load_on(device: str | torch.device | None) -> torch.device:
+    """Return the device to run on, tried out; None stands for a CUDA device where there is one, else the CPU.
+
+    Raises:
+        RegardError: it cannot be used here.
+    """
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.zeros(1, device=chosen).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        raise RegardError(f"device {str(device)!r} cannot be used here: {str(error).splitlines()[0]}") from error
+    return chosen
 
 
 def give_memory_back() -> None:

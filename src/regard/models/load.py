@@ -21,7 +21,6 @@ from regard.files import check_regular
 from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, read_processor
 from regard.model_files import gguf
 from regard.model_files.config_limits import check_sizes_in_config
-from regard.model_files.device import device_to_load_on
 from regard.model_files.folder import DEFAULT_NAME, check_model_folder, default_folder, names_default_model
 from regard.model_files.hub import check_hub
 from regard.model_files.locate import locate_model_files
@@ -82,7 +81,7 @@ def load(
         called = Path(os.path.abspath(source)).name if isinstance(folder, Path) else name
     else:
         raise RegardError(f"load: given {type(source).__name__}, needs a folder, a hub name or a model object")
-    where = device_to_load_on(device)
+    where = memory.device_to_load_on(device)
     if isinstance(folder, Path) and is_transformer_folder(folder):
         own, found = read_model(folder)
         _check_finite(own, name)

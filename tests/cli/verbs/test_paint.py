@@ -72,7 +72,7 @@ def test_a_pipeline_paints_in_every_medium(tmp_path: Path) -> None:
     assert content["texts"] == ["a cat on the mat"]
     assert " is looked at most at place " in content["findings"][0]
     assert (tmp_path / "p.png").stat().st_size > 10_000
-    assert "Mean of all steps" in (tmp_path / "p.html").read_text("utf-8")
+    assert "mean of all steps" in (tmp_path / "p.html").read_text("utf-8")
     assert len((tmp_path / "p.csv").read_text("utf-8").splitlines()) == 1 + 7 * 8 * 8
     for (code, _, error), says in zip(
         refused,

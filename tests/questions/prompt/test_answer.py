@@ -43,7 +43,7 @@ def test_sentences_hold_against_the_whole_picture(seed: int, joint: bool) -> Non
 
 def test_panels_and_rows_have_the_same_numbers() -> None:
     found = answer(11)
-    table, *heats, layers = found.panels()
+    table, *heats, picture, layers = found.panels()
     assert isinstance(table, Table)
     assert isinstance(layers, Heat)
     for row, panel, word in zip(table.rows, heats, found.words, strict=True):
@@ -55,9 +55,15 @@ def test_panels_and_rows_have_the_same_numbers() -> None:
         assert row[1:3] == [pytest.approx(float(values.mean())), pytest.approx(float(values.max()))]
         at_steps = torch.tensor(panel.over.values)
         torch.testing.assert_close(at_steps[:-1].mean(0), values)
-        assert panel.largest == float(at_steps.max())
+        assert panel.largest is not None
+        assert panel.largest >= float(at_steps.max())
         own = [each for each in found.rows() if each["word"] == word.name and each["picture"] == 0]
         assert [each["weight"] for each in own] == pytest.approx(values.flatten().tolist())
+    assert len({panel.largest for panel in heats}) == 1, "one scale for all words"
+    assert heats[0].largest == max(float(torch.tensor(panel.over.values).max()) for panel in heats)
+    assert isinstance(picture, Heat)
+    assert {panel.under for panel in heats} == {picture.name}
+    assert picture.values == [[pytest.approx(1 - 128 / 255, abs=1e-3)] * 28] * 20, "grey, as large as it is"
     assert [sum(row) for row in layers.values] == pytest.approx([1.0] * 2), "all that a place gives"
     assert found.to_json()["format"] == "regard paint prompt"
 

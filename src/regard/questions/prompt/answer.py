@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 NAMED = 3  # words that sentences name
 DRAWN = 6  # words that a picture has room for
+PICTURE, SMALL = "Picture", 64  # the panel of the picture itself, and the most pixels of its sides
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,21 @@ class PromptPainting(Answer):
 
     def panels(self) -> list[Panel]:
         """Show where each word is looked at, its heat over the steps, and which layer looks at which word."""
-        return [self._table(), *(self._heat(n, word) for n, word in enumerate(self.words)), self._layers()]
+        steps = [self._steps(word) for word in self.words]
+        most = max((float(each.max()) for each in steps), default=0.0)  # of all, so that words can be compared
+        heats = [self._heat(n, word, steps[n], most) for n, word in enumerate(self.words)]
+        return [self._table(), *heats, self._picture(), self._layers()]
+
+    def _picture(self) -> Heat:
+        """The first picture, small and grey: what the page lays heat on."""
+        small = self.painted_as.pictures[0].convert("L")
+        small.thumbnail((SMALL, SMALL))
+        ink = [[round(1 - pixel / 255, 3) for pixel in line] for line in np.asarray(small).tolist()]
+        return Heat(
+            name=PICTURE, under=PICTURE, title="The first picture, in grey", values=ink, unit="darkness",
+            rows=[str(n) for n in range(small.height)], columns=[str(n) for n in range(small.width)],
+            axes=("row", "column"), largest=1.0, note=f"Made smaller, to {small.width} × {small.height}",
+        )  # fmt: skip
 
     def _table(self) -> Table:
         rows: list[list[Cell]] = []
@@ -144,17 +161,22 @@ class PromptPainting(Answer):
             "mean of steps, layers and heads.",
         )  # fmt: skip
 
-    def _heat(self, n: int, word: PromptWord) -> Heat:
+    def _steps(self, word: PromptWord) -> Float[Tensor, "steps rows columns"]:
+        """The heat of a word on the first picture at every step, and last the mean of all."""
         every = [self.heat.of(word, step=step)[0] for step in range(len(self.heat.weights))]
-        values: list[Float[Tensor, "rows columns"]] = [*every, self.heat.of(word)[0]]
+        return torch.stack([*every, self.heat.of(word)[0]])
+
+    def _heat(self, n: int, word: PromptWord, values: Float[Tensor, "steps rows columns"], most: float) -> Heat:
         rows, columns = self.heat.grid
+        titles = [
+            f"{word.name}: {when}" for when in (*(f"step {n}" for n in range(len(values) - 1)), "mean of all steps")
+        ]
         return Heat(
             name=f"Heat of {word.name}", title=word.name, rows=[str(each) for each in range(rows)],
             columns=[str(each) for each in range(columns)], values=values[-1].tolist(), axes=("row", "column"),
-            unit="weight", picture=n < DRAWN, group="Heat", tab="Heat",
-            largest=max(float(each.max()) for each in values),
-            over=Over([*(f"Step {step}" for step in range(len(every))), "Mean of all steps"],
-                      [each.tolist() for each in values]),
+            unit="weight", picture=n < DRAWN, group="Heat", tab="Heat", under=PICTURE,
+            largest=most,
+            over=Over(titles, values.tolist()),
             note="The mean of layers and heads, as the places lie on the picture",
         )  # fmt: skip
 
@@ -166,7 +188,8 @@ class PromptPainting(Answer):
         ]
         return Heat(
             name="Layers", title="What an average place gives, layer by layer", values=values, unit="weight",
-            rows=[each.path for each in self.heat.layers], columns=[name for name, _ in parts], axes=("layer", "word"),
+            rows=[f"{n} {each.path}" for n, each in enumerate(self.heat.layers)],
+            columns=[name for name, _ in parts], axes=("layer", "word"),
             note="The mean of steps and heads",
         )  # fmt: skip
 
