@@ -13,7 +13,6 @@ Data = dict[str, Any]
 ELSEWHERE = (
     "screen", "brief", "leads", "picture", "group", "upwards", "others", "corner", "full", "marked",
     "label", "joined", "running", "written", "strong", "before",
-    "under",
 )  # fmt: skip
 LISTED = 300  # parts that a page has by themselves: each is a row, and a text has as many parts as heads times tokens
 
@@ -47,9 +46,8 @@ def _strip(panel: Strip) -> Data:
 
 @panel_data.register
 def _heat(panel: Heat) -> Data:
-    """With the name of the picture that it is laid over; the picture itself has no heat."""
-    largest = 0.0 if panel.under == panel.name else panel.largest
-    return _panel_as_page_data(panel) | ({"under": panel.under, "largest": largest} if panel.under else {})
+    """The picture that others are laid over has no heat itself."""
+    return _panel_as_page_data(replace(panel, largest=0.0) if panel.under == panel.name else panel)
 
 
 @panel_data.register(Scatter)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
+    from regard.train import asked_scenes as asked_scenes
     from regard.train import batches as batches
     from regard.train import checkpoint as checkpoint
     from regard.train import data as data
