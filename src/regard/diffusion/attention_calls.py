@@ -8,7 +8,7 @@ they are. So the pictures stay what they are, and every record, ablation and sta
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -22,6 +22,7 @@ from regard.attention.recording import scope
 from regard.errors import RegardError
 
 
+@runtime_checkable
 class CallSeen(Protocol):
     """What is told of every attention call: its module's path and named arguments, and its weights (B, H, L, S)."""
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any, Literal, Self, get_type_hints
+from typing import Any, Literal, TypeVar, get_type_hints
 
 from regard.checks import kind_needed
 from regard.errors import RegardError
@@ -12,6 +12,7 @@ Kind = Literal["encoder", "decoder", "encoder-decoder"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "silu"]
 Position = Literal["learned", "sinusoidal", "rotary", "alibi", "none"]
 FORMAT, VERSION = "transformer", 1
+Kept = TypeVar("Kept", bound="KeptConfig")
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class KeptConfig:
         return {"regard": self.form, "version": VERSION, **asdict(self)}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any], name: str = "config.json") -> Self:
+    def from_json(cls: type[Kept], content: Mapping[str, Any], name: str = "config.json") -> Kept:
         """Read back what `as_json` gave.
 
         Raises:
