@@ -53,6 +53,8 @@ def test_descriptions_that_cannot_be(trace: Any, tmp_path: Path) -> None:
         ({"normalise": 1}, "pooling: normalise is 1, needs true or false"),
         ({"prompt": None}, "pooling: prompt is None, needs a text"),
         ({"colour": 1}, "pooling: 'colour' is unknown"),
+        ({"left_out": "3"}, "pooling: left_out is '3', needs a whole number"),
+        ({"left_out": -1}, "pooling: left_out is -1, needs a whole number"),
     ):
         rewrite(says, traces=[one | {"pooling": pooling | wrong}])
     held = one["attention"]["saved"]

@@ -34,8 +34,9 @@ from regard.nn.folder import save_model
 from regard.nn.seer import Seer, seer_processor
 from regard.nn.transformer import Transformer
 from regard.text.reader import Ids, Reader
+from regard.text.tokens import check_text, count_prompt_tokens
 from regard.text.words import Word
-from regard.trace.sentence_embedding import check_pooling
+from regard.trace.sentence_embedding import check_pooling, pool, prompted
 from regard.trace.trace import NO_POOLING, PairTrace, Trace
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class Model:
         self.model, self.tokenizer, self.name, self.notes, self.pooling = model, tokenizer, name, notes, pooling
         if image_processor is None and isinstance(model, Seer) and tokenizer is not None:
             image_processor = seer_processor(model.config, tokenizer)
+        if not pooling.include_prompt and tokenizer is not None:
+            self.pooling = self._pooling_behind(pooling.prompt)
         self.image_processor = image_processor
         self.limit = most_positions_of_model(model)
         config_pairs = bool(
@@ -82,7 +85,7 @@ class Model:
         session_class = RegardSession if isinstance(model, Transformer) else Session
         filler = getattr(tokenizer, "pad_token_id", None) or 0
         self._session = session_class(model, name=name, filler=filler, pairs=self.pairs)
-        self._runner = Runner(self._session, self._reader, notes, pooling)
+        self._runner = Runner(self._session, self._reader, notes, self.pooling)
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {type(self.model).__name__}, limit={self.limit})"
@@ -291,21 +294,37 @@ class Model:
         """How the model reads pictures: alone, or in a text; None for not, or where its processor is not known."""
         return how_pictures_are_read(self._session, self._reader, self.image_processor)
 
-    def embedding(self, text: str | Sequence[str]) -> Float[Tensor, "..."]:
-        """Compute the sentence embedding (P,) of a text, or (T, P) of T texts: `trace.embedding()`, keeping no traces.
+    def embedding(
+        self, text: str | Sequence[str], *, prompt: str | None = None, prompt_name: str | None = None
+    ) -> Float[Tensor, "..."]:
+        """Compute the sentence embedding (P,) of a text, or (T, P) of T texts, keeping no traces.
+
+        Args:
+            text: one, or several.
+            prompt: what is put before each, "" for nothing; prompt_name: the same by its name in the model's folder.
+                Without both, the folder's default is.
 
         Raises:
-            RegardError: as `trace` and `Trace.embedding`; an encoder-decoder.
+            RegardError: as `trace` and `Trace.embedding`; a prompt of a name that is unknown; an encoder-decoder.
         """
         if self.pairs:
             raise RegardError(f"embedding: {self.name} is an encoder-decoder, which makes no sentence embedding here")
         check_pooling(self.pooling, self.name)
+        chosen = prompted(self.pooling, prompt, prompt_name)
+        pooling = self._pooling_behind(chosen)
+        if chosen and text is not None and not isinstance(text, (bytes, dict)):
+            text = chosen + check_text(text) if isinstance(text, str) else [chosen + check_text(each) for each in text]
         single, sources, _ = read_inputs(self._reader, self._session, text, None, None, None)
         for source in sources:
-            check_pooling(self.pooling, self.name, source.text)
+            check_pooling(pooling, self.name, source.text)
         traces = self._runner.traces(sources, None, (), CaptureOptions(NO_LAYERS, False, False), streamed=True)
-        rows = {number: trace.embedding() for number, trace in traces if isinstance(trace, Trace)}
+        rows = {number: pool(trace.contextual, pooling) for number, trace in traces if isinstance(trace, Trace)}
         return rows[0] if single else torch.stack([rows[number] for number in range(len(sources))])
+
+    def _pooling_behind(self, prompt: str) -> Pooling:
+        """How the texts that begin with a prompt are pooled."""
+        left_out = 0 if self.pooling.include_prompt else count_prompt_tokens(self.tokenizer, prompt)
+        return replace(self.pooling, prompt=prompt, left_out=left_out)
 
     def ablated(
         self,

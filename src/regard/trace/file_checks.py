@@ -21,6 +21,7 @@ from regard.trace.file_format import (
     LARGEST_COUNT,
     LARGEST_ID,
     LAYER,
+    LEFT_OUT,
     MAP_TENSORS,
     OUTPUT_KINDS,
     OUTPUT_NEEDED,
@@ -231,8 +232,10 @@ def _check_status_of_trace(described: Any) -> None:
 
 def _check_pooling_of_trace(described: Any) -> None:
     """Check how the model pools."""
-    for name, value in expect_fields("pooling", described, POOLING).items():
-        expect_type(f"pooling: {name}", value, POOLING[name])
+    fields = POOLING | LEFT_OUT
+    for name, value in expect_fields("pooling", described, POOLING, maybe=LEFT_OUT).items():
+        expect_type(f"pooling: {name}", value, fields[name])
+    expect_integer("pooling: left_out", described.get("left_out", 0), 0, LARGEST_COUNT)
     unknown = [mode for mode in described["modes"] if mode not in MODES]
     if unknown or not described["modes"]:
         raise RegardError(f"pooling: modes are {short(described['modes'])}, known are {', '.join(MODES)}")

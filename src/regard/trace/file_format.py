@@ -23,6 +23,7 @@ from regard.trace.file_header import check_saving
 
 TRACE = ("text", "names", "tokens", "vectors", "hidden_states", "attention", "cross", "status")
 POOLING: dict[str, type] = {"modes": list, "normalise": bool, "lower_case": bool, "prompt": str}  # "pooling", maybe
+LEFT_OUT: dict[str, type] = {"left_out": int}  # of "pooling", maybe
 # Of "attention" and "cross". made: [layer, which of its calls] of every call, null where each layer made one. saved:
 # the calls that there are.
 ATTENTION = ("layers", "made", "attention_outputs", "saved")

@@ -58,7 +58,7 @@ def _trace_from_description(described: Mapping[str, Any], tensor: TensorOf) -> T
 
 def _pooling_of_saved_trace(described: Mapping[str, Any] | None) -> Pooling:
     if described is None:
-        return Pooling(unknown="the trace was saved without saying it")
+        return Pooling(unknown="the trace was saved without saying it, as are those of models with Dense layers")
     return Pooling(**dict(described) | {"modes": tuple(described["modes"])})
 
 

@@ -119,13 +119,14 @@ class _Writer:
             notes = [*notes, f"{trace.patches.picture.name} is not in the file, nor where on it each patch lies"]
         notes = list(dict.fromkeys((*trace.status.notes, *notes)))
         status = {n: list(x) if isinstance(x, tuple) else x for n, x in asdict(trace.status).items()}
-        pooling = {name: getattr(trace.pooling, name) for name in POOLING}
+        own = trace.pooling
+        pooling = {name: getattr(own, name) for name in POOLING} | ({"left_out": own.left_out} if own.left_out else {})
         return {
             "text": trace.text, "names": self.names(trace),
             "tokens": [list(asdict(token).values()) for token in trace.tokens], "vectors": vectors,
             "hidden_states": {"count": len(trace.hidden_states), "saved": saved}, "attention": attention,
             "cross": cross, "status": status | {"notes": notes},
-        } | ({} if trace.pooling.unknown else {"pooling": pooling | {"modes": list(trace.pooling.modes)}})  # fmt: skip
+        } | ({} if own.unknown or own.dense else {"pooling": pooling | {"modes": list(own.modes)}})  # fmt: skip
 
     def tensor(self, name: str, tensor: Tensor) -> str | list[Any]:
         """Add a whole tensor."""
