@@ -6,8 +6,9 @@ import pytest
 import torch
 
 import regard
+from regard.questions.evolve.answer import evolution
 from regard.questions.map.whole import matrix
-from tests.support import RIVER
+from tests.support import RIVER, own_models
 from tests.web.tables import by_number, open_twin, read_number, rows_of
 from tests.web.words import LONG_WORDS, longest, of_words, words_of
 
@@ -209,3 +210,16 @@ def test_it_is_for_everyone_and_for_a_phone(page_of: Any, ablated: Any, width: i
     page.tab.wait_for_selector("section[aria-label=Difference] canvas")
     assert page.violations() == []
     assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_of_a_training_the_step_stays_after_it(page_of: Any) -> None:
+    """A page of two steps opens at the last; Compare sets the first beside it, and the views after it stay there."""
+    model = own_models.opened("gpt")
+    page = page_of(evolution([(step, model.trace("A man is fishing")) for step in (0, 10)], 1))
+    page.open_view("Tokens")
+    before = page.tab.locator("[data-choose=text] option:checked").inner_text()
+    page.open_view("Compare")
+    page.tab.wait_for_selector("[data-moved]")
+    page.open_view("Tokens")
+    after = page.tab.locator("[data-choose=text] option:checked").inner_text()
+    assert (before, after) == ("step 10: A man is fishing",) * 2

@@ -330,6 +330,11 @@ def test_a_painted_picture_lies_under_the_heat_of_its_words(page_of: Any, tmp_pa
     ink = ((found.written.pictures[0] + 1) / 2).clamp(0, 1).flatten()
     assert all(abs(red - 255 * (1 - 0.65 * float(part))) <= 1 for (red, *_), part in zip(drawn, ink, strict=True))
     assert page.tab.locator("[role=tabpanel] .numbers").count() == 0
+    page.open_view("Heat")
+    assert page.tab.locator("h2").last.inner_text() == "a: mean of all steps"  # at the first word that is no sign
+    frames = "all => all.map(each => getComputedStyle(each).borderColor)"
+    colours = page.tab.locator("[data-grid]").evaluate_all(frames)
+    assert [colours.count(each) for each in colours] == [9, 1] + [9] * 8  # the chosen one stands out
     page.open_grid("Heat of 2 seven", "Heat")
     assert page.tab.locator("h2").last.inner_text() == "seven: mean of all steps"
     over = page.tab.evaluate(PIXELS)

@@ -34,14 +34,39 @@ def test_patches_lie_on_the_picture_and_are_coloured_by_weight(page_of: Any) -> 
         return [tab.locator(f"[data-unit='{n}']").evaluate(read) for n in range(1, 17)]
 
     weights = trace.attention[1].dense().mean(0)
-    heat = weights[0, 1:]
-    assert torch.tensor(alphas()) / 0.75 == pytest.approx((heat / heat.max()).numpy(), abs=5e-3)
+
+    def parts(row: torch.Tensor) -> Any:
+        """Of four times the mean, for the largest is less than that: it is almost even."""
+        assert row.max() < 2 * row.mean()
+        return (row / (4 * row.mean())).numpy()
+
+    assert torch.tensor(alphas()) / 0.75 == pytest.approx(parts(weights[0, 1:]), abs=5e-3)
+    times = float(weights[0, 1:].max() / weights[0, 1:].mean())
+    assert f"almost even: at most {times:.2f} times the mean" in tab.inner_text("[aria-live] .bar")
 
     # Another patch is pointed at: its own row, by its name; then by the keyboard one row of patches down.
     tab.locator("[data-unit='7']").hover()
     tab.locator("caption", has_text="What “1,2” looks at").wait_for()
-    row = weights[7, 1:]
-    assert torch.tensor(alphas()) / 0.75 == pytest.approx((row / row.max()).numpy(), abs=5e-3)
+    assert torch.tensor(alphas()) / 0.75 == pytest.approx(parts(weights[7, 1:]), abs=5e-3)
     tab.locator("[data-unit='7']").click()
     tab.keyboard.press("ArrowDown")
     assert tab.locator("[data-unit='11']").get_attribute("aria-selected") == "true"
+
+
+@pytest.mark.parametrize("size", [(224, 224), (640, 427), (90, 300)], ids=str)
+def test_the_picture_its_heat_and_the_numbers_are_in_sight_at_opening(page_of: Any, size: tuple[int, int]) -> None:
+    trace = regard.load(built("vit"), processor=PROCESSOR).trace(images=noise(*size))
+    tab = page_of(looked([trace])).tab
+    tab.set_viewport_size({"width": 1280, "height": 800})
+    tab.wait_for_selector("[data-value]")
+    picture = tab.locator("canvas").first.bounding_box()
+    assert picture["width"] / picture["height"] == pytest.approx(size[0] / size[1], rel=0.01)
+    assert picture["height"] == pytest.approx(480, abs=1)
+    for part in ("h1", ".picture", "[data-unit='16']", ".bar", "[data-value]"):
+        box = tab.locator(part).first.bounding_box()
+        assert box["y"] + box["height"] <= 800
+    assert tab.locator(".bar").first.bounding_box()["x"] > picture["x"] + picture["width"]  # beside it
+    tab.set_viewport_size({"width": 390, "height": 844})
+    small = tab.locator("canvas").first.bounding_box()
+    assert small["width"] <= 390
+    assert small["width"] / small["height"] == pytest.approx(size[0] / size[1], rel=0.01)

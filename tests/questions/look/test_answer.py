@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import regard
+from regard.display.panels import Heat
 from regard.errors import RegardError
 from regard.questions.look.answer import APART, Look, Looked, looked
 from tests.models.test_pictures import PROCESSOR, built, noise
@@ -45,7 +46,10 @@ def test_without_cls_all_patches_look() -> None:
     (look,) = looked([trace]).looks
     assert look.query is None
     assert torch.allclose(look.heat.flatten(), trace.attention[1].dense().double().mean(0).mean(0))
-    assert "the patches together look most at patch" in looked([trace]).findings()[0]
+    found = looked([trace])
+    token = int(look.heat.flatten().argmax())
+    assert f"the patches together look most at patch {look.called(token)} (" in found.findings()[0]
+    assert found.page().opening["token"] == token
 
 
 @given(some.integers(1, 5), some.integers(2, 7), some.integers(0, 2**31), some.booleans())
@@ -81,6 +85,27 @@ def test_sentences_hold(rows: int, columns: int, seed: int, sinks: bool) -> None
         assert int(share[2]) == len(others)
         largest = sorted((float(flat[m]) for m in others), reverse=True)
         assert int(share[3]) == pytest.approx(100 * sum(largest[: int(share[1])]) / sum(largest), abs=0.51)
+
+
+def test_an_almost_even_heat_is_pale_and_says_so() -> None:
+    """Colours end at the largest weight, but at least at four times the mean; a patch that is told apart has no say."""
+    received = torch.ones(2, 4, dtype=torch.float64)
+    received[0, 0] = APART
+
+    def heat(*row: float) -> Heat:
+        look = Look("a", 0, "[CLS]", 0, None, 1, torch.tensor([[9.0, *row], [1.0] * 4]), 0.0, received, None)
+        panel = Looked([look]).panels()[1]
+        assert isinstance(panel, Heat)
+        return panel
+
+    assert heat(1, 1, 1).largest == 4
+    assert (
+        heat(1, 1, 1).note
+        == "As the patches lie on the picture. Grey: told apart. Almost even: at most 1.00 times the mean."
+    )
+    assert heat(1, 1, 1.6).note.endswith("Almost even: at most 1.47 times the mean.")
+    assert "even" not in heat(0, 0, 2).note
+    assert heat(1, 1, 50).largest == 50
 
 
 def test_it_is_shown_in_every_medium(trace: Any, tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 const ONE = 0.999999; // from here on a number is 1: sums of float32 weights miss it by less than 1e-6
 
 /** How far from 0 the farthest number is; 0 where there is none. */
-export function farthestOf(values: (number | null)[]): number {
-  return values.reduce((most: number, value) => Math.max(most, Math.abs(value ?? 0)), 0);
+export function farthestOf(values: (number | null)[] | Float32Array): number {
+  return (values as number[]).reduce((most, value) => Math.max(most, Math.abs(value ?? 0)), 0);
 }
 
 /** A number with so many decimals, halves to even as Python has them; 0 has no sign. */

@@ -2,6 +2,7 @@
 import { back } from "../written";
 import { allows, type LoadedMask } from "../attention/mask";
 import { decode } from "../data/bytes";
+import { farthestOf } from "../parts/numbers";
 import type { Text } from "../data/format";
 import type { Side, PageState } from "../page_state.svelte";
 import { weightsOfUnits, type Unit } from "../words";
@@ -72,10 +73,11 @@ export function maskedOf(mask: LoadedMask | null, { head, side, unit, units }: P
 
 /** The largest value among those that do not stand apart, or of all where no other has any. */
 export function largestOf(values: Float32Array, apart: boolean[]): number {
-  let [largest, all] = [0, 0];
-  values.forEach((value, n) => {
-    all = Math.max(all, value);
-    if (!apart[n]) largest = Math.max(largest, value);
-  });
-  return largest > 0 ? largest : all;
+  return farthestOf(values.filter((_, n) => !apart[n])) || farthestOf(values);
+}
+
+/** What every token gets where all get the same; those that stand apart are left out. */
+export function evenShare(values: Float32Array, apart: boolean[]): number {
+  const shown = values.filter((_, n) => !apart[n]);
+  return shown.reduce((a, b) => a + b, 0) / (shown.length || 1);
 }

@@ -10,6 +10,7 @@ Patches that receive ten times the median of all in that layer are told apart: t
 as registers do (Darcet et al. 2024, "Vision Transformers Need Registers").
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 APART = 10  # times the median of all patches, from which on one is told apart
 TENTH = 0.1  # of the patches, whose part of the heat is told
 NAMED = 5  # patches that a sentence names
+PALE = 4  # times the mean of all patches, at which colours end at least: an almost even heat is pale, not dark all over
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,19 @@ class Look:
         """List the patches, the largest heat first, those apart left out."""
         apart, heat = set(self.apart), self.heat.flatten()
         return [n for n in heat.argsort(descending=True, stable=True).tolist() if n not in apart]
+
+    @property
+    def darkest(self) -> float:
+        """Return the weight at which colours end: the largest of a patch, but at least `PALE` times the mean."""
+        own = self.heat.flatten()[self.order]
+        return max(float(own.max()), PALE * float(own.mean())) if len(own) else 0.0
+
+    @property
+    def almost_even(self) -> str:
+        """Say that no patch gets twice the mean, where none does; those apart are left out."""
+        own = self.heat.flatten()[self.order]
+        times = float(own.max() / own.mean()) if bool(own.any()) else math.inf
+        return f"Almost even: at most {number(times)} times the mean." if times < 2 else ""
 
     def called(self, patch: int) -> str:
         """Name a patch by its row and column."""
@@ -178,7 +193,9 @@ class Looked(TracesAnswer):
                 name=f"Heat{which}", title=f"What each patch of {look.name} gets", axes=("row", "column"),
                 unit="weight", rows=[str(r) for r in range(high)], columns=[str(c) for c in range(wide)],
                 values=look.heat.tolist(), grey=[divmod(p, wide) for p in look.apart], picture=True,
-                note="As the patches lie on the picture." + " Grey: told apart." * bool(look.apart),
+                largest=look.darkest or None,
+                note=" ".join(filter(None, [
+                    "As the patches lie on the picture.", "Grey: told apart." * bool(look.apart), look.almost_even])),
             )  # fmt: skip
             shown += [table, grid]
             if look.removal is not None:
@@ -193,8 +210,10 @@ class Looked(TracesAnswer):
 
     def opening(self) -> dict[str, str | int | None]:
         """Open at the first picture's query, in its layer and head."""
-        look = self.looks[0]
-        return {"layer": look.layer, "head": look.head, "token": look.query, "title": self.title()}
+        look, token = self.looks[0], self.looks[0].query
+        if token is None:  # the patches together: the page shows one's row, that which they look at most
+            token = self.traces[0].patches.first + (look.order or look.apart)[0]
+        return {"layer": look.layer, "head": look.head, "token": token, "title": self.title()}
 
     def painted(self, shape: str = TALL) -> "tuple[Figure, list[str]]":
         """Draw each picture as it is, and beside it grey, under its heat."""

@@ -35,13 +35,13 @@ def paint_looks(looks: "Sequence[Look]", patches: Sequence[Any]) -> Figure:
         plain.imshow(np.asarray(small), extent=(0, width, height, 0))
         values = look.heat.numpy().copy()
         apart = [divmod(patch, values.shape[1]) for patch in look.apart]
-        largest = max([float(values.flatten()[patch]) for patch in look.order], default=0.0)
         for row, column in apart:
             values[row, column] = np.nan
         of = f"mean of {look.heads} heads" if look.head is None else f"head {look.head}"
         where = f"where {look.who} {'look' if look.query is None else 'looks'}: layer {look.layer}, {of}"
-        note = "weight" + "; hatched: told apart" * bool(apart) + "; framed: what the model saw"
-        maps = [(values, largest, where, note)]
+        even = look.almost_even.removesuffix(".").lower()
+        notes = ["weight", "hatched: told apart" * bool(apart), "framed: what the model saw", even]
+        maps = [(values, look.darkest, where, "; ".join(filter(None, notes)))]
         if look.removal is not None:
             taken, title = look.removal.changes.clamp(min=0).numpy(), f"what its removal takes ({look.removal.fill})"
             maps.append((taken, float(taken.max()), title, look.removal.unit))

@@ -66,7 +66,7 @@ def _heat(found: "Painting") -> list[Panel]:
     weights = found.written.weights[:, :, 0].mean((1, 2))  # (steps, P, L)
     most, note = float(weights.max()), "The mean of layers and heads"
     return [
-        _map(found, weights[..., place], most, f"Heat of {place} {word}", word, "Heat", note)
+        _map(found, weights[..., place], most, f"Heat of {place} {word}", word, "Heat", note, opens=place == 1)
         for place, word in enumerate(found.scene.words)
     ]
 
@@ -83,7 +83,9 @@ def _layers(found: "Painting") -> list[Panel]:
     ]  # fmt: skip
 
 
-def _map(found: "Painting", steps: Tensor, most: float, name: str, title: str, tab: str, note: str) -> Heat:
+def _map(
+    found: "Painting", steps: Tensor, most: float, name: str, title: str, tab: str, note: str, opens: bool = False
+) -> Heat:
     """Weights of one word, (steps, P), over the picture, with a slider; the mean of all steps is its own."""
     grid = round(steps.shape[1] ** 0.5)
     values = [each.view(grid, grid).tolist() for each in (*steps, steps.mean(0))]
@@ -91,7 +93,7 @@ def _map(found: "Painting", steps: Tensor, most: float, name: str, title: str, t
     return Heat(
         name=name, title=title, rows=_numbers(grid), columns=_numbers(grid), values=values[-1], axes=("row", "column"),
         unit="weight", largest=most, group="Heat", under=capital(found.trials[0].name),
-        tab=tab, over=Over(titles, values), note=note,
+        tab=tab, opens=opens, over=Over(titles, values), note=note,
     )  # fmt: skip
 
 
