@@ -23,6 +23,7 @@ BERT = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "in
 OWN: dict[str, dict[str, Any]] = {
     "bloom": {"hidden_size": 24, "n_layer": 2, "n_head": 3},
     "falcon": {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3},
+    "codegen": {"n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 31, "rotary_dim": 4, "n_inner": 37},
     "gptj": {"n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 31, "rotary_dim": 4},
     "gpt_neo": {"hidden_size": 24, "num_layers": 2, "num_heads": 3, "max_position_embeddings": 31, "window_size": 3,
                 "attention_types": [[["global", "local"], 1]]},
@@ -61,7 +62,7 @@ def test_is_what_the_family_itself_reports(kind: str) -> None:
         expected, plain = told(model, ids)
         assert len(trace.attention) == len(expected.attentions) == 2
         for ours, theirs in zip(trace.attention, expected.attentions, strict=True):
-            assert ours.shape == (3, len(ids), len(ids))
+            assert ours.shape == (4 if kind == "codegen" else 3, len(ids), len(ids))
             close(ours.dense(), theirs[0])
         for n in range(2):
             close(trace.hidden_states[n], expected.hidden_states[n][0])
@@ -70,7 +71,9 @@ def test_is_what_the_family_itself_reports(kind: str) -> None:
     assert one.status.difference < 1e-6
     assert eager_attention.NOTE in one.status.notes
     told_early = config_layers_and_heads(model.config.to_diff_dict())
-    assert all(number in (None, there) for number, there in zip(told_early, (2, 3), strict=True))
+    assert all(
+        number in (None, there) for number, there in zip(told_early, (2, one.attention[0].shape[0]), strict=True)
+    )
 
 
 def test_logits_and_the_setting_of_the_model() -> None:
@@ -123,10 +126,84 @@ def test_a_pair() -> None:
         pair.decoder.cross[0].distance()
 
 
+CHANGED = [*IDS[:3], 50, *IDS[4:]]
+SPREAD = ("xlm", "xlnet")  # their layers give no states, one module after another
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OWN if kind not in SPREAD])
+def test_states_can_be_patched_and_steered(kind: str) -> None:
+    """What touches no attention, against the family's own modules with hooks of one's own."""
+    model = tiny(kind)
+    opened = Model(model, None, name=kind)
+    plain, other = opened.trace(ids=IDS), opened.trace(ids=CHANGED)
+    for layer in ("input", 0, 1):  # all positions: from there on it is the other run
+        found = opened.trace(ids=IDS, interventions=[regard.patch("hidden_states", layer=layer, source=other)])
+        assert torch.equal(found.contextual, other.contextual)
+        assert [torch.equal(*each) for each in zip(found.hidden_states, other.hidden_states, strict=True)] == (
+            [n > (-1 if layer == "input" else layer) for n in range(3)]
+        )
+    (path, _), *_ = opened._session.layout.stacks(opened._reader.read("text", None, [IDS])[1][0], None)
+    layers, vector = model.get_submodule(path), torch.linspace(-1, 1, 24)
+
+    def added(_module: Any, _args: Any, output: Any) -> Any:
+        states = (output if isinstance(output, torch.Tensor) else output[0]).clone()
+        states[:, 2] += vector
+        return states if isinstance(output, torch.Tensor) else (states, *output[1:])
+
+    with layers[0].register_forward_hook(added):
+        expected, by_hand = told(model, IDS)[1], model(torch.tensor([IDS]))
+    assert torch.equal(expected.last_hidden_state, by_hand.last_hidden_state)
+    steered = opened.trace(ids=IDS, interventions=[regard.steer(vector, layer=0, at=2)])
+    close(steered.contextual, by_hand.last_hidden_state[0].detach(), 1e-5)
+    close(steered.hidden_states[1][2], plain.hidden_states[1][2] + vector)
+    assert any(note.startswith("steered") for note in steered.status.notes)
+    for source, same in ((plain, True), (other, False)):
+        patched = opened.trace(ids=IDS, interventions=[regard.patch("feed_forward", layer=1, source=source)])
+        assert torch.equal(patched.contextual, plain.contextual) == same
+    zero = opened.trace(ids=IDS, interventions=[regard.patch("feed_forward", layer=1, source="zero")])
+    assert not torch.equal(zero.contextual, plain.contextual)
+
+
+def test_a_sweep_of_states_and_of_feed_forward_blocks() -> None:
+    opened = Model(tiny("gptj", language=True), None, name="gptj")
+    plain, other = opened.trace(ids=IDS), opened.trace(ids=CHANGED)
+    sets = [
+        [regard.patch(what, layer=layer, source=other, at=3)]
+        for what in ("hidden_states", "feed_forward")
+        for layer in (0, 1)
+    ]
+    runs = dict(opened.ablated(ids=IDS, sets=[(), *sets]))
+    close(runs[0].contextual, plain.contextual)
+    for n, each in enumerate(sets, 1):
+        alone = opened.trace(ids=IDS, interventions=each)
+        close(runs[n].logits, alone.logits)
+        assert not torch.equal(runs[n].logits, plain.logits)
+
+
+@pytest.mark.parametrize("kind", SPREAD)
+def test_states_of_no_list_of_layers_are_refused(kind: str) -> None:
+    opened = Model(tiny(kind), None, name=kind)
+    for change in (regard.steer(torch.ones(24), layer=0), regard.patch("feed_forward", layer=0, source="zero")):
+        with pytest.raises(regard.RegardError, match=f"no modules of one list give the states between the 2 .* {kind}"):
+            opened.trace(ids=IDS, interventions=[change])
+
+
+def test_states_alone() -> None:
+    opened = Model(tiny("mpnet"), None, name="mpnet")
+    whole, alone = opened.trace(ids=IDS), opened.trace(ids=IDS, layers=())
+    assert all(torch.equal(*each) for each in zip(alone.hidden_states, whole.hidden_states, strict=True))
+    assert alone.attention.kept == ()
+    assert alone.status.kernels == ()
+
+
 def test_refused_by_name() -> None:
     bloom = Model(tiny("bloom"), None, name="tiny-bloom")
-    with pytest.raises(regard.RegardError, match="interventions: its attention does not go .* nothing of tiny-bloom"):
-        bloom.trace(ids=IDS, interventions=[ablate(head(0, 1))])
+    says = (
+        "interventions: its attention does not go .* no head, edge or attention of tiny-bloom can be ablated or patch"
+    )
+    for change in (ablate(head(0, 1)), regard.patch("values", layer=0, source="zero")):
+        with pytest.raises(regard.RegardError, match=says):
+            bloom.trace(ids=IDS, interventions=[change])
     with pytest.raises(regard.RegardError, match="does not go through the attention interface"):
         contributions(bloom.trace(ids=IDS), 2, layer=0)
     for kind, sizes, says in (

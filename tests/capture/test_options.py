@@ -1,5 +1,8 @@
 """Some layers and no logits: what is kept equals what a whole trace has, and what is not is refused by name."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 import transformers
@@ -8,7 +11,9 @@ import regard
 from regard.capture.options import CaptureOptions
 from regard.capture.state import LayerStack
 from regard.explain.causes.contributions import contributions
+from regard.models.model import Model
 from tests.support import RIVER
+from tests.support.attention_outputs import make_model
 
 SIZES = {"vocab_size": 97, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3}
 IDS = [5, 17, 31, 8, 44, 90, 2]
@@ -78,6 +83,61 @@ def test_blocks_are_left_out(layers) -> None:
         trace.save("never.safetensors", attention_outputs=True)
 
 
+HYBRIDS: dict[str, dict[str, Any]] = {
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "num_experts": 2, "mamba_d_state": 4, "mamba_dt_rank": 4,
+              "intermediate_size": 40},
+    "bamba": {"attn_layer_indices": [1, 3], "mamba_n_heads": 4, "mamba_d_head": 12, "mamba_d_state": 4,
+              "mamba_n_groups": 1},
+    "qwen3_next": {"layer_types": ["linear_attention", "full_attention"] * 2, "head_dim": 8, "num_experts": 2,
+                   "linear_num_value_heads": 2, "linear_num_key_heads": 2, "linear_key_head_dim": 4,
+                   "linear_value_head_dim": 4, "num_experts_per_tok": 1, "moe_intermediate_size": 12,
+                   "shared_expert_intermediate_size": 12},
+    "lfm2": {"layer_types": ["conv", "full_attention"] * 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HYBRIDS)
+def test_a_hybrids_attention_is_walked_along(kind: str) -> None:
+    own = make_model(kind, num_hidden_layers=4, num_key_value_heads=1, **HYBRIDS[kind])
+    opened = Model(own, None, name=kind)
+    trace = opened.trace(ids=IDS)
+    walked = list(trace.attention.items())
+    assert [n for n, _ in walked] == list(trace.attention.kept) == [1, 3]
+    assert all(weights is trace.attention[n] for n, weights in walked)
+    with pytest.raises(regard.RegardError, match=r"it holds 1, 3, .*: \[attention\[n\] for n in attention.kept\]"):
+        list(trace.attention)
+    alone = opened.trace(ids=IDS, layers=())
+    assert all(torch.equal(*each) for each in zip(alone.hidden_states, trace.hidden_states, strict=True))
+    assert list(alone.attention.items()) == []
+
+
+@pytest.mark.parametrize("layers", [(), []])
+def test_no_layers_are_the_states_of_all_without_attention(layers: Any, tmp_path: Path) -> None:
+    opened = model("llama")
+    whole, alone = opened.trace(ids=IDS), opened.trace(ids=IDS, layers=layers)
+    assert isinstance(alone.hidden_states, tuple)
+    assert all(torch.equal(*each) for each in zip(alone.hidden_states, whole.hidden_states, strict=True))
+    assert torch.equal(alone.logits, whole.logits)
+    assert torch.equal(alone.learned, whole.learned)
+    assert len(alone.attention) == len(whole.attention)
+    assert alone.attention.kept == alone.values.kept == ()
+    assert "no attention was kept, and no weights were compared" in alone.status.notes
+    with pytest.raises(regard.RegardError, match=r"attention\[1\] was not kept: of 3 this trace holds none"):
+        alone.attention[1]
+    with pytest.raises(regard.RegardError, match="layers: given none, which keeps states alone"):
+        opened.trace(ids=IDS, layers=layers, statistics=True)
+    alone.save(tmp_path / "a.safetensors")
+    read = regard.open(tmp_path / "a.safetensors")
+    assert torch.equal(read.hidden_states[2], whole.hidden_states[2])
+    assert read.attention.kept == ()
+    pair = Model(make_model("bart"), None, name="bart")
+    states = pair.trace(ids=IDS, target_ids=[5, 7], layers=layers)
+    expected = pair.trace(ids=IDS, target_ids=[5, 7])
+    for ours, theirs in zip(states.decoder.hidden_states, expected.decoder.hidden_states, strict=True):
+        assert torch.equal(ours, theirs)
+    assert states.decoder.cross.kept == states.encoder.attention.kept == ()
+
+
 def test_a_stack_holds_the_states_of_chosen_layers_and_the_last() -> None:
     stack = LayerStack("encoder")
     for n in range(7):
@@ -109,7 +169,6 @@ def test_layers_that_are_not_kept_are_let_go_of() -> None:
     [
         ([3], "layers: 3 is out of range, LlamaForCausalLM has layers 0 to 2"),
         ([-1], "layers: -1 is out of range"),
-        ([], "layers: given none, needs at least one number"),
     ],
 )
 def test_layers_that_do_not_exist(layers, says: str) -> None:

@@ -98,7 +98,7 @@ def test_attention_that_does_not_come_is_remembered_of_the_first_pass(
     opened.trace(ids=IDS)
     assert shown(passes[3]) == (True, False, False)
     assert len(passes) == 4
-    with pytest.raises(regard.RegardError, match="nothing of mpnet can be ablated or patched"):
+    with pytest.raises(regard.RegardError, match="no head, edge or attention of mpnet can be ablated or patched"):
         opened.trace(ids=IDS, interventions=[regard.ablate(regard.head(0, 1))])
 
 

@@ -90,3 +90,12 @@ def test_a_walk_that_would_lose_the_layers_numbers_is_refused() -> None:
 def test_the_numbers_that_there_are() -> None:
     assert kept_numbers(LayerSubset("values", 5, {3: "d", 0: "a"})) == (0, 3)
     assert kept_numbers(("a", "b")) == (0, 1)
+
+
+def test_items_come_with_their_layers_numbers() -> None:
+    assert list(LayerSubset("values", 5, {3: "d", 0: "a"}).items()) == [(0, "a"), (3, "d")]
+    several = LayerSubset("values", 3, {(1, 1): "b", (1, 0): "a", (2, 0): "c"})
+    assert list(several.items()) == [(1, "a"), (1, "b"), (2, "c")]
+    whole = Layers.of("values", ("a", "b"))
+    assert (whole.kept, whole.calls) == ((0, 1), ((0, 0), (1, 0)))
+    assert list(whole.items()) == [(0, "a"), (1, "b")]

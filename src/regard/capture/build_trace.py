@@ -97,7 +97,7 @@ def pair_of(captured: CapturedPass, n: int) -> PairTrace:
                 f"model {captured.name!r}: {call.path!r} looks at {call.weights.shape[-1]} keys where the encoder has "
                 f"{source.longest}: self- and cross-attention are one there, it cannot be traced"
             )
-    if cross.calls:
+    if cross.calls or (cross.made and not captured.capture.keep.attention):
         names = "cross", "cross_values", "cross_attention_outputs"
         decoder.cross, decoder.cross_values, decoder.cross_attention_outputs = cross.of_text(*names)
         changed = decoder.changed_outputs, cross.changed_outputs()

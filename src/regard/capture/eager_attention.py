@@ -26,7 +26,8 @@ from regard.nn.evaluation_mode import model_in_evaluation_mode
 KERNEL = "the family's own eager attention"
 NOTE = (
     "this family computes attention in code of its own: the weights are those that it reports, all written out (memory "
-    "grows with the square of the length); scores are their logarithms; ablations and contributions cannot be had"
+    "grows with the square of the length); scores are their logarithms; ablations and contributions cannot be had, "
+    "patches of hidden states and of feed-forward outputs and steering can"
 )
 ROUNDED = "the family rounds its weights to half precision: they are shown scaled, so that each row sums to 1"
 REPORTED = "the weights that the model reports"
@@ -87,6 +88,8 @@ def reported_calls(
     capture: Capture,
     name: str,
     sizes: Sequence[Sequence[int]],
+    *,
+    changed: bool = False,
 ) -> tuple[list[Call], dict[str, LayerStack]]:
     """The calls that a pass reported, and the stack of layers of each sequence.
 
@@ -97,6 +100,7 @@ def reported_calls(
         capture: of the pass; how exact the calls are is noted in it.
         name: the model's, for messages.
         sizes: how many tokens each text of the batch has, source by source; and target by target of an encoder-decoder.
+        changed: whether states were changed in their layers: what the model reports of them may be what entered.
 
     Raises:
         RegardError: there are no weights, or they are not what this module believes.
@@ -116,7 +120,8 @@ def reported_calls(
         given = [each for each in getattr(output, field, None) or () if each is not None]
         if not given:
             raise RegardError(f"model {name!r}: {REASON}, and it reports no weights ({field}): it cannot be traced")
-        stack = _stack_of_reported_states(stacks, len(given), getattr(output, states, None), field, name)
+        told = None if changed else getattr(output, states, None)
+        stack = _stack_of_reported_states(stacks, len(given), told, field, name)
         found[stack.path] = stack
         for n, weights in enumerate(given):
             what = f"model {name!r}: {REASON}, and its {field}[{n}]"
@@ -186,17 +191,20 @@ def _stack_of_reported_states(
     given = isinstance(states, (tuple, list)) and all(isinstance(state, Tensor) for state in states)
     states = [state.detach() for state in states] if given and len(states) == count + 1 else None
     for stack in stacks.values():
-        if len(stack.hidden_states) == count + 1 and (
-            states is None
-            or all(_same_reported_states(a, b) for a, b in zip(stack.hidden_states[:-1], states, strict=False))
-        ):
+        if states is None:
+            same = stack.count == count + 1
+        else:
+            pairs = zip(stack.hidden_states[:-1], states, strict=False)
+            same = len(stack.hidden_states) == count + 1 and all(_same_reported_states(a, b) for a, b in pairs)
+        if same:
             return stack
     if states is None:
         layers = ", ".join(f"{path} of {len(stack.hidden_states) - 1}" for path, stack in stacks.items()) or "none"
         raise RegardError(
             f"model {name!r}: {REASON}, and its {count} {field} belong to no stack of layers, found {layers}"
         )
-    return LayerStack(field.replace("cross", "decoder"), states, True)  # layers spread over several lists, as XLM's are
+    # layers spread over several lists, as XLM's are; no module has this path
+    return LayerStack(f"{field.replace('cross', 'decoder')} of no list", states, True)
 
 
 def _same_reported_states(a: Tensor, b: Tensor) -> bool:

@@ -43,9 +43,20 @@ class Layout:
             if not self._pairs:
                 found = [max(found, key=lambda each: each.count)] if found else []
             assert done.call_ids is not None
+            for each in found:
+                self._check_stack(each.path, each.count - 1)
             self._attention = sorted({path for path, _ in done.call_ids.ids})
             self._stacks = [(each.path, each.count - 1) for each in found]
         return self._stacks
+
+    def _check_stack(self, path: str, count: int) -> None:
+        """Refuse a stack whose states no modules of one list give, as in XLM, or give in another shape, as in XLNet."""
+        layers = dict(self._model.named_modules()).get(path)
+        if not isinstance(layers, nn.ModuleList):
+            raise RegardError(
+                f"interventions: no modules of one list give the states between the {count} layers of {self._name}, as "
+                "it reports them: they cannot be changed"
+            )
 
     def feed_forwards(self, source: Encoded, target: Encoded | None) -> feed_forward.Found:
         """The modules that give feed-forward outputs, by (stack, layer), learned from these texts."""

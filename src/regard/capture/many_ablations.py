@@ -186,7 +186,7 @@ def ablated(
     starts = [_start_of_ablation_set(each, source if target is None else None) for each in sets]
     text = _Text(passes, source, target, logits=logits)
     within = any(start[2] for start in starts)
-    if any(start > (0, 0, 0) for start in starts):
+    if any(start > (0, 0, 0) for start in starts) and not passes.reports_weights:
         text.run_plain(within=within)
     left = list(range(len(sets)))
     notes: tuple[str, ...] = ()

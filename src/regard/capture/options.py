@@ -19,6 +19,7 @@ class CaptureOptions:
     statistics: those of every attention map that are computed with the pass, None for none. embeddings: whether the
     parts that a model's input is the sum of are kept. compare: whether a few rows of every kept call are compared with
     the model's own attention. call_ids: whether every call is numbered as a trace numbers it, for interventions.
+    attention: whether attention and values are kept at all; without them states alone are, of all layers.
     """
 
     layers: frozenset[int] | None = None
@@ -28,6 +29,7 @@ class CaptureOptions:
     embeddings: bool = True
     compare: bool = True
     call_ids: bool = False
+    attention: bool = True
 
     @staticmethod
     def of(
@@ -41,14 +43,14 @@ class CaptureOptions:
         """The options that were asked for, checked against the model's config as far as it says.
 
         Args:
-            layers: a number or several, None for all.
+            layers: a number or several, None for all; none of them for the states of all without attention.
             logits, attention_outputs: whether they are kept.
             statistics: True for all, False for none, or which.
             config: the model's.
             name: the model's, for messages.
 
         Raises:
-            RegardError: no layer at all, one that the model does not have, or statistics that are none.
+            RegardError: a layer that the model does not have, statistics that are none, or of no attention.
         """
         wanted_statistics = statistics_to_capture(statistics)
         if layers is None:
@@ -57,7 +59,9 @@ class CaptureOptions:
             raise RegardError(f"layers: given {layers!r}, needs whole numbers, counted from 0, or None for all layers")
         wanted = frozenset([layers] if isinstance(layers, int) else layers)
         if not wanted:
-            raise RegardError("layers: given none, needs at least one number, or None for all layers")
+            if wanted_statistics is not None:
+                raise RegardError("layers: given none, which keeps states alone: of attention there are no statistics")
+            return CaptureOptions(None, logits, attention_outputs=False, attention=False)
         count = getattr(config, "num_hidden_layers", None)
         for number in sorted(wanted):
             if not isinstance(number, int) or number < 0 or (count is not None and number >= count):
@@ -67,7 +71,7 @@ class CaptureOptions:
 
     def call(self, path: str) -> bool:
         """Whether the attention call of a module of this path is kept."""
-        return self.layers is None or layer_of_call_path(path) in self.layers
+        return self.attention and (self.layers is None or layer_of_call_path(path) in self.layers)
 
     def state(self, number: int) -> bool:
         """Whether state number (it enters layer number, it leaves the one before) is kept."""

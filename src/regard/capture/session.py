@@ -123,8 +123,10 @@ class Session:
             keep, reported=bool(self.reports_weights), last_row="logits_to_keep" in self.takes and not keep.logits
         )
         if options.reported:
-            self._check_reported(keep, changed)
+            self._check_reported(keep)
         changes = self.layout.changes(sources, targets, interventions) if changed else Changes()
+        if self.reports_weights:  # known by now: what has to be learned for changes of states is learned from a pass
+            self._check_states_alone(changes)
         batch = _Batch(sources, targets, changes)
         done = self._as_needed(batch, options, reuse)
         if options.reported or reuse.skipped:  # of a pass that skips layers, the plain one before it showed it
@@ -134,7 +136,8 @@ class Session:
             self.reports_weights = not reached
         if reached:
             return done
-        self._check_reported(keep, changed)
+        self._check_reported(keep)
+        self._check_states_alone(changes)
         return self._as_needed(batch, replace(options, reported=True), reuse)
 
     def capture_attention(
@@ -143,12 +146,16 @@ class Session:
         """Capture the model's attention inside the block; of reported weights, gives the factors of products."""
         return (eager_attention.reporting if reported else hf_attention.through_interface)(self.model, capture)
 
-    def _check_reported(self, keep: CaptureOptions, changed: bool) -> None:
-        """Raise RegardError for what cannot be done with weights that a model reports."""
-        if changed:
+    def _check_states_alone(self, changes: Changes) -> None:
+        """Raise RegardError for changes of attention that a model computes in code of its own."""
+        if changes.calls:
             raise RegardError(
-                f"interventions: {eager_attention.REASON}, so nothing of {self.name} can be ablated or patched"
+                f"interventions: {eager_attention.REASON}, so no head, edge or attention of {self.name} can be ablated "
+                "or patched; hidden states and feed-forward outputs can be patched, and states steered"
             )
+
+    def _check_reported(self, keep: CaptureOptions) -> None:
+        """Raise RegardError for what cannot be kept of weights that a model reports."""
         if keep.layers is not None and keep.layers != NO_LAYERS:
             raise RegardError(f"layers: {eager_attention.REASON}, {self.name} writes the weights of all its layers out")
 
@@ -188,7 +195,7 @@ class Session:
         # both ask the model for something else than its plain pass, which may compute something else
         if options.reported or (options.written_masks and not batch.changes):
             again = reuse.inputs(self.inputs(batch.sources, batch.targets, options))  # a cache among them was filled
-            with self.lock:
+            with self.lock, nullcontext() if hooks is None else hooks.opened(reuse.past):
                 eager_attention.check_plain(self.model, again, output, self.name)
         return done
 
@@ -200,7 +207,7 @@ class Session:
         capture = Capture(
             self.module_paths,
             keep=keep,
-            compare=keep.compare and keep.layers != NO_LAYERS,
+            compare=keep.compare and keep.attention and keep.layers != NO_LAYERS,
             written_masks=options.written_masks,
             skipped_layers=reuse.skipped,
         )
@@ -225,7 +232,8 @@ class Session:
             capture,
             ids,
             head_input=not options.last_row,
-            layers=None if changes.calls else keep.layers,  # changes are checked against every call
+            # changes are checked against every call
+            layers=None if changes.calls else keep.layers if keep.attention else NO_LAYERS,
             keep=("value", "output") if changes.calls else None,
             statistics=keep.statistics if even else None,
         )
@@ -251,7 +259,10 @@ class Session:
         outputs: dict[tuple[str, int], Any] = {}
         if watched.factors is not None:
             sizes = [[len(each.tokens) for each in texts] for texts in (sources, batch.targets) if texts is not None]
-            calls, stacks = eager_attention.reported_calls(output, stacks, watched.factors, capture, self.name, sizes)
+            calls, stacks = eager_attention.reported_calls(
+                output, stacks, watched.factors, capture, self.name, sizes, changed=bool(batch.changes.states)
+            )
+            calls = [call for call in calls if keep.attention]
             outputs = {(call.path, call.nth): UnverifiedOutput(eager_attention.REASON) for call in calls}
         elif keep.attention_outputs:
             places = [(call.path, call.nth) for call in calls]

@@ -41,9 +41,11 @@ def notes_on_capture_options(keep: CaptureOptions, depth: int, has_head: bool) -
         notes += ("no layer was kept, and no weights were compared",)
     elif keep.layers is not None:
         notes += (f"kept of its {depth} layers: {', '.join(map(str, sorted(keep.layers)))}",)
+    if not keep.attention:
+        notes += ("no attention was kept, and no weights were compared",)
     if not keep.logits and has_head:
         notes += ("logits were left out",)
-    if not keep.attention_outputs:
+    if not keep.attention_outputs and keep.attention:
         notes += (NO_OUTPUTS,)
     return notes
 

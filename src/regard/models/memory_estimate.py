@@ -55,9 +55,8 @@ class Sizes:
     def held(self, tokens: int, keep: CaptureOptions) -> int:
         """Bytes that traces of so many tokens hold: what each layer that is kept leaves, the rest once."""
         layers = self.layers if keep.layers is None else len(keep.layers)
-        one = (
-            self.queries + self.keys + self.width * (2 if keep.attention_outputs else 1)
-        )  # its block's projection, its state
+        # its block's projection, its state
+        one = self.width * (2 if keep.attention_outputs else 1) + (self.queries + self.keys) * keep.attention
         once = self.parts + 2 * self.width + (self.vocabulary if keep.logits else 0)
         return tokens * self.bytes * (layers * one + once) + layers * self.heads * _bytes_of_trace_statistics(
             tokens, keep

@@ -182,7 +182,8 @@ class Model:
                 where on the picture each of them lies.
             interventions: what is done to the pass, such as `regard.ablate(regard.head(layer, head))`; in every text,
                 in the order of the list.
-            layers: the layers whose attention, values and states are kept, None for all.
+            layers: the layers whose attention, values and states are kept, None for all; `()` for the states of all
+                layers without attention.
             logits: whether the logits, (L, V), are computed where the model has a language head.
             attention_outputs: whether the path from each layer's attention to the residual stream is kept, (L, M) a
                 layer; contributions and steps need it.
@@ -210,7 +211,7 @@ class Model:
         single, sources, targets = read_inputs(
             self._reader, self._session, text, target, ids, target_ids, inputs, any_length=window is not None
         )
-        if self.pairs and layers is not None:
+        if self.pairs and keep.layers is not None:
             raise RegardError(f"layers: {self.name} is an encoder-decoder, all layers of it are kept")
         if window is None and stride is not None:
             raise RegardError(f"stride: given {stride} without a window")

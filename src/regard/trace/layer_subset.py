@@ -79,6 +79,20 @@ class Layers(tuple[T, ...]):
     what = "layers"
     _repr_html_ = _layers_html
 
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The numbers of the layers that there are items of, as `LayerSubset` has them: all."""
+        return tuple(range(len(self)))
+
+    @property
+    def calls(self) -> tuple[CallNumber, ...]:
+        """(layer, which of its calls) of the items, as `LayerSubset` has them: one of each layer."""
+        return tuple((n, 0) for n in range(len(self)))
+
+    def items(self) -> Iterator[tuple[int, T]]:
+        """Walk along the items with their layers' numbers, as `LayerSubset.items` does."""
+        return enumerate(self)
+
     @staticmethod
     def of(what: str, items: "tuple[T, ...]") -> "Layers[T]":
         """The items of a tuple, under a name."""
@@ -102,7 +116,8 @@ class Layers(tuple[T, ...]):
 class LayerSubset(Sequence[T]):
     """The items of some layers alone, or several of a layer. len() counts all layers; a missing item is a RegardError.
 
-    It is walked along by its numbers, `for n in maps.kept: maps[n]`, or `for n, k in maps.calls: maps[n, k]`.
+    It is walked along with its numbers, `for n, weights in maps.items()`, which skips what is not there; or by them,
+    `for n in maps.kept: maps[n]`, `for n, k in maps.calls: maps[n, k]`. `Layers` has the same.
 
     what: how the items are called, for messages. items: by layer, or by (layer, which of its calls). reason: why others
     are missing, `NOT_CAPTURED` or `NOT_SAVED`. made: all calls that the layers made; None where each made one.
@@ -133,6 +148,13 @@ class LayerSubset(Sequence[T]):
     def calls(self) -> tuple[CallNumber, ...]:
         """(layer, which of its calls) of the items that there are."""
         return tuple(self._items)
+
+    def items(self) -> Iterator[tuple[int, T]]:
+        """Walk along the items that there are with their layers' numbers: `for n, weights in trace.attention.items()`.
+
+        A layer that made several calls comes several times.
+        """
+        return ((layer, item) for (layer, _), item in self._items.items())
 
     def map(self, function: Callable[[T], U]) -> "LayerSubset[U]":
         """Make a subset of the same layers and calls, of what a function makes of each item."""

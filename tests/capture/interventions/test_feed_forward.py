@@ -1,5 +1,7 @@
 """The module that gives a layer's feed-forward output, found in families of every block shape."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -41,15 +43,38 @@ def test_a_transformer_of_ours() -> None:
     assert model._session.layout.feed_forwards(source, None) == {(0, n): "feedforward.output" for n in range(2)}
 
 
-def test_what_is_no_modules_output_is_refused() -> None:
-    """Granite multiplies it before it is added."""
+def granite() -> Any:
+    """Granite multiplies what the block gives before it is added: here by a vector, so that a number cannot stand."""
+    model = make_model("granite", residual_multiplier=0.5)
+    for layer in model.base_model.layers:
+        layer.residual_multiplier = torch.full((model.config.hidden_size,), 0.5)
+    return Model(model, None, name="granite")
+
+
+def test_an_output_times_a_number_is_patched_as_the_module_gave_it() -> None:
     model = Model(make_model("granite", residual_multiplier=0.5), None, name="granite")
+    plain, other = model.trace(ids=IDS[0]), model.trace(ids=IDS[1])
+    own = model.trace(ids=IDS[0], interventions=[regard.patch("feed_forward", layer=1, source=plain)])
+    assert torch.equal(own.contextual, plain.contextual)
+    patched = model.trace(ids=IDS[0], interventions=[regard.patch("feed_forward", layer=0, source=other)])
+    with torch.no_grad():  # by the family's own modules
+        layer = model.model.base_model.layers[0]
+        middle = [trace.hidden_states[1] for trace in (plain, other)]
+        zero = model.trace(ids=IDS[0], interventions=[regard.patch("feed_forward", layer=0, source="zero")])
+        between = model.trace(ids=IDS[1], interventions=[regard.patch("feed_forward", layer=0, source="zero")])
+        added = [0.5 * layer.mlp(layer.post_attention_layernorm(each.hidden_states[1])) for each in (zero, between)]
+    torch.testing.assert_close(zero.hidden_states[1] + added[0], middle[0], atol=1e-6, rtol=0)
+    torch.testing.assert_close(patched.hidden_states[1], zero.hidden_states[1] + added[1], atol=1e-6, rtol=0)
+
+
+def test_what_is_no_modules_output_is_refused() -> None:
+    model = granite()
     plain = model.trace(ids=IDS[0])
     with pytest.raises(regard.RegardError, match="feed-forward block of layer 1 of granite adds is no module's output"):
         model.trace(ids=IDS[0], interventions=[regard.patch("feed_forward", layer=1, source=plain)])
 
 
 def test_zero_of_what_is_not_found_is_refused() -> None:
-    model = Model(make_model("granite", residual_multiplier=0.5), None, name="granite")
+    model = granite()
     with pytest.raises(regard.RegardError, match="feed-forward block of layer 1 of granite adds is no module's output"):
         model.trace(ids=IDS[0], interventions=[regard.patch("feed_forward", layer=1, source="zero")])

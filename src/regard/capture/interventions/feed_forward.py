@@ -1,7 +1,8 @@
 """Find the module whose output is what a layer's feed-forward block adds to its states, without knowing the family.
 
 One plain pass is watched: a layer ends by adding the feed-forward output to the residual, alone or (parallel blocks)
-after it was added to the attention's. The module is the innermost one whose output is a term of such a sum.
+after it was added to the attention's. The module is the innermost one whose output is a term of such a sum, or times a
+number is one (Granite): a patch puts in what the module gave in another run, which is multiplied alike.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,19 +12,23 @@ from typing import Any
 from torch import Tensor, nn
 
 from regard.capture.interventions.states import Stacks, is_hidden_states
-from regard.capture.operations import ADDS, OperationMode, storage_of, tensors_within
+from regard.capture.operations import ADDS, PRODUCTS, OperationMode, storage_of, tensors_within
 
 Found = dict[tuple[int, int], str]  # (stack, layer) -> the module's path below its layer
 
 
 class _Sums(OperationMode):
-    """Keeps the sums of two tensors of a layer that runs: their terms and what they gave."""
+    """Keeps the sums of two tensors of a layer that runs: their terms and what they gave.
+
+    A tensor times a number counts as the tensor.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.running = False
         self.size = 0
         self.sums: list[tuple[list[int], int]] = []
+        self.scaled: dict[int, int] = {}  # from what a tensor times a number is to the tensor
         self.held: list[Tensor] = []  # alive, so that no other tensor gets its storage
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -31,7 +36,13 @@ class _Sums(OperationMode):
         if self.running and name in ADDS and isinstance(result, Tensor):
             terms = [each for each in tensors_within(args) if each.numel() == self.size]
             if len(terms) == 2 and result.numel() == self.size:
-                self.sums.append(([storage_of(each) for each in terms], storage_of(result)))
+                places = [self.scaled.get(storage_of(each), storage_of(each)) for each in terms]
+                self.sums.append((places, storage_of(result)))
+                self.held += [*terms, result]
+        if self.running and name in PRODUCTS and isinstance(result, Tensor) and result.numel() == self.size:
+            terms = list(tensors_within(args))
+            if len(terms) == 1 and terms[0].numel() == self.size and storage_of(terms[0]) != storage_of(result):
+                self.scaled[storage_of(result)] = self.scaled.get(storage_of(terms[0]), storage_of(terms[0]))
                 self.held += [*terms, result]
         return result
 
@@ -79,6 +90,7 @@ class _Watch:
             states = next((each for each in (*args, *kwargs.values()) if is_hidden_states(each)), None)
             self.sums.size = 0 if states is None else states.numel()
             self.sums.running, self.sums.sums, self.sums.held, self.order = True, [], [], []
+            self.sums.scaled = {}
 
     def _gave(self, below: str) -> Any:
         def hook(_module: nn.Module, _args: Any, output: Any) -> None:
