@@ -62,8 +62,7 @@ def check_integer(name: str, given: object, least: int = 1) -> None:
 def missing_number_error(what: str, given: int, count: int, there: str) -> RegardError:
     """Make the error for a layer or head to keep, counted from 0, that does not exist.
 
-    Args:
-        what, given, count, there: as `from_zero` takes them.
+    what, given, count, there: as `from_zero` takes them.
     """
     return RegardError(f"{what} {given} does not exist: {there} {what}s 0 to {count - 1}")
 

@@ -47,7 +47,6 @@ def read_json(
     """Read the object in a JSON file, strictly.
 
     Args:
-        path: of the file.
         what: what the file is, before its name in a message.
         most: how many bytes it may have.
         deepest, infinite: see `parse_json`.

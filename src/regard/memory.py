@@ -41,7 +41,6 @@ def require_memory(need: int, device: torch.device, what: str, helps: str) -> No
 
     Args:
         need: bytes.
-        device: whose memory it is.
         what: what needs them, as the subject of a sentence.
         helps: what to do instead.
 

@@ -38,9 +38,7 @@ class Edges:
     ) -> Bool[Tensor, "#b #h #r #c"] | None:
         """Compute a tensor that is True at these edges of a tile, every axis at its size or 1; None without any.
 
-        Args:
-            batch, heads, rows, cols: the tile's texts, heads, queries and keys.
-            device: where the tensor is made.
+        batch, heads, rows, cols: the tile's texts, heads, queries and keys. device: where the tensor is made.
         """
         hits = []
         for axis, (name, index) in enumerate(zip(AXES, (batch, heads, rows, cols), strict=True)):

@@ -44,8 +44,7 @@ def scores(
 ) -> Float[Tensor, "b h r c"]:
     """Compute the scores of a region in `dtype_of`, -inf where the mask forbids.
 
-    Args:
-        query, key, rule, batch, heads, rows, cols: as `score_tile` takes them.
+    query, key, rule, batch, heads, rows, cols: as `score_tile` takes them.
     """
     dtype = dtype_of(query, key)
     return score_tile(query, key, rule, batch, heads, rows, cols, dtype, map_score_product(query, key))
@@ -148,9 +147,7 @@ class RowSums:
     ) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
         """Return those of queries whose scores against all keys are at hand, and remember them.
 
-        Args:
-            scores: -inf where the mask forbids.
-            batch, heads, rows: which texts, heads and queries the scores are of.
+        scores: -inf where the mask forbids. batch, heads, rows: which texts, heads and queries the scores are of.
         """
         known = self._known(batch, heads, rows)
         if known is not None:

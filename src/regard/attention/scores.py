@@ -149,9 +149,7 @@ def matmul(a: Float[Tensor, "*n r x"], b: Float[Tensor, "*n x c"]) -> Float[Tens
 def key_blocks(query: Tensor, key: Tensor, rule: ScoreRule, batch: Index, heads: Index, rows: Index) -> Iterator[slice]:
     """Yield the blocks of keys that some queries may reach, each small enough for a tile.
 
-    Args:
-        query, key, rule: of the whole call.
-        batch, heads, rows: which texts, heads and queries.
+    query, key, rule: of the whole call. batch, heads, rows: which texts, heads and queries.
     """
     first, last = 0, key.shape[2]
     if rule.mask is not None and isinstance(rows, slice):

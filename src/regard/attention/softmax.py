@@ -29,9 +29,7 @@ def row_max_sum(
 ) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
     """Compute (row maximum, row sum) of queries over all their keys, sinks included.
 
-    Args:
-        query, key, rule, batch, heads, dtype, product: as in `score_tile`.
-        rows: the queries.
+    query, key, rule, batch, heads, dtype, product: as in `score_tile`. rows: the queries.
     """
     empty = score_tile(query, key, rule, batch, heads, rows, slice(0, 0), dtype)  # (b, h, r, 0): its shape and dtype
     row_max = empty.new_full(empty.shape[:-1], -torch.inf)

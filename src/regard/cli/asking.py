@@ -77,13 +77,7 @@ def ask(
     top: Annotated[int | None, options.top(str(NAMED))] = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Ask a question of texts; print the answer, and write it to the files that were asked for.
-
-    Args:
-        name: the verb's.
-        asked: the question, as the verb's own options have it.
-        texts, targets, model, top, outputs: the options that every such verb has.
-    """
+    """Ask a question of texts; print the answer, and write it to the files that were asked for."""
     source = Source(texts or [], targets or [], model)
     source.check(name, asked.texts[0])
     asked.check(len(source.texts), len(source.targets), called=command_option_name)

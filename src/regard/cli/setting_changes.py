@@ -28,10 +28,8 @@ def check_train_options(
     """Refuse what cannot be trained on, and sizes that no model has. A pipe, which is read once, is left to the run.
 
     Args:
-        files: the texts.
         pairs: the file of pairs, None where texts are learned.
         pictures: which model learns from them, None for none.
-        chosen: the settings of the run.
         resume: then a run that goes on may have settings of its own, and only its texts are looked at.
 
     Raises:

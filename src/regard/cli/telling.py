@@ -61,11 +61,7 @@ def tell(
 def more_of(found: "Answer", top: int | None, files: Sequence[str] = FILES[:-1], everything: bool | None = None) -> str:
     """Which options show more of an answer: --top where its screen names as many parts as that says, --all, files.
 
-    Args:
-        found: the answer.
-        top: how many were named, None for all.
-        files: that the verb writes.
-        everything: as of `tell`.
+    top: how many were named, None for all. files: that the verb writes.
     """
     from regard.display.panels import Table
 

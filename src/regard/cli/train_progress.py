@@ -98,7 +98,6 @@ def follow_run_in_terminal(
     """Train, and tell of it. Leaves with 130 where Ctrl-C stopped it, after it was saved.
 
     Args:
-        run: which is trained.
         board: of `tensorboard_option_writer`, or None.
         processes: of several processes, what joins them; None for one.
         telling: where lines go when no progress bar is shown.

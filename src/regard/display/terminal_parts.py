@@ -143,11 +143,7 @@ def ending_lines_in_terminal(
 ) -> Group:
     """Put together the last lines: how exact it is, notes, and which options show more.
 
-    Args:
-        statuses: of the traces; their notes are said, too.
-        more: which options show more.
-        took: how many seconds it took, None for not to say.
-        notes: others that are said.
+    statuses: of the traces; their notes are said, too. took: how many seconds it took, None for not to say.
     """
     lines = [model_line_in_terminal(statuses, took)] if statuses else []
     lines += [f"note: {note}" for note in dict.fromkeys([*(n for s in statuses for n in s.notes), *notes])]

@@ -22,9 +22,7 @@ LEAST = 8  # and to keep other columns there
 def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
     """Draw the first rows, and as many columns as there is room for.
 
-    Args:
-        panel: which is drawn.
-        width, top, more: as `drawn` takes them.
+    width, top, more: as `drawn` takes them.
     """
     shown_rows = [*panel.rows[:top], *([panel.total] if panel.total else [])]
     if any(isinstance(cell, Shares) for row in shown_rows for cell in row):
@@ -136,9 +134,7 @@ def _with_shares(panel: Table, rows: Sequence[Sequence[Cell]], width: int) -> Re
 def tables_side_by_side(panels: Sequence[Table], width: int, top: int, more: str) -> RenderableType:
     """Draw tables side by side where all have room with short bars, else one below the other.
 
-    Args:
-        panels: which are drawn.
-        width, top, more: as `drawn` takes them.
+    width, top, more: as `drawn` takes them.
     """
     needs = [_needed(panel, top) for panel in panels]
     left = width - sum(needs) - len(needs) + 1

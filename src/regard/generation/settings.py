@@ -120,11 +120,7 @@ def settings(
 ) -> "tuple[GenerationConfig, tuple[str, ...]]":
     """Return the settings of a generation (transformers' GenerationConfig), and notes on defaults that were put aside.
 
-    Args:
-        defaults: the model's own, which hold where options say nothing.
-        options: as they were given to `Model.generate`.
-        new_tokens: the most tokens to write.
-        name: the model's, for messages.
+    defaults: the model's own, which hold where options say nothing.
 
     Raises:
         RegardError: an option that does not exist, has no effect, or a value that it cannot have.

@@ -118,11 +118,7 @@ def whole_text_changes(
 ) -> Changes:
     """Return what is done to the whole text's matrices and states.
 
-    Args:
-        interventions: as `with_tokens` gives them.
-        prompt: the text that is gone on with, or that an encoder reads.
-        new_tokens: how many are written.
-        session: of the model.
+    interventions: as `with_tokens` gives them. prompt: the text that is gone on with, or that an encoder reads.
 
     Raises:
         RegardError: a token that the text cannot have, or a part that is missing or not wanted.

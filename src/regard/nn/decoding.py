@@ -146,7 +146,6 @@ def translate(
     """Let an encoder-decoder translate a batch of padded source texts; return its ids, the start token left out.
 
     Args:
-        model: an encoder-decoder.
         ids: the source texts, padded to one length.
         mask: True for real tokens, None for all.
         new_tokens, end, choose: as `write_with_transformer` takes them.

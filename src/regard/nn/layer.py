@@ -18,7 +18,6 @@ def stack(config: TransformerConfig, name: str, *, causal: bool, crossing: bool)
     """Make a model's encoder or decoder, by name: its layers, which share what tells attention of positions.
 
     Args:
-        config: of the model.
         name: "encoder" or "decoder".
         causal: whether a token sees no later one.
         crossing: whether layers attend to another stack's states too.
@@ -78,7 +77,6 @@ class Layer(nn.Module):
         """Return the states behind the layer.
 
         Args:
-            x: the states that enter it.
             context: the states of the other sequence, where it attends to one.
             values: what the other sequence's values come from; its states by default.
             positions: where the tokens stand, None for 0, 1, 2, …

@@ -47,7 +47,6 @@ class OutcomeAsked(Asked):
         """Make the outcome.
 
         Args:
-            model: of the trace.
             trace: of the text, or of the clean one of two.
             alone: what of a next token that is compared with none, `outcomes.logit` or `probability`.
             like: the word of the text that the word is compared with, None for what the word itself is in this trace,

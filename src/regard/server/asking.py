@@ -34,11 +34,7 @@ def asking_routes(
 ) -> APIRouter:
     """Make the routes of questions to models and stores, and of what answers.
 
-    Args:
-        models, stores: what may be asked, by number.
-        limits: of what may be asked for.
-        work: does one piece after another.
-        shelf: where the answers' pages come to.
+    models, stores: what may be asked, by number. shelf: where the answers' pages come to.
     """
     routes = APIRouter()
 

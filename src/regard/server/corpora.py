@@ -26,10 +26,7 @@ LINES = 500  # occurrences that a page lists
 def corpus_page(stores: Sequence[Store], asked: CorpusAsked, models: Sequence[Model] = ()) -> Kept:
     """Ask a store.
 
-    Args:
-        stores: what may be asked, by number.
-        asked: the request.
-        models: what the server was started with; of others a store's own model is the default one alone.
+    models: what the server was started with; of others a store's own model is the default one alone.
 
     Raises:
         RegardError: what the store refuses, such as a word that it does not have. RefusedError: there is no such store.

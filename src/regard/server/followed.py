@@ -32,11 +32,7 @@ def reference_traces(model: Model, asked: TraceAsked) -> list[Trace]:
 def control_traces(model: Model, traces: Sequence[AnyTrace], word: str | None, references: bool) -> list[Trace] | None:
     """Return the neutral sentences that a word beside reference words is held against; None where nothing is.
 
-    Args:
-        model: of the traces.
-        traces: which have the word.
-        word: the followed one, None for none.
-        references: whether there are reference words.
+    word: the followed one, None for none. references: whether there are reference words.
     """
     return trace_control(model, traces, word) if word is not None and references else None
 

@@ -27,13 +27,6 @@ def picture_bytes(asked: PictureAsked, limits: Limits) -> bytes:
 def picture_page(model: Model, asked: PictureAsked, data: bytes, limits: Limits, job: Job) -> Kept:
     """Trace a picture, in its text where one was given, and put the page of where the model looks together.
 
-    Args:
-        model: which reads the picture.
-        asked: the request.
-        data: of the picture's file.
-        limits: of what may be asked for.
-        job: says how far it is, and may be stopped.
-
     Raises:
         RegardError: what the library refuses of the file, or of the model. RefusedError: the job was stopped.
     """

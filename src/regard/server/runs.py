@@ -39,11 +39,7 @@ class Head:
 def run_routes(runs: Sequence[FollowedRun], limits: Limits, work: Work, shelf: Shelf) -> APIRouter:
     """Make the routes of training runs.
 
-    Args:
-        runs: by number.
-        limits: of what may be asked for.
-        work: does one piece after another.
-        shelf: where pages come to.
+    runs: by number. shelf: where pages come to.
     """
     routes = APIRouter()
 

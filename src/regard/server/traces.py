@@ -61,12 +61,6 @@ def check_sizes(asked: OfModel, models: Sequence[Model], limits: Limits) -> Mode
 def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kept:
     """Trace the texts, ablated as well where that was asked for, and put their page together.
 
-    Args:
-        model: which reads the texts.
-        asked: the request.
-        limits: of what may be asked for.
-        job: says how far it is, and may be stopped.
-
     Raises:
         RegardError: what the library refuses. RefusedError: the job was stopped.
     """
@@ -108,12 +102,6 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
     """Let a model go on with a text, and put the page of all its tokens together; the job says what is written so far.
 
     With ablations, or steered, it writes twice, without them first.
-
-    Args:
-        model: which writes.
-        asked: the request.
-        limits: of what may be asked for.
-        job: says what is written so far, and may be stopped.
 
     Raises:
         RegardError: what the library refuses. RefusedError: the job was stopped.
@@ -164,12 +152,6 @@ def _push(model: Model, asked: Steering) -> Steer:
 
 def experiment_page(model: Model, asked: ExperimentAsked, limits: Limits, job: Job) -> Kept:
     """Answer an experiment, and put its page together; that of one text has the text's attention as well.
-
-    Args:
-        model: which reads the texts.
-        asked: the request.
-        limits: of what may be asked for.
-        job: says how far it is, and may be stopped.
 
     Raises:
         RegardError: what the library refuses, and models that read pairs. RefusedError: the job was stopped.

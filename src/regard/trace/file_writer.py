@@ -27,12 +27,6 @@ COMPARED_ROWS = 4  # of each head of each map, from the first to the last
 def describe_trace_to_save(traced: Any, choice: Choice, prefix: str, pieces: Pieces) -> dict[str, Any]:
     """Describe a trace or a pair in values that JSON can hold; its tensors are added to pieces, under prefix.
 
-    Args:
-        traced: a trace or a pair.
-        choice: what is saved of it.
-        prefix: of its tensors' names.
-        pieces: of the file.
-
     Raises:
         RegardError: it is no trace, has no such layer or head, or does not hold the attention outputs to be saved.
     """

@@ -36,9 +36,6 @@ def add_trace(
     """Add a text and its self-attention.
 
     Args:
-        page: added to.
-        trace: of the text.
-        name: of the text.
         also_sinks: tokens that are sinks of something else.
         part: of an encoder-decoder, "encoder" or "decoder", which of them read the text.
 
@@ -64,13 +61,7 @@ def add_trace(
 
 
 def add_pair(page: Page, pair: PairTrace, source: str, target: str) -> tuple[Added, Added]:
-    """Add a text and its target, and the target's attention to the text.
-
-    Args:
-        page: added to.
-        pair: the traces of both.
-        source, target: their names.
-    """
+    """Add a text and its target, and the target's attention to the text."""
     both = bool(call_numbers(pair.decoder.cross)) and len(pair.encoder.tokens) > 0
     apart = [sink.token for sink in cross_sinks(pair)] if both else []
     encoder = add_trace(page, pair.encoder, source, also_sinks=apart, part="encoder")

@@ -61,8 +61,6 @@ def call_data(
     """Write the map (H, L, S) of one call.
 
     Args:
-        weights: the map, (H, L, S).
-        name: what the call is.
         numbers: of the page, which takes the tensors.
         norms: of each key's value once a head has projected it.
         head_numbers: which of the model's heads they are, None where all are there.

@@ -23,10 +23,7 @@ def page_beside(found: HasPage, traces: Sequence[Trace | PairTrace], choice: Cho
 
     Raises RegardError for what `page_of` raises.
 
-    Args:
-        found: the answer.
-        traces: of its texts.
-        choice, opening: as of `page_of`.
+    choice, opening: as of `page_of`.
     """
     own = found.page()
     page = page_of(traces, choice, opening, title=own.title, findings=own.findings)

@@ -25,10 +25,7 @@ Data = dict[str, object]
 def mask_data(mask: Mask | None, heads: int, length: int, size: int, numbers: NumberStore) -> Data | None:
     """Write a mask of a call; None where every query may attend to every key.
 
-    Args:
-        mask: of the call, None without.
-        heads, length, size: how many heads, queries and keys it has.
-        numbers: of the page, which takes the tensors.
+    heads, length, size: how many heads, queries and keys it has. numbers: of the page, which takes the tensors.
 
     Raises:
         RegardError: the allowed keys come in too many runs.
@@ -66,10 +63,7 @@ def mask_data(mask: Mask | None, heads: int, length: int, size: int, numbers: Nu
 def bias_data(bias: Float[Tensor, "1 #H #L #S"] | None, length: int, size: int, numbers: NumberStore) -> Data | None:
     """Write a bias in the shortest form that has all its numbers.
 
-    Args:
-        bias: of the call, None without.
-        length, size: how many queries and keys it has.
-        numbers: of the page, which takes the tensors.
+    length, size: how many queries and keys it has. numbers: of the page, which takes the tensors.
 
     Raises:
         RegardError: there is no shorter form than itself, and it is too large.

@@ -57,11 +57,7 @@ def text_name_on_page(page: Mapping[str, Any], call: int) -> str:
 def chosen_call(choices: Choices, text: str, layer: int, nth: int = 0) -> Call | None:
     """Look a call up; None where a text's layer has no such call.
 
-    Args:
-        choices: the calls of a page, by the name of their text.
-        text: that name.
-        layer: whose call.
-        nth: which of the layer's calls.
+    choices: the calls of a page, by the name of their text. nth: which of the layer's calls.
     """
     return next((call for call in choices[text] if (call.layer, call.nth) == (layer, nth)), None)
 

@@ -32,9 +32,6 @@ def steps_data(
     """Write the steps of one call, of all of its heads.
 
     Args:
-        call: its number.
-        weights: its map.
-        values: what each key gives, of each key head.
         output: what becomes of its output.
         entering: what enters the layer, None where that is not held.
         numbers: of the page, which takes the tensors.

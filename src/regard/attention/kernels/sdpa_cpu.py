@@ -49,9 +49,7 @@ def forward(
 
     A call in which some score is NaN or infinite is left to the blockwise kernel.
 
-    Args:
-        query, key, value, rule: of the call.
-        causal: as in `fits`.
+    query, key, value, rule: of the call. causal: as in `fits`.
     """
     query, key, value = (t if t.stride(-1) == 1 else t.contiguous() for t in (query, key, value))
     length, size = query.shape[2], key.shape[2]

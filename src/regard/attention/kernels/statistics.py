@@ -61,8 +61,7 @@ def blockwise(
 ) -> MapStatistics:
     """Compute statistics on any device, tile by tile: row maxima and row sums first, then sums over the weights.
 
-    Args:
-        query, key, rule, wanted, offset, progress: as `compute` takes them.
+    query, key, rule, wanted, offset, progress: as `compute` takes them.
     """
     batch_size, head_count, length = query.shape[:3]
     size, dtype, device = key.shape[2], working_dtype(query), query.device

@@ -25,14 +25,7 @@ def real_number_option_value(given: str | float) -> float:
 
 
 def number_option(name: str, metavar: str, text: str, default: str) -> typer.models.OptionInfo:
-    """Make an option whose value is a number.
-
-    Args:
-        name: with its dashes.
-        metavar: what stands for the value in the help.
-        text: of the help.
-        default: what goes without it.
-    """
+    """Make an option whose value is a number."""
     return typer.Option(name, parser=real_number_option_value, metavar=metavar, help=text, show_default=default)
 
 
@@ -59,11 +52,6 @@ Seed = Annotated[int | None, options.seed("another each time")]
 
 def check_push_options(towards: str | None, away: str | None, layer: int | None, strength: float | None) -> bool:
     """Refuse what is incomplete; returns whether states are to be pushed from one text towards another.
-
-    Args:
-        towards, away: the texts.
-        layer: whose states are pushed.
-        strength: of the push.
 
     Raises:
         RegardError: one of both texts, or the layer, is missing, or an option that goes with them stands alone.

@@ -124,13 +124,7 @@ class EdgeAsked:
 def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, everything: bool, outputs: Outputs) -> None:
     """Trace the text, split the score, and show it.
 
-    Args:
-        given: the text and the model.
-        asked: which score.
-        word: the value of --word, which does not go with an edge.
-        top: how many parts or rows are named.
-        everything: whether every panel is printed.
-        outputs: which files were asked for.
+    word: the value of --word, which does not go with an edge.
     """
     if word is not None:
         raise RegardError("--edge and --word: give one of them, a score to split or a word to explain")

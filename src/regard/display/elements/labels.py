@@ -29,7 +29,6 @@ class Labels:
         """Write a name beside its point; one that is not needed is left out where there is no room close by.
 
         Args:
-            text: the name.
             point: in units of the axes.
             size: of the letters, in points.
             needed: whether it has to be written.

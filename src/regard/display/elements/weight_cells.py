@@ -27,11 +27,7 @@ def paint_weights(axes: Axes, values: Any, own: Collection[int], largest: float 
 
     Returns the image of the coloured ones, for a bar beside it.
 
-    Args:
-        axes: to draw into.
-        values: the weights, (rows, keys).
-        own: the keys in colours, up to largest; all others are grey, up to 1.
-        largest: the weight of the darkest colour.
+    own: the keys in colours, up to largest; all others are grey, up to 1. largest: the weight of the darkest colour.
     """
     nothing = np.isnan(values)
     apart = np.broadcast_to([n not in own for n in range(values.shape[1])], values.shape)
@@ -45,8 +41,7 @@ def paint_weights(axes: Axes, values: Any, own: Collection[int], largest: float 
 def write_weights(axes: Axes, values: Any, own: Collection[int], largest: float = 1.0) -> None:
     """Write weights of 0.1 and more into their cells, with thin lines between cells, where there is room for that.
 
-    Args:
-        axes, values, own, largest: as `paint_weights` took them.
+    axes, values, own, largest: as `paint_weights` took them.
     """
     if max(values.shape) > NUMBERED:
         return
@@ -80,11 +75,7 @@ def bare(axes: Axes, edge: str | None = None) -> None:
 def weight_bar(figure: FigureBase, image: Any, axes: Any, tokens: Sequence[Token], sinks: Collection[int]) -> None:
     """The scale beside what is drawn, with what its colours are and what is grey.
 
-    Args:
-        figure, axes: what the scale stands beside.
-        image: of the coloured weights, which `paint_weights` gave.
-        tokens: of the keys.
-        sinks: numbers of those that are attention sinks.
+    image: of the coloured weights, which `paint_weights` gave. sinks: numbers of those that are attention sinks.
     """
     bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
     largest = image.norm.vmax

@@ -86,8 +86,6 @@ def predict(
 
     Args:
         text: the trace's number among several, kept in the answer.
-        token: the token's number.
-        names: how ids are spelled.
         top: how many tokens to name.
         occurrence: the label of a followed word, kept in the answer.
     """

@@ -84,10 +84,7 @@ def offer_rows(
 
     Args:
         best: what was found so far, and takes what is larger.
-        weights: of these rows.
-        head: its number.
         rows: their queries' numbers among the keys.
-        special: which keys are left out.
         shift: added to all numbers.
     """
     keys = torch.arange(weights.shape[1], device=weights.device)

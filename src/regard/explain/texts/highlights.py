@@ -54,7 +54,6 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
     words: many heads look at the token before, whatever it is.
 
     Args:
-        trace: of the text.
         head: the one whose links are wanted, None for all.
         top: how many words, and how many links.
         sinks: numbers of tokens that are attention sinks.
@@ -108,10 +107,7 @@ def strongest_link(
 ) -> Link | None:
     """Find the largest weight between words that are no neighbours, the first of what `highlights` finds.
 
-    Args:
-        trace: of the text.
-        layer, head: whose links, None for those of all.
-        sinks: numbers of tokens that are attention sinks.
+    layer, head: whose links, None for those of all. sinks: numbers of tokens that are attention sinks.
     """
     found = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
     return next(iter(_links_in_whole_text(trace, found, head, None if layer is None else [layer])), None)

@@ -114,9 +114,7 @@ def occurrences(
     """Look at the words found.
 
     Args:
-        traces: of the texts.
         found: of each text, the words.
-        labels: of the texts.
         layer, head: single heads to show, as `see` has them.
         top: how many tokens a row names.
         sinks: of each text, the numbers of the tokens that are attention sinks.
@@ -222,10 +220,7 @@ def word_updates(
 ) -> WordUpdates:
     """Split what each layer added to an occurrence.
 
-    Args:
-        trace: of its text.
-        top: how many source tokens to name.
-        sinks: numbers of tokens that are attention sinks.
+    top: how many source tokens to name. sinks: numbers of tokens that are attention sinks.
     """
     sides = trace.sides
     try:

@@ -48,11 +48,7 @@ def static_words(
     The plane is turned, as that of `movement` is, until the nearer to the followed word has the larger cosine to it,
     where a plane can have that.
 
-    Args:
-        vectors: of all words that have one.
-        word: the followed one.
-        references: what it is compared with.
-        source: names the vectors' file in messages.
+    vectors: of all words that have one. source: names the vectors' file in messages.
 
     Raises:
         RegardError: the followed word has none.

@@ -61,7 +61,6 @@ def attended(
 
     Args:
         weights: what each of some queries gives the tokens.
-        tokens: of the keys.
         layer, head: whose weights; head None for the mean of heads.
         top: how many others.
         sinks: the numbers of the tokens that are attention sinks.

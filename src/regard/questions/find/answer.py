@@ -114,7 +114,6 @@ def find(
     """Find the occurrences of a word.
 
     Args:
-        tables: of the store.
         word: the word itself, or its lemma where by says so.
         like: a sentence with the word once, which the store's model embeds; lines get their similarity to it.
         everywhere: with like, search all rows, whatever their word; exact, the store's file is read once.

@@ -58,7 +58,6 @@ def matrix(
     All heads of the layer decide which tokens are sinks.
 
     Args:
-        trace: of the text.
         layer, head: whose matrix; head None for the mean of heads.
         top: how many receivers and pairs to name.
         far: pairs are of tokens more than so many apart.
@@ -110,10 +109,8 @@ def matrix_of(
 
     Args:
         sums: of the layer, over all heads or the one that is asked for.
-        tokens: of the text.
         layer, head, top: as `matrix` takes them.
         about: with the one text that they are of.
-        traces: what the answer keeps.
     """
     ((text, _),) = about.texts
     received = sums.received.mean(0).cpu()

@@ -76,8 +76,6 @@ def positions(
 
     Args:
         kind: sinusoidal, rotary, alibi, or learned, which is the table of model and has all of its components.
-        length: how many positions.
-        width: components of one position.
         model: whose table is shown, of kind learned alone.
         called: what messages call an argument.
 

@@ -58,7 +58,6 @@ def learned_position_table(
     Args:
         length: how many positions, None for 100 or as many as the model has.
         width: components that it has to have, None for any number.
-        called: as of `Asked.check`.
 
     Raises:
         RegardError: the model reads pairs, adds no positions, or has fewer of them, or of components, than asked for.

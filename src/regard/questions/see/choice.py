@@ -32,7 +32,6 @@ def word_choice(
     Args:
         best: the weight that chose layer and head.
         rows: what each head of the layer gives from the word.
-        tokens: of the text.
         layer, head: those that were asked for, all others aside.
         held: the trace has every layer of the model.
     """
@@ -60,7 +59,6 @@ def strongest_links(own: Link | None, every: Sequence[Link], tokens: Sequence[To
     Args:
         own: the strongest of the head that is drawn.
         every: the strongest of all heads, the largest first.
-        tokens: of the text.
         head: of the one that was asked for, in every layer.
     """
     if own is None:

@@ -114,7 +114,6 @@ def updates(word: WordUpdates, summary: Summary, side: str, source: Summary | No
         summary: of the texts that it is in.
         side: "text", or "target" where they are those of pairs.
         source: of a target's word, the texts that the cross-attention looks at.
-        name: of the panel.
     """
     own = next(each for each in summary.occurrences if each.label == word.occurrence)
     steps = word.updates or []

@@ -181,7 +181,6 @@ def find_senses(
     """Find the senses of a word.
 
     Args:
-        tables: of the store.
         word: the word itself, or its lemma where by says so.
         k: how many, None for as many as the silhouette says.
         by: "word" or "lemma".

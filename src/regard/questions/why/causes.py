@@ -104,8 +104,6 @@ def why(
     """Rank the tokens and heads behind one occurrence of a word, each measured by taking it away; see `Model.why`.
 
     Args:
-        trace: of the text.
-        word: the occurrence.
         ablated: gives the traces of the same text (and target) under many sets of ablations.
         part: of an encoder-decoder, whose text the word is of: behind a word of the "decoder"'s stand target tokens and
             decoder heads, source tokens and cross-attention heads; behind one of the "encoder"'s, source tokens and its

@@ -22,8 +22,7 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float = 0.0) -> bool:
     """Return whether `forward` can compute a call: on a CPU, up to float32, no dropout, nothing empty.
 
-    Args:
-        query, key, value, rule, dropout: of the call, as `dispatch.compute` takes them.
+    query, key, value, rule, dropout: of the call, as `dispatch.compute` takes them.
     """
     if query.device.type != "cpu" or query.dtype not in DTYPES or dropout > 0 or torch.compiler.is_compiling():
         return False
@@ -37,8 +36,7 @@ def forward(
 
     Row maximum and row sum apart are the only form in which scores of thousands keep their precision.
 
-    Args:
-        query, key, value, rule: of a call that `fits`, as `dispatch.compute` takes them.
+    query, key, value, rule: of a call that `fits`, as `dispatch.compute` takes them.
     """
     # numba is loaded, and the passes compiled, when they are first needed
     from regard.attention.kernels import threads
@@ -71,8 +69,7 @@ def forward_with_gradient(
 ) -> KernelResult:
     """Compute output and logsumexp as `forward` does, with the backward of `blockwise`.
 
-    Args:
-        query, key, value, rule: as `forward` takes them.
+    query, key, value, rule: as `forward` takes them.
     """
     rest = replace(rule, bias=None, sinks=None)
     output, logsumexp = _WithBackward.apply(query, key, value, rule.bias, rule.sinks, rest)

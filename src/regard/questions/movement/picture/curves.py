@@ -44,10 +44,7 @@ def panels(figure: FigureBase, place: Any, summary: Summary, told: Sequence[str]
 
     Of more than twelve reference words twelve are drawn. What a line is stands at its end.
 
-    Args:
-        figure, place: of these the part that is drawn into.
-        summary: with a followed word and reference words.
-        told: the labels of the occurrences that are drawn.
+    figure, place: of these the part that is drawn into. told: the labels of the occurrences that are drawn.
     """
     shown = curves(summary)[:MOST]
     columns = min(ACROSS, len(shown))
@@ -81,11 +78,7 @@ def legend(
 ) -> None:
     """Say what the lines are: each occurrence with the words around it, at the lower or the upper edge.
 
-    Args:
-        figure: to write into.
-        summary: with the occurrences.
-        told: the labels of the occurrences that are drawn.
-        where: at which edge.
+    told: the labels of the occurrences that are drawn. where: at which edge.
     """
     handles = []
     for nth, each in enumerate(summary.occurrences):

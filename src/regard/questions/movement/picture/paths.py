@@ -61,7 +61,6 @@ def paint_paths(figure: FigureBase, place: Any, summary: Summary, told: Sequence
 
     Args:
         figure, place: of these the part that is drawn into.
-        summary: with a movement.
         told: of the occurrences those that are named; of the others the paths are grey.
         several: whether the curves are several, and have a place of their own.
     """

@@ -45,10 +45,7 @@ class WordRows:
     def large(self, figure: FigureBase, axes: Axes, layer: int, head: int | None) -> None:
         """Draw the rows of one layer, the mean of heads on top (or of one head alone); framed is the chosen weight.
 
-        Args:
-            figure, axes: to draw into, and to write the scale beside.
-            layer: whose rows.
-            head: the one alone, None for all and their mean.
+        layer: whose rows. head: the one alone, None for all and their mean.
         """
         chosen = self.columns(layer)
         tokens, rows = [self.trace.tokens[n] for n in chosen], self.layers[layer]
@@ -146,7 +143,6 @@ def paint_grid(axes: Axes, layers: dict[int, Any], own: Sequence[int], chosen: t
     Returns the image of the coloured ones.
 
     Args:
-        axes: to draw into.
         layers: by number, (H, L, S) of each.
         own: the tokens that the colours are for.
         chosen: layer and head, None for no frame.

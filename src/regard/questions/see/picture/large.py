@@ -29,10 +29,7 @@ class Choice:
 def choices(summary: Summary, traces: Sequence[Trace], layer: int | None, head: int | None) -> list[Choice]:
     """Choose what to draw large of each text: the head that the sentences name, the mean of heads where none is named.
 
-    Args:
-        summary: of the texts.
-        traces: one a text.
-        layer, head: those that were asked for, None for the ones that the sentences name.
+    layer, head: those that were asked for, None for the ones that the sentences name.
     """
     layer, head = check_heads(traces[0], layer, head)
     first = kept_numbers(traces[0].attention)[0]
