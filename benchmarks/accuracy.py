@@ -145,7 +145,7 @@ def exact(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) ->
         "top": found.weights.sort(dim=-1, descending=True).values[..., :TOP],
         "entropy": reference.entropy(found.weights, found.sink_share),
         "received": reference.received(found.weights),
-        "distance": reference.distance(found.weights),
+        "distance": reference.distance(found.scores),
         "pooled": reference.pooled(found.weights, *PICTURE),
     }
 

@@ -23,7 +23,7 @@ HOW = ("chosen", "tiles", "sweep")
 FIGURES: dict[str, Callable[[reference.Reference, int], Tensor]] = {
     "entropy": lambda r, _: reference.entropy(r.weights, r.sink_share),
     "received": lambda r, _: reference.received(r.weights),
-    "distance": lambda r, offset: reference.distance(r.weights, offset),
+    "distance": lambda r, offset: reference.distance(r.scores, offset),
     "pooled": lambda r, _: reference.pooled(r.weights, *(min(n, 4) for n in r.weights.shape[-2:])),
 }
 

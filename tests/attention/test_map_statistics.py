@@ -40,7 +40,7 @@ def compare(case: Case, seen: AttentionMap, figures: MapStatistics, top: int, pa
     if offset is None:
         assert figures.distance is None
     else:
-        each("distance", figures.distance, lambda r: reference.distance(r.weights, offset))
+        each("distance", figures.distance, lambda r: reference.distance(r.scores, offset))
     rows, cols = min(parts[0], seen.shape[-2]), min(parts[1], seen.shape[-1])
     each("pooled", figures.pooled, lambda r: reference.pooled(r.weights, rows, cols))
     if "sinks" in case.options:

@@ -112,13 +112,17 @@ def received(weights: Float[Tensor, "B H L S"]) -> Float[Tensor, "B H S"]:
     return weights.sum(-2)
 
 
-def distance(weights: Float[Tensor, "B H L S"], offset: int = 0) -> Float[Tensor, "B H L"]:
-    """Compute the mean |i - j| in positions, weighted by the weights on keys; 0 for a query that attends to nothing."""
-    length, size = weights.shape[-2:]
+def distance(scores: Float[Tensor, "B H L S"], offset: int = 0) -> Float[Tensor, "B H L"]:
+    """Compute the mean |i - j| in positions, weighted by the weights on keys; 0 for a query that attends to nothing.
+
+    The weights count as if they summed to 1, so they are those without a sink, however much it takes.
+    """
+    length, size = scores.shape[-2:]
+    nothing = (scores == -torch.inf).all(-1, keepdim=True)
+    weights = scores.masked_fill(nothing, 0.0).softmax(-1).masked_fill(nothing, 0.0)
     i = torch.arange(length, device=weights.device)[:, None] + offset
     j = torch.arange(size, device=weights.device)[None, :]
-    total = weights.sum(-1)
-    return (weights * (i - j).abs()).sum(-1) / torch.where(total == 0, 1.0, total)
+    return (weights * (i - j).abs()).sum(-1)
 
 
 def pooled(weights: Float[Tensor, "B H L S"], rows: int, cols: int) -> Float[Tensor, "B H rows cols"]:

@@ -54,6 +54,28 @@ class ScoreRule:
         return replace(self, bias=bias, sinks=sinks, mask=None if self.mask is None else self.mask.to(device))
 
 
+# From where on a query's biases are worth levelling, and up to where float64 still tells its scores apart.
+FAR, FARTHEST = 16.0, 1e9
+
+
+def leveled(rule: ScoreRule) -> tuple[ScoreRule, Float[Tensor, "#B #H #L 1"] | None]:
+    """Take from each query's biases the largest of them: its weights stay the same, and its scores are near 0.
+
+    A score of 10,000 is rounded by 5e-4 in float32, and with it what query · key made of it. Returns the rule and what
+    was taken off, None where no query has biases that are all far from 0; or where there are sinks, whose scores are
+    the same for all queries.
+    """
+    if rule.bias is None or rule.sinks is not None:
+        return rule, None
+    bias = rule.bias.to(torch.promote_types(rule.bias.dtype, torch.float32))
+    largest = bias.amax(-1, keepdim=True)
+    far = (largest.abs() > FAR) & (largest.abs() < FARTHEST)
+    if not bool(far.any()):
+        return rule, None
+    largest = torch.where(far, largest, 0.0)
+    return replace(rule, bias=bias - largest), largest
+
+
 def working_dtype(*tensors: Tensor) -> torch.dtype:
     """Return the dtype that scores are computed in: float64 for float64, else float32."""
     return torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32

@@ -8,7 +8,7 @@ from regard.attention.kernels import blockwise, cuda, matmul, sdpa_cpu, statisti
 from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.kernels.result import KernelResult
 from regard.attention.map_statistics import Statistics
-from regard.attention.scores import ScoreRule
+from regard.attention.scores import ScoreRule, leveled
 
 # The CPU tiles win from about 700 × 700 scores a head on; beside slower kernels than PyTorch's they win much earlier,
 # and only loading them (half a second, some seconds once after an installation) speaks against it.
@@ -65,11 +65,17 @@ def compute_with_statistics(
         offset: the position of query 0 among the keys, None for cross-attention, which has no distances.
     """
     large = query.shape[:3].numel() * key.shape[2] >= statistics.CPU_SCORES
-    if large and cpu.fits(query, key, value, rule, dropout) and not wants_gradient(query, key, value, rule):
+    fits = large and cpu.fits(query, key, value, rule, dropout) and not wants_gradient(query, key, value, rule)
+    if fits and (rule.bias is None or leveled(rule)[1] is None):
         from regard.attention.kernels.cpu import forward_statistics  # numba is loaded when it is first needed
 
         if forward_statistics.fits(query, key, rule):
-            return forward_statistics.compute(query, key, value, rule, wanted, offset)
+            done = forward_statistics.compute(query, key, value, rule, wanted, offset)
+            assert done.statistics is not None
+            if rule.sinks is None:
+                return done
+            found = statistics.with_distances_beside_sinks(query, key, rule, done.statistics, offset)
+            return done._replace(statistics=found)
     result = compute(query, key, value, rule, dropout)
     return add_statistics(query, key, rule, result, wanted, offset)
 

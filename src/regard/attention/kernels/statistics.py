@@ -1,6 +1,7 @@
 """Compute statistics of a whole attention matrix in one blockwise pass: O(L + S) memory, any mask, dtype, device."""
 
 import math
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float
@@ -17,7 +18,7 @@ from regard.attention.map_statistics import (
     spread_nan,
 )
 from regard.attention.masks import positions
-from regard.attention.scores import ScoreRule, key_blocks, query_blocks, score_tile, working_dtype
+from regard.attention.scores import ScoreRule, key_blocks, leveled, query_blocks, score_tile, working_dtype
 from regard.attention.softmax import row_max_sum, sink_share, softmax_weights
 
 # Scores from which the CPU's own pass is worth the half second of loading it, once; far smaller ones gain nothing.
@@ -44,11 +45,38 @@ def compute(
         progress: called with the share of the pass that was just done, from any thread.
         alike: for how many calls of this size they are wanted, which load what is fast once.
     """
+    rule, off = (rule, None) if rule.bias is None else leveled(rule)
     if alike * math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
         from regard.attention.kernels.cpu import statistics as fast  # numba is loaded when it is first needed
 
-        return fast.compute(query, key, rule, wanted, offset, kernel_rows, progress)
-    return blockwise(query, key, rule, wanted, offset, progress)
+        rows = kernel_rows if off is None else None  # those are of the scores as they are
+        found = fast.compute(query, key, rule, wanted, offset, rows, progress)
+    else:
+        found = blockwise(query, key, rule, wanted, offset, progress)
+    return found if rule.sinks is None else with_distances_beside_sinks(query, key, rule, found, offset)
+
+
+def with_distances_beside_sinks(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    rule: ScoreRule,
+    found: MapStatistics,
+    offset: int | None,
+) -> MapStatistics:
+    """Compute again the distances of queries whose sink takes all: their weights are too small to be averaged.
+
+    A distance is of the weights on keys, as if they summed to 1; so it is the same without the sink, where they do.
+
+    query, key, rule, offset: as `compute` takes them. found: the statistics, with the sinks.
+    """
+    if found.distance is None or found.sink_share is None:
+        return found
+    swallowed = found.sink_share == 1.0
+    if not bool(swallowed.any()):
+        return found
+    alone = compute(query, key, replace(rule, sinks=None), Statistics.only(distance=True), offset).distance
+    assert alone is not None
+    return replace(found, distance=torch.where(swallowed, alone, found.distance))
 
 
 def blockwise(

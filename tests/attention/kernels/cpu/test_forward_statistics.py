@@ -14,6 +14,7 @@ from regard.attention.kernels import dispatch
 from regard.attention.kernels import statistics as two_walks
 from regard.attention.kernels.cpu import forward, forward_statistics
 from regard.attention.kernels.result import KernelResult
+from regard.attention.kernels.statistics import with_distances_beside_sinks
 from regard.attention.map_statistics import Statistics
 from regard.attention.scores import ScoreRule
 from tests.attention.cases import Case, cases, check, naive, random
@@ -25,7 +26,11 @@ SINGLE = (torch.float32, torch.bfloat16, torch.float16)
 
 def swept(case: Case, seen: AttentionMap, top: int = 8, parts: tuple[int, int] = (256, 256)) -> KernelResult:
     assert forward_statistics.fits(case.query, case.key, seen.rule)
-    return forward_statistics.compute(case.query, case.key, case.value, seen.rule, Statistics(top, parts), seen.offset)
+    wanted = Statistics(top, parts)
+    done = forward_statistics.compute(case.query, case.key, case.value, seen.rule, wanted, seen.offset)
+    assert done.statistics is not None
+    found = with_distances_beside_sinks(case.query, case.key, seen.rule, done.statistics, seen.offset)
+    return done._replace(statistics=found)
 
 
 def hold(case: Case, seen: AttentionMap, done: KernelResult, top: int, parts: tuple[int, int]) -> None:

@@ -22,7 +22,8 @@ BLOCKS = st.tuples(*[st.integers(1, 20)] * 2, st.integers(1, 8), st.integers(2, 
 
 def all_of(seen: AttentionMap, top: int, parts: tuple[int, int], found: object = None) -> MapStatistics:
     wanted = Statistics(top, parts)
-    return statistics.compute(seen.query, seen.key, seen.rule, wanted, seen.offset, found)
+    figures = statistics.compute(seen.query, seen.key, seen.rule, wanted, seen.offset, found)
+    return any_device.with_distances_beside_sinks(seen.query, seen.key, seen.rule, figures, seen.offset)
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_tiles_of_full_size(options: dict, mask: masks.Mask | None, parts: tuple
     right = case.oracle()
     near(figures.entropy, reference.entropy(right.weights, right.sink_share))
     near(figures.received, reference.received(right.weights))
-    near(figures.distance, reference.distance(right.weights, seen.offset or 0))
+    near(figures.distance, reference.distance(right.scores, seen.offset or 0))
     cells = torch.zeros(1, 2, *(min(n, size) for n, size in zip(parts, (701, 1301), strict=True)), dtype=torch.float64)
     for at, length, axis in ((cells.shape[2], 701, 2), (cells.shape[3], 1301, 3)):
         edges = torch.arange(at + 1) * length // at

@@ -17,16 +17,27 @@ from regard.attention.kernels.result import KernelResult
 from regard.attention.scores import ScoreRule
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+FLOOR = -1e37  # scores from here on are taken for none at all
 
 
 def fits(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, dropout: float = 0.0) -> bool:
     """Return whether `forward` can compute a call: on a CPU, up to float32, no dropout, nothing empty.
 
+    Nor may all biases of a query be about the smallest number there is, which stands for "no score yet" in the passes.
+
     query, key, value, rule, dropout: of the call, as `dispatch.compute` takes them.
     """
     if query.device.type != "cpu" or query.dtype not in DTYPES or dropout > 0 or torch.compiler.is_compiling():
         return False
-    return 0 not in query.shape and 0 not in key.shape and value.shape[-1] > 0
+    empty = 0 in query.shape or 0 in key.shape or value.shape[-1] == 0
+    return not empty and not (rule.bias is not None and _has_rows_at_floor(rule.bias, rule.mask is not None))
+
+
+def _has_rows_at_floor(bias: Float[Tensor, "#B #H #L #S"], masked: bool) -> bool:
+    """Return whether a query may have no bias above the floor, but one on it. masked: its other keys may be masked."""
+    low = bias <= FLOOR
+    on_it = low & (bias != -torch.inf)
+    return bool(on_it.any()) and (masked or bool((low.all(-1) & on_it.any(-1)).any()))
 
 
 def forward(
