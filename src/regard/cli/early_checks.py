@@ -3,7 +3,7 @@
 The messages are those of the exact checks, which come with the model; what the files do not say is left to them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +20,12 @@ from regard.trace.file_header import check_trace_file, read_traces_header
 
 NOTHING_SAVED = TraceFile()
 Both = Sequence[tuple[str, str | None]]  # texts, each with its target where there is one
+# what is said of a model, by its name, that reads pairs where none are read, or the other way round
+NO_WINDOWS = "--window: {} is an encoder-decoder, which cannot read a text in windows"
+NO_STEPS = "steps: {} is an encoder-decoder: use regard.textbook.head_steps in Python"
+NO_GENERATE = "generate: {} is an encoder-decoder: use regard translate"
+NO_TRANSLATE = "translate: {} is no encoder-decoder, it reads a text alone"
+NO_LEARNED = "--kind learned: {} is an encoder-decoder, give one that reads a text alone"
 
 
 @dataclass(frozen=True)
@@ -96,10 +102,10 @@ class EarlyChecks:
                 except RegardError as other:
                     raise word_in_neither_text(error, other, nth) from None
 
-    def check_kind(self, pairs: bool, refusal: Callable[[str], RegardError]) -> None:
-        """Refuse a model that reads pairs, or one that does not; refusal makes the message from its name."""
+    def check_kind(self, pairs: bool, refusal: str) -> None:
+        """Refuse a model that reads pairs, or one that does not. refusal: the message, {} for its name."""
         if self.model.pairs is pairs:
-            raise refusal(self.model.name)
+            raise RegardError(refusal.format(self.model.name))
 
 
 def saved(file: Path) -> EarlyChecks:
@@ -132,28 +138,3 @@ def check_open_option(file: Path) -> None:
     check_trace_file(file)
     if format_of_tensor_file(file) != MAP:
         read_traces_header(file)
-
-
-def window_option_refused(name: str) -> RegardError:
-    """What is said where --window meets an encoder-decoder."""
-    return RegardError(f"--window: {name} is an encoder-decoder, which cannot read a text in windows")
-
-
-def steps_verb_refused(name: str) -> RegardError:
-    """What `regard steps` says of an encoder-decoder."""
-    return RegardError(f"steps: {name} is an encoder-decoder: use regard.textbook.head_steps in Python")
-
-
-def generate_verb_refused(name: str) -> RegardError:
-    """What `regard generate` says of an encoder-decoder."""
-    return RegardError(f"generate: {name} is an encoder-decoder: use regard translate")
-
-
-def translate_verb_refused(name: str) -> RegardError:
-    """What `regard translate` says of a model that reads a text alone."""
-    return RegardError(f"translate: {name} is no encoder-decoder, it reads a text alone")
-
-
-def positions_verb_refused(name: str) -> RegardError:
-    """What `regard positions --kind learned` says of an encoder-decoder."""
-    return RegardError(f"--kind learned: {name} is an encoder-decoder, give one that reads a text alone")

@@ -102,13 +102,13 @@ def traced(given: Source, console: "Console | None" = None, *, needs_model: bool
         return _opened(given, needs_model)
     from torch import Tensor
 
-    from regard.cli.early_checks import window_option_refused
+    from regard.cli.early_checks import NO_WINDOWS
 
     model = load_model(given.model)
     names, texts = _tokenizer_names_of_ids(model.tokenizer), list(given.texts)
     if given.window is not None:
         if model.pairs:
-            raise window_option_refused(model.name)
+            raise RegardError(NO_WINDOWS.format(model.name))
         windowed = [model.trace(text, window=given.window, stride=given.stride) for text in texts]
         return Traced(windowed, _texts_without_targets(texts), model, names)
     if given.targets:
@@ -164,14 +164,14 @@ def one_trace(found: Traced, file: Path | None) -> "Trace":
     Raises:
         RegardError: there are several, or it is of an encoder-decoder.
     """
-    from regard.cli.early_checks import steps_verb_refused
+    from regard.cli.early_checks import NO_STEPS
     from regard.trace.trace import PairTrace
 
     if len(found.traces) > 1:
         raise RegardError(f"steps: {str(file)!r} holds {len(found.traces)} traces, needs a file of one")
     (trace,) = found.traces
     if isinstance(trace, PairTrace):
-        raise steps_verb_refused(trace.decoder.status.model)
+        raise RegardError(NO_STEPS.format(trace.decoder.status.model))
     return trace
 
 

@@ -1,6 +1,5 @@
 """Generation with a `regard.Transformer`: its own decoding, then one pass over the whole text for the trace."""
 
-import difflib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.generator import Ended, Generated, Generator, Request
 from regard.generation.pass_range import PassRange, within_pass
-from regard.generation.settings import SAMPLING
+from regard.generation.settings import SAMPLING, check_option_name
 from regard.generation.step_ablation import (
     first_target,
     heads_in_range,
@@ -54,10 +53,7 @@ class RegardGenerator(Generator[Choice]):
     def settings(self, options: dict[str, Any], new_tokens: int, seed: int | None) -> tuple[Choice, tuple[str, ...]]:
         """Check the options; returns how the next token is chosen."""
         for option in options:
-            if option not in OPTIONS:
-                near = difflib.get_close_matches(option, OPTIONS, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(OPTIONS)}"
-                raise RegardError(f"generate: there is no option {option!r}: {hint}")
+            check_option_name(option, OPTIONS)
         choice = Choice(**options, seed=seed)
         idle = [option for option in SAMPLING if option in options]
         if idle and not choice.do_sample:

@@ -98,15 +98,19 @@ def check_generation_options(options: Mapping[str, Any], new_tokens: int) -> Non
         RegardError: naming the option, what was given and what is needed.
     """
     for option, given in options.items():
-        if option not in CHECKS and option not in OTHERS:
-            known = sorted((*CHECKS, *OTHERS))
-            near = difflib.get_close_matches(option, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-            raise RegardError(f"generate: there is no option {option!r}: {hint}")
+        check_option_name(option, sorted((*CHECKS, *OTHERS)))
         if option in CHECKS and not CHECKS[option][0](given):
             raise RegardError(f"generate: {option}: given {given!r}, needs {CHECKS[option][1]}")
     if options.get("min_new_tokens", 0) > new_tokens:
         raise RegardError(f"generate: min_new_tokens: given {options['min_new_tokens']}, new_tokens is {new_tokens}")
+
+
+def check_option_name(option: str, known: Sequence[str]) -> None:
+    """Refuse an option that there is not. Raises RegardError, which names one that is near, else all."""
+    if option not in known:
+        near = difflib.get_close_matches(option, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        raise RegardError(f"generate: there is no option {option!r}: {hint}")
 
 
 def check_generation_seed(seed: Any) -> None:

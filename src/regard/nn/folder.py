@@ -61,9 +61,14 @@ def save_model(folder: Path | str, model: Trained, tokenizer: Any = None) -> Non
             safetensors.torch.save_file(tensors, file)
         except safetensors.SafetensorError as error:
             raise RegardError(f"cannot write {str(folder / WEIGHTS)!r}: {error}") from error
+    write_tokenizer(folder, tokenizer)
+    _write_transformer_file(folder / CONFIG, json.dumps(model.config.as_json(), indent=2) + "\n")
+
+
+def write_tokenizer(folder: Path, tokenizer: Any) -> None:
+    """Write the files of a model's tokenizer into its folder, each whole or not at all; none of None."""
     for name, text in tokenizer_files(tokenizer).items() if tokenizer is not None else ():
         _write_transformer_file(folder / name, text)
-    _write_transformer_file(folder / CONFIG, json.dumps(model.config.as_json(), indent=2) + "\n")
 
 
 def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFast | None]":

@@ -101,19 +101,20 @@ def measure_painter(model: Painter, scenes: int = 200, seed: int = 7) -> Painter
     )
 
 
-def exchanged_words() -> Int[Tensor, " L"]:
-    """Whose key each word has when the two digits' are exchanged."""
+def exchanged_words(*both: tuple[int, ...]) -> Int[Tensor, " L"]:
+    """Whose key each word has when those of the words at two places, or at two rows of them, are exchanged.
+
+    both: by default the digits' places.
+    """
+    ours, theirs = both or ([DIGIT_PLACES[0]], [DIGIT_PLACES[1]])
     keys = torch.arange(LENGTH)
-    keys[list(DIGIT_PLACES)] = torch.tensor(DIGIT_PLACES[::-1])
+    keys[[*ours, *theirs]] = torch.tensor([*theirs, *ours])
     return keys
 
 
 def exchanged_phrases() -> Int[Tensor, " L"]:
     """Whose key each word has when the two phrases' are exchanged."""
-    keys = torch.arange(LENGTH)
-    for ours, theirs in (PHRASES, PHRASES[::-1]):
-        keys[list(ours)] = torch.tensor(theirs)
-    return keys
+    return exchanged_words(*PHRASES)
 
 
 def all_words_but(*places: int) -> Bool[Tensor, " L"]:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from regard.errors import RegardError
-from regard.files import whole
-from regard.nn.folder import POINTER, Trained
+from regard.nn.folder import POINTER, Trained, write_tokenizer
 from regard.nn.seer_config import IMAGE
 from regard.text import tokenizers
-from regard.text.tokenizers import read_tokenizer, tokenizer_files
+from regard.text.tokenizers import read_tokenizer
 from regard.text.tokens import check_text
 from regard.train.asked_scenes import ASKS, AskedScenes, seer_tokenizer
 from regard.train.batches import Data, NextToken, Translation, encode_pairs, encode_training_texts
@@ -322,9 +321,7 @@ def _prepare(
         notes += ("its last step is done: what comes after it" if last else f"going on after step {state.step}", *more)
     if options.is_main:
         write_run_info(folder, info)
-        for name, text in tokenizer_files(tokenizer).items() if tokenizer is not None else ():
-            with whole(folder / name) as file:
-                file.write_text(text, encoding="utf-8")
+        write_tokenizer(folder, tokenizer)
         remove_run_leftovers(folder)
     return TrainingRun(folder, model, tokenizer, data, optimiser, settings, state, notes, lock=lock)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.early_checks import EarlyChecks, generate_verb_refused
+from regard.cli.early_checks import NO_GENERATE, EarlyChecks
 from regard.cli.file_options import writes
 from regard.cli.options import number, said
 from regard.cli.outputs import NOTHING, Outputs
@@ -103,7 +103,7 @@ def generate(
     chosen.check()
     outputs.check()
     early = EarlyChecks.of(Source(texts=[text], model=model))
-    early.check_kind(True, generate_verb_refused)
+    early.check_kind(True, NO_GENERATE)
     early.check(Selection(layer), page=outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
@@ -117,7 +117,7 @@ def generate(
     with screens[1].status("loading the model and writing …"):
         opened = load_model(model)
         if opened.pairs:
-            raise generate_verb_refused(opened.name)
+            raise RegardError(NO_GENERATE.format(opened.name))
         steered, push = None, None
         if pushed:
             both = opened.trace([str(towards), str(away)], logits=False, attention_outputs=False)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.early_checks import EarlyChecks, window_option_refused
+from regard.cli.early_checks import NO_WINDOWS, EarlyChecks
 from regard.cli.file_options import writes
 from regard.cli.long_text import LongText
 from regard.cli.options import number
@@ -50,7 +50,7 @@ def map_file(
     early = EarlyChecks.of(Source(model=model, file=open_file))
     early.check(chosen, page=outputs.html)
     if window is not None:
-        early.check_kind(True, window_option_refused)
+        early.check_kind(True, NO_WINDOWS)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles

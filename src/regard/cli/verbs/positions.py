@@ -4,7 +4,7 @@ from typing import Annotated
 
 from regard.cli import options
 from regard.cli.asking import command_option_name
-from regard.cli.early_checks import EarlyChecks, positions_verb_refused
+from regard.cli.early_checks import NO_LEARNED, EarlyChecks
 from regard.cli.file_options import writes
 from regard.cli.options import number, said
 from regard.cli.outputs import NOTHING, Outputs
@@ -41,7 +41,7 @@ def positions(
         raise RegardError(f"--width: given {width}, needs to be even, for rotary positions turn pairs of components")
     outputs.check()
     if kind == "learned":
-        EarlyChecks.of(Source(model=model)).check_kind(True, positions_verb_refused)
+        EarlyChecks.of(Source(model=model)).check_kind(True, NO_LEARNED)
 
     # torch and matplotlib are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from regard.cli import options
-from regard.cli.early_checks import EarlyChecks, window_option_refused
+from regard.cli.early_checks import NO_WINDOWS, EarlyChecks
 from regard.cli.file_options import writes
 from regard.cli.held_against import ControlFile, StaticVectors
 from regard.cli.outputs import NOTHING, Outputs
@@ -65,7 +65,7 @@ def see(
     early = EarlyChecks.of(given)
     early.check(chosen, outputs.save, outputs.html)
     if window is not None:
-        early.check_kind(True, window_option_refused)
+        early.check_kind(True, NO_WINDOWS)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.early_checks import EarlyChecks, steps_verb_refused
+from regard.cli.early_checks import NO_STEPS, EarlyChecks
 from regard.cli.file_options import writes
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
@@ -33,7 +33,7 @@ def steps(
     word = chosen.needed_word()
     outputs.check()
     early = EarlyChecks.of(given)
-    early.check_kind(True, steps_verb_refused)
+    early.check_kind(True, NO_STEPS)
     early.check(chosen, page=outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them

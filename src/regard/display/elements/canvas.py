@@ -23,9 +23,19 @@ from regard.files import whole
 from regard.text.quoting import spelled
 from regard.text.tokens import Token
 
+SLIDE = 12.0, 6.75  # inches of a picture that fits one
 LABELS = 48  # tokens up to which every row and column is named
 FALLBACK_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Emoji", "Noto Sans", "Symbola", "Arial Unicode MS",
                   "Hiragino Sans", "Microsoft YaHei", "Segoe UI Emoji")  # fmt: skip
+
+
+def empty_figure(wide: float, high: float, title: str = "", letters: float = 12) -> Figure:
+    """Begin a picture of so many inches, which lays out what comes into it; its title of letters of so many points."""
+    figure = Figure(figsize=(wide, high), layout="constrained")
+    FigureCanvasAgg(figure)
+    if title:
+        figure.suptitle(title, fontsize=letters)
+    return figure
 
 
 def stack_rows_in_figure(rows: Sequence[Row], wide: float, shape: str = TALL) -> Figure:

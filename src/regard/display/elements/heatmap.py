@@ -1,16 +1,19 @@
 """Draw a small matrix, every cell a colour with its number where there is room; and an attention map, in means."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.colors import Normalize
+from matplotlib.figure import FigureBase
+from matplotlib.image import AxesImage
 from torch import Tensor
 
 from regard.checks import from_zero
-from regard.display.elements.colours import DIFFERENCES, WEIGHTS
+from regard.display.elements.canvas import empty_figure
+from regard.display.elements.colours import DIFFERENCES, HEAT_OVER, WEIGHTS
 from regard.errors import RegardError
 from regard.explain.wording import fixed
 from regard.text.quoting import spelled
@@ -19,6 +22,12 @@ from regard.trace.labelled_map import LabelledMap
 NUMBERS = 12  # rows and columns up to which the numbers are written into the cells
 NAMED = 48  # tokens up to which a map is drawn cell by cell, with their names
 CELLS = 256  # cells a side of the picture of a larger map, each the mean of what it stands for
+
+
+def heat_over_picture(axes: Axes, values: Any, largest: float, edges: Sequence[float]) -> AxesImage:
+    """Lay numbers [row][column] over a picture that is drawn. edges: where they lie: left, right, bottom, top."""
+    scale, extent = Normalize(0, largest or 1.0), (edges[0], edges[1], edges[2], edges[3])
+    return axes.imshow(values, cmap=HEAT_OVER, norm=scale, extent=extent, interpolation="nearest")
 
 
 def heatmap(
@@ -52,9 +61,7 @@ def heatmap(
     """
     if axes is None:
         height, width = (1.6 + 0.42 * min(size, 24) for size in matrix.shape)
-        figure = Figure(figsize=(max(3.6, width + 0.6), max(2.4, height)), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.add_subplot()
+        axes = empty_figure(max(3.6, width + 0.6), max(2.4, height)).add_subplot()
     values = matrix.detach().cpu().double().numpy()
     known = values[np.isfinite(values)]
     largest = max(largest or float(abs(known).max(initial=0.0)), 1e-12)
@@ -78,7 +85,7 @@ def heatmap(
                 continue
             dark = abs(value) > 0.6 * largest if diverging else value > low + 0.6 * (largest - low)
             axes.text(column, row, fixed(value, 2), ha="center", va="center", fontsize=7, color="w" if dark else "k")
-    whole: Figure = axes.figure  # type: ignore[assignment]
+    whole = axes.figure
     bar = whole.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
     if diverging and known.size:  # no colour that no number can have
         bar.ax.set_ylim(low if known.min() < 0 else 0, largest if known.max() > 0 or known.min() == 0 else 0)

@@ -15,7 +15,7 @@ and this key. The head with the largest divergence is the one worth looking at f
 sinks, and tokens of the query's own word do not count as keys.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -189,11 +189,17 @@ def most_specific_weight(found: Sequence[Sequence[SpecificWeight]]) -> SpecificW
     """
     layer = choose_layer([found])
     here = [each for weights in found for each in weights if each.layer == layer]
-    totals: dict[int, float] = {}
-    for each in here:
-        totals[each.head] = totals.get(each.head, 0.0) + each.divergence
+    totals = _divergence_by(here, lambda each: each.head)
     of_head = [each for each in here if totals[each.head] == max(totals.values())]
     return max(of_head, key=lambda each: each.divergence, default=None)
+
+
+def _divergence_by(weights: Iterable[SpecificWeight], key: Callable[[SpecificWeight], int]) -> dict[int, float]:
+    """The sum of the divergences of each key, in the order in which they come."""
+    totals: dict[int, float] = {}
+    for each in weights:
+        totals[key(each)] = totals.get(key(each), 0.0) + each.divergence
+    return totals
 
 
 def choose_layer(found: Sequence[Sequence[Sequence[SpecificWeight]]]) -> int | None:
@@ -201,11 +207,7 @@ def choose_layer(found: Sequence[Sequence[Sequence[SpecificWeight]]]) -> int | N
 
     found: of each text, what `specific_weights` gives, of the same layers. The first of several alike.
     """
-    totals: dict[int, float] = {}
-    for text in found:
-        for layer in text:
-            for each in layer:
-                totals[each.layer] = totals.get(each.layer, 0.0) + each.divergence
+    totals = _divergence_by((each for text in found for layer in text for each in layer), lambda each: each.layer)
     return max(totals, key=lambda layer: totals[layer]) if totals else None
 
 
@@ -224,9 +226,7 @@ def text_choice(
     is drawn. layer_asked, head_asked: it was asked for, and not chosen.
     """
     here = [each for weights in found for each in weights if each.layer == layer]
-    heads: dict[int, float] = {}
-    for each in here:
-        heads[each.head] = heads.get(each.head, 0.0) + each.divergence
+    heads = _divergence_by(here, lambda each: each.head)
     if not heads or (layer_asked and head_asked):
         return ""
     count = sum(not token.special for token in tokens) - len(set(apart))

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure, FigureBase
 
-from regard.display.elements.canvas import stack_rows_in_figure
+from regard.display.elements.canvas import empty_figure, stack_rows_in_figure
 from regard.display.elements.colours import DIFFERENCES, LINES, WEIGHTS, weight_scale
 from regard.display.elements.film import write_film
 from regard.display.elements.labels import framed_label_points
@@ -132,8 +131,7 @@ def _rest(figure: FigureBase, place: Any, found: "Evolution") -> None:
 def film(found: "Evolution", file: Path) -> list[str]:
     """Write a frame a step: weights, their difference to the start, paths so far; returns missing characters."""
     across = 3 if found.paths else 2
-    figure = Figure(figsize=(5.2 * across, 5.2), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = empty_figure(5.2 * across, 5.2)
     every = figure.subplots(1, across)
 
     def frame_of(n: int, *, bars: bool = False) -> None:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from regard.display.elements.colours import HEAT, HEAT_OVER
+from regard.display.elements.canvas import empty_figure
+from regard.display.elements.colours import HEAT
+from regard.display.elements.heatmap import heat_over_picture
 
 if TYPE_CHECKING:
     from regard.questions.look.answer import Look
@@ -22,10 +22,7 @@ def paint_looks(looks: "Sequence[Look]", patches: Sequence[Any]) -> Figure:
     """Draw a row for each picture: as it was given, and grey under its heat, framed; and under what removal takes."""
     across = 3 if any(look.removal for look in looks) else 2
     ratios = [each.picture.size[1] / each.picture.size[0] for each in patches]
-    figure = Figure(
-        figsize=(across * WIDE + 1.2, sum(0.7 + WIDE * min(ratio, 2.0) for ratio in ratios)), layout="constrained"
-    )
-    FigureCanvasAgg(figure)
+    figure = empty_figure(across * WIDE + 1.2, sum(0.7 + WIDE * min(ratio, 2.0) for ratio in ratios))
     grid = figure.subplots(len(looks), across, squeeze=False, height_ratios=[min(ratio, 2.0) for ratio in ratios])
     for (plain, heated, *third), look, each in zip(grid, looks, patches, strict=True):
         width, height = each.picture.size
@@ -47,8 +44,7 @@ def paint_looks(looks: "Sequence[Look]", patches: Sequence[Any]) -> Figure:
             maps.append((taken, float(taken.max()), title, look.removal.unit))
         for axes, (shown, most, title, label) in zip((heated, *third), maps, strict=False):
             axes.imshow(np.asarray(small.convert("L")), extent=(0, width, height, 0), cmap="gray", vmin=0, vmax=255)
-            scale, extent = Normalize(0, most or 1.0), (left, right, bottom, top)
-            image = axes.imshow(shown, extent=extent, cmap=HEAT_OVER, norm=scale, interpolation="nearest")
+            image = heat_over_picture(axes, shown, most, (left, right, bottom, top))
             axes.add_patch(Rectangle((left, top), right - left, bottom - top, fill=False, edgecolor=HEAT, linewidth=1))
             axes.set_title(title, fontsize=10)
             bar = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.02)

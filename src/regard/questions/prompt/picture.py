@@ -3,25 +3,22 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from regard.display.elements.colours import HEAT_OVER
+from regard.display.elements.canvas import SLIDE, empty_figure
+from regard.display.elements.heatmap import heat_over_picture
 from regard.explain.wording import number
 
 if TYPE_CHECKING:
     from regard.questions.prompt.answer import PromptPainting
 
-SIZE, ACROSS = (12.0, 6.75), 4  # inches of a slide; pictures beside each other
+ACROSS = 4  # pictures beside each other
 
 
 def draw_prompt(found: "PromptPainting", most: int) -> Figure:
     """Draw the first picture, and it under the heat of the words that stand out most, the mean of all steps."""
     words, picture = found.words[:most], found.painted_as.pictures[0]
-    figure = Figure(figsize=SIZE, layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(found.title(), fontsize=12)
+    figure = empty_figure(*SLIDE, found.title())
     grid = figure.subplots(-(-(1 + len(words)) // ACROSS), ACROSS, squeeze=False)
     for axes in grid.flat:
         axes.set_axis_off()
@@ -29,12 +26,11 @@ def draw_prompt(found: "PromptPainting", most: int) -> Figure:
     plain.imshow(np.asarray(picture))
     plain.set_title("as it was painted", fontsize=9)
     heats = [found.heat.of(word)[0].numpy() for word in words]
-    scale = Normalize(0, max((float(heat.max()) for heat in heats), default=1.0) or 1.0)
-    image = None
+    largest, image = max((float(heat.max()) for heat in heats), default=1.0), None
     for axes, word, heat in zip(heated, words, heats, strict=False):
         edges = (-0.5, picture.width - 0.5, picture.height - 0.5, -0.5)
         axes.imshow(np.asarray(picture.convert("L")), cmap="gray", vmin=0, vmax=255)
-        image = axes.imshow(heat, cmap=HEAT_OVER, norm=scale, extent=edges, interpolation="nearest")
+        image = heat_over_picture(axes, heat, largest, edges)
         axes.set_title(f"{word.name}: {number(found.peak(word).times)} times its mean at most", fontsize=9)
     if image is not None:
         figure.colorbar(image, ax=grid, fraction=0.02, pad=0.01).set_label("weight", fontsize=8)

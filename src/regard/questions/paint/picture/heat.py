@@ -4,21 +4,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from regard.display.elements.colours import HEAT_OVER
+from regard.display.elements.canvas import SLIDE, empty_figure
 from regard.display.elements.film import write_film
+from regard.display.elements.heatmap import heat_over_picture
 from regard.train.scene_words import PHRASES
 from regard.train.scenes import SIDE
 
 if TYPE_CHECKING:
     from regard.questions.paint.answer import Painting
 
-SIZE = 12.0, 6.75  # inches: what fits a slide
-STRIP = 12.0, 2.7  # of a film
+STRIP = 12.0, 2.7  # inches of a film
 WORDS = [place for phrase in PHRASES for place in phrase[1:]]  # the digits, and the words of their places
 PALE = 2.2  # of the picture under heat: ink of 1 is a grey that heat is seen on
 
@@ -28,9 +26,7 @@ def draw_heat(found: "Painting") -> Figure:
 
     Heat is the mean of steps, layers and heads; its scale is that of all the words.
     """
-    figure = Figure(figsize=SIZE, layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(found.title(), fontsize=12)
+    figure = empty_figure(*SLIDE, found.title())
     above, below = figure.subfigures(2, 1, squeeze=False)[:, 0]
     above.suptitle("painted from the same noise", fontsize=9)
     below.suptitle("as written, under where each word is looked at: mean of steps, layers and heads", fontsize=9)
@@ -53,9 +49,7 @@ def film(found: "Painting", file: Path) -> list[str]:
     """
     expected = found.written.expected[:, 0]  # (steps, R, R)
     heat = found.written.weights[:, :, 0].mean((1, 2))[..., WORDS]  # (steps, P, words)
-    figure = Figure(figsize=STRIP, layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(found.title(), fontsize=10)
+    figure = empty_figure(*STRIP, found.title(), letters=10)
     first, *heated = figure.subplots(1, 1 + len(WORDS))
 
     def frame(n: int) -> None:
@@ -80,10 +74,4 @@ def _picture(axes: Axes, picture: Tensor, title: str, ink: float = 1.0) -> None:
 def _lay_heat_over(axes: Axes, heat: Tensor, largest: float) -> object:
     """A word's heat (P,) over a picture that is drawn."""
     grid, edges = round(len(heat) ** 0.5), (-0.5, SIDE - 0.5, SIDE - 0.5, -0.5)
-    return axes.imshow(
-        heat.view(grid, grid).cpu().numpy(),
-        cmap=HEAT_OVER,
-        norm=Normalize(0, largest),
-        extent=edges,
-        interpolation="nearest",
-    )
+    return heat_over_picture(axes, heat.view(grid, grid).cpu().numpy(), largest, edges)

@@ -3,10 +3,8 @@
 from pathlib import Path
 
 import torch
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
-from regard.display.elements.canvas import write_figure
+from regard.display.elements.canvas import empty_figure, write_figure
 from regard.nn.painter import Painter
 from regard.nn.painting import paint
 from regard.train.scene_words import read_scene
@@ -29,8 +27,7 @@ def draw_samples(model: Painter, run: Path, step: int, prompt: str | None = None
         digits, corners = (torch.tensor([each] * SHOWN) for each in (scene.digits, scene.corners))
     noise = torch.randn(SHOWN, SIDE, SIDE, generator=drawn).to(model.device)
     pictures = paint(model, scene_ids(digits, corners).to(model.device), noise).pictures.cpu()
-    figure = Figure(figsize=(1.7 * ACROSS, 1.9 * SHOWN / ACROSS), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = empty_figure(1.7 * ACROSS, 1.9 * SHOWN / ACROSS)
     for n, picture in enumerate(pictures):
         axes = figure.add_subplot(SHOWN // ACROSS, ACROSS, n + 1)
         axes.imshow(picture.numpy(), cmap="gray_r", vmin=-1, vmax=1)
