@@ -16,7 +16,7 @@ from regard.cli.verbs.map import map_file
 from regard.cli.verbs.see import see
 from regard.cli.verbs.why import why
 from regard.questions import QUESTIONS
-from tests.support import MONEY, RIVER, run_all_in_process
+from tests.support import MONEY, RIVER, make_tiny, run_all_in_process
 
 
 def told(capsys, *arguments: str) -> tuple[int, str, str]:
@@ -55,6 +55,21 @@ def test_what_was_meant(capsys, given: str, says: str) -> None:
     code, out, err = told(capsys, given)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert says in err
+
+
+def test_the_dtype_of_a_model_stands_before_the_verb(capsys, minilm, tmp_path: Path) -> None:
+    for given, says in (
+        (("--dtype", "bf16", "see", "x"), "--dtype: given 'bf16', needs auto, float32, bfloat16, float16"),
+        (("--dtype", "float16", "find", "x"), "--dtype: regard find loads no model in another dtype: leave it out"),
+        (("see", "x", "--dtype", "float16"), "--dtype stands before the verb: regard --dtype bfloat16 see ..."),
+    ):
+        code, out, err = told(capsys, *given)
+        assert (code, out) == (2, "")
+        assert says in err
+    make_tiny(tmp_path, minilm)
+    for dtype in ("float16", "auto"):
+        _, out, _ = told(capsys, "--dtype", dtype, "see", "A bank.", "--model", str(tmp_path))
+        assert ("it computes in float16" in " ".join(out.split())) == (dtype == "float16")
 
 
 def test_json_to_standard_output(minilm, tmp_path: Path) -> None:
@@ -129,7 +144,7 @@ def in_a_terminal(folder: Path, call: list[str], **environment: str) -> bytes:
 
 
 def test_the_whole_time_is_told(minilm, capsys, monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("regard.models.load.load", lambda _name: minilm)
+    monkeypatch.setattr("regard.models.load.load", lambda _name, **_: minilm)
     monkeypatch.setattr("regard.cli.clock.seconds", lambda: 12.34)
     (tmp_path / "text.txt").write_text("a bank")
     see(["a bank"], word="bank", everything=True)

@@ -84,7 +84,8 @@ class Session:
     def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
         self.model, self.name, self.filler, self.pairs = model, name, filler, pairs
         self.takes = set(inspect.signature(model.forward).parameters)
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # measuring half precision holds it over two passes
+        self._arithmetic: tuple[str, ...] | None = None
         self.module_paths = {id(module): path for path, module in model.named_modules()}
         self.reports_weights: bool | None = None if hf_attention.uses_attention_interface(model) else True
         self._largest = largest_matrix(model)
@@ -118,6 +119,8 @@ class Session:
         changed = any(interventions)
         if changed and isinstance(sources[0], ModelInput):
             raise RegardError("interventions: they are of texts alone, they cannot be given with inputs or pictures")
+        if self.model.dtype.itemsize < torch.float32.itemsize:
+            self.arithmetic_notes(sources[0], None if targets is None else targets[0])
         keep = keep or CaptureOptions()
         options = PassOptions(
             keep, reported=bool(self.reports_weights), last_row="logits_to_keep" in self.takes and not keep.logits
@@ -139,6 +142,15 @@ class Session:
         self._check_reported(keep)
         self._check_states_alone(changes)
         return self._as_needed(batch, replace(options, reported=True), reuse)
+
+    def arithmetic_notes(self, source: Encoded, target: Encoded | None) -> tuple[str, ...]:
+        """Say how far half precision is from float32 arithmetic, measured on the first text that is asked about."""
+        if self._arithmetic is None and self.model.dtype.itemsize < torch.float32.itemsize:
+            from regard.capture.half_precision import half_precision_notes
+
+            self._arithmetic = ()  # of the passes that measure it
+            self._arithmetic = half_precision_notes(self, source, target)
+        return self._arithmetic or ()
 
     def capture_attention(
         self, capture: Capture, *, reported: bool = False
@@ -273,7 +285,7 @@ class Session:
             embeddings=embeddings, stacks=stacks, last=record.last,
             logits=logits if keep.logits and isinstance(logits, Tensor) and logits.ndim == 3 else None,
             capture=capture, attention_outputs=outputs,
-            call_ids=None if watched.applied is None else watched.applied.call_ids,
+            call_ids=None if watched.applied is None else watched.applied.call_ids, notes=self._arithmetic or (),
         )  # fmt: skip
 
     def _plain_pass(

@@ -47,6 +47,8 @@ MOVED = {  # options that there were, of all verbs or of one, and what is writte
     "shift --by": "--column",
     "why --by": "--method",
 }
+# Verbs that load no model, or one whose arithmetic is their own.
+WITHOUT_DTYPE = ("tokens", "train", "paint", "evolve", "embed", "find", "senses", "shift", "lesson")
 LONGEST = 60  # characters of a text that are said again
 
 
@@ -66,6 +68,8 @@ def suggested_verb(given: str, verbs: list[str]) -> str:
 def moved(error: Any) -> str | None:
     """What is to be written now, where an option is refused that there was."""
     option, verb = str(getattr(error, "option_name", "")), getattr(error.ctx, "info_name", "")
+    if option == "--dtype" and verb not in WITHOUT_DTYPE:
+        return f"--dtype stands before the verb: regard --dtype bfloat16 {verb} ..."
     now = MOVED.get(f"{verb} {option}") or MOVED.get(option)
     return None if now is None else f"{option} is {now} now"
 
@@ -133,11 +137,24 @@ def print_version(asked: bool) -> bool:
 
 @app.callback()
 def regard(
+    context: typer.Context,
+    dtype: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|float32|bfloat16|float16",
+            help="How a model's weights are kept and computed with; auto: kept as stored, computed with in float32.",
+        ),
+    ] = "auto",
     version: Annotated[
         bool, typer.Option("--version", callback=print_version, help="Print the version and stop.", is_eager=True)
     ] = False,
 ) -> None:
     """See what every token of a text pays attention to: exactly, on real models."""
+    if dtype not in start.DTYPES:
+        raise RegardError(f"--dtype: given {dtype!r}, needs {', '.join(start.DTYPES)}")
+    if dtype != "auto" and context.invoked_subcommand in WITHOUT_DTYPE:
+        raise RegardError(f"--dtype: regard {context.invoked_subcommand} loads no model in another dtype: leave it out")
+    start.dtype[:] = [dtype]
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 IMPORTED = 500_000  # objects, more than a short text's imports make
 UNUSED = "scipy"  # transformers imports it wherever it is installed, for losses of object detection
+DTYPES = ("auto", "float32", "bfloat16", "float16")  # as `regard.load` takes them
+dtype = ["auto"]  # that this command's model is loaded in
 _before: list[tuple[int, int, int]] = []  # Python's own thresholds, while they are raised
 _code: list[int] = []  # what a command that came to its end leaves with
 
@@ -45,7 +47,7 @@ def load_model(source: str | None) -> "Model":
     """Load a verb's model: behind it nothing large is imported any more."""
     from regard.models.load import load
 
-    model = load(source)
+    model = load(source, dtype=dtype[0])
     settle()
     return model
 

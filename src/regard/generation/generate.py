@@ -89,7 +89,8 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
         for status in statuses:
             status.seconds = seconds
             status.kernels = tuple(sorted(steps.kernels))
-            status.notes += (*self._notes, *map(str, request.interventions), *request.notes, *steps.notes)
+            half = self._session.arithmetic_notes(before if not self._pairs else prompt, whole if self._pairs else None)
+            status.notes += (*half, *self._notes, *map(str, request.interventions), *request.notes, *steps.notes)
             status.notes += unwritten_notes(interventions, len(whole.tokens))
         ended: Ended = "length"
         new = whole.text[len(before.text) :]

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from regard.errors import RegardError
-from regard.memory import spelled
+from regard.memory import require_memory, spelled
 from regard.model_files.weight_headers import Held
 
 FACTORIES = {"empty", "zeros", "ones", "full", "rand", "randn", "arange", "eye", "tensor"}
@@ -41,6 +41,25 @@ class Budget(TorchFunctionMode):
         return made
 
 
-def needs(held: Held) -> int:
-    """Count the bytes that a checkpoint takes as a model in float32."""
-    return held.numbers * torch.float32.itemsize
+def kept_as_stored(held: Held | None, dtype: torch.dtype | None) -> bool:
+    """Return whether a checkpoint's weights stay in half precision: some are, and no dtype is asked for (None)."""
+    return dtype is None and held is not None and held.half and held.plain
+
+
+def needs(held: Held, dtype: torch.dtype | None = torch.float32) -> int:
+    """Count the bytes that a checkpoint takes as a model of this dtype; None for as it is stored, else float32."""
+    return held.bytes if kept_as_stored(held, dtype) else held.numbers * (dtype or torch.float32).itemsize
+
+
+def require_memory_for_model(held: Held, device: torch.device, name: str, dtype: torch.dtype | None) -> None:
+    """Refuse a model for which there is no memory, before any of it is read. dtype: as `needs` takes it.
+
+    Raises:
+        RegardError: naming the need, what there is, and what helps.
+    """
+    helps = "take a smaller one, or free memory"
+    if dtype == torch.float32 and kept_as_stored(held, None):
+        helps = f"keep its weights as they are stored, {spelled(needs(held, None))} (dtype auto), or {helps}"
+    how = "as stored" if kept_as_stored(held, dtype) else f"in {str(dtype or torch.float32).removeprefix('torch.')}"
+    for place in {torch.device("cpu"), device}:
+        require_memory(needs(held, dtype), place, f"model {name!r}, {how},", helps)

@@ -6,7 +6,7 @@ other folders; so the index is checked first.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,22 @@ SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 MOST = 1 << 17  # tensors of a checkpoint: the largest ones that are published have 92,000
 PLAIN = ("F64", "F32", "F16", "BF16", "I64", "BOOL")  # dtypes of weights that are not quantised, and of buffers
+HALF = ("F16", "BF16")
 
 
 @dataclass(frozen=True)
 class Held:
-    """A checkpoint's sizes. tensors: how many. numbers: in all of them. plain: whether none is quantised."""
+    """A checkpoint's sizes. tensors: how many. numbers: in all of them. plain: whether none is quantised.
+
+    files: of safetensors, in which they lie. bytes: that they take there. half: whether some are in half precision.
+    """
 
     tensors: int
     numbers: int
     plain: bool = True
+    files: tuple[Path, ...] = field(default=(), compare=False)
+    bytes: int = field(default=0, compare=False)
+    half: bool = field(default=False, compare=False)
 
 
 def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
@@ -79,8 +86,8 @@ def held(files: Sequence[Path]) -> Held:
     Raises:
         RegardError: a file is truncated or no safetensors file, or there are more tensors than any model has.
     """
-    tensors = numbers = 0
-    plain = True
+    tensors = numbers = size = 0
+    plain, half = True, False
     for file in files:
         check_regular(file, "weights")
         try:
@@ -93,10 +100,12 @@ def held(files: Sequence[Path]) -> Held:
         if tensors > MOST:
             raise RegardError(f"{str(file)!r}: more than {MOST:,} tensors, no model has so many")
         numbers += sum(math.prod(entry.shape) for entry in entries)
+        size += file.stat().st_size
+        half = half or any(entry.dtype in HALF for entry in entries)
         plain = plain and all(entry.dtype in PLAIN for entry in entries)
         if any(entry.dtype == "C64" for entry in entries):
             raise RegardError(f"{str(file)!r} holds complex numbers, needs real ones")
-    return Held(tensors, numbers, plain)
+    return Held(tensors, numbers, plain, tuple(files), size, half)
 
 
 def _weight_file_inside_folder(folder: Path, name: str, where: str) -> Path:

@@ -26,7 +26,7 @@ from regard.model_files.hub import check_hub
 from regard.model_files.locate import locate_model_files
 from regard.model_files.pooling import read_pooling
 from regard.model_files.quiet import quiet
-from regard.model_files.size_limit import Budget, needs
+from regard.model_files.size_limit import Budget, kept_as_stored, require_memory_for_model
 from regard.model_files.weight_headers import Held
 from regard.models.model import Model
 from regard.nn.folder import is_transformer_folder, newest_transformer_folder, read_model
@@ -40,11 +40,17 @@ LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGe
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "source.spm")
 # Weights of these modules may be missing from a checkpoint: nothing that a trace shows depends on them.
 UNUSED = ("pooler.",)
+DTYPES = ("float32", "bfloat16", "float16")  # that a model may be told to compute in
 _ONE = threading.RLock()  # while transformers builds a model it changes torch for the process
 
 
 def load(
-    source: Any = None, *, tokenizer: Any = None, processor: Any = None, device: str | torch.device | None = None
+    source: Any = None,
+    *,
+    tokenizer: Any = None,
+    processor: Any = None,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype = "auto",
 ) -> Model:
     """Open a model so that texts can be traced through it.
 
@@ -57,14 +63,24 @@ def load(
         processor: the processor of a model object that reads pictures (of one that reads texts with them, of both), or
             one to use instead of the folder's.
         device: where to run; by default a CUDA device where there is one, else the CPU. A model object stays put.
+        dtype: "auto" computes in float32, and keeps weights that a safetensors file has in bfloat16 or float16 as they
+            are there, mapped into memory: leave the file alone as long as the model lives. "float32" turns them all
+            into float32 first, "bfloat16" and "float16" compute in half precision, as a program that asks for it does:
+            the status of a trace says how far that is from float32 arithmetic. A model object is taken as it is.
 
-    Weights are read in float32, from safetensors or GGUF; code in a model's folder is never run. The weights of a
-    quantised GGUF file are what its numbers stand for; the trace's status says so.
+    Weights are read from safetensors or GGUF; code in a model's folder is never run. The weights of a quantised GGUF
+    file are what its numbers stand for; the trace's status says so.
 
     Raises:
         RegardError: there is no such model, or its files are not whole; the message says which and what is needed.
     """
+    dtype = str(dtype).removeprefix("torch.")
+    if dtype not in ("auto", *DTYPES):
+        raise RegardError(f"dtype: given {dtype!r}, needs auto, {', '.join(DTYPES)}")
+    precision = None if dtype == "auto" else getattr(torch, dtype)
     if isinstance(source, nn.Module):
+        if dtype != "auto":
+            raise RegardError(f"load: given a model object and dtype {dtype}, it computes in its own")
         if isinstance(source, Transformer):
             return Model(source, tokenizer, name="transformer", image_processor=processor)
         if not isinstance(source, transformers.PreTrainedModel):
@@ -83,6 +99,8 @@ def load(
         raise RegardError(f"load: given {type(source).__name__}, needs a folder, a hub name or a model object")
     where = memory.device_to_load_on(device)
     if isinstance(folder, Path) and is_transformer_folder(folder):
+        if precision not in (None, torch.float32):
+            raise RegardError(f"load: given dtype {dtype}, a regard.Transformer is read in float32 alone")
         own, found = read_model(folder)
         _check_finite(own, name)
         tokenizer = found if tokenizer is None else tokenizer
@@ -90,8 +108,17 @@ def load(
     with _ONE, quiet(), gguf.opened_gguf_file(folder) as file:
         held = _held_by_checkpoint(folder, name, file) if held is None else held
         if held is not None:
-            _check_memory_for_model(held, where, name)
-        model, notes = _read_model(folder, name, file, held)
+            require_memory_for_model(held, where, name, precision)
+        try:
+            model, notes = _read_model(folder, name, file, held, precision)
+        except RegardError as error:
+            if not kept_as_stored(held, precision):
+                raise
+            assert held is not None
+            require_memory_for_model(held, where, name, torch.float32)
+            # what is wrong with the files is so in float32 too; what a family does to its weights may be the reason
+            model, notes = _read_model(folder, name, file, held, torch.float32)
+            notes += (f"weights were read in float32, for they cannot be kept as they are stored: {error}",)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
         if processor is None and not file and "pixel_values" in inspect.signature(model.forward).parameters:
             processor = _read_processor(folder, model)
@@ -156,14 +183,8 @@ def _held_by_checkpoint(folder: Path | str, name: str, file: gguf.File | None) -
         return check_hub(folder) if isinstance(folder, str) else None
 
 
-def _check_memory_for_model(held: Held, device: torch.device, name: str) -> None:
-    """Refuse a model for which there is no memory, before any of it is read."""
-    for place in {torch.device("cpu"), device}:
-        memory.require_memory(needs(held), place, f"model {name!r}, in float32,", "take a smaller one, or free memory")
-
-
 def _read_model(
-    folder: Path | str, name: str, file: gguf.File | None, held: Held | None
+    folder: Path | str, name: str, file: gguf.File | None, held: Held | None, dtype: torch.dtype | None
 ) -> tuple[Any, tuple[str, ...]]:
     """The model, and notes on its weights: what of its checkpoint is missing or unused, and that it was quantised."""
     options: dict[str, Any] = {"trust_remote_code": False} | (file.options if file else {})
@@ -175,11 +196,18 @@ def _read_model(
         # attention is chosen here: a config may name an implementation that is code on the hub
         config._attn_implementation = config._experts_implementation = None
         model_class = _model_class(config, bool(file))
-    model, missing, unused = _filled(model_class, config, name, folder, place, options, held)
-    notes: tuple[str, ...] = (file.note,) if file else ()
+        options |= {"use_safetensors": True, "dtype": dtype or torch.float32}
+        notes: tuple[str, ...] = (file.note,) if file else ()
+        if held is not None and kept_as_stored(held, dtype):
+            from regard.model_files import stored_checkpoint
+
+            options |= {"state_dict": stored_checkpoint.stored_tensors(held.files)}
+            options |= {"generation_config": _generation_config(place)}
+            place, notes = None, (stored_checkpoint.STORED,)  # type: ignore[assignment]
+    model, missing, unused = _filled(model_class, config, name, place, options, held)
     if missing and _checkpoint_lacks_head(model, missing):
         # many sentence encoders are kept without the language head that their config still names
-        bare, still, others = _filled(transformers.AutoModel, config, name, folder, place, options, held)
+        bare, still, others = _filled(transformers.AutoModel, config, name, place, options, held)
         if not still:
             notes += (
                 f"the checkpoint has no language head, which its config names ({model_class.__name__}; missing are "
@@ -194,21 +222,19 @@ def _read_model(
 
 
 def _filled(
-    model_class: Any,
-    config: Any,
-    name: str,
-    folder: Path | str,
-    place: Path | str,
-    options: dict[str, Any],
-    held: Held | None,
+    model_class: Any, config: Any, name: str, place: Path | str | None, options: dict[str, Any], held: Held | None
 ) -> tuple[Any, list[str], list[str]]:
-    """A model of a class with its checkpoint's weights, and which tensors of either the other has not."""
+    """A model of a class with its checkpoint's weights, and which tensors of either the other has not.
+
+    place: where they are; None for those among the options.
+    """
+    if place is None and model_class is transformers.AutoModel:  # which finds a class for a folder alone
+        found = transformers.MODEL_MAPPING[type(config)]
+        model_class = found[0] if isinstance(found, tuple) else found
     with _load_errors_in_line(name), nullcontext() if held is None else Budget(held, name):
         model, info = model_class.from_pretrained(
             place,
             config=config,
-            dtype=torch.float32,
-            use_safetensors=True,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # refused below, by name
             **options,
@@ -220,6 +246,14 @@ def _filled(
     missing = sorted(key for key in info["missing_keys"] if not any(part in key for part in UNUSED))
     unused = sorted(key for key in info["unexpected_keys"] if not key.endswith("position_ids"))
     return model, missing, unused
+
+
+def _generation_config(place: Path | str) -> Any:
+    """How a model writes by default: as its generation_config.json says, or its config.json where there is none."""
+    try:
+        return transformers.GenerationConfig.from_pretrained(place)
+    except OSError:
+        return transformers.GenerationConfig.from_pretrained(place, config_file_name="config.json")
 
 
 def _checkpoint_lacks_head(model: Any, missing: Sequence[str]) -> bool:
@@ -274,9 +308,11 @@ def _read_tokenizer(folder: Path | str, name: str, file: gguf.File | None) -> An
 
 def _check_finite(model: nn.Module, name: str) -> None:
     """Refuse weights that hold NaN or infinity: every figure computed with them would be nonsense."""
-    for key, tensor in model.named_parameters():
+    for key, whole in model.named_parameters():
         # a finite sum has finite terms, and is had much sooner; an infinite one may still have them
-        if not bool(torch.isfinite(tensor.sum()) or torch.isfinite(tensor).all()):
+        for tensor in whole.blocks() if hasattr(whole, "blocks") else (whole,):
+            if bool(torch.isfinite(tensor.sum()) or torch.isfinite(tensor).all()):
+                continue
             what = "NaN" if bool(torch.isnan(tensor).any()) else "infinity"
             raise RegardError(f"model {name!r}: its weights hold {what}, in tensor {key!r}")
 

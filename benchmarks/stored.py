@@ -1,0 +1,150 @@
+"""Weights kept as they are stored (dtype "auto") against float32 and half precision: memory, time and difference.
+
+python -m benchmarks.stored                        a model of 1.1 billion weights, random, made in a temporary folder
+python -m benchmarks.stored --layers 32 --width 4096 --inner 11008 --only auto       of 6.7 billion, 13.5 GB on disk
+python -m benchmarks.stored --folder FOLDER        a model folder in half precision
+
+Each dtype is loaded and traced in a process of its own, in turn over the rounds; memory is the process's peak above one
+that has imported regard alone. Times are medians of traces after the first, divided by those of float32.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+import transformers
+
+LENGTHS = (14, 512)
+DTYPES = ("float32", "auto", "bfloat16")
+
+
+def main() -> None:
+    """Measure a folder, or a random model of the given shape."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path)
+    for name, usual in (("layers", 22), ("width", 2048), ("inner", 5632), ("heads", 32), ("rounds", 3), ("traces", 5)):
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    parser.add_argument("--only", choices=DTYPES, action="append")
+    parser.add_argument("--one", choices=DTYPES, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(measured(given.folder, given.one, given.traces)))
+        return
+    with tempfile.TemporaryDirectory() as place:
+        folder = given.folder or made(Path(place), given.layers, given.width, given.inner, given.heads)
+        size = sum(each.stat().st_size for each in folder.glob("*.safetensors"))
+        print(f"{size / 1e9:.2f} GB of weights, {torch.get_num_threads()} threads, torch {torch.__version__}")
+        runs: dict[str, list[Any]] = {dtype: [] for dtype in given.only or DTYPES}
+        for _ in range(given.rounds):
+            for dtype in runs:
+                command = [sys.executable, "-m", "benchmarks.stored", "--folder", str(folder), "--one", dtype]
+                command += ["--traces", str(given.traces)]
+                done = subprocess.run(command, capture_output=True, text=True, check=True)
+                runs[dtype].append(json.loads(done.stdout.splitlines()[-1]))
+        for line in table(runs, size):
+            print(line)
+
+
+def made(folder: Path, layers: int, width: int, inner: int, heads: int) -> Path:
+    """A random model of Llama's kind in bfloat16, a file a layer, never whole in memory."""
+    config = transformers.LlamaConfig(
+        hidden_size=width, intermediate_size=inner, num_hidden_layers=layers, num_attention_heads=heads,
+        num_key_value_heads=heads, architectures=["LlamaForCausalLM"], torch_dtype="bfloat16",
+    )  # fmt: skip
+    config.save_pretrained(folder)
+    with torch.device("meta"):
+        shapes = {name: each.shape for name, each in transformers.LlamaForCausalLM(config).named_parameters()}
+    names: dict[str, str] = {}
+    drawn = torch.Generator().manual_seed(0)
+    groups: dict[str, dict[str, Any]] = {}
+    for name, shape in shapes.items():
+        part = name.split(".")[2] if ".layers." in name else "rest"
+        groups.setdefault(part, {})[name] = shape
+    for part, group in groups.items():
+        file = f"part-{part}.safetensors"
+        tensors = {
+            name: torch.ones(shape) if len(shape) == 1 else torch.randn(shape, generator=drawn) / shape[-1] ** 0.5
+            for name, shape in group.items()
+        }
+        safetensors.torch.save_file({name: each.bfloat16() for name, each in tensors.items()}, folder / file)
+        names |= dict.fromkeys(group, file)
+    index = {"metadata": {}, "weight_map": names}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    return folder
+
+
+def measured(folder: Path, dtype: str, traces: int) -> dict[str, Any]:
+    """Load a model in a dtype, trace it at each length, and tell what that took."""
+    import regard
+    from regard.models.load import load
+
+    before = peak()
+    started = time.perf_counter()
+    model = load(folder, device="cpu", dtype=dtype)
+    found: dict[str, Any] = {"load": time.perf_counter() - started, "loaded": peak() - before}
+    for length in LENGTHS:
+        ids = torch.randint(5, 30_000, (length,), generator=torch.Generator().manual_seed(length)).tolist()
+        seconds = []
+        for _ in range(traces):
+            started = time.perf_counter()
+            trace = model.trace(ids=ids)
+            seconds.append(time.perf_counter() - started)
+        found[str(length)] = statistics.median(seconds[1:] or seconds)
+        found[f"states {length}"] = [float(trace.contextual[-1, n]) for n in range(0, 64, 8)]
+        kept = sum(each.numel() for each in (*trace.hidden_states, *trace.values, trace.logits) if each is not None)
+        found[f"kept {length}"] = 4 * kept
+        del trace
+    found["peak"] = peak() - before
+    assert regard
+    return found
+
+
+def peak() -> int:
+    """The most bytes that this process has had in memory at a time."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def table(runs: dict[str, list[Any]], size: int) -> list[str]:
+    """A row a dtype: seconds to load, memory of the file's size, times over float32's, largest difference of states."""
+    rows = [
+        "| dtype | load, s | loaded / file | peak / file | 14 tokens, s | 512 tokens, s | off float32 |",
+        "|" + "---|" * 7,
+    ]
+    wide = runs.get("float32")
+    for dtype, all_of in runs.items():
+        middle = {
+            name: statistics.median(each[name] for each in all_of) for name in ("load", "loaded", "peak", "14", "512")
+        }
+        cells = [dtype, f"{middle['load']:.1f}", f"{middle['loaded'] / size:.2f}", f"{middle['peak'] / size:.2f}"]
+        for length in map(str, LENGTHS):
+            ratio = (
+                ""
+                if wide is None
+                else f" ({statistics.median(a[length] / b[length] for a, b in zip(all_of, wide, strict=True)):.2f})"
+            )
+            cells.append(f"{middle[length]:.2f}{ratio}")
+        off = (
+            0.0
+            if wide is None
+            else max(
+                abs(a - b)
+                for n in LENGTHS
+                for a, b in zip(all_of[0][f"states {n}"], wide[0][f"states {n}"], strict=True)
+            )
+        )
+        cells.append("" if wide is None else f"{off:.0e}")
+        rows.append("| " + " | ".join(cells) + " |")
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Measure how far a model that computes in half precision is from float32 arithmetic on the same weights.
+
+What is compared with the model's own attention is compared on queries and keys that are rounded already, so the
+difference of weights that a status tells says nothing of that rounding. Here the model runs twice, over the beginning
+of a text: as it is, and with every weight raised to float32 where it is used, which copies none of the large ones.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from regard.capture.inputs import ModelInput
+from regard.capture.options import CaptureOptions
+from regard.errors import RegardError
+from regard.model_files.stored_weight import HALVES, StoredWeight
+from regard.text.tokens import Encoded
+
+if TYPE_CHECKING:
+    from regard.capture.session import Session
+
+FIRST = 64  # tokens of a text that are run twice
+
+
+def half_precision_notes(session: "Session", source: Encoded, target: Encoded | None) -> tuple[str, ...]:
+    """Say how far a model's half-precision arithmetic is from float32's; nothing of a model that computes in float32.
+
+    source: a text that the model reads. target: of an encoder-decoder, what its decoder reads.
+    """
+    model = session.model
+    if model.dtype not in HALVES:
+        return ()
+    name = str(model.dtype).removeprefix("torch.")
+    first, written = _beginning(source), None if target is None else [_beginning(target)]
+    keep = CaptureOptions(logits=False, attention_outputs=False)
+    with session.lock:
+        own = session.run([first], written, [()], keep)
+        try:
+            with _computing_in_float32(model):
+                wide = session.run([_widened(first)], written, [()], keep)
+        except (RegardError, RuntimeError, TypeError) as error:  # families insist on a dtype of their own in many ways
+            return (f"it computes in {name}; float32 arithmetic on the same weights cannot be had ({error})",)
+    weights = [
+        float((ours.weights.dense() - theirs.weights.dense()).abs().max())
+        for ours, theirs in zip(own.calls, wide.calls, strict=True)
+    ]
+    states = [_apart(own.last[key], wide.last[key]) for key in own.last]
+    return (
+        f"it computes in {name}: its weights are up to {max(weights, default=0.0):.1e}, and its last states "
+        f"{max(states, default=0.0):.1e} of their largest number, off float32 arithmetic on the same weights (over the "
+        f"first {len(own.sources[0].tokens)} tokens of the first text)",
+    )
+
+
+def _beginning(text: Encoded) -> Encoded:
+    """The first tokens of a text; other inputs whole."""
+    if isinstance(text, ModelInput):
+        return text
+    return replace(text, tokens=text.tokens[:FIRST], segments=None if text.segments is None else text.segments[:FIRST])
+
+
+def _widened(text: Encoded) -> Encoded:
+    """The same input, its tensors in float32."""
+    if not isinstance(text, ModelInput) or text.tensors is None:
+        return text
+    wide = {name: each.float() if each.dtype in HALVES else each for name, each in text.tensors.items()}
+    return replace(text, tensors=wide)
+
+
+@contextmanager
+def _computing_in_float32(model: nn.Module) -> Iterator[None]:
+    """Inside the block a model's weights are raised to float32 where they are used; its own come back after it."""
+    own: list[tuple[Any, str, Tensor]] = []
+    for module in model.modules():
+        for held in (module._parameters, module._buffers):
+            own += [(held, name, each) for name, each in held.items() if each is not None and each.dtype in HALVES]
+    try:
+        for held, name, each in own:
+            wide = StoredWeight.of(each.detach()) if each.ndim > 1 else each.detach().float()
+            held[name] = nn.Parameter(wide, requires_grad=False) if isinstance(each, nn.Parameter) else wide
+        yield
+    finally:
+        for held, name, each in own:
+            held[name] = each
+
+
+def _apart(ours: Tensor, theirs: Tensor) -> float:
+    """The largest difference of two tensors, of the second's largest number."""
+    return float((ours.float() - theirs).abs().max() / theirs.abs().max().clamp(min=1e-30))

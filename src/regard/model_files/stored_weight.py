@@ -1,0 +1,201 @@
+"""Keep a weight's numbers as its file has them, in half precision, and compute with them in float32.
+
+A `StoredWeight` is a float32 tensor to whoever asks for its dtype, shape or device, and has the memory of its bfloat16
+or float16 numbers. What a model does with it decides how they are raised to float32, which is exact:
+
+    operation                                gives
+    ---------------------------------------  --------------------------------------------------------------------------
+    a linear map of float32 numbers          their product, the weight raised a block of rows at a time
+    a look-up in a table                     the rows that were looked up, raised
+    a view, a part, several joined           a `StoredWeight` again
+    anything else                            what it gives on the whole weight, raised for the moment
+    a write into it                          RegardError
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.attention.kernels import matmul
+from regard.errors import RegardError
+
+HALVES = (torch.bfloat16, torch.float16)
+BLOCK, BLOCK_ON_GPU = 1 << 20, 1 << 26  # numbers raised at once: on a CPU so many that they stay in its cache
+FEW = 16  # rows below which torch's BLAS multiplies: the weight is read as fast as memory gives it, whoever does
+VIEWS = frozenset((
+    "T", "__getitem__", "cat", "chunk", "clone", "concat", "contiguous", "data", "detach", "expand", "flatten",
+    "index_select", "mT", "movedim", "narrow", "permute", "reshape", "select", "split", "squeeze", "stack", "swapaxes",
+    "t", "transpose", "unbind", "unflatten", "unsqueeze", "view",
+))  # fmt: skip
+MOVES = frozenset(("to", "cpu", "cuda", "float"))
+PLACES = frozenset(("device", "is_cpu", "is_cuda", "is_meta", "data_ptr", "untyped_storage", "get_device"))
+SHAPES = frozenset((
+    "__len__", "_has_compatible_shallow_copy_type", "dim", "element_size", "is_complex", "is_contiguous",
+    "is_floating_point", "is_inference", "ndimension", "numel", "register_hook", "requires_grad_", "size",
+    "storage_offset", "stride",
+))  # fmt: skip
+# Products by a weight: the names of their arguments, x, the weight, what is added, as torch calls them in this place.
+PRODUCTS = {
+    "linear": ("input", "weight", "bias"), "matmul": ("input", "other"), "__matmul__": ("input", "other"),
+    "mm": ("input", "mat2"), "addmm": ("mat1", "mat2", "input"),
+}  # fmt: skip
+
+
+class StoredWeight(Tensor):
+    """A float32 weight that has the memory of its half-precision numbers. stored: those numbers."""
+
+    stored: Tensor
+
+    @staticmethod
+    def of(values: Float[Tensor, "..."]) -> "StoredWeight":
+        """Make the weight of bfloat16 or float16 numbers, which are not copied."""
+        # a tensor on "meta" has a shape and a dtype, and no memory
+        shell = torch.empty_strided(values.shape, values.stride(), dtype=torch.float32, device="meta")
+        weight = shell.as_subclass(StoredWeight)
+        weight.stored = values
+        return weight
+
+    def blocks(self) -> Iterator[Float[Tensor, "..."]]:
+        """Yield the whole weight in float32, a block of its first axis at a time."""
+        yield from _raised_blocks(self.stored)
+
+    def __deepcopy__(self, copied: dict[int, Any]) -> Tensor:
+        """Copy the numbers as they are stored."""
+        copy: Tensor = StoredWeight.of(self.stored.clone())
+        copied[id(self)] = copy = nn.Parameter(copy, requires_grad=False) if isinstance(self, nn.Parameter) else copy
+        return copy
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        with torch._C.DisableTorchFunctionSubclass():
+            return _computed(func, _name_of(func), args, kwargs or {})
+
+
+class _Product(torch.autograd.Function):
+    """x @ weightᵀ of half-precision numbers, which are raised anew for the gradient; nothing of them is kept."""
+
+    @staticmethod
+    def forward(x: Float[Tensor, "*B C"], weight: Float[Tensor, "M C"]) -> Float[Tensor, "*B M"]:
+        rows = x.reshape(-1, x.shape[-1])
+        times = matmul.linear() if x.device.type == "cpu" and len(rows) >= FEW else matmul.blas
+        made, done = x.new_empty(len(rows), len(weight)), 0
+        for block in _raised_blocks(weight):
+            made[:, done : done + len(block)] = times(rows, block)
+            done += len(block)
+        return made.view(*x.shape[:-1], len(weight))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.weight = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Float[Tensor, "*B M"]) -> tuple[Float[Tensor, "*B C"], None]:
+        return _Product.apply(gradient, ctx.weight.t()), None
+
+    @staticmethod
+    def vmap(info: Any, axes: Any, x: Tensor, weight: Tensor) -> tuple[Tensor, int]:
+        return _Product.apply(x.movedim(axes[0], 0), weight), 0
+
+
+def _raised_blocks(values: Float[Tensor, "R *C"]) -> Iterator[Float[Tensor, "_ *C"]]:
+    """Numbers in float32, a block of their first axis at a time, each in the place of the one before."""
+    most = BLOCK if values.device.type == "cpu" else BLOCK_ON_GPU
+    rows = max(1, min(len(values), most // max(1, values[:1].numel())))
+    place = values.new_empty((rows, *values.shape[1:]), dtype=torch.float32)
+    for block in values.split(rows):
+        yield place[: len(block)].copy_(block)
+
+
+def _computed(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+    """What an operation gives that reads a `StoredWeight`. name: the operation's, or an attribute's, "=" before it."""
+    first = next(iter((*args, *kwargs.values())), None)
+    weight = first if isinstance(first, StoredWeight) else None
+    if weight is not None and name == "=data" and isinstance(args[1], StoredWeight):
+        weight.stored = args[1].stored
+        return None
+    if name in PLACES:
+        return func(*_each(args, _stored), **kwargs)
+    if name in SHAPES or (_reads_or_sets_attribute(func) and name not in ("=data", *VIEWS)):
+        return func(*args, **kwargs)
+    if "out" in kwargs or (weight is not None and _writes(name)):
+        raise RegardError(f"a weight that is kept as its file has it cannot be written into ({name.lstrip('=')})")
+    if name in VIEWS:
+        return _each(func(*_each(args, _stored), **_each(kwargs, _stored)), _wrapped)
+    made: Tensor | None = None
+    if weight is not None and name in MOVES:
+        moved = func(torch.empty(0, device=weight.stored.device), *args[1:], **kwargs)
+        made = StoredWeight.of(weight.stored.to(moved.device)) if moved.dtype == torch.float32 else None
+    elif name in PRODUCTS:
+        made = _product(name, args, kwargs)
+    elif name == "embedding":
+        made = _looked_up(func, *args, **kwargs)
+    return func(*_each(args, _raised), **_each(kwargs, _raised)) if made is None else made
+
+
+def _product(name: str, args: Any, kwargs: dict[str, Any]) -> Tensor | None:
+    """A product of float32 numbers by a weight of two axes, raised by blocks; None for any other product."""
+    names = ("input", "mat1", "mat2") if name == "addmm" else PRODUCTS[name]
+    given = dict(zip(names, args, strict=False)) | kwargs
+    x, weight, *rest = (given.pop(each, None) for each in PRODUCTS[name])
+    if given or not isinstance(weight, StoredWeight) or isinstance(x, StoredWeight) or weight.ndim != 2:
+        return None
+    if not x.ndim or x.dtype != torch.float32 or x.device != weight.stored.device:
+        return None
+    made = _Product.apply(x, weight.stored if name == "linear" else weight.stored.t())
+    added = rest[0] if rest else None
+    return made if added is None else made + _raised(added)
+
+
+def _looked_up(
+    func: Any, ids: Any, weight: Any, padding: int | None = None, max_norm: float | None = None, *_: Any, **__: Any
+) -> Tensor | None:
+    """The rows of a table, raised; None where the look-up also writes into the table."""
+    if max_norm is not None or not isinstance(weight, StoredWeight):
+        return None
+    return func(ids, weight.stored).float()  # which row is padding matters to training alone
+
+
+def _reads_or_sets_attribute(func: Any) -> bool:
+    """Whether an operation is the reading of an attribute, or its setting."""
+    return getattr(func, "__name__", "") in ("__get__", "__set__")
+
+
+def _name_of(func: Any) -> str:
+    """The name of an operation; of an attribute that is read its own, and "=" before it where it is set."""
+    name: str = getattr(func, "__name__", "")
+    return name if not _reads_or_sets_attribute(func) else "=" * (name == "__set__") + func.__self__.__name__
+
+
+def _writes(name: str) -> bool:
+    """Whether an operation of this name writes into its first argument."""
+    own = name.startswith("__")
+    return (
+        name == "=data" or name == "__setitem__" or (own and name.startswith("__i")) or (not own and name[-1:] == "_")
+    )
+
+
+def _each(given: Any, change: Callable[[Any], Any]) -> Any:
+    """Arguments or results with each tensor among them changed."""
+    if isinstance(given, (list, tuple)):
+        return type(given)(_each(each, change) for each in given) if type(given) in (list, tuple) else given
+    if isinstance(given, dict):
+        return {name: _each(each, change) for name, each in given.items()}
+    return change(given)
+
+
+def _stored(given: Any) -> Any:
+    """The numbers of a `StoredWeight` as they are stored; anything else as it is."""
+    return given.stored if isinstance(given, StoredWeight) else given
+
+
+def _raised(given: Any) -> Any:
+    """The numbers of a `StoredWeight` in float32; anything else as it is."""
+    return given.stored.float() if isinstance(given, StoredWeight) else given
+
+
+def _wrapped(given: Any) -> Any:
+    """A `StoredWeight` of numbers in half precision; anything else as it is."""
+    return StoredWeight.of(given) if isinstance(given, Tensor) and given.dtype in HALVES else given

@@ -1,0 +1,57 @@
+"""What a status says of a model that computes in half precision: how far it is from float32 arithmetic."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from torch import nn
+
+import regard
+from regard.model_files.stored_weight import StoredWeight
+from tests.capture.test_families import DECODERS, IDS, tiny
+from tests.support import make_tiny
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", torch.float16])
+def test_half_precision_says_how_far_it_is_from_float32(minilm, tmp_path: Path, dtype) -> None:
+    """The difference of weights that the status tells is that to a copy in float32, weights rounded alike."""
+    make_tiny(tmp_path, minilm)
+    opened = regard.load(tmp_path, device="cpu", dtype=dtype)
+    trace = opened.trace("A bank by a river.")
+    name = trace.status.dtype
+    assert name in str(dtype)
+    wide = transformers.AutoModel.from_pretrained(tmp_path, dtype=getattr(torch, name)).float()
+    exact = regard.load(wide, tokenizer=opened.tokenizer).trace("A bank by a river.")
+    apart = max(
+        float((a.dense() - b.dense()).abs().max()) for a, b in zip(trace.attention, exact.attention, strict=True)
+    )
+    assert f"it computes in {name}: its weights are up to {apart:.1e}, and its last states" in trace.status.notes[0]
+    assert apart > 1e-6
+    assert opened.trace("Another text.").status.notes[0] == trace.status.notes[0]  # measured once
+    assert not any("it computes in" in note for note in exact.status.notes)
+
+
+def test_a_model_in_half_precision_is_left_as_it_is() -> None:
+    model = tiny("llama", DECODERS["llama"], language=True).to(torch.bfloat16)
+    model.register_buffer("own", torch.ones(3, dtype=torch.bfloat16))
+    before = dict((*model.named_parameters(), *model.named_buffers()))
+    written = regard.load(model).generate(ids=IDS, new_tokens=2).trace.status.notes
+    assert any(note.startswith("it computes in bfloat16") for note in written)
+    after = dict((*model.named_parameters(), *model.named_buffers()))
+    assert after.keys() == before.keys()
+    assert all(after[name] is each for name, each in before.items())
+
+
+def test_half_precision_that_float32_cannot_replace_is_told() -> None:
+    class Stubborn(nn.Linear):
+        def forward(self, x):
+            if x.dtype != torch.bfloat16:
+                raise RuntimeError("bfloat16 alone")
+            return super().forward(x)
+
+    model = tiny("llama", DECODERS["llama"], language=True)
+    model.model.layers[1].mlp.up_proj = Stubborn(32, 48, bias=False)
+    notes = regard.load(model.to(torch.bfloat16)).trace(ids=IDS).status.notes
+    assert "float32 arithmetic on the same weights cannot be had (bfloat16 alone)" in notes[0]
+    assert not any(isinstance(each, StoredWeight) for each in model.parameters())

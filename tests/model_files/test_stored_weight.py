@@ -1,0 +1,139 @@
+"""A weight kept in half precision gives what it gives in float32, and no product raises the whole of it."""
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import regard
+from regard.model_files import stored_weight
+from regard.model_files.stored_weight import StoredWeight
+
+OUT, IN, ROWS = 17, 13, 5
+IDS = torch.tensor([[3, 16, 0], [3, 3, 7]])
+# what a model does with a weight w, and with rows x that it multiplies
+OPERATIONS = {
+    "linear": lambda w, x: F.linear(x, w),
+    "linear with a bias": lambda w, x: F.linear(x, w, torch.arange(float(OUT))),
+    "linear of one vector": lambda w, x: F.linear(x[0], w),
+    "linear by name": lambda w, x: F.linear(input=x, weight=w),
+    "linear in a batch": lambda w, x: F.linear(x.expand(2, 3, ROWS, IN), w),
+    "matmul": lambda w, x: x @ w.t(),
+    "mm": lambda w, x: torch.mm(x, w.T),
+    "addmm": lambda w, x: torch.addmm(torch.arange(float(OUT)), x, w.mT),
+    "addmm with factors": lambda w, x: torch.addmm(torch.arange(float(OUT)), x, w.mT, alpha=2.0),
+    "a weight on the left": lambda w, x: w @ x.t(),
+    "two weights": lambda w, x: w @ w.t(),
+    "float64": lambda w, x: F.linear(x.double(), w.double()),
+    "embedding": lambda w, x: F.embedding(IDS, w),
+    "embedding with padding": lambda w, x: F.embedding(IDS, w, padding_idx=3),
+    "scaled by its own dtype": lambda w, x: F.embedding(IDS, w) * torch.tensor(25.3).to(w.dtype),
+    "a row": lambda w, x: w[3],
+    "a part": lambda w, x: w[2:7, 1:],
+    "split": lambda w, x: torch.cat([F.linear(x, part) for part in w.split(7)], -1),
+    "joined": lambda w, x: F.linear(x, torch.cat([w, w[:3]])),
+    "stacked": lambda w, x: torch.bmm(x.expand(2, ROWS, IN), torch.stack([w, w]).transpose(1, 2)),
+    "an expert": lambda w, x: F.linear(x, torch.stack([w, 2 * w])[1]),
+    "elementwise": lambda w, x: w * 2 + 1,
+    "a sum": lambda w, x: w.sum(),
+    "einsum": lambda w, x: torch.einsum("ri,oi->ro", x, w),
+    "a norm": lambda w, x: torch.linalg.vector_norm(w, dim=1),
+    "numpy": lambda w, x: torch.from_numpy(w.detach().numpy()),
+}
+
+
+@pytest.fixture(params=stored_weight.HALVES, ids=str)
+def values(request) -> Tensor:
+    return torch.randn(OUT, IN, generator=torch.Generator().manual_seed(3)).to(request.param)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch) -> None:
+    monkeypatch.setattr(stored_weight, "BLOCK", 3 * IN)
+
+
+def rows() -> Tensor:
+    return torch.randn(ROWS, IN, generator=torch.Generator().manual_seed(5))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_gives_what_it_gives_on_the_raised_weight(name: str, values: Tensor) -> None:
+    given, expected = (OPERATIONS[name](w, rows()) for w in (StoredWeight.of(values), values.float()))
+    assert given.dtype == expected.dtype
+    assert given.shape == expected.shape
+    torch.testing.assert_close(torch.as_tensor(given.tolist()), torch.as_tensor(expected.tolist()), atol=5e-6, rtol=0)
+
+
+def test_it_is_a_float32_weight_to_whoever_asks(values: Tensor) -> None:
+    weight = nn.Parameter(StoredWeight.of(values), requires_grad=False)
+    assert isinstance(weight, nn.Parameter)
+    assert (weight.dtype, weight.shape, weight.device.type) == (torch.float32, (OUT, IN), "cpu")
+    assert not weight.is_meta
+    assert weight.data_ptr() == values.data_ptr()
+    assert weight.untyped_storage().nbytes() == 2 * OUT * IN
+    layer = nn.Linear(IN, OUT)
+    layer.weight = weight
+    assert layer.to("cpu").float().weight is weight
+    copied = copy.deepcopy(layer).weight
+    assert isinstance(copied, StoredWeight)
+    assert isinstance(copied, nn.Parameter)
+    assert copied.data_ptr() != values.data_ptr()
+    assert torch.equal(copied.stored, values)
+    assert torch.cat([block.clone() for block in weight.blocks()]).equal(values.float())
+
+
+def test_gradients_reach_what_is_multiplied(values: Tensor) -> None:
+    """First and second derivatives, and many directions at once, as attribution asks for."""
+    found = []
+    for weight in (StoredWeight.of(values), values.float()):
+        x = rows().requires_grad_()
+        y = F.linear(x, weight)
+        first = torch.autograd.grad(y.pow(3).sum(), x, create_graph=True)[0]
+        second = torch.autograd.grad(first.pow(2).sum(), x)[0]
+        many = torch.eye(OUT)[:, None].expand(OUT, ROWS, OUT)
+        found.append([first, second, torch.autograd.grad(F.linear(x, weight), x, many, is_grads_batched=True)[0]])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=1e-4)
+
+
+def test_neither_a_product_nor_a_move_holds_the_whole_weight_in_float32(values: Tensor) -> None:
+    class Largest(TorchDispatchMode):
+        numbers = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            made = func(*args, **(kwargs or {}))
+            if isinstance(made, Tensor) and made.dtype == torch.float32 and not made.is_meta:
+                self.numbers = max(self.numbers, made.numel())
+            return made
+
+    x = rows().requires_grad_()
+    with Largest() as seen:
+        F.linear(x, StoredWeight.of(values)).sum().backward()
+        F.embedding(IDS, StoredWeight.of(values))
+        layer = nn.Linear(1, 1)
+        layer.weight = nn.Parameter(StoredWeight.of(values), requires_grad=False)
+        layer.to("cpu")
+    assert seen.numbers < OUT * IN
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda w: w.mul_(2),
+        lambda w: w.data.zero_(),
+        lambda w: w.__setitem__(0, 1.0),
+        lambda w: w.__imul__(2),
+        lambda w: setattr(w, "data", torch.zeros(OUT, IN)),
+        lambda w: nn.init.normal_(w),
+        lambda w: torch.mm(torch.ones(OUT, 2), torch.ones(2, IN), out=w),
+    ],
+)
+def test_it_is_not_written_into(write: Any, values: Tensor) -> None:
+    before = values.clone()
+    with pytest.raises(regard.RegardError, match="kept as its file has it cannot be written into"):
+        write(StoredWeight.of(values))
+    assert torch.equal(values, before)

@@ -1,0 +1,119 @@
+"""Models are loaded with their weights as they are stored, or in a dtype that was asked for."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import regard
+from benchmarks.tiny import make
+from regard.explain.causes.outcomes import Outcome
+from regard.model_files import stored_checkpoint
+from regard.model_files.stored_weight import StoredWeight
+from regard.models.model import Model
+from tests.capture.test_families import DECODER, DECODERS, EXPERTS, IDS, PAIRS, TARGET, tiny
+from tests.support import make_tiny
+
+KINDS = {
+    **{kind: (sizes, False) for kind, sizes in PAIRS.items()},
+    **{kind: (sizes, True) for kind, sizes in DECODERS.items()},
+    "bert": (DECODER, False),
+    "mixtral": (DECODER | {"num_key_value_heads": 2} | EXPERTS, True),
+    "qwen3_moe": (DECODER | {"num_key_value_heads": 2, "num_experts": 4, "num_experts_per_tok": 2,
+                             "moe_intermediate_size": 16}, True),
+    "gemma3_text": (DECODER | {"num_key_value_heads": 2, "head_dim": 8}, True),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def every_matrix_is_kept(monkeypatch) -> None:
+    monkeypatch.setattr(stored_checkpoint, "LEAST", 1)
+
+
+def traced(model: Model, **options):
+    return model.trace(ids=IDS, target_ids=TARGET, **options) if model.pairs else model.trace(ids=IDS, **options)
+
+
+def kept(model: Model) -> int:
+    return sum(isinstance(each, StoredWeight) for each in model.model.parameters())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_as_they_are_stored_give_what_they_give_in_float32(kind: str, tmp_path: Path) -> None:
+    sizes, language = KINDS[kind]
+    tiny(kind, sizes, language).to(torch.bfloat16).save_pretrained(tmp_path, max_shard_size="20KB")
+    assert len(list(tmp_path.glob("*.safetensors"))) > 1
+    stored, wide = (regard.load(tmp_path, device="cpu", dtype=dtype) for dtype in ("auto", torch.float32))
+    matrices = sum(each.ndim > 1 for each in wide.model.parameters())
+    assert kept(stored) == matrices > 0 == kept(wide)
+    ours, theirs = traced(stored), traced(wide)
+    for mine, other in zip(ours.sides, theirs.sides, strict=True):
+        assert mine.status.dtype == "float32"
+        assert mine.status.difference <= 5e-6
+        assert any(note.startswith("weights are kept in half precision") for note in mine.status.notes)
+        for one, two in zip(mine.hidden_states, other.hidden_states, strict=True):
+            torch.testing.assert_close(one, two, atol=1e-5 * max(1.0, float(two.abs().max())), rtol=0)
+        for one, two in zip(mine.attention, other.attention, strict=True):
+            torch.testing.assert_close(one.dense(), two.dense(), atol=1e-5, rtol=0)
+        if other.logits is not None:
+            torch.testing.assert_close(mine.logits, other.logits, atol=1e-5, rtol=0)
+
+
+def test_explanations_of_stored_weights_are_those_of_float32(tmp_path: Path) -> None:
+    """Contributions, attribution by gradients, interventions and generation read the weights too."""
+    tiny("llama", DECODERS["llama"], language=True).to(torch.bfloat16).save_pretrained(tmp_path)
+    found = []
+    for dtype in ("auto", "float32"):
+        model = regard.load(tmp_path, device="cpu", dtype=dtype)
+        trace = model.trace(ids=IDS)
+        changed = model.trace(ids=IDS, interventions=[regard.ablate(regard.head(1, 2))])
+        written = model.generate(ids=IDS, new_tokens=3)
+        parts = trace.attention_outputs[0].weight.double()
+        scores = model.attribute_to_tokens(trace, Outcome("a logit", lambda run: run.sides[-1].logits[-1, 7]), steps=3)
+        rows = scores.scores
+        split = model.attribution(trace, len(IDS) - 1, 7)
+        direct = torch.tensor([each["adds"] for each in split.rows()])
+        found.append((changed.contextual, written.trace.contextual, parts, rows, direct))
+        assert written.trace.status.difference <= 5e-6
+    for ours, theirs in zip(*found, strict=True):
+        assert ours.numel() > 0
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
+def test_generation_settings_are_read_beside_stored_weights(tmp_path: Path) -> None:
+    model = tiny("llama", DECODERS["llama"], language=True).to(torch.float16)
+    model.generation_config.max_length = 13
+    model.save_pretrained(tmp_path)
+    opened = regard.load(tmp_path, device="cpu")
+    assert kept(opened) > 0
+    assert opened.model.generation_config.max_length == 13
+    (tmp_path / "generation_config.json").unlink()
+    assert regard.load(tmp_path, device="cpu").model.generation_config.eos_token_id == 2
+
+
+def test_a_family_that_writes_into_its_weights_is_read_in_float32(tmp_path: Path) -> None:
+    model, _ = make("youtu")
+    model.to(torch.bfloat16).save_pretrained(tmp_path)
+    opened = regard.load(tmp_path, device="cpu")
+    assert kept(opened) == 0
+    assert "weights were read in float32, for they cannot be kept as they are stored" in opened.notes[-1]
+    assert "written into (zero_)" in opened.notes[-1]
+
+
+def test_files_in_float32_are_read_as_before(minilm, tmp_path: Path) -> None:
+    make_tiny(tmp_path, minilm)
+    opened = regard.load(tmp_path, device="cpu")
+    assert kept(opened) == 0
+    assert not opened.notes
+
+
+def test_dtypes_that_cannot_be(tmp_path: Path, minilm) -> None:
+    make_tiny(tmp_path, minilm)
+    for source, dtype, says in (
+        (tmp_path, "float64", "dtype: given 'float64', needs auto, float32, bfloat16, float16"),
+        (tmp_path, torch.int8, "dtype: given 'int8', needs auto"),
+        (tmp_path, 7, "dtype: given '7', needs auto"),
+        (tiny("bert", DECODER), "bfloat16", "given a model object and dtype bfloat16, it computes in its own"),
+    ):
+        with pytest.raises(regard.RegardError, match=says):
+            regard.load(source, dtype=dtype)
