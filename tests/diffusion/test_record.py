@@ -10,7 +10,9 @@ import torch
 
 import regard
 from regard.diffusion.record import recorded_heat
+from regard.errors import RegardError
 from regard.memory import limit_memory_to
+from regard.questions.prompt.answer import prompt_painting
 from tests.support import pipelines
 
 pytest.importorskip("diffusers", reason="the extra diffusion is not installed")
@@ -133,3 +135,47 @@ def test_what_cannot_be_recorded_is_refused_in_a_line(monkeypatch: pytest.Monkey
     ):
         pass
     assert "encode_prompt" not in vars(pipe)
+
+
+def test_an_ip_adapters_picture_is_told_apart_from_the_words() -> None:
+    pipe, paint = painter("stable diffusion")
+    with recorded_heat(pipe) as words:
+        paint()
+    options = pipelines.add_ip_adapter(pipe, 4)
+    alone = paint(**options)
+    with recorded_heat(pipe) as heat, regard.record() as calls:
+        seen = paint(**options)
+    assert np.abs(alone - seen).max() == 0.0
+    assert [layer.path for layer in heat.layers] == [layer.path for layer in words.layers]
+    assert heat.beside == {layer.path for layer in heat.layers}
+    assert heat.others == words.others
+    for layer, kept in zip(heat.layers, heat.weights[0], strict=True):
+        torch.testing.assert_close(kept.sum(-1), torch.ones(kept.shape[:-1]))  # of the words alone
+        first, beside = (calls[layer.path, call].weights for call in (0, 1))
+        assert (first.shape[-1], beside.shape[-1]) == (heat.prompt.length, 4)
+    found = prompt_painting(regard.load_pipeline(pipe), "a cat on the mat", steps=2, height=16, width=24, **options)
+    assert "4 layers look at a picture that was given, too: that is not shown" in found.exactness()
+
+
+def test_flux_is_guided_in_runs_of_their_own() -> None:
+    pipe, paint = painter("flux")
+    options = {"negative_prompt": "a river", "true_cfg_scale": 3.0}
+    alone = paint(**options)
+    with recorded_heat(pipe) as heat, regard.record() as calls:
+        seen = paint(**options)
+    assert np.abs(alone - seen).max() == 0.0
+    assert (heat.prompt.text, heat.guided, len(heat.weights)) == ("a cat on the mat", True, 3)
+    words = heat.prompt.length
+    for step, of_layers in enumerate(heat.weights):
+        for layer, kept in zip(heat.layers, of_layers, strict=True):
+            own = calls[layer.path, 2 * step].weights[:, :, words:, :words].unflatten(2, layer.grid)
+            torch.testing.assert_close(kept[..., :-1], own[..., list(heat.prompt.keys)], atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["stable diffusion", "flux"])
+def test_a_text_that_is_led_away_from_itself_is_refused(kind: str) -> None:
+    pipe, paint = painter(kind)
+    text = "a cat on the mat"
+    options = {"true_cfg_scale": 3.0} if kind == "flux" else {}
+    with pytest.raises(RegardError, match="negative_prompt: given the text itself"), recorded_heat(pipe):
+        paint(text, negative_prompt=text, **options)

@@ -66,6 +66,19 @@ def stable_diffusion() -> Any:
     )  # fmt: skip
 
 
+def add_ip_adapter(pipe: Any, tokens: int) -> dict[str, Any]:
+    """Let the U-Net of `stable_diffusion` look at so many tokens of a picture, too; returns the options to paint so."""
+    torch.manual_seed(1)
+    unet, width = pipe.unet, pipe.unet.config.cross_attention_dim
+    crossed = [name.removesuffix(".processor") for name in unet.attn_processors if "attn2" in name]
+    keys = {f"{2 * n + 1}.to_{kind}_ip.weight": torch.randn(unet.get_submodule(name).inner_dim, width)
+            for n, name in enumerate(crossed) for kind in "kv"}  # fmt: skip
+    picture = {"proj.weight": torch.randn(width * tokens, 6), "proj.bias": torch.zeros(width * tokens)}
+    picture |= {"norm.weight": torch.ones(width), "norm.bias": torch.zeros(width)}
+    unet._load_ip_adapter_weights([{"image_proj": picture, "ip_adapter": keys}])
+    return {"ip_adapter_image_embeds": [torch.randn(2, 1, 6)]}
+
+
 def pixart() -> Any:
     """Make a transformer with cross-attention to T5's states, padding masked."""
     from diffusers import DPMSolverMultistepScheduler, PixArtAlphaPipeline, PixArtTransformer2DModel

@@ -35,13 +35,16 @@ class PromptHeat:
     layers: in the order in which they run. weights: of each step and layer (n pictures, H heads, rows, columns, W + 1):
     of each token of the prompt, and last of all padding; H is 1 where the mean of heads was kept. The weights of a
     place sum to 1, or, where picture and words are one sequence, to what words get of it. others: attention modules
-    that have no words among their keys, or others beside them. guided: whether texts without the words ran as well.
+    that have no words among their keys, or others beside them. beside: of the layers those that look at something else
+    as well, in a call of its own, as an IP-adapter has them look at a picture. guided: whether texts without the words
+    ran as well.
     """
 
     prompt: Prompt = field(default=Prompt("", (), (), 0))
     layers: list[HeatLayer] = field(default_factory=list)
     weights: list[list[Float[Tensor, "n H rows columns W"]]] = field(default_factory=list)
     others: set[str] = field(default_factory=set)
+    beside: set[str] = field(default_factory=set)
     guided: bool = False
 
     @property

@@ -125,7 +125,10 @@ def encoded_text(pipeline: Any, before: Callable[[], None]) -> Iterator[list[Enc
 
     def encode_prompt(*args: Any, **kwargs: Any) -> tuple[Tensor | None, ...]:
         before()
-        own = EncodedText(_one_text(named.bind(*args, **kwargs).arguments))
+        given_as = named.bind(*args, **kwargs).arguments
+        own = EncodedText(_one_text(given_as))
+        if (found and found[0].text == own.text) or given_as.get("negative_prompt") in (own.text, [own.text]):
+            raise RegardError("negative_prompt: given the text itself, needs another: which runs are its is not known")
         found.append(own)
         with ExitStack() as stack:
             for number, encoder in _text_encoders(pipeline):

@@ -68,6 +68,7 @@ class _Recorder:
     heat: PromptHeat = field(default_factory=PromptHeat)
     texts: list[EncodedText] = field(default_factory=list)
     calls: int = 0
+    held: set[str] = field(default_factory=set)  # modules whose weights to the words this step has
     rows: list[int] = field(default_factory=list)  # of the model's call now, that have the words
     places: tuple[int, int, int] = (0, 0, 1)  # its rows and columns, and by how much a place may be coarser
 
@@ -92,10 +93,14 @@ class _Recorder:
         elif len(self.heat.weights) == 1:
             self._require_memory()
         self.heat.weights.append([])
+        self.held = set()
 
     def see(self, path: str, given: Mapping[str, object], weights: AttentionMap) -> None:
         """Keep the weights from the picture to the words, where a call has them."""
         if not self.rows:
+            return
+        if path in self.held:  # the first call of a module has the words
+            self.heat.beside.add(path)
             return
         words, (_, _, queries, keys) = self.heat.prompt.length, weights.shape
         if self.reads.first is None:
@@ -113,6 +118,7 @@ class _Recorder:
         kept = torch.stack([self._kept(weights[row, :, at_places, at_words]) for row in self.rows])
         if len(self.heat.weights) == 1:
             self.heat.layers.append(HeatLayer(path, weights.shape[1], grid))
+        self.held.add(path)
         self.heat.weights[-1].append(kept.unflatten(2, grid).cpu())
 
     def _kept(self, weights: Tensor) -> Tensor:

@@ -111,6 +111,8 @@ class PromptPainting(Answer):
         ]
         if self.heat.guided:
             said.append("the picture was guided: what ran beside it without the words is not shown")
+        if self.heat.beside:
+            said.append(f"{len(self.heat.beside)} layers look at a picture that was given, too: that is not shown")
         if self.heat.others:
             said.append(f"{len(self.heat.others)} more attention modules have no words among their keys, or not alone")
         return said
