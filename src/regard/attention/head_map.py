@@ -11,11 +11,7 @@ from regard.checks import missing_number_error
 
 
 def one_head(weights: AttentionMap, head: int) -> AttentionMap:
-    """Return the map (.., 1, L, S) of one head, counted from 0.
-
-    Raises:
-        IndexError: there is no such head.
-    """
+    """Return the map (.., 1, L, S) of one head, counted from 0. Raises IndexError where there is no such head."""
     count = weights.query.shape[1]
     if not 0 <= head < count:
         raise IndexError(f"head {head} is out of range: the map has heads 0 to {count - 1}")

@@ -147,11 +147,7 @@ def read_file_argument(file: Path) -> str:
 
 
 def trace_of_open_option(file: Path) -> "Trace":
-    """The one trace of a file, of one text.
-
-    Raises:
-        RegardError: it holds several, or one of an encoder-decoder.
-    """
+    """The one trace of a file, of one text. Raises RegardError where it holds several, or one of an encoder-decoder."""
     from regard.trace.file import open as read
     from regard.trace.trace import PairTrace
 

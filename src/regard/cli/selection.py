@@ -34,11 +34,7 @@ class Selection:
             raise RegardError(f"--with {self.references!r}: needs words separated by commas, one is empty")
 
     def needed_word(self) -> str:
-        """The word, of a verb that cannot do without.
-
-        Raises:
-            RegardError: none is given, or a blank one.
-        """
+        """The word, of a verb that cannot do without. Raises RegardError where none is given, or a blank one."""
         if self.word is None or not self.word.strip():
             raise RegardError("--word is needed: a word of the text")
         return self.word

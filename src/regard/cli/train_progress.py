@@ -189,11 +189,7 @@ def follow_run_in_terminal(
 
 
 def tensorboard_option_writer() -> Callable[..., Any]:
-    """What writes for TensorBoard.
-
-    Raises:
-        RegardError: the package is not installed.
-    """
+    """What writes for TensorBoard. Raises RegardError where the package is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

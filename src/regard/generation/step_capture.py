@@ -197,11 +197,7 @@ class StepCapture:
             self._capture.call_masks = None  # they speak of all keys: kept for every pass, they would be T × T numbers
 
     def _add(self, record: PassRecord, masks: list[Any], logits: Tensor, ids: Tensor) -> None:
-        """Keep what is new of a pass.
-
-        Raises:
-            RegardError: it went through other layers than those before it.
-        """
+        """Keep what is new of a pass. Raises RegardError where it went through other layers than those before it."""
         calls, stacks = record.calls, record.stacks
         past, first = self.length, self._passes == 0
         memo: dict[Any, Any] = {}

@@ -75,11 +75,7 @@ class FollowedRun:
     """A run's folder that is looked at again and again; its log is read on where it was read to."""
 
     def __init__(self, folder: Path) -> None:
-        """Open a run.
-
-        Raises:
-            RegardError: there is no such folder, or it is no run's.
-        """
+        """Open a run. Raises RegardError where there is no such folder, or it is no run's."""
         check_there_is_run(folder)
         read_run_info(folder)
         self.folder = folder

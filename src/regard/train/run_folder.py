@@ -107,11 +107,7 @@ def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FolderLock:
 
 
 def write_run_info(run: Path, info: RunInfo) -> None:
-    """Write run.json: what the run is.
-
-    Raises:
-        RegardError: the file system refuses.
-    """
+    """Write run.json: what the run is. Raises RegardError where the file system refuses."""
     record = {
         "regard": FORMAT, "version": VERSION, "kind": info.kind, "settings": info.settings.as_json(),
         "model": info.config.as_json(), "sources": [vars(source) for source in info.sources], "watch": info.watch,

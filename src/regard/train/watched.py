@@ -10,11 +10,7 @@ WATCH, RUN_JSON, LOSS = "watch", "run.json", "loss.png"
 
 
 def check_there_is_run(folder: Path) -> None:
-    """Check that there is a folder to look for a run in.
-
-    Raises:
-        RegardError: there is none.
-    """
+    """Check that there is a folder to look for a run in. Raises RegardError where there is none."""
     if not folder.is_dir():
         raise RegardError(f"no folder {str(folder)!r}: needs a run, which regard train --out writes")
 
@@ -37,11 +33,7 @@ def check_place_for_run(folder: Path, *, resume: bool) -> bool:
 
 
 def check_watched_traces(run: Path) -> list[Path]:
-    """List the files of a run's watched traces, in no order.
-
-    Raises:
-        RegardError: there is none.
-    """
+    """List the files of a run's watched traces, in no order. Raises RegardError where there is none."""
     files = list((run / WATCH).glob("step-*.safetensors"))
     if not files:
         raise nothing_watched(run)

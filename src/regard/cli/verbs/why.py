@@ -109,11 +109,7 @@ class EdgeAsked:
             raise RegardError(f"{used[0]} goes with --edge WORD:WORD: it says of which score")
 
     def question(self) -> ScoreAsked:
-        """The question, with the two words apart.
-
-        Raises:
-            RegardError: they are not two.
-        """
+        """The question, with the two words apart. Raises RegardError where they are not two."""
         assert self.edge is not None
         query, colon, key = self.edge.rpartition(":") if self.edge.count(":") == 1 else ("", "", "")
         if not colon or not query.strip() or not key.strip():

@@ -92,11 +92,7 @@ def matrix(
 
 
 def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
-    """Return the map of the heads that are asked for.
-
-    Raises:
-        RegardError: there is no such head.
-    """
+    """Return the map of the heads that are asked for. Raises RegardError where there is no such head."""
     if head is None:
         return weights
     return one_head(weights, from_zero("head", head, weights.shape[0], "the layer has"))
