@@ -5,6 +5,7 @@ none, nothing is locked. AVAILABLE: whether the system has them.
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 try:
@@ -31,15 +32,7 @@ def lock(handle: int, *, wait: bool = False) -> bool:
 
 def held_elsewhere(handle: int) -> bool:
     """Whether another open file of this one is locked; where it is not, this one is locked now, where it can be."""
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # a file system without locks
-        return False
-    return False
+    return fcntl is not None and _is_locked(handle, fcntl.LOCK_EX)
 
 
 def is_held(handle: int) -> bool:
@@ -49,13 +42,18 @@ def is_held(handle: int) -> bool:
     """
     if fcntl is None:
         return False
+    locked = _is_locked(handle, fcntl.LOCK_SH)
+    with suppress(OSError):  # a file system without locks
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    return locked
+
+
+def _is_locked(handle: int, kind: int) -> bool:
+    """Whether another open file of it is locked, found by locking it, where there are locks."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # a file system without locks
-        return False
-    fcntl.flock(handle, fcntl.LOCK_UN)
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
     return False
 
 

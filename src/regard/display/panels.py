@@ -80,6 +80,11 @@ class Later:
     make: Callable[[str], Panel]
 
 
+def numbered(count: int) -> list[str]:
+    """Name rows or columns by their numbers, counted from 0."""
+    return [str(n) for n in range(count)]
+
+
 def check_shape(given: str, called: str) -> None:
     """Refuse a shape of pictures that there is not. called: what the caller calls it."""
     if given not in SHAPES:

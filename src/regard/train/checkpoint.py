@@ -170,7 +170,7 @@ def load_checkpoint(
 def _state_of(file: Path, notes: dict[str, Any], batches: int) -> TrainingState:
     """How far a checkpoint is, by its training.json, held against its folder's name and itself."""
     step, place, best = (notes.get(name) for name in ("step", "place", "best"))
-    if not is_whole(step) or step != _step_of_checkpoint(file.parent):
+    if not is_whole(step) or step != step_of_checkpoint(file.parent):
         raise RegardError(f"{str(file)!r} is not whole: step is {step!r}, its folder is {file.parent.name}")
     most = step * batches
     if not isinstance(place, list) or len(place) != 2 or not all(is_whole(n) and 0 <= n <= most for n in place):
@@ -180,8 +180,8 @@ def _state_of(file: Path, notes: dict[str, Any], batches: int) -> TrainingState:
     return TrainingState(step, (place[0], place[1]), best)
 
 
-def _step_of_checkpoint(folder: Path) -> int:
-    """The step that a checkpoint's folder is named by, -1 where it is none."""
+def step_of_checkpoint(folder: Path) -> int:
+    """Read the step that a checkpoint's folder is named by, -1 where it is none."""
     found = re.fullmatch(r"step-([0-9]{6,12})", folder.name)
     return int(found[1]) if found else -1
 

@@ -126,10 +126,15 @@ def _read_training_log(file: Path, start: int) -> bytes:
     """The bytes of a log from a place on. Raises RegardError for what cannot be read."""
     if check_regular(file) > MOST:
         raise RegardError(f"{str(file)!r} cannot be read: {MOST:,} bytes are the most")
+    return read_from(file, start, MOST)
+
+
+def read_from(file: Path, start: int, most: int) -> bytes:
+    """Read so many bytes of a file of a run from a place on. Raises RegardError for what cannot be read."""
     try:
         with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
             opened.seek(start)
-            return opened.read(MOST)
+            return opened.read(most)
     except OSError as error:
         raise unreadable("", file, error) from error
 

@@ -3,7 +3,6 @@
 Only what is written whole is read: a line of the log at a time, every other file as it was renamed to its name.
 """
 
-import os
 import re
 import threading
 import time
@@ -12,11 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 from regard.errors import RegardError
-from regard.files import check_regular, unreadable
+from regard.files import check_regular
 from regard.nn.folder import POINTER, newest_transformer_folder
-from regard.train.checkpoint import run_files_by_step
+from regard.train.checkpoint import run_files_by_step, step_of_checkpoint
 from regard.train.folder_lock import training_process
-from regard.train.log import LOG, LogReader
+from regard.train.log import LOG, LogReader, read_from
 from regard.train.run_folder import RUN_JSON, RunInfo, read_run_info
 from regard.train.samples import SAMPLES
 from regard.train.watched import WATCH, check_there_is_run
@@ -137,8 +136,8 @@ def _newest_checkpoint_step(run: Path) -> int | None:
     """The step of the newest checkpoint, None where there is none yet."""
     if not (run / POINTER).is_file():
         return None
-    found = re.fullmatch(r"step-([0-9]+)", newest_transformer_folder(run).name)
-    return None if found is None else int(found[1])
+    step = step_of_checkpoint(newest_transformer_folder(run))
+    return None if step < 0 else step
 
 
 def _seconds_run_silent(run: Path, more: list[Path]) -> float:
@@ -172,12 +171,7 @@ def _samples(run: Path, info: RunInfo) -> tuple[list[Sample], bool]:
     if not file.exists():
         return [], False
     size = check_regular(file)
-    try:
-        with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
-            opened.seek(max(0, size - SAMPLED))
-            text = opened.read(SAMPLED).decode("utf-8", "replace")
-    except OSError as error:
-        raise unreadable("", file, error) from error
+    text = read_from(file, max(0, size - SAMPLED), SAMPLED).decode("utf-8", "replace")
     every, last = info.settings.sample_every, info.settings.steps
     found: list[Sample] = []
     for line in text.split("\n")[1 if size > SAMPLED else 0 :]:

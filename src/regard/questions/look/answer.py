@@ -21,7 +21,7 @@ from torch import Tensor
 
 from regard.checks import from_zero
 from regard.display.answer import Read, TracesAnswer
-from regard.display.panels import TALL, Cell, Column, Heat, Panel, Table
+from regard.display.panels import TALL, Cell, Column, Heat, Panel, Table, numbered
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.wording import listed, named, number
@@ -191,7 +191,7 @@ class Looked(TracesAnswer):
             )  # fmt: skip
             grid = Heat(
                 name=f"Heat{which}", title=f"What each patch of {look.name} gets", axes=("row", "column"),
-                unit="weight", rows=[str(r) for r in range(high)], columns=[str(c) for c in range(wide)],
+                unit="weight", rows=numbered(high), columns=numbered(wide),
                 values=look.heat.tolist(), grey=[divmod(p, wide) for p in look.apart], picture=True,
                 largest=look.darkest or None,
                 note=" ".join(filter(None, [
@@ -202,8 +202,8 @@ class Looked(TracesAnswer):
                 size = look.removal.after.shape
                 shown.append(Heat(
                     name=f"Removal{which}", title=f"What removing each region of {look.name} takes",
-                    axes=("row", "column"), unit=look.removal.unit, rows=[str(n) for n in range(size[0])],
-                    columns=[str(n) for n in range(size[1])], values=look.removal.changes.tolist(), signed=True,
+                    axes=("row", "column"), unit=look.removal.unit, rows=numbered(size[0]),
+                    columns=numbered(size[1]), values=look.removal.changes.tolist(), signed=True,
                     screen=True, note=f"As the regions lie on the picture; instead stands: {look.removal.fill}.",
                 ))  # fmt: skip
         return shown

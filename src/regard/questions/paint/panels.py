@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from regard.display.panels import Cell, Column, Heat, Over, Panel, Table
+from regard.display.panels import Cell, Column, Heat, Over, Panel, Table, numbered
 from regard.explain.wording import capital
 from regard.questions.paint.sentences import corner_name
 from regard.train.scene_words import DIGIT_PLACES, DIGITS
@@ -52,7 +52,7 @@ def _pictures(found: "Painting") -> list[Panel]:
         steps = [_ink(each) for each in trial.painted.expected[:, 0]]
         name = capital(trial.name)
         heat = Heat(
-            name=name, under=name, title=trial.name, rows=_numbers(SIDE), columns=_numbers(SIDE), values=steps[-1],
+            name=name, under=name, title=trial.name, rows=numbered(SIDE), columns=numbered(SIDE), values=steps[-1],
             axes=("row", "column"), unit="ink", largest=1.0, digits=2, group="Painted", tab="Pictures",
             over=Over([f"{name}: expected at step {n}" for n in range(len(steps))], steps),
             note="The first picture; ink from 0 to 1",
@@ -91,7 +91,7 @@ def _map(
     values = [each.view(grid, grid).tolist() for each in (*steps, steps.mean(0))]
     titles = [*(f"{title}: step {n}" for n in range(len(steps))), f"{title}: mean of all steps"]
     return Heat(
-        name=name, title=title, rows=_numbers(grid), columns=_numbers(grid), values=values[-1], axes=("row", "column"),
+        name=name, title=title, rows=numbered(grid), columns=numbered(grid), values=values[-1], axes=("row", "column"),
         unit="weight", largest=most, group="Heat", under=capital(found.trials[0].name),
         tab=tab, opens=opens, over=Over(titles, values), note=note,
     )  # fmt: skip
@@ -99,7 +99,3 @@ def _map(
 
 def _ink(picture: Tensor) -> list[list[float]]:
     return [[round(value, 4) for value in row] for row in ((picture + 1) / 2).clamp(0, 1).tolist()]
-
-
-def _numbers(count: int) -> list[str]:
-    return [str(n) for n in range(count)]

@@ -12,7 +12,7 @@ from regard.diffusion.heat import PromptHeat
 from regard.diffusion.pipeline import PaintedText, Pipeline
 from regard.diffusion.prompt import PromptWord
 from regard.display.answer import Answer, Read
-from regard.display.panels import TALL, Cell, Column, Heat, Over, Panel, Table
+from regard.display.panels import TALL, Cell, Column, Heat, Over, Panel, Table, numbered
 from regard.explain.frames import Row
 from regard.explain.wording import listed, number
 from regard.text.quoting import quoted
@@ -141,8 +141,8 @@ class PromptPainting(Answer):
         ink = [[round(1 - pixel / 255, 3) for pixel in line] for line in np.asarray(small).tolist()]
         return Heat(
             name=PICTURE, under=PICTURE, title="The first picture, in grey", values=ink, unit="darkness",
-            rows=[str(n) for n in range(small.height)], columns=[str(n) for n in range(small.width)],
-            axes=("row", "column"), largest=1.0, note=f"Made smaller, to {small.width} × {small.height}",
+            rows=numbered(small.height), columns=numbered(small.width), axes=("row", "column"),
+            largest=1.0, note=f"Made smaller, to {small.width} × {small.height}",
         )  # fmt: skip
 
     def _table(self) -> Table:
@@ -174,8 +174,8 @@ class PromptPainting(Answer):
             f"{word.name}: {when}" for when in (*(f"step {n}" for n in range(len(values) - 1)), "mean of all steps")
         ]
         return Heat(
-            name=f"Heat of {word.name}", title=word.name, rows=[str(each) for each in range(rows)],
-            columns=[str(each) for each in range(columns)], values=values[-1].tolist(), axes=("row", "column"),
+            name=f"Heat of {word.name}", title=word.name, rows=numbered(rows), columns=numbered(columns),
+            values=values[-1].tolist(), axes=("row", "column"),
             unit="weight", picture=n < DRAWN, group="Heat", tab="Heat", under=PICTURE,
             largest=most,
             over=Over(titles, values.tolist()),

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from regard.display.panels import Cell, Column, Heat, Panel, Table
+from regard.display.panels import Cell, Column, Heat, Panel, Table, numbered
 from regard.explain.wording import capital
 from regard.questions.steps.sentences import root_of, shares
 from regard.text.quoting import quoted, spelled
@@ -86,7 +86,7 @@ def _numbers(found: "Steps", record: "HeadSteps", where: str, tab: str) -> Table
 def _query(record: "HeadSteps", where: str, tab: str) -> Heat:
     """The query as one row."""
     return Heat(
-        name=f"Query{tab}", title=f"{where}: the query", rows=["query"], columns=_components(len(record.query)),
+        name=f"Query{tab}", title=f"{where}: the query", rows=["query"], columns=numbered(len(record.query)),
         values=[record.query.tolist()], axes=("vector", "component"), unit="component", signed=True, digits=4,
     )  # fmt: skip
 
@@ -97,14 +97,10 @@ def _weighted(found: "Steps", record: "HeadSteps", where: str, tab: str) -> Heat
     few = f", of which the {DRAWN} with the largest weights are here" if len(most) < len(record.weights) else ""
     return Heat(
         name=f"Weighted values{tab}", title=f"{where}: weight × value, and their sum", digits=4, signed=True,
-        rows=[*(_key(found, n) for n in most), "context"], columns=_components(len(record.context)),
+        rows=[*(_key(found, n) for n in most), "context"], columns=numbered(len(record.context)),
         values=[*record.weighted[most].tolist(), record.context.tolist()], axes=("key", "component"), unit="component",
         note=f"The last row, the context vector, is the sum of all {len(record.weights)} keys' rows{few}.",
     )  # fmt: skip
-
-
-def _components(count: int) -> list[str]:
-    return [str(n) for n in range(count)]
 
 
 def _key(found: "Steps", n: int) -> str:
