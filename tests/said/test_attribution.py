@@ -179,8 +179,8 @@ TEMPLATES = [
     Template("in all", rf"In all: (?P<kinds>.+?)(?:; of the biases (?P<loose>{N}) is of no layer)?\.", in_all),
     Template(
         "sums",
-        rf"The scores sum to (?P<sum>{N}), where (?P<due>{N}) is to be explained: (?:(?P<far>too far apart for single "
-        r"scores to be believed, more steps may help)|a gap of (?P<gap>.+))\.",
+        rf"The scores sum to (?P<sum>{N}), where (?P<due>{N}) is to be explained: (?:(?P<far>with \d+ steps too far "
+        r"apart for single scores to be believed)|a gap of (?P<gap>.+))\.",
         sums,
     ),
     Template(

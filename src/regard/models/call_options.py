@@ -39,7 +39,7 @@ class TokenOptions(TypedDict, total=False):
     """How tokens are given their parts; see `regard.questions.attribution.tokens.attribute_to_tokens`."""
 
     method: Literal["gradient x input", "integrated gradients"]
-    steps: int
+    steps: int | None
     baseline: Literal["mean", "zero"] | int
 
 

@@ -90,8 +90,9 @@ def test_what_tokens_brought() -> None:
         "most away."
     )
     assert sums == "The scores sum to +2.50, where +2.50 is to be explained: a gap of 1.0e-03."
-    wide = replace(BY_TOKENS, gap=1.0).findings()[2]
-    assert wide.endswith("too far apart for single scores to be believed, more steps may help.")
+    wide, first, _ = replace(BY_TOKENS, gap=1.0).findings()  # said before any number that it is about
+    assert wide.endswith("is to be explained: with 32 steps too far apart for single scores to be believed.")
+    assert first.startswith("The logit of “x” is +3.00")
     plain = replace(BY_TOKENS, method="gradient x input", baseline=None, gap=None)
     assert plain.findings()[0] == "The logit of “x” is +3.00."
     assert "need not sum to the outcome" in plain.findings()[2]

@@ -9,6 +9,7 @@ import regard
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
 from regard.models.gradient_runs import gradient_run
+from regard.questions.attribution import tokens
 from tests.support import generation
 from tests.support.own_models import no_checks_of_annotations
 
@@ -41,6 +42,22 @@ def test_integrated_gradients_sum_to_what_the_outcome_is_above_the_baseline(
     assert found.gap is not None
     assert rough.gap > 10 * found.gap
     assert [row["text"] for row in found.rows()] == [token.text for token in river.tokens]
+
+
+def test_more_steps_are_taken_until_the_gap_is_small(
+    minilm: Any, river: Any, outcome: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    due = minilm.attribute_to_tokens(river, outcome)
+    assert due.steps == tokens.STEPS
+    monkeypatch.setattr(tokens, "STEPS", 1)
+    found = minilm.attribute_to_tokens(river, outcome)
+    assert found.steps in (2, 4, 8, 16)
+    assert found.gap <= 0.05 * abs(found.outcome - found.baseline)
+    fewer = minilm.attribute_to_tokens(river, outcome, steps=found.steps // 2)
+    assert fewer.gap > 0.05 * abs(found.outcome - found.baseline)
+    assert fewer.findings()[0].endswith("steps too far apart for single scores to be believed.")
+    monkeypatch.setattr(tokens, "MOST_STEPS", found.steps // 2)
+    assert minilm.attribute_to_tokens(river, outcome).steps <= found.steps // 2
 
 
 def test_gradient_times_input_is_the_slope_along_the_embedding(minilm: Any, river: Any, outcome: Outcome) -> None:

@@ -34,7 +34,7 @@ class AttributionAsked(OutcomeAsked):
     like: str | None = option("What the word is compared with, by cosine.", metavar="WORD", word=True)
     method: str = option("How the numbers are measured.", "direct", among=METHODS)
     by: str | None = option("Give a number to each of these.", among=BYS, shown="token")
-    steps: int | None = option("How many steps to take.", metavar="N", shown="32, of integrated-gradients")
+    steps: int | None = option("How many steps to take.", metavar="N", shown="32 to 128, of integrated-gradients")
 
     @property
     def grid(self) -> bool:

@@ -103,9 +103,16 @@ def of_tokens(found: "TokenAttribution") -> list[str]:
         return [*said, "Gradient x input follows the slope at this text alone: the scores need not sum to the outcome."]
     due = found.outcome - found.baseline
     sums = f"The scores sum to {signed(float(found.scores.sum()))}, where {signed(due)} is to be explained"
-    if found.gap > APART * abs(due):
-        return [*said, f"{sums}: too far apart for single scores to be believed, more steps may help."]
+    if too_far_apart(found):  # said before any number that it is about
+        return [f"{sums}: with {found.steps} steps too far apart for single scores to be believed.", *said]
     return [*said, f"{sums}: a gap of {found.gap:.1e}."]
+
+
+def too_far_apart(found: "TokenAttribution") -> bool:
+    """Whether integrated gradients are too far from what they have to sum to for single scores to be believed."""
+    return (
+        found.gap is not None and found.baseline is not None and found.gap > APART * abs(found.outcome - found.baseline)
+    )
 
 
 def of_heads(found: "HeadAttribution") -> list[str]:
