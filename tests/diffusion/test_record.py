@@ -157,6 +157,17 @@ def test_an_ip_adapters_picture_is_told_apart_from_the_words() -> None:
     assert "4 layers look at a picture that was given, too: that is not shown" in found.exactness()
 
 
+def test_of_flux_the_layers_that_look_at_a_picture_too_are_told() -> None:
+    pipe, paint = painter("flux")
+    options = pipelines.add_flux_ip_adapter(pipe, 4)
+    alone = paint(**options)
+    with recorded_heat(pipe) as heat:
+        seen = paint(**options)
+    assert np.abs(alone - seen).max() == 0.0
+    assert (heat.beside, heat.others) == ({"transformer_blocks.0.attn"}, set())
+    assert [len(step) for step in heat.weights] == [2] * 3
+
+
 def test_flux_is_guided_in_runs_of_their_own() -> None:
     pipe, paint = painter("flux")
     options = {"negative_prompt": "a river", "true_cfg_scale": 3.0}

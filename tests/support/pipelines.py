@@ -120,3 +120,19 @@ def flux() -> Any:
         FlowMatchEulerDiscreteScheduler(), vae(1), clip_encoder(10), clip_tokenizer(), t5_encoder(20), t5_tokenizer(),
         transformer,
     )  # fmt: skip
+
+
+def add_flux_ip_adapter(pipe: Any, tokens: int) -> dict[str, Any]:
+    """Let the blocks of two streams of `flux` look at so many tokens of a picture, too; returns the options for it."""
+    from diffusers.models.embeddings import ImageProjection, MultiIPAdapterImageProjection
+    from diffusers.models.transformers.transformer_flux import FluxIPAdapterAttnProcessor
+
+    torch.manual_seed(1)
+    model = pipe.transformer
+    model.set_attn_processor({
+        name: each if name.startswith("single") else FluxIPAdapterAttnProcessor(32, 20, (tokens,))
+        for name, each in model.attn_processors.items()
+    })  # fmt: skip
+    model.encoder_hid_proj = MultiIPAdapterImageProjection([ImageProjection(6, 20, tokens)])
+    given = {"ip_adapter_image_embeds": torch.randn(1, 1, 6), "negative_ip_adapter_image_embeds": torch.zeros(1, 1, 6)}
+    return {name: [each] for name, each in given.items()}
