@@ -184,6 +184,6 @@ def test_what_is_missing_is_named(whole, monkeypatch) -> None:
 def test_nothing_of_the_package_stays_changed(whole) -> None:
     from transformers import modeling_gguf_pytorch_utils as theirs
 
-    before = gguf.GGUFReader, gguf.get_tensor_name_map, theirs.tqdm
+    before = gguf.GGUFReader, gguf.get_tensor_name_map, theirs.tqdm, theirs._gguf_parse_value
     regard.load(whole, device="cpu")
-    assert (gguf.GGUFReader, gguf.get_tensor_name_map, theirs.tqdm) == before
+    assert (gguf.GGUFReader, gguf.get_tensor_name_map, theirs.tqdm, theirs._gguf_parse_value) == before

@@ -90,17 +90,31 @@ def opened_gguf_file(path: Path | str) -> Iterator[File | None]:
         return
     header = checked_gguf_header(path)
     import gguf
+    import numpy
     from transformers import modeling_gguf_pytorch_utils as theirs
 
     package: Any = gguf
     kinds = {package.GGMLQuantizationType(kind).name: count for kind, count in header.kinds.items()}
     with _ONE:
         original, names, bar = package.GGUFReader, package.get_tensor_name_map, theirs.tqdm
+        parse, values = theirs._gguf_parse_value, dict[int, Any]()
+
+        class Reader(original):  # type: ignore[misc, valid-type]
+            data: Any
+
+            def _get(self, offset: int, *args: Any, **options: Any) -> Any:
+                self.data = numpy.asarray(self.data)  # a mapped array makes a mapped array of each of its parts, slowly
+                return super()._get(offset, *args, **options)
+
+        def value(part: Any, kind: Any) -> Any:
+            if id(part) not in values:  # the reader keeps every part, so that no other gets its number
+                values[id(part)] = parse(part, kind)
+            return values[id(part)]
 
         @functools.cache
         def reader() -> Any:
             try:
-                return original(path)
+                return Reader(path)
             except Exception as error:  # it walks the file by the file's own numbers, and raises what those lead it to
                 why = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise RegardError(f"model {str(path)!r} is truncated or no GGUF file ({why})") from error
@@ -110,8 +124,10 @@ def opened_gguf_file(path: Path | str) -> Iterator[File | None]:
             return reader() if same else original(name, *args, **options)
 
         package.GGUFReader, package.get_tensor_name_map = known, functools.cache(names)
+        theirs._gguf_parse_value = value
         theirs.tqdm = lambda items, **_: items  # its progress bar does not obey the library's switch
         try:
             yield File(path, header, kinds)
         finally:
             package.GGUFReader, package.get_tensor_name_map, theirs.tqdm = original, names, bar
+            theirs._gguf_parse_value = parse
