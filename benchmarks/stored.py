@@ -5,7 +5,8 @@ python -m benchmarks.stored --layers 32 --width 4096 --inner 11008 --only auto  
 python -m benchmarks.stored --folder FOLDER        a model folder in half precision
 
 Each dtype is loaded and traced in a process of its own, in turn over the rounds; memory is the process's peak above one
-that has imported regard alone; what a trace of the longest text keeps is taken from the second peak. Times are medians of traces after the first, divided by those of float32.
+that has imported regard alone, and of the second peak what a trace of the longest text keeps is taken away. Times are
+medians of traces after the first, divided by those of float32.
 """
 
 import argparse

@@ -5,6 +5,7 @@ The context is followed through the operations themselves, whatever the modules 
     followed tensor    is read by                                        then
     -----------------  ------------------------------------------------  -----------------------------------------
     the context        one linear map (W_O), all of the context          follow the projection
+    the context        anything else after that, as an adapter does      unverified, naming that operation
     the projection     a factor for each token or component (RMS norm)   follow the product
     the projection     a sum with something older than the call: the     follow the sum
                        residual
@@ -171,11 +172,17 @@ class _Follower(operations.OperationMode):
             return self._give_up(path, f"{seen.name!r} stands between the attention and an output projection")
         if projection[0].numel() != path.batch * path.length * path.width:
             return self._give_up(path, "only a part of the context goes into an output projection")
-        _, path.weight, path.bias = projection
+        context, path.weight, path.bias = projection
         path.projected = seen.result
         path.reason = "its output projection is not added to a residual"
         self._drop(path)
+        self.follow(path, context, self._context_read_again)
         return self.follow(path, seen.result, functools.partial(self._projected_read, Factors()))
+
+    def _context_read_again(self, path: _ContextPath, seen: Operation) -> None:
+        """Something else than the projection reads the context too: an adapter, whose share would be missing."""
+        if not seen.measures:
+            self._give_up(path, f"{seen.name!r} reads the context beside the output projection")
 
     def _projected_read(self, factors: Factors, path: _ContextPath, seen: Operation) -> None:
         if seen.measures:

@@ -21,7 +21,14 @@ from regard.files import check_regular
 from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, read_processor
 from regard.model_files import gguf
 from regard.model_files.config_limits import check_sizes_in_config
-from regard.model_files.folder import DEFAULT_NAME, check_model_folder, default_folder, names_default_model
+from regard.model_files.folder import (
+    ADAPTER,
+    CONFIG,
+    DEFAULT_NAME,
+    check_model_folder,
+    default_folder,
+    names_default_model,
+)
 from regard.model_files.hub import check_hub
 from regard.model_files.locate import locate_model_files
 from regard.model_files.pooling import read_pooling
@@ -51,6 +58,7 @@ def load(
     processor: Any = None,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype = "auto",
+    adapter: str | os.PathLike[str] | None = None,
 ) -> Model:
     """Open a model so that texts can be traced through it.
 
@@ -67,6 +75,8 @@ def load(
             are there, mapped into memory: leave the file alone as long as the model lives. "float32" turns them all
             into float32 first, "bfloat16" and "float16" compute in half precision, as a program that asks for it does:
             the status of a trace says how far that is from float32 arithmetic. A model object is taken as it is.
+        adapter: the folder of a LoRA adapter of PEFT for this model (extra `adapters`), which is added to its weights,
+            in float32 unless `dtype` says otherwise. As a source such a folder stands for the model that it names.
 
     Weights are read from safetensors or GGUF; code in a model's folder is never run. The weights of a quantised GGUF
     file are what its numbers stand for; the trace's status says so.
@@ -78,6 +88,18 @@ def load(
     if dtype not in ("auto", *DTYPES):
         raise RegardError(f"dtype: given {dtype!r}, needs auto, {', '.join(DTYPES)}")
     precision = None if dtype == "auto" else getattr(torch, dtype)
+    if adapter is None and isinstance(source, (str, os.PathLike)):
+        holds = [os.path.lexists(os.path.join(source, each)) for each in (ADAPTER, CONFIG)]
+        adapter = source if holds == [True, False] else None
+    if adapter is not None:
+        from regard.models.adapter import adapted_model, merge_adapter
+
+        if isinstance(source, nn.Module):
+            raise RegardError("load: given a model object and an adapter, which would change it: give its folder")
+        source = adapted_model(adapter) if adapter is source else source
+        wide = "float32" if dtype == "auto" else dtype
+        opened = load(source, tokenizer=tokenizer, processor=processor, device=device, dtype=wide)
+        return merge_adapter(opened, adapter)
     if isinstance(source, nn.Module):
         if dtype != "auto":
             raise RegardError(f"load: given a model object and dtype {dtype}, it computes in its own")
