@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from regard.errors import RegardError
 from regard.explain.texts.window_texts import unfold_texts_to_windows
-from regard.models.control import trace_control, trace_word
+from regard.models.control import trace_word
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace
 from regard.questions.movement.panels import movement_panels, not_shown
@@ -27,14 +27,6 @@ def reference_traces(model: Model, asked: TraceAsked) -> list[Trace]:
     if asked.references and asked.word is None:
         raise RegardError("references: they are words that a word is compared with: give word as well")
     return [trace_word(model, each, "references:") for each in dict.fromkeys(map(str.strip, asked.references))]
-
-
-def control_traces(model: Model, traces: Sequence[AnyTrace], word: str | None, references: bool) -> list[Trace] | None:
-    """Return the neutral sentences that a word beside reference words is held against; None where nothing is.
-
-    word: the followed one, None for none. references: whether there are reference words.
-    """
-    return trace_control(model, traces, word) if word is not None and references else None
 
 
 def too_often(traces: Sequence[AnyTrace], word: str | None, limits: Limits) -> str | None:

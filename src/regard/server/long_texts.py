@@ -86,11 +86,8 @@ def _tiled_call(weights: AttentionMap, name: CallName) -> Data:
         return {"values": {"at": -1, "dtype": "float32", "shape": list(shape)}, "scales": None}
 
     width, key_heads = weights.query.shape[-1], weights.key.shape[1]
-    return {
-        "name": str(name), "layer": name.layer, "nth": name.nth, "part": name.attends, "queries": name.queries,
-        "keys": name.keys, "heads": heads, "head_numbers": None, "key_heads": key_heads, "width": width,
-        "query": nowhere(heads, length, width), "key": nowhere(key_heads, size, width),
+    return name.data(weights) | {
+        "head_numbers": None, "query": nowhere(heads, length, width), "key": nowhere(key_heads, size, width),
         "row_max": nowhere(heads, length)["values"], "row_sum": nowhere(heads, length)["values"],
-        "scale": float(weights.rule.scale), "softcap": weights.rule.softcap, "mask": band, "bias": None, "sinks": None,
-        "ablated": [], "difference": 0.0, "overview": None, "norms": None, "served": True,
+        "mask": band, "bias": None, "sinks": None, "difference": 0.0, "overview": None, "norms": None, "served": True,
     }  # fmt: skip

@@ -11,6 +11,7 @@ from regard.capture.progress import report_layers_of_pass
 from regard.errors import RegardError
 from regard.explain.weights.attended import check_layer
 from regard.generation.generator import Generated
+from regard.models.control import trace_control
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace, longest
 from regard.questions.generate.answer import generation
@@ -23,7 +24,7 @@ from regard.server.asked import (
     Steering,
     TraceAsked,
 )
-from regard.server.followed import control_traces, follow_word_in_page, reference_traces, too_often
+from regard.server.followed import follow_word_in_page, reference_traces, too_often
 from regard.server.kept import Kept
 from regard.server.long_texts import long_page
 from regard.server.work import Job, Limits, RefusedError
@@ -76,7 +77,9 @@ def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kep
     references, word = reference_traces(model, asked), asked.word
     refused = too_often([*found, *after], word, limits)
     said = [] if refused is None else [refused]
-    control = None if refused else control_traces(model, found, word, bool(references))
+    control = None
+    if word is not None and references and refused is None:
+        control = trace_control(model, found, word)
     choice = Choice(steps=asked.steps, limit=limits.kept)
     if not done:
         page = page_as_seen(found, choice, word, findings=said or None, references=references, control=control)

@@ -40,10 +40,15 @@ class CallName:
     alone: bool = True
     part: Part | None = None
 
-    @property
-    def attends(self) -> str:
-        """Whether it is self-attention or cross-attention, as the page has it: "self" or "cross"."""
-        return "cross" if self.part == "cross" else "self"
+    def data(self, weights: AttentionMap) -> Data:
+        """Write what every page says of the call, whose map (H, L, S) this is, but for its numbers."""
+        return {
+            "name": str(self), "layer": self.layer, "nth": self.nth,
+            "part": "cross" if self.part == "cross" else "self",  # an encoder's and a decoder's own are both "self"
+            "queries": self.queries, "keys": self.keys, "heads": weights.shape[0], "key_heads": weights.key.shape[1],
+            "width": weights.query.shape[-1], "scale": float(weights.rule.scale), "softcap": weights.rule.softcap,
+            "ablated": [],  # an ablated head still attends: its weights are not 0, its output is
+        }  # fmt: skip
 
     def __str__(self) -> str:
         nth = "" if self.alone else f", call {self.nth}"
@@ -86,27 +91,15 @@ def call_data(
         bias = bias_data(rule.bias, length, size, numbers)
     except RegardError as error:
         raise RegardError(f"{name}: {error}") from None
-    return {
-        "name": str(name),
-        "layer": name.layer,
-        "nth": name.nth,
-        "part": name.attends,
-        "queries": name.queries,
-        "keys": name.keys,
-        "heads": heads,
+    return name.data(weights) | {
         "head_numbers": None if head_numbers is None else list(head_numbers),
-        "key_heads": key.shape[0],
-        "width": query.shape[-1],
         "query": query_data,
         "key": key_data,
         "row_max": numbers.add(row_max.float()),
         "row_sum": numbers.add(row_sum.float()),
-        "scale": float(rule.scale),
-        "softcap": rule.softcap,
         "mask": mask,
         "bias": bias,
         "sinks": None if rule.sinks is None else rule.sinks.clamp_min(NOTHING).tolist(),
-        "ablated": [],  # an ablated head still attends: its weights are not 0, its output is
         "difference": difference,
         "overview": overview_data(weights, numbers),
         "norms": None if norms is None else numbers.add(norms),

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import Choice, Opening, page_of
 from regard.web.page import HasPage, Page
-from regard.web.score_rules import Data
 
 
 def join_pages_into_one(pages: Sequence[Page]) -> Page:
@@ -45,11 +44,7 @@ def add_panels(page: Page, others: Sequence[Page], *, sentences: bool = True) ->
         page.panels += other.panels
     seen: dict[str, int] = {}
     for panel in page.panels:
-        _tell_apart(panel, seen)
-
-
-def _tell_apart(panel: Data, seen: dict[str, int]) -> None:
-    name = str(panel["name"])
-    seen[name] = seen.get(name, 0) + 1
-    if seen[name] > 1:
-        panel["name"] = f"{name} ({seen[name]})"
+        name = str(panel["name"])
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            panel["name"] = f"{name} ({seen[name]})"
