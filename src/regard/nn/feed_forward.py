@@ -1,6 +1,7 @@
 """The feed-forward part of a layer: two linear maps with an activation between, at every position by itself."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -9,12 +10,6 @@ from torch.nn import functional as F
 
 from regard.nn.linear import Linear
 
-
-def _gelu_tanh(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """GELU by its formula with tanh, as GPT-2 has it (Hendrycks and Gimpel 2016)."""
-    return F.gelu(x, approximate="tanh")
-
-
 # Positions whose hidden vectors are computed at once where no gradients are wanted. Those of 100,000 positions take
 # more than all else that is kept.
 LONGEST = 4_096
@@ -22,7 +17,7 @@ LONGEST = 4_096
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
-    "gelu-tanh": _gelu_tanh,
+    "gelu-tanh": partial(F.gelu, approximate="tanh"),  # as GPT-2 has it (Hendrycks and Gimpel 2016)
     "silu": F.silu,
 }
 

@@ -49,7 +49,7 @@ def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
         groups,
         lr=settings.rate,
         betas=(settings.beta1, settings.beta2),
-        fused=_fused_optimiser_possible(model),
+        fused=all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in model.parameters()),
         eps=1e-8,
     )
 
@@ -191,7 +191,3 @@ def _check_training_weights(model: nn.Module, step: int) -> None:
     for name, parameter in model.named_parameters():
         if not bool(parameter.isfinite().all()):
             raise RegardError(f"step {step}: the tensor {name!r} is no number any more: try a smaller rate")
-
-
-def _fused_optimiser_possible(model: nn.Module) -> bool:
-    return all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in model.parameters())

@@ -69,7 +69,8 @@ def paint(
 
         found = prompt_painting(load_pipeline(run), text, steps=steps or STEPS, samples=samples or 1, seed=seed)
     else:
-        from regard.questions.paint.answer import painting_of
+        from regard.nn.folder import read_painter
+        from regard.questions.paint.answer import painting
 
-        found = painting_of(run, scene, samples=samples or 8, seed=seed)
+        found = painting(read_painter(run), scene, samples=samples or 8, seed=seed)
     tell(found, outputs, consoles(outputs.json), everything=everything)

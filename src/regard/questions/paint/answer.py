@@ -16,7 +16,6 @@ from regard.display.answer import Answer
 from regard.display.panels import TALL
 from regard.explain.frames import Row
 from regard.explain.wording import number
-from regard.nn.folder import read_painter
 from regard.nn.painter import Painter, patches
 from regard.nn.painting import Painted, paint
 from regard.questions.paint import panels, sentences
@@ -159,12 +158,3 @@ def painting(model: Painter, scene: Scene, *, samples: int = 8, seed: int = 0) -
         *(trial(f"edges to {name} cut", may=all_words_but(at)) for name, at in zip(names, DIGIT_PLACES, strict=True)),
     ]
     return Painting(scene, model.config.values, tuple(trials), judge.right(trained))
-
-
-def painting_of(folder: Path, scene: Scene, *, samples: int = 8, seed: int = 0) -> Painting:
-    """Paint with the painter of a folder, as `painting` does.
-
-    Raises:
-        RegardError: it is no painter's folder, or what `painting` raises.
-    """
-    return painting(read_painter(folder), scene, samples=samples, seed=seed)
