@@ -39,6 +39,7 @@ OPERATIONS = {
     "stacked": lambda w, x: torch.bmm(x.expand(2, ROWS, IN), torch.stack([w, w]).transpose(1, 2)),
     "an expert": lambda w, x: F.linear(x, torch.stack([w, 2 * w])[1]),
     "elementwise": lambda w, x: w * 2 + 1,
+    "its bytes": lambda w, x: w.view(torch.uint8),
     "a sum": lambda w, x: w.sum(),
     "einsum": lambda w, x: torch.einsum("ri,oi->ro", x, w),
     "a norm": lambda w, x: torch.linalg.vector_norm(w, dim=1),

@@ -1,10 +1,14 @@
 """A hash that tells models apart."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
 
+import regard
+from regard.model_files.stored_weight import StoredWeight
 from regard.models.digest import digest_model
+from tests.support import make_tiny
 
 
 def test_a_digest_is_of_weights_and_tokenizer_not_of_what_calls_left(minilm: Any) -> None:
@@ -17,3 +21,11 @@ def test_a_digest_is_of_weights_and_tokenizer_not_of_what_calls_left(minilm: Any
         changed = digest_model(minilm)
         bias[0, 0] -= 1
     assert changed != first
+
+
+def test_weights_kept_in_half_precision_are_the_model_that_they_are_in_float32(minilm: Any, tmp_path: Path) -> None:
+    make_tiny(tmp_path, minilm)
+    regard.load(tmp_path, device="cpu", dtype="bfloat16").model.save_pretrained(tmp_path)
+    stored, wide = (regard.load(tmp_path, device="cpu", dtype=dtype) for dtype in ("auto", "float32"))
+    assert any(isinstance(each, StoredWeight) for each in stored.model.parameters())
+    assert digest_model(stored) == digest_model(wide)

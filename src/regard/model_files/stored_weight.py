@@ -122,7 +122,7 @@ def _computed(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         return func(*args, **kwargs)
     if "out" in kwargs or (weight is not None and _writes(name)):
         raise RegardError(f"a weight that is kept as its file has it cannot be written into ({name.lstrip('=')})")
-    if name in VIEWS:
+    if name in VIEWS and not any(isinstance(each, torch.dtype) for each in (*args, *kwargs.values())):
         return _each(func(*_each(args, _stored), **_each(kwargs, _stored)), _wrapped)
     made: Tensor | None = None
     if weight is not None and name in MOVES:
