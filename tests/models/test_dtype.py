@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 import transformers
 
@@ -99,6 +100,21 @@ def test_a_family_that_writes_into_its_weights_is_read_in_float32(tmp_path: Path
     assert kept(opened) == 0
     assert "weights were read in float32, for they cannot be kept as they are stored" in opened.notes[-1]
     assert "written into (zero_)" in opened.notes[-1]
+
+
+def test_a_model_whose_weights_are_kept_is_saved_in_float32(tmp_path: Path) -> None:
+    tiny("llama", DECODERS["llama"], language=True).to(torch.bfloat16).save_pretrained(tmp_path / "half")
+    stored, wide = (regard.load(tmp_path / "half", device="cpu", dtype=dtype) for dtype in ("auto", "float32"))
+    stored.model.save_pretrained(tmp_path / "wide")
+    torch.save(stored.model.state_dict(), tmp_path / "weights.pt")
+    with pytest.raises(ValueError, match="contiguous"):
+        safetensors.torch.save_file(stored.model.state_dict(), tmp_path / "weights.safetensors")
+    again = regard.load(tmp_path / "wide", device="cpu")
+    kept_apart = torch.load(tmp_path / "weights.pt", weights_only=True)
+    assert kept(again) == 0
+    for name, each in wide.model.named_parameters():
+        assert torch.equal(again.model.get_parameter(name), each)
+        assert torch.equal(kept_apart[name], each)
 
 
 @pytest.mark.filterwarnings("ignore")  # of accelerate's own

@@ -26,14 +26,14 @@ HALVES = (torch.bfloat16, torch.float16)
 BLOCK, BLOCK_ON_GPU = 1 << 20, 1 << 26  # numbers raised at once: on a CPU so many that they stay in its cache
 FEW = 16  # rows below which torch's BLAS multiplies: the weight is read as fast as memory gives it, whoever does
 VIEWS = frozenset((
-    "T", "__getitem__", "cat", "chunk", "clone", "concat", "contiguous", "data", "detach", "expand", "flatten",
+    "T", "__getitem__", "cat", "chunk", "clone", "concat", "data", "detach", "expand", "flatten",
     "index_select", "mT", "movedim", "narrow", "permute", "reshape", "select", "split", "squeeze", "stack", "swapaxes",
     "t", "transpose", "unbind", "unflatten", "unsqueeze", "view",
 ))  # fmt: skip
 MOVES = frozenset(("to", "cpu", "cuda", "float"))
 PLACES = frozenset(("device", "is_cpu", "is_cuda", "is_meta", "data_ptr", "untyped_storage", "get_device"))
 SHAPES = frozenset((
-    "__len__", "_has_compatible_shallow_copy_type", "dim", "element_size", "is_complex", "is_contiguous",
+    "__len__", "_has_compatible_shallow_copy_type", "dim", "element_size", "is_complex",
     "is_floating_point", "is_inference", "ndimension", "numel", "register_hook", "requires_grad_", "size",
     "storage_offset", "stride",
 ))  # fmt: skip
@@ -118,6 +118,8 @@ def _computed(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         return None
     if name in PLACES:
         return func(*_each(args, _stored), **kwargs)
+    if name == "is_contiguous":  # or who saves a model would take its memory for that of float32
+        return False
     if name in SHAPES or (_reads_or_sets_attribute(func) and name not in ("=data", *VIEWS)):
         return func(*args, **kwargs)
     if "out" in kwargs or (weight is not None and _writes(name)):
