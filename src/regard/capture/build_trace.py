@@ -209,6 +209,7 @@ class _Side:
             names=self.text.names,
             changed_outputs=calls.changed_outputs(),
             patches=self.text.patches if isinstance(self.text, ModelInput) else None,
+            turns=self.text.turns,
         )
 
     def ends(

@@ -126,4 +126,7 @@ Remove = Annotated[
     str | None,
     said("--remove", "blank|mean|blur", "With --image: remove each region in turn, and say what it changes."),
 ]
+Chat = Annotated[
+    Path | None, file("--chat", "Instead of a TEXT: a JSON list of messages, each with a role and a content.")
+]
 OpenFile = Annotated[Path | None, opened()]

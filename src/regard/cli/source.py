@@ -31,15 +31,22 @@ class Source:
     window: int | None = None
     stride: int | None = None
     file: Path | None = None
+    chat: Path | None = None
 
     def check(self, verb: str, texts: str = "TEXT [TEXT ...]") -> None:
         """What can be refused before a model is loaded or a file is read. texts: how the verb calls its texts."""
         if self.file is not None:
-            for option, given in (("TEXT", self.texts), ("--target", self.targets), ("--window", self.window)):
+            for option, given in (
+                ("TEXT", self.texts), ("--target", self.targets), ("--window", self.window), ("--chat", self.chat),
+            ):  # fmt: skip
                 if given:
                     raise RegardError(
                         f"--open and {option}: the saved traces have texts of their own, give one of them"
                     )
+        elif self.chat is not None:
+            if self.texts or self.targets or self.window is not None:
+                raise RegardError("--chat: its messages are the text, read whole: no other, no --target, no --window")
+            read_chat_file(self.chat)
         elif not self.texts:
             raise RegardError(f"no text given: regard {verb} {texts}")
         check_text_arguments("text", self.texts)
@@ -57,6 +64,23 @@ class Source:
         if not self.targets:
             return _texts_without_targets(self.texts)
         return list(zip(self.texts, self.targets, strict=True))
+
+
+def read_chat_file(file: Path) -> list[dict[str, str]]:
+    """Read the messages in a JSON file.
+
+    Raises:
+        RegardError: it cannot be read, is no JSON, or no chat; the file is named.
+    """
+    from regard.files import read_regular
+    from regard.json_files import parse_json
+    from regard.text.chat import check_messages
+
+    content = read_regular(file, "--chat")
+    try:
+        return check_messages(parse_json(content))
+    except RegardError as error:
+        raise RegardError(f"--chat {str(file)!r}: {str(error).removeprefix('chat: ')}") from error
 
 
 def check_text_arguments(name: str, texts: Sequence[str]) -> None:
@@ -106,6 +130,9 @@ def traced(given: Source, console: "Console | None" = None, *, needs_model: bool
 
     model = load_model(given.model)
     names, texts = _tokenizer_names_of_ids(model.tokenizer), list(given.texts)
+    if given.chat is not None:
+        trace = model.trace(messages=read_chat_file(given.chat))
+        return Traced([trace], [(trace.text, None)], model, names)
     if given.window is not None:
         if model.pairs:
             raise RegardError(NO_WINDOWS.format(model.name))

@@ -137,6 +137,8 @@ class Model:
     @overload
     def trace(self, text: str | None = None, *, images: Any, **options: Unpack[TraceOptions]) -> Trace: ...
     @overload
+    def trace(self, *, messages: Sequence[Mapping[str, str]], **options: Unpack[TraceOptions]) -> Trace: ...
+    @overload
     def trace(
         self,
         text: str | Sequence[str] | None = None,
@@ -146,6 +148,7 @@ class Model:
         target_ids: Ids | None = None,
         inputs: Mapping[str, Any] | None = None,
         images: Any = None,
+        messages: Sequence[Mapping[str, str]] | None = None,
         window: int | None = None,
         stride: int | None = None,
         **options: Unpack[TraceOptions],
@@ -160,6 +163,7 @@ class Model:
         target_ids: Ids | None = None,
         inputs: Mapping[str, Any] | None = None,
         images: Any = None,
+        messages: Sequence[Mapping[str, str]] | None = None,
         interventions: Sequence[Intervention] = (),
         layers: int | Collection[int] | None = None,
         logits: bool = True,
@@ -180,6 +184,9 @@ class Model:
                 a text, of a model that reads pictures alone; of one that reads texts with pictures one for each text,
                 or several that one text asks about. A picture's tokens are named "row,column", and `trace.patches` says
                 where on the picture each of them lies.
+            messages: instead of a text, a chat, [{"role": "user", "content": "…"}, …], written as the tokenizer's
+                template writes it; `trace.turns` says which tokens each message is. Where the last is not the
+                assistant's, the text ends where its answer begins.
             interventions: what is done to the pass, such as `regard.ablate(regard.head(layer, head))`; in every text,
                 in the order of the list.
             layers: the layers whose attention, values and states are kept, None for all; `()` for the states of all
@@ -203,14 +210,19 @@ class Model:
         check_interventions(interventions)
         keep = CaptureOptions.of(layers, logits, attention_outputs, statistics, self.model.config, self.name)
         if images is not None:
-            if any(each is not None for each in (target, ids, target_ids, inputs, window, stride)):
+            if any(each is not None for each in (target, ids, target_ids, inputs, window, stride, messages)):
                 raise RegardError("images: given beside ids, inputs, a target or a window, needs a text or nothing")
             single, pictures = read_images(self._session, self._reader, self.image_processor, images, text)
             seen = [dict(self._runner.traces([each], None, interventions, keep))[0] for each in pictures]
             return seen[0] if single else seen  # type: ignore[return-value]
-        single, sources, targets = read_inputs(
-            self._reader, self._session, text, target, ids, target_ids, inputs, any_length=window is not None
-        )
+        if messages is not None:
+            if self.pairs or any(each is not None for each in (text, target, ids, target_ids, inputs, window, stride)):
+                raise RegardError("chat: messages are given alone, and whole, to a model that reads a text alone")
+            single, sources, targets = True, [self._reader.read_chat(messages)], None
+        else:
+            single, sources, targets = read_inputs(
+                self._reader, self._session, text, target, ids, target_ids, inputs, any_length=window is not None
+            )
         if self.pairs and keep.layers is not None:
             raise RegardError(f"layers: {self.name} is an encoder-decoder, all layers of it are kept")
         if window is None and stride is not None:

@@ -1,14 +1,14 @@
 """Turn what a model is to read, texts or token ids, into tokens that fit it."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxtyping import Int
 from torch import Tensor
 
 from regard.errors import RegardError, control_name
-from regard.text.tokens import Encoded, check_text, encode_all, encoded_ids
+from regard.text.tokens import Encoded, Turn, check_text, encode_all, encoded_ids
 
 Ids = Sequence[int] | Sequence[Sequence[int]] | Int[Tensor, "..."]  # of one text, or of several
 
@@ -45,6 +45,31 @@ class Reader:
             raise RegardError("trace: given no text, needs at least one")
         names = [name] if single else [f"{name} {n}" for n in range(1, len(texts) + 1)]
         return single, self._encode(texts, names, windowed)
+
+    def read_chat(self, messages: Any) -> Encoded:
+        """Read the messages of a chat, by the tokenizer's template.
+
+        Raises:
+            RegardError: they are no chat, there is no template, or it does not write them; or as `read`.
+        """
+        from regard.text.chat import chat_text, check_messages
+
+        checked = check_messages(messages)
+        if self.tokenizer is None:
+            raise RegardError(f"model {self.name!r} has no tokenizer: give ids=...")
+        text, spans = chat_text(self.tokenizer, checked, self.name)
+        (found,) = encode_all(
+            self.tokenizer, [check_text(text, "chat")], framed=True,
+            counted=lambda _, count: self._check_length(count, "chat", False),
+        )  # fmt: skip
+        turns = tuple(replace(each, tokens=_tokens_of_turn(found, each)) for each in spans)
+        said = ", ".join(f"{each.role} {_run(each.tokens)}" for each in turns)
+        literal = [t.text for each in turns for n in each.tokens if (t := found.tokens[n]).special]
+        notes: tuple[str, ...] = (f"messages, by their tokens: {said}",)
+        if literal:  # those of the template are meant
+            notes += (f"{', '.join(dict.fromkeys(literal))} in a message is read as a special token",)
+        kept = tuple(note for note in found.notes if not note.endswith("is read as a special token"))
+        return self._check_ids(replace(found, turns=turns, notes=(*kept, *notes)), "chat")
 
     def _from_ids(self, name: str, row: Sequence[int], windowed: bool) -> Encoded:
         size = self._id_count()
@@ -97,3 +122,13 @@ class Reader:
             raise RegardError(
                 f"{name} has {count} tokens, special ones included: {self.name} takes {self.limit} at most{hint}"
             )
+
+
+def _tokens_of_turn(found: Encoded, turn: Turn) -> tuple[int, ...]:
+    """The numbers of the tokens that have characters of a message."""
+    return tuple(n for n, t in enumerate(found.tokens) if t.start < turn.end and t.end > turn.start)
+
+
+def _run(tokens: Sequence[int]) -> str:
+    """Consecutive numbers as a person writes them."""
+    return "none" if not tokens else str(tokens[0]) if len(tokens) == 1 else f"{tokens[0]} to {tokens[-1]}"

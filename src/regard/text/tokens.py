@@ -38,10 +38,20 @@ class Token:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """A message of a chat: whose it is, which characters of the text it is, and which tokens."""
+
+    role: str
+    start: int
+    end: int
+    tokens: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Encoded:
     """A text as a model reads it. unknown and dropped are the parts of the text that the tokenizer does not know.
 
-    names: how the tokenizer spells ids, of the text and others; None where there is none.
+    names: how the tokenizer spells ids, of the text and others; None where there is none. turns: of a chat's text.
     """
 
     text: str
@@ -51,6 +61,7 @@ class Encoded:
     dropped: tuple[str, ...]
     notes: tuple[str, ...] = ()
     names: Callable[[int], str] | None = field(default=None, compare=False, repr=False)
+    turns: tuple[Turn, ...] = ()
 
     @property
     def ids(self) -> list[int]:
@@ -111,8 +122,9 @@ def encode(tokenizer: Any, text: str) -> Encoded:
 
 
 def encode_all(
-    tokenizer: Any, texts: Sequence[str], *, target: bool = False, counted: Callable[[int, int], None] | None = None
-) -> list[Encoded]:
+    tokenizer: Any, texts: Sequence[str], *, target: bool = False, counted: Callable[[int, int], None] | None = None,
+    framed: bool = False,
+) -> list[Encoded]:  # fmt: skip
     """Encode several texts as `encode` does one: tokenizers share them out among the cores.
 
     Args:
@@ -123,7 +135,7 @@ def encode_all(
             counting them: it may refuse.
     """
     with tokenizer_panics_caught():
-        found = _ids_of(tokenizer, texts, target)
+        found = _ids_of(tokenizer, texts, target, framed)
         if counted is not None:
             for n, ids in enumerate(found["input_ids"]):
                 counted(n, len(ids))
@@ -145,10 +157,11 @@ def count_prompt_tokens(tokenizer: Any, prompt: str) -> int:
     return len(ids) - (bool(ids) and ids[-1] in tokenizer.all_special_ids)
 
 
-def _ids_of(tokenizer: Any, texts: Sequence[str], target: bool) -> Any:
+def _ids_of(tokenizer: Any, texts: Sequence[str], target: bool, framed: bool = False) -> Any:
     """What a tokenizer gives for texts, none of them cut."""
     fast = bool(getattr(tokenizer, "is_fast", False))
-    given = {"text_target" if target else "text": list(texts)}
+    given: dict[str, Any] = {"text_target" if target else "text": list(texts)}
+    given |= {"add_special_tokens": False} if framed else {}
     try:
         return tokenizer(**given, return_offsets_mapping=fast, truncation=False, padding=False, verbose=False)
     except Exception as error:  # the library raises bare Exception where it cannot read a text

@@ -33,7 +33,7 @@ from regard.checks import is_whole
 from regard.errors import OutOfRangeError, RegardError
 from regard.images.patches import Patches
 from regard.model_files.pooling import Pooling
-from regard.text.tokens import Token
+from regard.text.tokens import Token, Turn
 from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.display import ShownTrace
@@ -141,6 +141,7 @@ class Trace(_Kept):
     pooling: Pooling = field(default=NO_POOLING, repr=False)
     changed_outputs: Mapping[tuple[bool, int], Tensor] | None = field(default=None, repr=False)
     patches: Patches | None = field(default=None, repr=False)
+    turns: tuple[Turn, ...] = field(default=(), repr=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Make `Layers` of the tuples that have one item a layer, and give the maps the words of the text."""

@@ -32,6 +32,7 @@ def see(
     open_file: options.OpenFile = None,
     images: options.Images = None,
     remove: options.Remove = None,
+    chat: options.Chat = None,
     outputs: Outputs = NOTHING,
 ) -> None:
     """Show what self-attention does to a word in one text or several, on a real model.
@@ -47,7 +48,7 @@ def see(
         told = {
             "--target": targets, "--with": references, "--control": control,
             "--next": next_token or None, "--window": window, "--stride": stride, "--static": static,
-            "--open": open_file,
+            "--open": open_file, "--chat": chat,
         }  # fmt: skip
         see_images(images, texts, told, model, chosen, everything, outputs, remove)
         return
@@ -57,7 +58,7 @@ def see(
     vectors.check(chosen)
     neutral = ControlFile(control)
     neutral.check(chosen)
-    given = Source(texts or [], targets or [], model, window, stride, open_file)
+    given = Source(texts or [], targets or [], model, window, stride, open_file, chat)
     given.check("see")
     outputs.check()
     vectors.check_file()
