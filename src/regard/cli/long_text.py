@@ -30,11 +30,9 @@ class LongText:
     opened: Path | None = None
 
     def check(self, layer: int | None, *, saved: bool, page: bool = False) -> None:
-        """Refuse, before the file is read, no text at all and options that exclude each other. saved: with --save.
+        """Refuse, before the file is read, no text at all and options that exclude each other.
 
-        page: with --html.
-
-        layer: None where one is to be chosen.
+        layer: None where one is to be chosen. saved: with --save. page: with --html.
 
         Raises:
             RegardError: naming the option.

@@ -6,7 +6,7 @@ when they are asked for. At 100,000 tokens 52 MB a head are kept, and 156 MB for
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float32
@@ -95,7 +95,7 @@ class ZoomMap:
             RefusedError: there is no such tile, or the pass was not made.
         """
         self.check_tile(head, level, row, col)
-        cell, heads = 1 << level, range(self.heads) if head is None else [head]
+        cell, heads = 1 << level, self._heads_of(head)
         if not self.ready:
             raise RefusedError(409, "the pass over this matrix was not made: ask for it first")
         found = np.zeros((SIDE, SIDE), np.float32)
@@ -116,8 +116,7 @@ class ZoomMap:
             raise RefusedError(
                 404, f"tile {level}/{row}/{col}: the matrix of {self.length} × {self.keys} has no such tile"
             )
-        if head is not None and not 0 <= head < self.heads:
-            raise RefusedError(404, f"head: given {head}, there are {self.heads}")
+        self._heads_of(head)
         if level > self._top:
             raise RefusedError(404, f"level: given {level}, the coarsest is {self._top}")
 
@@ -134,10 +133,14 @@ class ZoomMap:
         return self._mean(head, lambda each: each[0, :, key : key + 1][:, 0])
 
     def _mean(self, head: int | None, read: Callable[[AttentionMap], Tensor]) -> Float32[np.ndarray, " n"]:
+        heads = self._heads_of(head)
+        return (sum(read(self._each[each]).float() for each in heads) / len(heads)).numpy()  # type: ignore[union-attr]
+
+    def _heads_of(self, head: int | None) -> Sequence[int]:
+        """This head, or all of them. Raises RefusedError where there is no such head."""
         if head is not None and not 0 <= head < self.heads:
             raise RefusedError(404, f"head: given {head}, there are {self.heads}")
-        heads = range(self.heads) if head is None else [head]
-        return (sum(read(self._each[each]).float() for each in heads) / len(heads)).numpy()  # type: ignore[union-attr]
+        return range(self.heads) if head is None else [head]
 
     def _kept(self, head: int, level: int, rows: slice, cols: slice) -> Means:
         return self._levels[head][level - FINEST][rows, cols]

@@ -119,8 +119,8 @@ def head_scores(trace: Trace) -> HeadScores:
         **tables,
         queries=counts.queries,
         nexts=counts.counts["next"],
-        duplicates=counts.duplicates,
-        inductions=counts.inductions,
+        duplicates=counts.counts["duplicate"],
+        inductions=counts.counts["induction"],
         sink_tokens=tuple(sink_tokens),
     )
 
@@ -164,14 +164,6 @@ class _Sums:
             query, key = spots.nonzero().unbind(1)
             self.followed[name] += part[:, query, key].sum(1)
             self.counts[name] += int(spots.any(1).sum())
-
-    @property
-    def duplicates(self) -> int:
-        return self.counts["duplicate"]
-
-    @property
-    def inductions(self) -> int:
-        return self.counts["induction"]
 
     def means(self, sink_tokens: list[int]) -> dict[str, Float[Tensor, " H"]]:
         """Every score by its name."""
