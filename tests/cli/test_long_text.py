@@ -43,7 +43,7 @@ def test_a_mark_of_the_encoding_is_no_text(tmp_path: Path) -> None:
 
 
 def test_one_matrix_of_a_file_of_windows_and_of_a_saved_trace(minilm, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("regard.models.load.load", lambda _name: minilm)
+    monkeypatch.setattr("regard.models.load.load", lambda _name, **_: minilm)
     console = Console(file=io.StringIO())
     (tmp_path / "text.txt").write_text(RIVER, encoding="utf-8")
     whole = LongText(tmp_path / "text.txt")

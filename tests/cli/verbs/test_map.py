@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch) -> Path:
 @pytest.fixture
 def run(folder: Path, minilm, monkeypatch):
     """The verb itself, in this process."""
-    monkeypatch.setattr("regard.models.load.load", lambda _name: minilm)
+    monkeypatch.setattr("regard.models.load.load", lambda _name, **_: minilm)
     return map_file
 
 
