@@ -110,7 +110,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def test_a_trace_knows_the_turns(folder: Path) -> None:
+def test_a_trace_knows_the_turns(folder: Path, tmp_path: Path) -> None:
     model = regard.load(folder, device="cpu")
     trace = model.trace(messages=ASKED)
     assert [each.role for each in trace.turns] == ["system", "user", "assistant", "user"]
@@ -124,6 +124,8 @@ def test_a_trace_knows_the_turns(folder: Path) -> None:
     )
     weights = trace.attention[1][:, list(last), :][..., list(first)]  # what the question gives the system's message
     assert weights.shape == (3, 2, 2)
+    trace.save(tmp_path / "a.safetensors")
+    assert regard.open(tmp_path / "a.safetensors").turns == trace.turns
     marked = model.trace(messages=[{"role": "user", "content": "a [SEP] bank"}])
     assert "[SEP] in a message is read as a special token" in marked.status.notes
     assert model.trace("a river bank").turns == ()

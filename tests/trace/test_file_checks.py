@@ -57,6 +57,19 @@ def test_descriptions_that_cannot_be(trace: Any, tmp_path: Path) -> None:
         ({"left_out": -1}, "pooling: left_out is -1, needs a whole number"),
     ):
         rewrite(says, traces=[one | {"pooling": pooling | wrong}])
+    turn = {"role": "user", "start": 0, "end": 1, "tokens": [0]}
+    sealed(file, tensors, told | {"traces": [one | {"turns": [turn]}]})
+    assert [each.role for each in regard.open(file).turns] == ["user"]
+    for other, says in (
+        ({"role": 1}, "turn: role is 1, needs a text"),
+        ({"end": 10**6}, "turn: end is 1000000, needs a whole number from 0"),
+        ({"start": 1, "end": 0}, "turn: start is 1, needs a whole number from 0 to 0"),
+        ({"tokens": [99]}, "turn: token is 99, needs a whole number from 0"),
+        ({"tokens": ["a"]}, "turn: token is 'a'"),
+        ({"colour": 1}, "a turn: 'colour' is unknown"),
+    ):
+        rewrite(says, traces=[one | {"turns": [turn | other]}])
+    rewrite("turns is 7, needs a list", traces=[one | {"turns": 7}])
     held = one["attention"]["saved"]
 
     def layer(says: str, **changed: Any) -> None:

@@ -31,6 +31,7 @@ from regard.trace.file_format import (
     STATUS,
     TOKEN,
     TRACE,
+    TURN,
     VALUE,
     VECTORS,
 )
@@ -73,7 +74,7 @@ def _check_item(described: Any, shapes: Shapes) -> None:
 
 def _check_trace(described: Any, shapes: Shapes, across: int | None = None) -> None:
     """Check one trace. across: how many tokens its cross-attention attends to, those of the encoder's trace."""
-    expect_fields("a trace", described, TRACE, maybe=("pooling",))
+    expect_fields("a trace", described, TRACE, maybe=("pooling", "turns"))
     text = expect_type("text", described["text"], str)
     tokens = expect_type("tokens", described["tokens"], list)
     for number, token in enumerate(tokens):
@@ -97,6 +98,8 @@ def _check_trace(described: Any, shapes: Shapes, across: int | None = None) -> N
     _check_status_of_trace(described["status"])
     if "pooling" in described:
         _check_pooling_of_trace(described["pooling"])
+    for turn in expect_type("turns", described.get("turns", []), list):
+        _check_turn_of_trace(turn, len(text), len(tokens))
 
 
 def _check_attention(described: Any, shapes: Shapes, across: int | None) -> None:
@@ -228,6 +231,16 @@ def _check_status_of_trace(described: Any) -> None:
             for each in value:
                 expect_type(f"status: {name}", each, str)
     expect_integer("status: rows_compared", described["rows_compared"], 0, 1 << 53)
+
+
+def _check_turn_of_trace(described: Any, length: int, count: int) -> None:
+    """Check a message of a chat's text. length: characters of the text. count: its tokens."""
+    for name, value in expect_fields("a turn", described, TURN).items():
+        expect_type(f"turn: {name}", value, TURN[name])
+    end = expect_integer("turn: end", described["end"], 0, length)
+    expect_integer("turn: start", described["start"], 0, end)
+    for each in described["tokens"]:
+        expect_integer("turn: token", each, 0, count - 1)
 
 
 def _check_pooling_of_trace(described: Any) -> None:

@@ -1,10 +1,10 @@
 """The description in a trace file: its fields, their types, the shapes of the tensors that they name, and `Choice`.
 
 The description is JSON in the file's safetensors metadata: {"many": bool, "traces": [trace or pair, ...]}, beside the
-format's name, version and digests (`regard.tensor_files`). A trace has the fields `TRACE`, and "pooling" with the
-fields `POOLING` where it is known how the model pools; each attention layer in it has the fields `LAYER`. A tensor is
-described by its name, or by [name, order] where its axes are stored in another order: axis n of what is stored is axis
-order[n] of the tensor.
+format's name, version and digests (`regard.tensor_files`). A trace has the fields `TRACE`, "pooling" with the
+fields `POOLING` where it is known how the model pools, and "turns" where it is of a chat, each with the fields `TURN`;
+each attention layer in it has the fields `LAYER`. A tensor is described by its name, or by [name, order] where its axes
+are stored in another order: axis n of what is stored is axis order[n] of the tensor.
 
 Letters of shapes: L tokens, S keys, H query heads, G key/value heads, D query/key width, E value width, M model width,
 W width of the embedding parts, K width of the last hidden state, V vocabulary, X columns of W_O. "#H" is H or 1.
@@ -23,6 +23,7 @@ from regard.trace.file_header import check_saving
 
 TRACE = ("text", "names", "tokens", "vectors", "hidden_states", "attention", "cross", "status")
 POOLING: dict[str, type] = {"modes": list, "normalise": bool, "lower_case": bool, "prompt": str}  # "pooling", maybe
+TURN: dict[str, type] = {"role": str, "start": int, "end": int, "tokens": list}  # of "turns", maybe
 LEFT_OUT: dict[str, type] = {"left_out": int}  # of "pooling", maybe
 # Of "attention" and "cross". made: [layer, which of its calls] of every call, null where each layer made one. saved:
 # the calls that there are.

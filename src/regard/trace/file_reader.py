@@ -10,7 +10,7 @@ from regard.attention import map_file
 from regard.attention.attention_map import AttentionMap
 from regard.model_files.pooling import Pooling
 from regard.tensor_files.file import TensorFile
-from regard.text.tokens import Spelled, Token
+from regard.text.tokens import Spelled, Token, Turn
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.file_format import OUTPUT_PARTS, OUTPUT_TENSORS, VECTORS
 from regard.trace.file_shapes import stored
@@ -53,6 +53,7 @@ def _trace_from_description(described: Mapping[str, Any], tensor: TensorOf) -> T
         attention=attention, values=values, status=Status(**status), cross=cross, cross_values=cross_values,
         attention_outputs=outputs, cross_attention_outputs=cross_outputs, names=Spelled(names) if names else None,
         pooling=_pooling_of_saved_trace(described.get("pooling")),
+        turns=tuple(Turn(**each | {"tokens": tuple(each["tokens"])}) for each in described.get("turns", ())),
     )  # fmt: skip
 
 

@@ -115,12 +115,16 @@ class _Writer:
         status = {n: list(x) if isinstance(x, tuple) else x for n, x in asdict(trace.status).items()}
         own = trace.pooling
         pooling = {name: getattr(own, name) for name in POOLING} | ({"left_out": own.left_out} if own.left_out else {})
+        turns = [asdict(each) | {"tokens": list(each.tokens)} for each in trace.turns]
+        maybe = ({} if own.unknown or own.dense else {"pooling": pooling | {"modes": list(own.modes)}}) | (
+            {"turns": turns} if turns else {}
+        )
         return {
             "text": trace.text, "names": self.names(trace),
             "tokens": [list(asdict(token).values()) for token in trace.tokens], "vectors": vectors,
             "hidden_states": {"count": len(trace.hidden_states), "saved": saved}, "attention": attention,
             "cross": cross, "status": status | {"notes": notes},
-        } | ({} if own.unknown or own.dense else {"pooling": pooling | {"modes": list(own.modes)}})  # fmt: skip
+        } | maybe  # fmt: skip
 
     def tensor(self, name: str, tensor: Tensor) -> str | list[Any]:
         """Add a whole tensor."""
