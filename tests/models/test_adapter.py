@@ -10,8 +10,11 @@ import torch
 import transformers
 
 import regard
+from regard.cli.main import main
 from regard.explain.causes.contributions import contributions
+from regard.models.load import load_tokenizer
 from tests.capture.test_families import DECODERS, IDS, tiny
+from tests.support import make_tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing")  # which peft asks transformers for
 ADAPTED = {"llama": ["q_proj", "v_proj", "o_proj", "up_proj"], "gpt2": ["c_attn", "c_proj"]}
@@ -64,6 +67,25 @@ def test_an_adapter_on_weights_in_half_precision_is_added_in_float32(tmp_path: P
     torch.testing.assert_close(opened.logits, logits, atol=2e-6, rtol=0)
 
 
+def test_an_adapter_is_a_model_to_the_command(minilm, tmp_path: Path, capsys) -> None:
+    """Before anything is loaded its layers are those of the model that it adapts, and its tokenizer is that model's."""
+    make_tiny(tmp_path / "base", minilm)
+    model = transformers.AutoModel.from_pretrained(tmp_path / "base")
+    peft.get_peft_model(model, peft.LoraConfig(r=3, target_modules=["query"])).save_pretrained(tmp_path / "adapter")
+    told = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
+    told["base_model_name_or_path"] = str(tmp_path / "base")
+    (tmp_path / "adapter" / "adapter_config.json").write_text(json.dumps(told))
+    assert load_tokenizer(tmp_path / "adapter")("a bank").input_ids == minilm.tokenizer("a bank").input_ids
+    for options, code, says in (
+        (["--layer", "7"], 2, "layer 7 is out of range"),
+        ([], 0, "the LoRA adapter 'adapter' (rank 3) is added to the weights of base"),
+    ):
+        with pytest.raises(SystemExit) as left:
+            main(["see", "A bank.", "--word", "bank", "--model", str(tmp_path / "adapter"), *options])
+        assert left.value.code == code
+        assert says in " ".join("".join(capsys.readouterr()).split())
+
+
 def test_of_an_adapter_that_stays_beside_an_output_projection_no_split_is_told(tmp_path: Path) -> None:
     """What the adapter adds would be missing from the parts; beside queries alone it changes nothing of the split."""
     base, _, _ = made(tmp_path, "llama")
@@ -100,7 +122,7 @@ def test_adapters_that_cannot_be(tmp_path: Path) -> None:
     refused("there is no adapter_config.json", base, adapter=tmp_path)
     refused("given a model object and an adapter", tiny("llama", DECODERS["llama"], True), adapter=adapter)
     changed(base_model_name_or_path=None)
-    refused("names no model that it adapts: give load.model, adapter=")
+    refused("names no model that it adapts: regard.load.model, adapter=. takes one")
     changed(base_model_name_or_path=str(tmp_path / "gone"))
     refused("there is no such folder")
     changed(peft_type="PREFIX_TUNING")

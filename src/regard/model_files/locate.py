@@ -4,7 +4,9 @@ import os
 from pathlib import Path
 
 from regard.errors import RegardError
+from regard.json_files import read_json
 from regard.model_files import gguf, hub
+from regard.model_files.folder import ADAPTER, CONFIG
 
 
 def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
@@ -28,3 +30,20 @@ def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
         return path
     hub.check_there(hub.check_hub_name(source))
     return name
+
+
+def model_under_adapter(source: str | os.PathLike[str]) -> str | None:
+    """Read which model the adapter in a folder adapts: a folder, or a name on the hub. None for what is no such folder.
+
+    Raises:
+        RegardError: its adapter_config.json cannot be read, or names no model.
+    """
+    file = Path(source) / ADAPTER
+    if not file.is_file() or os.path.lexists(Path(source) / CONFIG):
+        return None
+    base = read_json(file, infinite=True).get("base_model_name_or_path")
+    if not isinstance(base, str) or not base:
+        raise RegardError(
+            f"{os.fspath(source)!r}: {ADAPTER} names no model that it adapts: regard.load(model, adapter=) takes one"
+        )
+    return base

@@ -14,7 +14,7 @@ from regard.errors import RegardError
 from regard.json_files import SMALL, read_json
 from regard.model_files import gguf, hub
 from regard.model_files.folder import DEFAULT_NAME, check_model_folder, names_default_model, place_of_default_model
-from regard.model_files.locate import locate_model_files
+from regard.model_files.locate import locate_model_files, model_under_adapter
 
 # How the families of transformers spell the same thing in config.json.
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers", "decoder_layers",
@@ -49,6 +49,8 @@ def read_sizes(source: str | os.PathLike[str] | None) -> ModelSizes:
     """
     if source is None or names_default_model(source):
         return _sizes_of_config(DEFAULT_NAME, _json_object_if_readable(place_of_default_model() / "config.json"))
+    if (base := model_under_adapter(source)) is not None:
+        return read_sizes(base)
     name, place = os.fspath(source), locate_model_files(source)
     if isinstance(place, str):
         cached = hub.cached_hub_file(name, "config.json")

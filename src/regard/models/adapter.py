@@ -15,18 +15,6 @@ from regard.models.model import Model
 WEIGHTS = "adapter_model.safetensors"
 
 
-def adapted_model(folder: str | os.PathLike[str]) -> str:
-    """Read which model an adapter's folder adapts: a folder, or a name on the hub.
-
-    Raises:
-        RegardError: its adapter_config.json cannot be read, or names none.
-    """
-    base = read_json(Path(folder) / ADAPTER, infinite=True).get("base_model_name_or_path")
-    if not isinstance(base, str) or not base:
-        raise RegardError(f"{os.fspath(folder)!r}: {ADAPTER} names no model that it adapts: give load(model, adapter=)")
-    return base
-
-
 def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
     """Add an adapter to the weights of the model that it adapts, which stays in memory once.
 

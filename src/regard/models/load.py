@@ -22,15 +22,13 @@ from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, read_processor
 from regard.model_files import gguf
 from regard.model_files.config_limits import check_sizes_in_config
 from regard.model_files.folder import (
-    ADAPTER,
-    CONFIG,
     DEFAULT_NAME,
     check_model_folder,
     default_folder,
     names_default_model,
 )
 from regard.model_files.hub import check_hub
-from regard.model_files.locate import locate_model_files
+from regard.model_files.locate import locate_model_files, model_under_adapter
 from regard.model_files.pooling import read_pooling
 from regard.model_files.quiet import quiet
 from regard.model_files.size_limit import Budget, kept_as_stored, require_memory_for_model
@@ -89,14 +87,13 @@ def load(
         raise RegardError(f"dtype: given {dtype!r}, needs auto, {', '.join(DTYPES)}")
     precision = None if dtype == "auto" else getattr(torch, dtype)
     if adapter is None and isinstance(source, (str, os.PathLike)):
-        holds = [os.path.lexists(os.path.join(source, each)) for each in (ADAPTER, CONFIG)]
-        adapter = source if holds == [True, False] else None
+        base = model_under_adapter(source)
+        adapter, source = (None, source) if base is None else (source, base)
     if adapter is not None:
-        from regard.models.adapter import adapted_model, merge_adapter
+        from regard.models.adapter import merge_adapter
 
         if isinstance(source, nn.Module):
             raise RegardError("load: given a model object and an adapter, which would change it: give its folder")
-        source = adapted_model(adapter) if adapter is source else source
         wide = "float32" if dtype == "auto" else dtype
         opened = load(source, tokenizer=tokenizer, processor=processor, device=device, dtype=wide)
         return merge_adapter(opened, adapter)
@@ -157,7 +154,7 @@ def load_tokenizer(source: str | os.PathLike[str] | None = None) -> transformers
     Raises:
         RegardError: there is no such model, or it has no tokenizer.
     """
-    source = None if names_default_model(source) else source
+    source = None if source is None or names_default_model(source) else model_under_adapter(source) or source
     name = DEFAULT_NAME if source is None else str(source)
     folder = default_folder(weights=False) if source is None else _locate_checked_model(source)[0]
     if isinstance(folder, Path) and is_transformer_folder(folder):
