@@ -110,7 +110,7 @@ def test_windows_count_the_whole_text(minilm) -> None:
 
 
 def test_verbs_say_it_first(minilm, monkeypatch, capsys) -> None:
-    monkeypatch.setattr("regard.models.load.load", lambda name=None: minilm)
+    monkeypatch.setattr("regard.models.load.load", lambda name=None, **_: minilm)
     for verb, *arguments in (
         ["see", f"{CHINESE} {RIVER}", "--word", "bank", "--window", "16"],
         ["steps", "a 銀 bank", "--word", "bank"],

@@ -65,7 +65,8 @@ def run_in_process(folder: Path, arguments: Sequence[str], **environment: str) -
     assert regard.load  # the package keeps the function that it is first asked for: not the one below
 
     def loaded(source: Any = None, **options: Any) -> Any:
-        return load(source, **options) if source is not None or options else default_model()
+        usual = source is None and options in ({}, {"dtype": "auto"})
+        return default_model() if usual else load(source, **options)
 
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
     code: Any = None
