@@ -137,7 +137,7 @@ class Mask:
         removed = tuple(e for e in (edges.crop(batch, rows, cols) for edges in self.removed) if e is not None)
         return Mask(low, high, keys, dense, functions, removed)
 
-    def to(self, device: torch.device) -> "Mask":
+    def to(self, device: torch.device | str | int) -> "Mask":
         """Return the same mask with its tensors on another device."""
         keys = None if self.keys is None else self.keys.to(device)
         return replace(self, keys=keys, dense=tuple(t.to(device) for t in self.dense))

@@ -81,10 +81,13 @@ class Verbs(TyperGroup):
         """The verb that the first argument names.
 
         Raises:
-            RegardError: there is none of that name; the nearest is suggested, or `regard see` for a text.
+            RegardError: there is none of that name; the nearest is suggested, or `regard see` for a text. Or the verb
+                loads no model in the dtype that was given.
         """
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             raise RegardError(f"No such command {args[0]!r}. {suggested_verb(args[0], list(self.commands))}")
+        if args and args[0] in WITHOUT_DTYPE and ctx.params.get("dtype", "auto") != "auto":
+            raise RegardError(f"--dtype: regard {args[0]} loads no model in another dtype: leave it out")
         return super().resolve_command(ctx, args)
 
 
@@ -137,7 +140,6 @@ def print_version(asked: bool) -> bool:
 
 @app.callback()
 def regard(
-    context: typer.Context,
     dtype: Annotated[
         str,
         typer.Option(
@@ -152,8 +154,6 @@ def regard(
     """See what every token of a text pays attention to: exactly, on real models."""
     if dtype not in start.DTYPES:
         raise RegardError(f"--dtype: given {dtype!r}, needs {', '.join(start.DTYPES)}")
-    if dtype != "auto" and context.invoked_subcommand in WITHOUT_DTYPE:
-        raise RegardError(f"--dtype: regard {context.invoked_subcommand} loads no model in another dtype: leave it out")
     start.dtype[:] = [dtype]
 
 
