@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import regard
+from regard.attention.kernels import matmul
 from regard.model_files import stored_weight
 from regard.model_files.stored_weight import StoredWeight
 
@@ -55,6 +56,15 @@ def values(request) -> Tensor:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch) -> None:
     monkeypatch.setattr(stored_weight, "BLOCK", 3 * IN)
+
+
+@pytest.mark.parametrize("product", ["blas", "onednn"])
+def test_either_product_multiplies_rows_that_lie_apart(product: str, values: Tensor, monkeypatch) -> None:
+    monkeypatch.setenv(matmul.VARIABLE, product)
+    if product == "onednn" and not matmul.onednn_works():
+        pytest.skip("this build of torch has no product of oneDNN")
+    x = torch.randn(IN, 3 * stored_weight.FEW, generator=torch.Generator().manual_seed(5)).t()[::2]
+    torch.testing.assert_close(F.linear(x, StoredWeight.of(values)), F.linear(x, values.float()), atol=5e-6, rtol=0)
 
 
 def rows() -> Tensor:

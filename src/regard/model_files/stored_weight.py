@@ -79,7 +79,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Float[Tensor, "*B C"], weight: Float[Tensor, "M C"]) -> Float[Tensor, "*B M"]:
-        rows = x.reshape(-1, x.shape[-1])
+        rows = x.reshape(-1, x.shape[-1]).contiguous()  # as oneDNN wants them
         times = matmul.linear() if x.device.type == "cpu" and len(rows) >= FEW else matmul.blas
         made, done = x.new_empty(len(rows), len(weight)), 0
         for block in _raised_blocks(weight):
@@ -117,7 +117,7 @@ def _computed(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         weight.stored = args[1].stored
         return None
     if name in PLACES:
-        return func(*_each(args, _stored), **kwargs)
+        return func(*_change_within(args, _stored), **kwargs)
     if name == "is_contiguous":  # or who saves a model would take its memory for that of float32
         return False
     if name in SHAPES or (_reads_or_sets_attribute(func) and name not in ("=data", *VIEWS)):
@@ -125,7 +125,7 @@ def _computed(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
     if "out" in kwargs or (weight is not None and _writes(name)):
         raise RegardError(f"a weight that is kept as its file has it cannot be written into ({name.lstrip('=')})")
     if name in VIEWS and not any(isinstance(each, torch.dtype) for each in (*args, *kwargs.values())):
-        return _each(func(*_each(args, _stored), **_each(kwargs, _stored)), _wrapped)
+        return _change_within(func(*_change_within(args, _stored), **_change_within(kwargs, _stored)), _wrapped)
     made: Tensor | None = None
     if weight is not None and name in MOVES:
         moved = func(torch.empty(0, device=weight.stored.device), *args[1:], **kwargs)
@@ -134,7 +134,7 @@ def _computed(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         made = _product(name, args, kwargs)
     elif name == "embedding":
         made = _looked_up(func, *args, **kwargs)
-    return func(*_each(args, _raised), **_each(kwargs, _raised)) if made is None else made
+    return func(*_change_within(args, _raised), **_change_within(kwargs, _raised)) if made is None else made
 
 
 def _product(name: str, args: Any, kwargs: dict[str, Any]) -> Tensor | None:
@@ -179,12 +179,12 @@ def _writes(name: str) -> bool:
     )
 
 
-def _each(given: Any, change: Callable[[Any], Any]) -> Any:
+def _change_within(given: Any, change: Callable[[Any], Any]) -> Any:
     """Arguments or results with each tensor among them changed."""
     if isinstance(given, (list, tuple)):
-        return type(given)(_each(each, change) for each in given) if type(given) in (list, tuple) else given
+        return type(given)(_change_within(each, change) for each in given) if type(given) in (list, tuple) else given
     if isinstance(given, dict):
-        return {name: _each(each, change) for name, each in given.items()}
+        return {name: _change_within(each, change) for name, each in given.items()}
     return change(given)
 
 
