@@ -94,7 +94,7 @@ def short(quick: bool) -> None:
         with torch.no_grad():
             return model.model(**model.tokenizer(SENTENCES, return_tensors="pt", padding=True))
 
-    show("trace", turns(plain, lambda: model.trace(SENTENCES), 20 if quick else 200), 1.6)
+    show("trace", turns(plain, lambda: model.trace(SENTENCES), 20 if quick else 200), 1.5)
 
 
 def against_forward(model: Any, texts: int, words: int, count: int) -> None:

@@ -7,7 +7,7 @@ import torch
 
 from regard.capture import hf_attention
 from regard.capture.options import CaptureOptions
-from regard.capture.state import SAME_INPUTS, Capture, Comparison, compared_batch_texts, sampled_rows
+from regard.capture.state import SAME_INPUTS, Capture, Comparison, ModuleFacts, compared_batch_texts, sampled_rows
 from tests.support.generation import IDS, opened
 
 
@@ -100,3 +100,27 @@ def test_one_wrong_text_among_seven_is_noticed(minilm, monkeypatch, wrong: int) 
 def test_the_status_counts_the_rows(minilm) -> None:
     status = minilm.trace(["a river bank"] * 8)[0].status
     assert status.rows_compared == 6 * 2 * 4  # layers, texts a call, rows a text
+
+
+def test_facts_stay_as_long_as_the_modules_do() -> None:
+    model = opened("gpt2").model
+    facts, looked = ModuleFacts(model), []
+    assert facts.modules == list(model.modules())
+    assert facts.paths == {id(module): path for path, module in model.named_modules()}
+    assert [facts.once(looked.append) for _ in range(2)] == [None, None]
+    assert looked == [model]
+    model.half()  # numbers may change: what is found is where modules are
+    assert facts.now() is facts
+    own, block = model.transformer.h[1].mlp, model.transformer.h[1]
+    block.mlp = torch.nn.Identity()
+    replaced = facts.now()
+    assert replaced is not facts
+    assert block.mlp in replaced.modules
+    assert replaced.now() is replaced
+    block.mlp = own
+    own.act.extra = torch.nn.Identity()  # within a module that had none
+    assert facts.now() is not facts
+    del own.act.extra
+    assert facts.now() is facts
+    own.forward = lambda states: states  # as accelerate's hooks do
+    assert facts.now() is not facts

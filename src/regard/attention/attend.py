@@ -89,7 +89,8 @@ def attend(
     if hook is not None:
         query, key, value = hook.before(query, key, value)
     rule, offset = score_rule(query, key.shape[2], **options)
-    check_attention_dropout(dropout)
+    if type(dropout) is not float or dropout != 0.0:
+        check_attention_dropout(dropout)
     wanted = Statistics.of(statistics) or wanted_statistics()
     ablations: tuple[Ablation, ...] = ()
     if blocks := open_blocks.get():
@@ -104,8 +105,10 @@ def attend(
     known: dict[str, Any] = {"row_max_sum": result.row_max_sum, "known": result.statistics}
     weights = AttentionMap(query, key, rule, offset=offset, ndim=ndim, **known)
     if records := open_records.get():
-        detached = query.detach(), key.detach(), rule.detached()
-        recorded = AttentionMap(*detached, offset=offset, ndim=ndim, **known)
+        recorded = weights
+        if any(t is not None and t.requires_grad for t in (query, key, rule.bias, rule.sinks)):
+            detached = query.detach(), key.detach(), rule.detached()
+            recorded = AttentionMap(*detached, offset=offset, ndim=ndim, **known)
         for calls in records:
             calls.add(current_call_path(), kernel, recorded, ablations, value=value, output=output, logsumexp=logsumexp)
     if hook is not None:

@@ -79,6 +79,10 @@ class AttentionMap(MapInputs):
         """Compute the weights of some queries of some texts, as `m[batch, :, rows]` does, and remember nothing."""
         heads, cols = slice(0, self._full_shape[1]), slice(0, self._full_shape[3])
         scores = region_scores.scores(self.query, self.key, self.leveled, batch, heads, rows, cols)
+        if self.leveled.sinks is None:  # the same numbers by one exponential a score
+            exponentials = (scores - finite_max(scores.amax(-1, keepdim=True))).to(self.dtype).exp_()
+            row_sum = exponentials.sum(-1, keepdim=True, dtype=scores.dtype)
+            return exponentials.div_(torch.where(row_sum == 0, 1.0, row_sum).to(self.dtype))
         row_max, row_sum = of_scores(scores, self.leveled, heads, self.dtype)
         return region_scores.weights(scores, row_max, row_sum, self.dtype)
 

@@ -70,8 +70,9 @@ class Mask:
         """Drop limits that never bind for length queries and size keys; None where no condition is left."""
         low = None if self.low is None or self.low <= 1 - length else self.low
         high = None if self.high is None or self.high >= size - 1 else self.high
-        mask = replace(self, low=low, high=high)
-        return None if low is None and high is None and mask.only_band else mask
+        if low is None and high is None and self.only_band:
+            return None
+        return self if (low, high) == (self.low, self.high) else replace(self, low=low, high=high)
 
     def key_range(self, start: int, stop: int, size: int) -> tuple[int, int]:
         """Return the keys [first, last) that the band leaves to queries [start, stop); first == last where none."""

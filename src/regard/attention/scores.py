@@ -37,11 +37,15 @@ class ScoreRule:
 
     def detached(self) -> "ScoreRule":
         """Return the same rule outside any graph of gradients."""
+        if self.bias is None and self.sinks is None:
+            return self
         bias = None if self.bias is None else self.bias.detach()
         return replace(self, bias=bias, sinks=None if self.sinks is None else self.sinks.detach())
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "ScoreRule":
         """Return the rule of one text of a batch, its queries and keys numbered anew from 0."""
+        if self.bias is None and self.mask is None:
+            return self
         bias = None if self.bias is None else crop_axes(self.bias, batch, rows, cols)
         mask = None if self.mask is None else self.mask.crop(batch, rows, cols)
         mask = None if mask is None else mask.simplified(rows.stop - rows.start, cols.stop - cols.start)

@@ -64,7 +64,7 @@ class Products(OperationMode):
 @contextmanager
 def reporting(model: Any, capture: Capture) -> Iterator[Products]:
     """Run a model in evaluation mode with its own eager attention; its own setting and mode come back after."""
-    before = attention_settings(model)
+    before = attention_settings(model.modules())
     products = Products(capture)
     try:
         for config, _ in before:  # not through set_attn_implementation, which passes such families over

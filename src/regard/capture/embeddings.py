@@ -1,7 +1,7 @@
 """Record what a model adds up before its first layer: learned, positional and segment embeddings."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+
+from regard.capture.state import ModuleFacts
 
 POSITIONAL = ("position", "wpe", "pos_emb")
 FITS = 1e-5  # largest error, as a part of the largest input, with which a fit is believed: rounding in float32
@@ -63,7 +65,7 @@ class EmbeddingParts:
 
 
 @contextmanager
-def record_embeddings(model: Any, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator[list[EmbeddingParts]]:
+def record_embeddings(facts: ModuleFacts, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator[list[EmbeddingParts]]:
     """Record the embedding parts of a forward pass, one group for each tensor of token ids, in the order they are used.
 
     Learned is what a table gives for the ids themselves. Beside it count the tables and other leaf modules called
@@ -71,17 +73,29 @@ def record_embeddings(model: Any, ids: Sequence[Int[Tensor, "B _"]]) -> Iterator
     text, segment otherwise. Nothing of the model is changed; its hooks are taken off after.
     """
     watch = _EmbeddingWatch(ids)
-    with ExitStack() as hooks:
-        for name, module in model.named_modules():
-            kind = type(module).__name__.lower()
-            leaf = next(module.children(), None) is None
-            if isinstance(module, nn.Embedding) or (leaf and "embedding" in kind and "rotary" not in kind):
-                hooks.enter_context(module.register_forward_hook(partial(watch.looked_up, name.lower())))
-            elif "norm" in kind or name.rpartition(".")[2].isdigit():  # a norm, or the first layer of a list
-                hooks.enter_context(module.register_forward_pre_hook(watch.close, with_kwargs=True))
+    tables, ends = facts.once(_embedding_modules)
+    hooks = [module.register_forward_hook(partial(watch.looked_up, name)) for name, module in tables]
+    watch.ends = [module.register_forward_pre_hook(watch.close, with_kwargs=True) for module in ends]
+    try:
         yield watch.groups
+    finally:
+        for hook in (*hooks, *watch.ends):
+            hook.remove()
     for group in watch.groups:
         group.scale()
+
+
+def _embedding_modules(model: nn.Module) -> tuple[list[tuple[str, nn.Module]], list[nn.Module]]:
+    """The modules that may give a part, by their names; and those that may take the sum of them."""
+    tables, ends = [], []
+    for name, module in model.named_modules():
+        kind = type(module).__name__.lower()
+        leaf = next(module.children(), None) is None
+        if isinstance(module, nn.Embedding) or (leaf and "embedding" in kind and "rotary" not in kind):
+            tables.append((name.lower(), module))
+        elif "norm" in kind or name.rpartition(".")[2].isdigit():  # a norm, or the first layer of a list
+            ends.append(module)
+    return tables, ends
 
 
 @dataclass
@@ -89,12 +103,14 @@ class _EmbeddingWatch:
     """Hooks of what is looked up, and of what may take the sum of it. groups: one for each tensor of ids.
 
     group: the one at hand, until its sum is seen. early: what may belong to it, from before its ids were looked up.
+    ends: the hooks of what may take the sum; of one text they are not needed any more once it was taken.
     """
 
     ids: Sequence[Int[Tensor, "B _"]]
     groups: list[EmbeddingParts] = field(default_factory=list)
     group: EmbeddingParts | None = None
     early: list[tuple[str, Tensor]] = field(default_factory=list)
+    ends: list[Any] = field(default_factory=list)
 
     def looked_up(self, name: str, _module: nn.Module, args: Any, output: Any) -> None:
         if not isinstance(output, Tensor) or not output.is_floating_point() or output.ndim < 2:
@@ -125,6 +141,8 @@ class _EmbeddingWatch:
         for each in (*args, *kwargs.values()):
             if isinstance(each, Tensor) and each.shape == self.group.learned.shape:
                 self.group.input, self.group = each.detach(), None
+                while len(self.ids) == 1 and self.ends:
+                    self.ends.pop().remove()
                 return
 
 

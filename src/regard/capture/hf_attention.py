@@ -5,7 +5,8 @@ once more with the model family's own eager function; the largest difference goe
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
@@ -14,21 +15,28 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.masking_utils import causal_mask_function, eager_mask, sdpa_mask
+from transformers.masking_utils import bidirectional_mask_function, causal_mask_function, eager_mask, sdpa_mask
 
 from regard.attention import masks
 from regard.attention.attend import Attention, attend
+from regard.attention.attention_map import AttentionMap
 from regard.attention.masks import Mask
 from regard.attention.recording import scope
+from regard.attention.scores import ScoreRule
 from regard.capture.hf_masks import ModelMask, TensorMaskError, as_function, specification
 from regard.capture.output_path import follow_context
-from regard.capture.state import Capture, compared_batch_texts, sampled_rows
+from regard.capture.state import Capture, ModuleFacts, compared_batch_texts, sampled_rows
 from regard.errors import RegardError
 from regard.nn.evaluation_mode import model_in_evaluation_mode
 
 NAME = "regard"
 
 
+CHECKED = 1 << 8  # masks of plain patterns that were compared with transformers' own: all texts of a length have one
+
+_checked_masks: OrderedDict[Any, None] = OrderedDict()
+# A call's number, module, query, key and value, scaling and what else it was given; what `attend` gave, and rows of it.
+_Compared = tuple[int, nn.Module, tuple[Tensor, Tensor, Tensor], float | None, Mapping[str, Any], Attention, Tensor]
 _capture: ContextVar[Capture | None] = ContextVar("regard_capture", default=None)
 
 
@@ -42,21 +50,30 @@ def uses_attention_interface(model: Any) -> bool:
 def through_interface(model: Any, capture: Capture) -> Iterator[None]:
     """Run a model in evaluation mode with regard's attention function; its own setting and mode come back after."""
     token = _capture.set(capture)
-    before = attention_settings(model)
+    facts = capture.facts or ModuleFacts(model)
+    before = attention_settings(facts.modules)
+    configs = [config for config, _ in before]
     try:
-        model.set_attn_implementation(NAME)
-        with model_in_evaluation_mode(model):
+        if facts.attention is None or facts.attention[0] != list(map(id, configs)):
+            model.set_attn_implementation(NAME)
+            taken = [config for config in configs if config._attn_implementation_internal == NAME]
+            facts.attention = list(map(id, configs)), taken
+        for config in facts.attention[1]:
+            config._attn_implementation_internal = NAME
+        with model_in_evaluation_mode(model, facts.modules):
             yield
+            with torch._C.DisableTorchFunction():
+                _compare(capture, capture.to_compare or ())
     finally:
         _capture.reset(token)
         for config, name in before:  # each its own: a part may not take what the whole has
             config._attn_implementation_internal = name
 
 
-def attention_settings(model: Any) -> list[tuple[Any, str | None]]:
-    """The attention setting of every config in a model."""
+def attention_settings(modules: Iterable[nn.Module]) -> list[tuple[Any, str | None]]:
+    """The attention setting of every config in a model of these modules."""
     found: list[Any] = []
-    for module in model.modules():
+    for module in modules:
         if "config" in vars(module) or hasattr(type(module), "config"):  # asking a module that has none takes long
             found.append(getattr(module, "config", None))
     configs: dict[int, Any] = {}
@@ -121,11 +138,19 @@ def attention(
     if capture is not None:
         capture.count_call(path)
         if capture.compare and result.weights.query.shape[3] == query.shape[3]:  # else rows of it were given
-            with torch._C.DisableTorchFunction():
-                _compare(capture, module, (query, key, value), scaling, rest, result)
+            rows = sampled_rows(query.shape[2]).to(query.device)
+            seen = result.output.index_select(2, rows)  # now: a model may write into its context
+            call = capture.calls, module, (query, key, value), scaling, rest, result, seen
+            if capture.to_compare is not None:
+                capture.to_compare.append(call)
+            else:
+                with torch._C.DisableTorchFunction():
+                    _compare(capture, [call])
     context = result.output.transpose(1, 2).contiguous()  # (B, L, H, E)
-    if capture is None or (capture.keep.attention_outputs and capture.keep.call(path)):
+    if capture is None:
         follow_context(context, module)
+    elif capture.keep.attention_outputs and capture.keep.call(path):
+        follow_context(context, module, capture.entered)
     return context, None
 
 
@@ -176,52 +201,73 @@ def mask(
         if keys.shape[1] < kv_length:  # a cache may be longer than what was seen; what was not seen does not exist
             keys = nn.functional.pad(keys, (0, kv_length - keys.shape[1]))
         whole = whole if bool(keys.all()) else whole & masks.padding(keys)
+    checked = mask_function, q_length, kv_length, starts
+    plain = attention_mask is None and mask_function in (causal_mask_function, bidirectional_mask_function)
+    if plain and checked in _checked_masks:
+        return ModelMask.of(whole, key_count=kv_length, skippable=skippable)
     for row in sampled_rows(q_length).tolist():  # compared with transformers' own tensor, so that no pattern is misread
         expected = own(1, starts[0] + row)
         ours = whole.tile(slice(0, batch_size), slice(0, 1), slice(row, row + 1), slice(0, kv_length), expected.device)
         if not bool((expected == (True if ours is None else ours)).all()):
             return own(q_length, starts[0])
+    if plain:
+        _checked_masks[checked] = None
+        while len(_checked_masks) > CHECKED:
+            _checked_masks.popitem(last=False)
     return ModelMask.of(whole, key_count=kv_length, skippable=skippable)
 
 
-def _compare(
-    capture: Capture,
-    module: nn.Module,
-    tensors: tuple[Tensor, Tensor, Tensor],
-    scaling: float | None,
-    rest: Mapping[str, Any],
-    result: Attention,
-) -> None:
-    """Compare a few rows of a call, of some of its texts, with the family's own eager function."""
-    eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
-    if eager is None:
-        return
-    texts = compared_batch_texts(capture.calls, tensors[0].shape[0])
-    query, key, value = (tensor[texts] for tensor in tensors)
-    if query.dtype.itemsize < 4:  # weights are float32 here, and the family's own rounding would hide their errors
-        query, key, value = query.float(), key.float(), value.float()
-        capture.comparison.widened = True
-    rows = sampled_rows(query.shape[2]).to(query.device)
-    rule = result.weights.rule
-    additive = torch.zeros(1, 1, len(rows), key.shape[2], dtype=query.dtype, device=query.device)
-    if rule.bias is not None:
-        additive = additive + masks.select(rule.bias, texts, slice(None), rows, slice(None)).to(query.dtype)
-    if rule.mask is not None:
-        allowed = rule.mask.tile(texts, slice(None), rows, slice(0, key.shape[2]), query.device)
-        if allowed is not None:
-            additive = additive.masked_fill(~allowed, torch.finfo(query.dtype).min)
-    keep = {name: x for name, x in rest.items() if name not in ("position_bias", "is_causal", "sliding_window")}
-    try:
-        output, own = eager(module, query[:, :, rows], key, value, additive, scaling=scaling, dropout=0.0, **keep)
-    except AttributeError:  # the function of another module of the same file, as in Phi 4's vision tower
-        return
-    ours = result.weights.rows(texts, rows)
-    seen = result.valid[texts, :, rows].all(1)  # (B, r): eager gives uniform weights where nothing may be attended to
-    apart = (own.to(ours.dtype) - ours).abs().amax((1, 3))[seen]
-    if len(apart):
-        ours_out = result.output[texts, :, rows].transpose(1, 2)  # (B, r, H, E)
-        out = (output.reshape(ours_out.shape) - ours_out).abs().amax((2, 3))[seen]
-        capture.comparison.add(float(apart.max()), float(out.max()), len(apart))
+def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
+    """Compare a few rows of calls, of some of their texts, with the family's own eager function.
+
+    Of calls without mask and bias that are of one shape, the rows are computed together: the same numbers, sooner.
+    """
+    alike: dict[Any, list[tuple[Tensor, ...]]] = {}
+    for number, module, tensors, scaling, rest, result, context in calls:
+        eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
+        if eager is None:
+            continue
+        texts = compared_batch_texts(number, tensors[0].shape[0])
+        query, key, value = (tensor[texts] for tensor in tensors)
+        if query.dtype.itemsize < 4:  # weights are float32 here, and the family's own rounding would hide their errors
+            query, key, value = query.float(), key.float(), value.float()
+            capture.comparison.widened = True
+        rows = sampled_rows(query.shape[2]).to(query.device)
+        query, weights = query.index_select(2, rows), result.weights
+        rule = weights.rule
+        additive = torch.zeros(1, 1, len(rows), key.shape[2], dtype=query.dtype, device=query.device)
+        if rule.bias is not None:
+            additive = additive + masks.select(rule.bias, texts, slice(None), rows, slice(None)).to(query.dtype)
+        if rule.mask is not None:
+            allowed = rule.mask.tile(texts, slice(None), rows, slice(0, key.shape[2]), query.device)
+            if allowed is not None:
+                additive = additive.masked_fill(~allowed, torch.finfo(query.dtype).min)
+        keep = {name: x for name, x in rest.items() if name not in ("position_bias", "is_causal", "sliding_window")}
+        try:
+            output, own = eager(module, query, key, value, additive, scaling=scaling, dropout=0.0, **keep)
+        except AttributeError:  # the function of another module of the same file, as in Phi 4's vision tower
+            continue
+        ours_out = context[texts].transpose(1, 2)  # (B, r, H, E)
+        out = (output.reshape(ours_out.shape) - ours_out).abs_()
+        plain = rule.bias is None and rule.mask is None and rule.sinks is None
+        if plain and len(calls) > 1:
+            mine = weights.query[texts].index_select(2, rows), weights.key[texts]
+            kind = rule.scale, rule.softcap, mine[0].shape, mine[1].shape, mine[0].dtype
+            alike.setdefault(kind, []).append((*mine, own, out))
+            continue
+        ours = weights.rows(texts, rows)
+        apart, count = (own.to(ours.dtype) - ours).abs_(), len(ours) * len(rows)
+        if not plain:  # eager gives uniform weights where nothing may be attended to
+            seen = result.valid[texts].index_select(2, rows).all(1)  # (B, r)
+            apart, out, count = apart.transpose(1, 2)[seen], out[seen], int(seen.sum())
+        if count:
+            capture.comparison.add(float(apart.amax()), float(out.amax()), count)
+    for (scale, softcap, *_), found in alike.items():
+        query, key, own, out = (torch.cat(each) for each in zip(*found, strict=True))
+        every = torch.arange(query.shape[2], device=query.device)
+        ours = AttentionMap(query, key, ScoreRule(scale, softcap)).rows(slice(0, len(query)), every)
+        apart = (own.to(ours.dtype) - ours).abs_()
+        capture.comparison.add(float(apart.amax()), float(out.amax()), len(query) * len(every))
 
 
 AttentionInterface.register(NAME, attention)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from jaxtyping import Int
@@ -19,10 +19,12 @@ from regard.attention.map_statistics import Statistics
 from regard.attention.recording import Calls, record
 from regard.capture.embeddings import EmbeddingParts, record_embeddings
 from regard.capture.output_path import follow_outputs
-from regard.capture.state import Capture, LayerStack
+from regard.capture.state import FEW, Capture, LayerStack, ModuleFacts
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
 # How attention modules call the sequence that they take keys from, where it is another than their own.
+_Item = tuple[str, str, nn.Module]  # its path, that of its list, and itself
+_Reader = tuple[str, nn.Module, tuple[str, ...]]
 OTHER_SEQUENCE = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 
 
@@ -62,11 +64,16 @@ def record_pass(
         head_input: whether what enters the language head may stand for the last hidden state.
         layers, keep, statistics: of the attention calls, as in `regard.record`.
     """
+    facts = None
+    if not capture.skipped_layers and capture.keep.layers is None and 0 < sum(each.numel() for each in ids) <= FEW:
+        facts = capture.facts  # what they did in other passes tells what they do in this, but beside others' hooks
+        if facts is not None and any(each._forward_hooks or each._forward_pre_hooks for each in facts.modules):
+            facts = None
     parts: AbstractContextManager[list[EmbeddingParts]] = (
-        record_embeddings(model, ids) if capture.keep.embeddings else nullcontext([])
+        record_embeddings(capture.facts or ModuleFacts(model), ids) if capture.keep.embeddings else nullcontext([])
     )
     followed: AbstractContextManager[list[AttentionOutput | UnverifiedOutput]] = (
-        follow_outputs() if capture.keep.attention_outputs else nullcontext([])
+        follow_outputs(facts) if capture.keep.attention_outputs else nullcontext([])
     )
     with (
         record(layers, keep, statistics or False) as calls,
@@ -113,22 +120,35 @@ def record_layers(model: Any, capture: Capture) -> Iterator[dict[str, LayerStack
     """
     stacks: dict[str, LayerStack] = {}
     capture.stacks, capture.made, capture.layer = stacks, Counter(), None
-    watch = _LayerWatch(capture)
-    with ExitStack() as hooks:
-        for path, module in model.named_modules():
-            parent, _, last = path.rpartition(".")
-            if last.isdigit() and isinstance(model.get_submodule(parent), nn.ModuleList):
-                hooks.enter_context(module.register_forward_pre_hook(partial(watch.enter, parent), with_kwargs=True))
-                # also where it raises, or the item would seem to run for ever
-                hooks.enter_context(module.register_forward_hook(partial(watch.leave, path), always_call=True))
-            elif "attention" in type(module).__name__.lower():
-                hooks.enter_context(module.register_forward_pre_hook(partial(watch.crosses, path), with_kwargs=True))
-        try:
-            yield stacks
-        finally:
-            capture.layer = None
-            for path in [path for path, stack in stacks.items() if not (stack.attends and stack.hidden_states)]:
-                del stacks[path]
+    watch, hooks = _LayerWatch(capture), []
+    items, readers = (capture.facts or ModuleFacts(model)).once(_watched_modules)
+    for path, parent, module in items:
+        hooks.append(module.register_forward_pre_hook(partial(watch.enter, parent), with_kwargs=True))
+        # also where it raises, or the item would seem to run for ever
+        hooks.append(module.register_forward_hook(partial(watch.leave, path), always_call=True))
+    for path, module, names in readers:
+        hooks.append(module.register_forward_pre_hook(partial(watch.crosses, path, names), with_kwargs=True))
+    try:
+        yield stacks
+    finally:
+        for hook in hooks:
+            hook.remove()
+        capture.layer = capture.entered = None
+        for path in [path for path, stack in stacks.items() if not (stack.attends and stack.hidden_states)]:
+            del stacks[path]
+
+
+def _watched_modules(model: Any) -> tuple[list[_Item], list[_Reader]]:
+    """The items of a model's lists of modules; and its attention modules, with the names that arguments have there."""
+    items: list[_Item] = []
+    readers: list[_Reader] = []
+    for path, module in model.named_modules():
+        parent, _, last = path.rpartition(".")
+        if last.isdigit() and isinstance(model.get_submodule(parent), nn.ModuleList):
+            items.append((path, parent, module))
+        elif "attention" in type(module).__name__.lower():
+            readers.append((path, module, tuple(inspect.signature(type(module).forward).parameters)[1:]))
+    return items, readers
 
 
 def _hooked_states_among(values: Any) -> Tensor | None:
@@ -137,11 +157,6 @@ def _hooked_states_among(values: Any) -> Tensor | None:
         if isinstance(value, Tensor) and value.is_floating_point() and value.ndim >= 3:
             return value
     return None
-
-
-@lru_cache
-def _layer_forward_parameters(forward: Any) -> tuple[str, ...]:
-    return tuple(inspect.signature(forward).parameters)[1:]
 
 
 @dataclass
@@ -156,10 +171,12 @@ class _LayerWatch:
 
     def enter(self, stack: str, _module: nn.Module, args: Any, kwargs: Any) -> None:
         capture = self.capture
+        entered = _hooked_states_among((*args, *kwargs.values()))
         if not self.running:
             found = capture.stacks.setdefault(stack, LayerStack(stack))
             capture.layer = stack, max(found.count - 1, 0)  # the number of the state that enters it
-        self.running.append((capture.calls, _hooked_states_among((*args, *kwargs.values()))))
+            capture.entered = entered
+        self.running.append((capture.calls, entered))
 
     def leave(self, path: str, _module: nn.Module, _args: Any, output: Any) -> None:
         capture = self.capture
@@ -167,7 +184,7 @@ class _LayerWatch:
         left = _hooked_states_among(output if isinstance(output, (tuple, list)) else (output,))
         if self.running:
             return
-        capture.layer = None
+        capture.layer = capture.entered = None
         if entered is None or left is None:
             return
         found = capture.stacks[path.rpartition(".")[0]]
@@ -176,7 +193,7 @@ class _LayerWatch:
             found.add(entered, capture.keep)
         found.add(left, capture.keep)
 
-    def crosses(self, path: str, module: nn.Module, args: Any, kwargs: Any) -> None:
-        arguments = dict(zip(_layer_forward_parameters(type(module).forward), args, strict=False)) | kwargs
+    def crosses(self, path: str, names: tuple[str, ...], _module: nn.Module, args: Any, kwargs: Any) -> None:
+        arguments = dict(zip(names, args, strict=False)) | kwargs
         if any(arguments.get(name) is not None for name in OTHER_SEQUENCE):
             self.capture.cross_paths.add(path)

@@ -23,45 +23,74 @@ What is unverified is noted; nothing is refused before contributions are asked f
 import functools
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from regard.attention.recording import current_call_path
 from regard.capture import operations
+from regard.capture.known_outputs import KnownWatch, known_outputs, readers_noted
 from regard.capture.operations import ADDS, Factors, Operation, storage_of, tensors_within
+from regard.capture.state import ModuleFacts
 from regard.trace.attention_output import AttentionOutput, Norm, Scaling, UnverifiedOutput
 
 ODD = "what leaves the block is neither of pre-norm nor of post-norm shape"
 BESIDE = "a parallel block, where something computed beside the attention joins it"
 
-_open: ContextVar["_Follower | None"] = ContextVar("regard_follower", default=None)
+_open: ContextVar["_Follower | KnownWatch | None"] = ContextVar("regard_follower", default=None)
 
 
 @contextmanager
-def follow_outputs() -> Iterator[list[AttentionOutput | UnverifiedOutput]]:
-    """Follow every context inside the block that `follow_context` names; the list is filled at its end, in order."""
+def follow_outputs(facts: ModuleFacts | None = None) -> Iterator[list[AttentionOutput | UnverifiedOutput]]:
+    """Follow every context inside the block that `follow_context` names; the list is filled at its end, in order.
+
+    facts: of the model, where passes before may tell its modules, and this one those of later passes.
+    """
     outputs: list[AttentionOutput | UnverifiedOutput] = []
+    if facts is not None and facts.outputs:
+        watch = KnownWatch(facts)
+        token = _open.set(watch)
+        try:
+            with watch.opened():
+                yield outputs
+        finally:
+            _open.reset(token)
+        outputs.extend(watch.results())
+        return
     follower = _Follower()
+    learning: AbstractContextManager[None] = nullcontext()
+    if facts is not None and facts.followed == 1:  # of the second pass: the first is often the only one
+        follower.learns, learning = True, readers_noted(facts, follower.note_reader)
     token = _open.set(follower)
     try:
-        with follower:
+        with learning, follower:
             yield outputs
     finally:
         _open.reset(token)
     outputs.extend(path.result() for path in follower.paths)
+    if facts is not None:
+        facts.followed += 1
+        if follower.learns:
+            facts.outputs = known_outputs(facts, outputs, [(path.entered, path.readers) for path in follower.paths])
 
 
-def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module) -> None:
-    """Follow this very tensor, which a module's attention returns; does nothing outside `follow_outputs`."""
+def follow_context(context: Float[Tensor, "B L H E"], module: nn.Module, entered: Tensor | None = None) -> None:
+    """Follow this very tensor, which a module's attention returns; does nothing outside `follow_outputs`.
+
+    module: whose it is. entered: the state that entered its layer, where that is known.
+    """
     follower = _open.get()
-    if follower is not None:
+    if isinstance(follower, KnownWatch):
+        follower.follow(context, entered)
+    elif follower is not None:
         batch, length, heads, width = context.shape
         path = _ContextPath(type(module).__name__, batch, length, heads * width)
+        path.entered = entered if follower.learns else None
         follower.paths.append(path)
         follower.follow(path, context, follower.context_read)
 
@@ -73,7 +102,8 @@ class _ContextPath:
     parts: the residual, what is added to it, and that before its factors; versions: how often each was written to.
     norm: the one reader of residual + added, as long as it is that. read: whether something has read that sum.
     newer: storages of tensors computed since the attention call. held: what is followed now: a tensor, or a weak
-    reference to it, by its storage.
+    reference to it, by its storage. entered, readers: where the pass is learned from, the state that entered the layer,
+    and the modules that read residual + added.
     """
 
     name: str
@@ -93,6 +123,8 @@ class _ContextPath:
     read: bool = False
     newer: set[int] = field(default_factory=set)
     held: dict[int, Any] = field(default_factory=dict)
+    entered: Tensor | None = None
+    readers: list[nn.Module] = field(default_factory=list)
 
     def result(self) -> AttentionOutput | UnverifiedOutput:
         """The verified output, or why it could not be verified."""
@@ -132,16 +164,21 @@ class _ContextPath:
         return None
 
 
-class _Follower(operations.OperationMode):
-    """Sees every operation of the pass, and acts on those that read a followed tensor (known by its storage)."""
+class _Follower(TorchFunctionMode):
+    """Sees every operation of the pass, and acts on those that read a followed tensor (known by its storage).
+
+    learns: whether later passes shall know the modules by this one.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.paths: list[_ContextPath] = []
+        self.learns = False
         self._outside = current_call_path()  # attention calls are made under paths of their own
         self._followed: dict[int, tuple[_ContextPath, Any]] = {}  # storage -> its path, and what to do when it is read
 
-    def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, kwargs = getattr(func, "__name__", ""), kwargs or {}
         if (
             not self._followed or name == "__get__" or current_call_path() != self._outside
         ):  # an attribute; inside an attention call
@@ -165,6 +202,13 @@ class _Follower(operations.OperationMode):
             else:
                 path.newer |= new
         return result
+
+    def note_reader(self, module: nn.Module, given: Any) -> None:
+        """Note a module that is given the sum of a residual and what attention adds to it."""
+        if isinstance(given, Tensor):
+            path, act = self._followed.get(storage_of(given), (None, None))
+            if path is not None and act == self._sum_read:
+                path.readers.append(module)
 
     def context_read(self, path: _ContextPath, seen: Operation) -> None:
         projection = operations.followed_linear_map(seen)

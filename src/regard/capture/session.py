@@ -34,10 +34,11 @@ from regard.capture.inputs import ModelInput, named_tokens, unreadable_inputs
 from regard.capture.interventions.ablation import AppliedAblations, applied
 from regard.capture.interventions.resolve import Changes
 from regard.capture.interventions.states import StateHooks
+from regard.capture.known_outputs import OTHERWISE
 from regard.capture.layout import Layout
 from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, PassOptions
 from regard.capture.prefix import NO_REUSE, LayerReuse
-from regard.capture.state import Capture
+from regard.capture.state import FEW, Capture, ModuleFacts
 from regard.errors import RegardError
 from regard.model_files.quiet import quiet
 from regard.text.tokens import Encoded
@@ -76,9 +77,9 @@ class Session:
 
     filler: the id that shorter texts of a batch are padded with. pairs: whether it is an encoder-decoder. takes: names
     of the parameters of its forward. lock: held while the model runs, for a pass changes the model's settings for its
-    time. module_paths: the path of every module, by its id. reports_weights: whether the model's attention cannot be
-    called, so that its weights are those that it reports itself; known from its class, else from the first pass, and
-    None before that.
+    time. facts: what is known of its modules, as they were in the last pass. reports_weights: whether the model's
+    attention cannot be called, so that its weights are those that it reports itself; known from its class, else from
+    the first pass, and None before that.
     """
 
     def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
@@ -86,9 +87,14 @@ class Session:
         self.takes = set(inspect.signature(model.forward).parameters)
         self.lock = threading.RLock()  # measuring half precision holds it over two passes
         self._arithmetic: tuple[str, ...] | None = None
-        self.module_paths = {id(module): path for path, module in model.named_modules()}
+        self.facts = ModuleFacts(model)
         self.reports_weights: bool | None = None if hf_attention.uses_attention_interface(model) else True
         self._largest = largest_matrix(model)
+
+    @property
+    def module_paths(self) -> dict[int, str]:
+        """The path of every module, by its id."""
+        return self.facts.now().paths
 
     @cached_property
     def layout(self) -> Layout:
@@ -178,6 +184,10 @@ class Session:
         except TensorMaskError:  # the family computes with its mask, and a specification of positions is no tensor
             options = replace(options, written_masks=True)
             done = self._pass(batch, options, reuse)
+        if any(
+            isinstance(each, UnverifiedOutput) and each.reason == OTHERWISE for each in done.attention_outputs.values()
+        ):
+            done = self._pass(batch, options, reuse)  # what was known of the model's modules is forgotten by now
         if options.last_row and "last_hidden_state" not in done.last:
             # its last hidden state is seen only where it enters the head, in full
             done = self._pass(batch, replace(options, last_row=False), reuse)
@@ -215,9 +225,11 @@ class Session:
         self, opened: ExitStack, batch: _Batch, options: PassOptions, reuse: LayerReuse, hooks: StateHooks | None
     ) -> _Watched:
         """Open all that watches or changes a pass, the outermost first; it is closed with `opened`."""
-        keep, changes = options.keep, batch.changes
+        keep, changes, facts = options.keep, batch.changes, self.facts.now()
+        self.facts = facts
         capture = Capture(
-            self.module_paths,
+            facts.paths,
+            facts,
             keep=keep,
             compare=keep.compare and keep.attention and keep.layers != NO_LAYERS,
             written_masks=options.written_masks,
@@ -226,6 +238,7 @@ class Session:
         inputs = reuse.inputs(self.inputs(batch.sources, batch.targets, options))
         ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
         tokens = sum(each.numel() for each in ids) if ids else sys.maxsize  # how many a picture makes is not known
+        capture.to_compare = [] if tokens <= FEW else None
         products: AbstractContextManager[FastProducts | None] = nullcontext()
         if options.reported:  # the weights are to be those of the plain pass
             inputs = eager_attention.inputs_reporting_weights(inputs)

@@ -1,4 +1,4 @@
-"""Hold what is observed while a model runs one captured pass: its layers' states, and sampled rows compared."""
+"""Hold what is known of a model's modules, and what is observed while it runs one captured pass."""
 
 import functools
 import math
@@ -6,14 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.capture.options import CaptureOptions
 
+Found = TypeVar("Found")
+
+FEW = 1 << 10  # tokens of a pass, up to which what Python does takes longer than what it does it for
 ROWS = 4  # query rows of each call that are compared: the family computes these a second time, so there are few
 SAME_INPUTS = "the model's own attention on the same queries and keys"
 
@@ -31,6 +34,47 @@ def compared_batch_texts(call: int, count: int) -> slice:
     """
     some = min(count, max(2, -(-count // 4)))
     return slice(start := min((call - 1) * some % count, count - some), start + some)
+
+
+class ModuleFacts:
+    """What was found in a model's modules: to look through them again in each pass takes as long as a layer does.
+
+    modules: each once, in the order of `named_modules`. paths: of each, by its id. forwards: what computes each of
+    them: where one is replaced, added or given another forward, these are the facts of another model (`now`).
+    attention: the ids of the configs that have a setting of attention, and those that take regard's, once it was set.
+    outputs: by which modules each attention call's output goes on; empty where they are not told, None before a second
+    pass was followed. followed: how many passes were, operation by operation.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.modules: list[nn.Module] = list(model.modules())
+        self.paths = {id(module): path for path, module in model.named_modules()}
+        self.forwards = [module.forward for module in self.modules]
+        self.attention: tuple[list[int], list[Any]] | None = None
+        self.outputs: tuple[Any, ...] | None = None
+        self.followed = 0
+        self._found: dict[Callable[[Any], Any], Any] = {}
+
+    def now(self) -> "ModuleFacts":
+        """These facts, as long as the model has the very modules that they are of, else new ones."""
+        modules: list[nn.Module] = []
+        waiting: list[nn.Module | None] = [self.model]
+        seen: set[nn.Module] = set()
+        while waiting:
+            module = waiting.pop()
+            if module is not None and module not in seen:
+                seen.add(module)
+                modules.append(module)
+                waiting.extend(reversed(module._modules.values()))
+        same = modules == self.modules and [module.forward for module in modules] == self.forwards
+        return self if same else ModuleFacts(self.model)
+
+    def once(self, find: Callable[[Any], Found]) -> Found:
+        """Return what `find` finds in the model, looked for when it is first asked for."""
+        if find not in self._found:
+            self._found[find] = find(self.model)
+        return self._found[find]
 
 
 @dataclass
@@ -106,16 +150,20 @@ class Capture:
 
     Set before:
         module_paths: the path of every module of the model, by its id.
+        facts: what is known of the model's modules, None where each who needs something looks for it.
         keep: what of the pass is kept.
         compare: whether sampled rows are compared at all.
         written_masks: whether the model gets its masks as tensors, for families that compute with them.
         skipped_layers: the paths of layers that repeat what they gave in an earlier pass.
         call_masks: a list that the mask of every call is appended to, None where they are not needed.
+        to_compare: a list that takes what is to be compared of each call, to be compared when the pass is over: of few
+            tokens, which is sooner then; None to compare it at once.
         around_call: a context for each call, by its path and its numbers of queries and keys, None for none.
 
     Observed during it:
         calls: how many attention calls were made.
-        layer: the path of the stack and the number of the layer that runs now, None between layers.
+        layer: the path of the stack and the number of the layer that runs now, None between layers. entered: the state
+        that entered it.
         stacks: the stacks of layers that ran, by path. made: how many calls each path made since they are watched.
         cross_paths: the paths of attention modules that take keys from another sequence than their own.
         comparison: sampled rows of the calls, compared.
@@ -124,14 +172,17 @@ class Capture:
     """
 
     module_paths: Mapping[int, str]
+    facts: ModuleFacts | None = None
     keep: CaptureOptions = field(default_factory=CaptureOptions)
     compare: bool = True
     written_masks: bool = False
     skipped_layers: frozenset[str] = frozenset()
     call_masks: list[Any] | None = None
+    to_compare: list[Any] | None = None
     around_call: Callable[[str, int, int], AbstractContextManager[None]] | None = None
     calls: int = 0
     layer: tuple[str, int] | None = None
+    entered: Tensor | None = None
     stacks: dict[str, LayerStack] = field(default_factory=dict)
     made: Counter[str] = field(default_factory=Counter)
     cross_paths: set[str] = field(default_factory=set)

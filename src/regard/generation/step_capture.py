@@ -58,7 +58,8 @@ class StepCapture:
     ) -> None:
         self._session, self.model, self.name = session, session.model, session.name
         self._capture = Capture(
-            session.module_paths,
+            (facts := session.facts.now()).paths,
+            facts,
             keep=CaptureOptions(statistics=statistics),
             written_masks=written_masks,
             comparison=Comparison(JOINED),

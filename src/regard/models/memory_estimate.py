@@ -1,13 +1,15 @@
 """How much memory a trace will take, from the model's shapes and the texts' lengths: an estimate, made beforehand."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import nn
 
 from regard import memory
+from regard.attention.map_statistics import Statistics
 from regard.capture.options import CaptureOptions
+from regard.capture.state import ModuleFacts
 
 HELPS = "trace fewer layers (layers=), without logits (logits=False), in windows (window=), or a shorter text"
 
@@ -58,9 +60,10 @@ class Sizes:
         # its block's projection, its state
         one = self.width * (2 if keep.attention_outputs else 1) + (self.queries + self.keys) * keep.attention
         once = self.parts + 2 * self.width + (self.vocabulary if keep.logits else 0)
-        return tokens * self.bytes * (layers * one + once) + layers * self.heads * _bytes_of_trace_statistics(
-            tokens, keep
-        )
+        held = tokens * self.bytes * (layers * one + once)
+        if keep.statistics is None:
+            return held
+        return held + layers * self.heads * _bytes_of_statistics(tokens, keep.statistics)
 
     def passing(self, lengths: Sequence[int], keep: CaptureOptions, trims: bool, written_out: bool) -> int:
         """Bytes that one forward pass of a batch takes beside what its traces hold.
@@ -81,12 +84,17 @@ class Sizes:
 
 
 def require_trace_memory(
-    model: Any, name: str, batches: Sequence[Sequence[int]], keep: CaptureOptions, trims: bool, written_out: bool
+    facts: ModuleFacts,
+    name: str,
+    batches: Sequence[Sequence[int]],
+    keep: CaptureOptions,
+    trims: bool,
+    written_out: bool,
 ) -> None:
     """Refuse what will not fit into memory, before it is begun.
 
     Args:
-        model: of transformers, or ours.
+        facts: of the model, of transformers or ours.
         name: the model's, for messages.
         batches: the lengths of the texts that run together.
         keep, trims, written_out: as `Sizes.passing` takes them.
@@ -94,22 +102,20 @@ def require_trace_memory(
     Raises:
         RegardError: naming the need, what there is, and what helps.
     """
-    sizes = Sizes.of(model)
+    sizes = replace(facts.once(Sizes.of), bytes=facts.model.dtype.itemsize)
     tokens = sum(map(sum, batches))
     padded = sum(len(lengths) * max(lengths) for lengths in batches)  # traces are views of their batch
     need = sizes.held(padded, keep) + max(sizes.passing(lengths, keep, trims, written_out) for lengths in batches)
     what = (
         f"a trace of {tokens} tokens" if len(batches) == len(batches[0]) == 1 else f"traces of {tokens} tokens in all"
     )
-    memory.require_memory(need, model.device, f"{what} by {name}", HELPS)
+    memory.require_memory(need, facts.model.device, f"{what} by {name}", HELPS)
 
 
-def _bytes_of_trace_statistics(tokens: int, keep: CaptureOptions) -> int:
+def _bytes_of_statistics(tokens: int, wanted: Statistics) -> int:
     """Bytes that the statistics of one head take."""
-    if keep.statistics is None:
-        return 0
-    rows, cols = keep.statistics.pooled or (0, 0)
-    return 12 * tokens * ((keep.statistics.top or 0) + 1) + 4 * min(rows, tokens) * min(cols, tokens)
+    rows, cols = wanted.pooled or (0, 0)
+    return 12 * tokens * ((wanted.top or 0) + 1) + 4 * min(rows, tokens) * min(cols, tokens)
 
 
 def _number_in_model_config(config: Any, name: str) -> int | None:
