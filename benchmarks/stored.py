@@ -3,6 +3,8 @@
 python -m benchmarks.stored                        a model of 1.1 billion weights, random, made in a temporary folder
 python -m benchmarks.stored --layers 32 --width 4096 --inner 11008 --only auto       of 6.7 billion, 13.5 GB on disk
 python -m benchmarks.stored --folder FOLDER        a model folder in half precision
+python -m benchmarks.stored --folder FILE.gguf --only float32 --only auto    a quantised model
+python -m benchmarks.stored --gguf --only float32 --only auto             a random one of the given shape, in Q4_K
 
 Each dtype is loaded and traced in a process of its own, in turn over the rounds; memory is the process's peak above one
 that has imported regard alone, and of the second peak what a trace of the longest text keeps is taken away. Times are
@@ -11,14 +13,16 @@ medians of traces after the first, divided by those of float32.
 
 import argparse
 import json
+import math
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import safetensors.torch
 import torch
 import transformers
@@ -31,6 +35,7 @@ def main() -> None:
     """Measure a folder, or a random model of the given shape."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--gguf", action="store_true")
     for name, usual in (("layers", 22), ("width", 2048), ("inner", 5632), ("heads", 32), ("rounds", 3), ("traces", 5)):
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--only", choices=DTYPES, action="append")
@@ -40,8 +45,10 @@ def main() -> None:
         print(json.dumps(measured(given.folder, given.one, given.traces)))
         return
     with tempfile.TemporaryDirectory() as place:
-        folder = given.folder or made(Path(place), given.layers, given.width, given.inner, given.heads)
-        size = sum(each.stat().st_size for each in folder.glob("*.safetensors"))
+        make = made_gguf if given.gguf else made
+        folder = given.folder or make(Path(place), given.layers, given.width, given.inner, given.heads)
+        files = [folder] if folder.is_file() else folder.glob("*.safetensors")
+        size = sum(each.stat().st_size for each in files)
         print(f"{size / 1e9:.2f} GB of weights, {torch.get_num_threads()} threads, torch {torch.__version__}")
         runs: dict[str, list[Any]] = {dtype: [] for dtype in given.only or DTYPES}
         for _ in range(given.rounds):
@@ -80,6 +87,51 @@ def made(folder: Path, layers: int, width: int, inner: int, heads: int) -> Path:
     index = {"metadata": {}, "weight_map": names}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
     return folder
+
+
+def made_gguf(folder: Path, layers: int, width: int, inner: int, heads: int) -> Path:
+    """A random model of Llama's kind as a GGUF file whose matrices are in Q4_K, never whole in memory."""
+    import gguf
+
+    file, package = folder / "model.gguf", cast(Any, gguf)
+    config = transformers.LlamaConfig(
+        hidden_size=width, intermediate_size=inner, num_hidden_layers=layers, num_attention_heads=heads,
+        num_key_value_heads=heads,
+    )  # fmt: skip
+    with torch.device("meta"):
+        shapes = {name: tuple(each.shape) for name, each in transformers.LlamaForCausalLM(config).named_parameters()}
+    names = package.get_tensor_name_map(package.MODEL_ARCH.LLAMA, layers)
+    writer = package.GGUFWriter(file, "llama")
+    for add, value in (
+        (writer.add_name, "random"), (writer.add_block_count, layers), (writer.add_embedding_length, width),
+        (writer.add_feed_forward_length, inner), (writer.add_head_count, heads), (writer.add_head_count_kv, heads),
+        (writer.add_layer_norm_rms_eps, 1e-6), (writer.add_vocab_size, config.vocab_size),
+        (writer.add_context_length, 2048), (writer.add_rope_freq_base, 10_000.0),
+    ):  # fmt: skip
+        add(value)
+    drawn = np.random.default_rng(0)
+    kinds = package.GGMLQuantizationType
+    for name, shape in shapes.items():
+        stored = shape if len(shape) == 1 else (shape[0], shape[1] // 256 * 144)
+        kind, dtype = (kinds.F32, np.float32) if len(shape) == 1 else (kinds.Q4_K, np.uint8)
+        size = math.prod(stored) * np.dtype(dtype).itemsize
+        known = names.get_name(name.removesuffix(".weight")) + ".weight"
+        writer.add_tensor_info(known, stored, np.dtype(dtype), size, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_ti_data_to_file()
+    for shape in shapes.values():
+        if len(shape) == 1:
+            writer.write_tensor_data(np.ones(shape, np.float32))
+            continue
+        blocks = drawn.integers(0, 256, (shape[0], shape[1] // 256, 144), dtype=np.uint8)
+        step = np.float16(
+            shape[1] ** -0.5 / 256
+        )  # factors are up to 63 and numbers up to 15, least ones in their middle
+        blocks[..., :4] = np.array([step, 8 * step], np.float16).view(np.uint8)
+        writer.write_tensor_data(blocks.reshape(shape[0], -1))
+    writer.close()
+    return file
 
 
 def measured(folder: Path, dtype: str, traces: int) -> dict[str, Any]:

@@ -137,4 +137,6 @@ def test_a_real_one() -> None:
     found: Header = read_gguf_header(file, {int(kind): size for kind, size in package.GGML_QUANT_SIZES.items()})
     assert found.held.tensors == 272
     assert found.held.numbers == 134_515_008
+    assert (found.held.bytes, found.held.half) == (file.stat().st_size, True)
+    assert [count for count, _ in found.lists.values()] == [49_152, 49_152, 48_900]
     assert found.values["llama.block_count"] == 30

@@ -12,9 +12,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import regard
 from regard.attention.kernels import matmul
 from regard.model_files import stored_weight
+from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.stored_weight import StoredWeight
 
-OUT, IN, ROWS = 17, 13, 5
+OUT, IN, ROWS = 17, 96, 5
 IDS = torch.tensor([[3, 16, 0], [3, 3, 7]])
 # what a model does with a weight w, and with rows x that it multiplies
 OPERATIONS = {
@@ -48,23 +49,35 @@ OPERATIONS = {
 }
 
 
-@pytest.fixture(params=stored_weight.HALVES, ids=str)
-def values(request) -> Tensor:
-    return torch.randn(OUT, IN, generator=torch.Generator().manual_seed(3)).to(request.param)
+def drawn() -> Tensor:
+    return torch.randn(OUT, IN, generator=torch.Generator().manual_seed(3))
+
+
+@pytest.fixture(params=[*stored_weight.HALVES, "Q4_1"], ids=str)
+def values(request) -> Tensor | QuantisedRows:
+    if request.param != "Q4_1":
+        return drawn().to(request.param)
+    gguf: Any = pytest.importorskip("gguf", reason="the package gguf is not installed (extra gguf)")
+    kind = gguf.GGMLQuantizationType.Q4_1
+    rows = torch.from_numpy(gguf.quants.quantize(drawn().numpy(), kind))
+    return QuantisedRows(rows, "Q4_1", gguf.GGML_QUANT_SIZES[kind])
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch) -> None:
     monkeypatch.setattr(stored_weight, "BLOCK", 3 * IN)
+    monkeypatch.setattr(stored_weight, "MANY", 4)
 
 
 @pytest.mark.parametrize("product", ["blas", "onednn"])
-def test_either_product_multiplies_rows_that_lie_apart(product: str, values: Tensor, monkeypatch) -> None:
+def test_either_product_multiplies_rows_that_lie_apart(
+    product: str, values: Tensor | QuantisedRows, monkeypatch
+) -> None:
     monkeypatch.setenv(matmul.VARIABLE, product)
     if product == "onednn" and not matmul.onednn_works():
         pytest.skip("this build of torch has no product of oneDNN")
     x = torch.randn(IN, 3 * stored_weight.FEW, generator=torch.Generator().manual_seed(5)).t()[::2]
-    torch.testing.assert_close(F.linear(x, StoredWeight.of(values)), F.linear(x, values.float()), atol=5e-6, rtol=0)
+    torch.testing.assert_close(F.linear(x, StoredWeight.of(values)), F.linear(x, values.float()), atol=2e-5, rtol=0)
 
 
 def rows() -> Tensor:
@@ -72,46 +85,31 @@ def rows() -> Tensor:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_an_operation_gives_what_it_gives_on_the_raised_weight(name: str, values: Tensor) -> None:
+def test_an_operation_gives_what_it_gives_on_the_raised_weight(name: str, values: Tensor | QuantisedRows) -> None:
     given, expected = (OPERATIONS[name](w, rows()) for w in (StoredWeight.of(values), values.float()))
     assert given.dtype == expected.dtype
     assert given.shape == expected.shape
-    torch.testing.assert_close(torch.as_tensor(given.tolist()), torch.as_tensor(expected.tolist()), atol=5e-6, rtol=0)
+    torch.testing.assert_close(torch.as_tensor(given.tolist()), torch.as_tensor(expected.tolist()), atol=2e-5, rtol=0)
 
 
-def test_it_is_a_float32_weight_to_whoever_asks(values: Tensor) -> None:
+def test_it_is_a_float32_weight_to_whoever_asks(values: Tensor | QuantisedRows) -> None:
     weight = nn.Parameter(StoredWeight.of(values), requires_grad=False)
-    assert isinstance(weight, nn.Parameter)
-    assert (weight.dtype, weight.shape, weight.device.type) == (torch.float32, (OUT, IN), "cpu")
-    assert not weight.is_meta
-    assert weight.data_ptr() == values.data_ptr()
-    assert weight.untyped_storage().nbytes() == 2 * OUT * IN
+    held = values.bytes if isinstance(values, QuantisedRows) else values
+    assert (weight.dtype, weight.shape, weight.stride(), weight.is_meta) == (torch.float32, (OUT, IN), (IN, 1), False)
+    assert (weight.data_ptr(), weight.untyped_storage().nbytes()) == (held.data_ptr(), held.nbytes)
     layer = nn.Linear(IN, OUT)
     layer.weight = weight
     assert layer.to("cpu").float().weight is weight
     copied = copy.deepcopy(layer).weight
     assert isinstance(copied, StoredWeight)
     assert isinstance(copied, nn.Parameter)
-    assert copied.data_ptr() != values.data_ptr()
-    assert torch.equal(copied.stored, values)
+    assert copied.data_ptr() != weight.data_ptr()
+    assert torch.equal(copied + 0, values.float())
     assert torch.cat([block.clone() for block in weight.blocks()]).equal(values.float())
+    assert all(bool(torch.isfinite(each).all()) for each in weight.telling())
 
 
-def test_gradients_reach_what_is_multiplied(values: Tensor) -> None:
-    """First and second derivatives, and many directions at once, as attribution asks for."""
-    found = []
-    for weight in (StoredWeight.of(values), values.float()):
-        x = rows().requires_grad_()
-        y = F.linear(x, weight)
-        first = torch.autograd.grad(y.pow(3).sum(), x, create_graph=True)[0]
-        second = torch.autograd.grad(first.pow(2).sum(), x)[0]
-        many = torch.eye(OUT)[:, None].expand(OUT, ROWS, OUT)
-        found.append([first, second, torch.autograd.grad(F.linear(x, weight), x, many, is_grads_batched=True)[0]])
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=1e-4)
-
-
-def test_neither_a_product_nor_a_move_holds_the_whole_weight_in_float32(values: Tensor) -> None:
+def test_neither_a_product_nor_a_move_holds_the_whole_weight_in_float32(values: Tensor | QuantisedRows) -> None:
     class Largest(TorchDispatchMode):
         numbers = 0
 
@@ -143,8 +141,8 @@ def test_neither_a_product_nor_a_move_holds_the_whole_weight_in_float32(values: 
         lambda w: torch.mm(torch.ones(OUT, 2), torch.ones(2, IN), out=w),
     ],
 )
-def test_it_is_not_written_into(write: Any, values: Tensor) -> None:
-    before = values.clone()
+def test_it_is_not_written_into(write: Any, values: Tensor | QuantisedRows) -> None:
+    before = values.float()
     with pytest.raises(regard.RegardError, match="kept as its file has it cannot be written into"):
         write(StoredWeight.of(values))
-    assert torch.equal(values, before)
+    assert torch.equal(values.float(), before)

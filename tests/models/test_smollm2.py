@@ -9,6 +9,7 @@ import torch
 import regard
 from regard.capture.fast_linear import REORDERED
 from regard.explain.texts.summary import summarise
+from regard.model_files.stored_weight import StoredWeight
 from regard.questions.movement.sentences import plane_sentences
 from tests.support import RIVER
 
@@ -58,6 +59,13 @@ def test_its_status_says_that_it_was_quantised(trace) -> None:
     assert trace.status.dtype == "float32"
     assert trace.status.difference < 5e-6
     assert trace.status.rows_compared == 4 * 30
+
+
+def test_its_weights_stay_quantised(smol) -> None:
+    (file,) = Path(FOLDER).glob("*.gguf")
+    held = {each.data_ptr(): each.untyped_storage().nbytes() for each in smol.model.parameters()}
+    assert sum(isinstance(each, StoredWeight) for each in smol.model.parameters()) == 211
+    assert sum(held.values()) <= file.stat().st_size
 
 
 def test_weights_of_its_grouped_heads_are_those_of_eager(trace, eager) -> None:

@@ -1,10 +1,11 @@
 """GGUF files, as llama.cpp writes them: weights, mostly quantised, config and tokenizer in one file. Read as data."""
 
+import copy
 import functools
 import importlib.util
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,21 @@ from regard.model_files.folder import check_model_files
 from regard.model_files.gguf_header import Header, read_gguf_header
 
 PACKAGES = ("gguf", "accelerate")  # transformers asks for both before it reads such a file
+OWN_READER = "transformers.integrations.gguf.gguf_tokenizer_mapping"  # reads vocabularies in releases that have it
 WHOLE = ("F64", "F32", "F16", "BF16")  # tensor types that are not quantised
+RAISED_BY_BLOCKS = "raised where they are used, by blocks, so that it may round otherwise than the plain model"
 _ONE = threading.RLock()  # what is changed for one file while it is read is changed for the process
 
 
 class File:
-    """A checked GGUF file. held: the sizes of its tensors. options: arguments with which transformers reads it."""
+    """A checked GGUF file. held: the sizes of its tensors. options: arguments with which transformers reads it.
+
+    kept: whether its large matrices are to stay quantised, as the file has them.
+    """
 
     def __init__(self, path: Path, header: Header, kinds: dict[str, int]) -> None:
         self.folder, self.options, self.held = path.parent, {"gguf_file": path.name}, header.held
+        self.kept = False
         self._header, self._kinds = header, Counter(kinds)
 
     @property
@@ -36,10 +43,12 @@ class File:
         kinds = self._kinds
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
         if all(kind in WHOLE for kind in kinds):
-            return f"weights are of a GGUF file that is not quantised (tensors: {counts})"
-        return (
+            said = f"weights are of a GGUF file that is not quantised (tensors: {counts})"
+            return said + (f": they are {RAISED_BY_BLOCKS}" if self.kept else "")
+        said = (
             f"weights are of a quantised GGUF file (tensors: {counts}): the model is the quantised one, run in float32"
         )
+        return said + (f", {RAISED_BY_BLOCKS}" if self.kept else "")
 
 
 def only_gguf_file(folder: Path) -> Path | None:
@@ -80,7 +89,8 @@ def opened_gguf_file(path: Path | str) -> Iterator[File | None]:
     """Check and open a GGUF file; give None for a folder or a hub name.
 
     Inside the block transformers, which opens the file anew for each part that it reads and makes a table of tensor
-    names anew for each module, is given the same reader and the same table: each of the two takes seconds.
+    names anew for each module, is given the same reader and the same table: each of the two takes seconds. Of the lists
+    of a vocabulary it asks how long they are: their items are not read.
 
     Raises:
         RegardError: a package that reads such files is missing, or the file is not whole.
@@ -90,21 +100,15 @@ def opened_gguf_file(path: Path | str) -> Iterator[File | None]:
         return
     header = checked_gguf_header(path)
     import gguf
-    import numpy
     from transformers import modeling_gguf_pytorch_utils as theirs
 
     package: Any = gguf
     kinds = {package.GGMLQuantizationType(kind).name: count for kind, count in header.kinds.items()}
     with _ONE:
         original, names, bar = package.GGUFReader, package.get_tensor_name_map, theirs.tqdm
-        parse, values = theirs._gguf_parse_value, dict[int, Any]()
-
-        class Reader(original):  # type: ignore[misc, valid-type]
-            data: Any
-
-            def _get(self, offset: int, *args: Any, **options: Any) -> Any:
-                self.data = numpy.asarray(self.data)  # a mapped array makes a mapped array of each of its parts, slowly
-                return super()._get(offset, *args, **options)
+        parse, values, read = theirs._gguf_parse_value, dict[int, Any](), theirs.load_gguf_checkpoint
+        file = File(path, header, kinds)
+        read_by = _reader_class(header.lists if importlib.util.find_spec(OWN_READER) else {})
 
         def value(part: Any, kind: Any) -> Any:
             if id(part) not in values:  # the reader keeps every part, so that no other gets its number
@@ -114,7 +118,7 @@ def opened_gguf_file(path: Path | str) -> Iterator[File | None]:
         @functools.cache
         def reader() -> Any:
             try:
-                return Reader(path)
+                return read_by(path, "c")  # a tensor of torch is writable
             except Exception as error:  # it walks the file by the file's own numbers, and raises what those lead it to
                 why = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise RegardError(f"model {str(path)!r} is truncated or no GGUF file ({why})") from error
@@ -123,11 +127,52 @@ def opened_gguf_file(path: Path | str) -> Iterator[File | None]:
             same = not args and not options and Path(name).resolve() == path.resolve()
             return reader() if same else original(name, *args, **options)
 
+        @functools.cache
+        def config() -> Any:
+            return read(path, return_tensors=False)
+
+        def checkpoint(name: Any, return_tensors: bool = False, model_to_load: Any = None, **options: Any) -> Any:
+            if Path(name).resolve() != path.resolve() or (return_tensors and not file.kept):
+                return read(name, return_tensors=return_tensors, model_to_load=model_to_load, **options)
+            found = copy.deepcopy(config())
+            if return_tensors:
+                from regard.model_files.gguf_weights import stored_gguf_tensors
+
+                family = header.values["general.architecture"]
+                found["tensors"] = stored_gguf_tensors(reader(), model_to_load, found["config"], family)
+            return found
+
         package.GGUFReader, package.get_tensor_name_map = known, functools.cache(names)
-        theirs._gguf_parse_value = value
+        theirs._gguf_parse_value, theirs.load_gguf_checkpoint = value, checkpoint  # type: ignore[assignment]
         theirs.tqdm = lambda items, **_: items  # its progress bar does not obey the library's switch
         try:
-            yield File(path, header, kinds)
+            yield file
         finally:
             package.GGUFReader, package.get_tensor_name_map, theirs.tqdm = original, names, bar
-            theirs._gguf_parse_value = parse
+            theirs._gguf_parse_value, theirs.load_gguf_checkpoint = parse, read
+
+
+def _reader_class(lists: Mapping[int, tuple[int, int]]) -> Any:
+    """gguf's reader, which passes over lists. lists: by the place where one begins how many items and bytes it has."""
+    import gguf
+    import numpy
+
+    package: Any = gguf
+    nothing = numpy.zeros(1, numpy.uint32)  # stands for each item
+
+    class Reader(package.GGUFReader):
+        data: Any
+        mapped: Any = None
+
+        def _get(self, offset: int, *args: Any, **options: Any) -> Any:
+            if self.mapped is None:  # a mapped array makes a mapped array of each of its parts, slowly
+                self.mapped, self.data = self.data, numpy.asarray(self.data)
+            return super()._get(offset, *args, **options)
+
+        def _get_field_parts(self, at: int, kind: Any) -> Any:
+            if at not in lists:
+                return super()._get_field_parts(at, kind)
+            count, size = lists[at]
+            return size, [nothing], [0] * count, [package.GGUFValueType.UINT32]
+
+    return Reader

@@ -21,16 +21,24 @@ SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "
 TENSORS, ENTRIES, AXES = 1 << 14, 1 << 12, 4  # the most of each: the largest files that are published have a tenth
 ITEMS = 1 << 16  # items of all lists that nobody asks about; beyond that, some for each row of the largest tensor
 ABOVE_ZERO = (".block_count", ".embedding_length", ".head_count", ".context_length")
+LONG = 1 << 12  # items of a list that is a vocabulary's
+WIDE = (0, 28)  # the kinds of float32 and float64
+# Families whose weights transformers changes otherwise than by whole rows, or does not read as `gguf_weights` does.
+CHANGED = ("bloom", "gpt_oss", "gpt-oss", "lfm2", "mamba", "qwen35", "qwen35moe")
 EACH = 8  # a vocabulary has pieces, scores, kinds and merges
 
 
 @dataclass(frozen=True)
 class Header:
-    """A GGUF file's header. values: its entries, of lists their length. kinds: how many tensors of each kind."""
+    """A GGUF file's header. values: its entries, of lists their length. kinds: how many tensors of each kind.
+
+    lists: of each long list, by the place where it begins, how many items and bytes it has.
+    """
 
     held: Held
     values: dict[str, Any]
     kinds: Counter[int]
+    lists: dict[int, tuple[int, int]]
 
 
 @dataclass
@@ -40,6 +48,7 @@ class _Walk:
     data: Any
     at: int = 0
     items: int = 0
+    lists: dict[int, tuple[int, int]] = field(default_factory=dict)
     struct_of: dict[str, struct.Struct] = field(default_factory=dict)
 
     def number(self, kind: str) -> Any:
@@ -72,6 +81,7 @@ class _Walk:
             return self.text()
         if kind != ARRAY:
             return self.number(_gguf_scalar_format(kind))
+        start = self.at
         kind, count = self.number("I"), self.number("Q")
         self.items += count
         if kind == STRING:
@@ -82,6 +92,8 @@ class _Walk:
             size = struct.calcsize(f"<{_gguf_scalar_format(kind)}") * count
             self.check(size)
             self.at += size
+        if count >= LONG:
+            self.lists[start] = count, self.at - start
         return count
 
 
@@ -142,7 +154,9 @@ def _walked_gguf_header(walk: _Walk, sizes: Mapping[int, tuple[int, int]]) -> He
             raise ValueError(f"{name} is {value}, needs a whole number of {least} or more")
         if name.endswith("block_count") and value > tensors:
             raise ValueError(f"{name} is {value:,}, it holds {tensors:,} tensors: less than one a layer")
-    return Header(Held(tensors, numbers), values, kinds)
+    narrow = values.get("general.architecture") not in CHANGED and any(kind not in WIDE for kind in kinds)
+    held = Held(tensors, numbers, bytes=len(walk.data), half=narrow)
+    return Header(held, values, kinds, walk.lists)
 
 
 def _gguf_scalar_format(kind: int) -> str:

@@ -1,7 +1,7 @@
-"""Keep a weight's numbers as its file has them, in half precision, and compute with them in float32.
+"""Keep a weight's numbers as its file has them, in half precision or quantised, and compute with them in float32.
 
-A `StoredWeight` is a float32 tensor to whoever asks for its dtype, shape or device, and has the memory of its bfloat16
-or float16 numbers. What a model does with it decides how they are raised to float32, which is exact:
+A `StoredWeight` is a float32 tensor to whoever asks for its dtype, shape or device, and has the memory of its bfloat16,
+float16 or quantised numbers. What a model does with it decides how they are raised to float32, which is exact:
 
     operation                                gives
     ---------------------------------------  --------------------------------------------------------------------------
@@ -21,9 +21,12 @@ from torch import Tensor, nn
 
 from regard.attention.kernels import matmul
 from regard.errors import RegardError
+from regard.model_files.quantised_rows import QuantisedRows
 
 HALVES = (torch.bfloat16, torch.float16)
-BLOCK, BLOCK_ON_GPU = 1 << 20, 1 << 26  # numbers raised at once: on a CPU so many that they stay in its cache
+BLOCK, BLOCK_ON_GPU = 1 << 20, 1 << 26  # numbers raised at once: on a CPU so many that they stay in its cache,
+NEAR = 1 << 18  # of quantised ones in the nearer one, which is what counts where they are raised for
+MANY = 64  # fewer rows than that
 FEW = 16  # rows below which torch's BLAS multiplies: the weight is read as fast as memory gives it, whoever does
 VIEWS = frozenset((
     "T", "__getitem__", "cat", "chunk", "clone", "concat", "data", "detach", "expand", "flatten",
@@ -45,13 +48,13 @@ PRODUCTS = {
 
 
 class StoredWeight(Tensor):
-    """A float32 weight that has the memory of its half-precision numbers. stored: those numbers."""
+    """A float32 weight that has the memory of its numbers in half precision, or quantised. stored: those numbers."""
 
-    stored: Tensor
+    stored: Tensor | QuantisedRows
 
     @staticmethod
-    def of(values: Float[Tensor, "..."]) -> "StoredWeight":
-        """Make the weight of bfloat16 or float16 numbers, which are not copied."""
+    def of(values: Float[Tensor, "..."] | QuantisedRows) -> "StoredWeight":
+        """Make the weight of such numbers, which are not copied."""
         # a tensor on "meta" has a shape and a dtype, and no memory
         shell = torch.empty_strided(values.shape, values.stride(), dtype=torch.float32, device="meta")
         weight = shell.as_subclass(StoredWeight)
@@ -61,6 +64,11 @@ class StoredWeight(Tensor):
     def blocks(self) -> Iterator[Float[Tensor, "..."]]:
         """Yield the whole weight in float32, a block of its first axis at a time."""
         yield from _raised_blocks(self.stored)
+
+    def telling(self) -> Iterator[Float[Tensor, "..."]]:
+        """Yield tensors whose numbers are finite where all of the weight's are, and otherwise not all."""
+        scales = self.stored.scales() if isinstance(self.stored, QuantisedRows) else None
+        yield from self.blocks() if scales is None else (scales,)
 
     def __deepcopy__(self, copied: dict[int, Any]) -> Tensor:
         """Copy the numbers as they are stored."""
@@ -75,15 +83,20 @@ class StoredWeight(Tensor):
 
 
 class _Product(torch.autograd.Function):
-    """x @ weightᵀ of half-precision numbers, which are raised anew for the gradient; nothing of them is kept."""
+    """x @ weightᵀ of stored numbers, which are raised anew for the gradient; nothing of them is kept."""
 
     @staticmethod
-    def forward(x: Float[Tensor, "*B C"], weight: Float[Tensor, "M C"]) -> Float[Tensor, "*B M"]:
+    def forward(x: Float[Tensor, "*B C"], weight: Float[Tensor, "M C"] | QuantisedRows) -> Float[Tensor, "*B M"]:
         rows = x.reshape(-1, x.shape[-1]).contiguous()  # as oneDNN wants them
         times = matmul.linear() if x.device.type == "cpu" and len(rows) >= FEW else matmul.blas
-        made, done = x.new_empty(len(rows), len(weight)), 0
-        for block in _raised_blocks(weight):
-            made[:, done : done + len(block)] = times(rows, block)
+        done, columns = 0, isinstance(weight, QuantisedRows) and weight.flipped
+        made = (x.new_zeros if columns else x.new_empty)(len(rows), len(weight))
+        for block in _raised_blocks(weight, near=len(rows) < MANY):
+            part = slice(done, done + len(block))
+            if columns:
+                made.addmm_(rows[:, part], block)
+            else:
+                made[:, part] = times(rows, block)
             done += len(block)
         return made.view(*x.shape[:-1], len(weight))
 
@@ -96,12 +109,20 @@ class _Product(torch.autograd.Function):
         return _Product.apply(gradient, ctx.weight.t()), None
 
     @staticmethod
-    def vmap(info: Any, axes: Any, x: Tensor, weight: Tensor) -> tuple[Tensor, int]:
+    def vmap(info: Any, axes: Any, x: Tensor, weight: Tensor | QuantisedRows) -> tuple[Tensor, int]:
         return _Product.apply(x.movedim(axes[0], 0), weight), 0
 
 
-def _raised_blocks(values: Float[Tensor, "R *C"]) -> Iterator[Float[Tensor, "_ *C"]]:
-    """Numbers in float32, a block of their first axis at a time, each in the place of the one before."""
+def _raised_blocks(
+    values: Float[Tensor, "R *C"] | QuantisedRows, near: bool = False
+) -> Iterator[Float[Tensor, "_ ..."]]:
+    """Numbers in float32, a block of their first axis at a time, each in the place of the one before.
+
+    Of flipped rows it is the axis of the rows, the second. near: whether quantised ones are to stay in a nearer cache.
+    """
+    if isinstance(values, QuantisedRows):
+        yield from values.blocks(min(BLOCK, NEAR) if near else BLOCK)
+        return
     most = BLOCK if values.device.type == "cpu" else BLOCK_ON_GPU
     rows = max(1, min(len(values), most // max(1, values[:1].numel())))
     place = values.new_empty((rows, *values.shape[1:]), dtype=torch.float32)
@@ -117,17 +138,21 @@ def _computed(func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         weight.stored = args[1].stored
         return None
     if name in PLACES:
-        return func(*_change_within(args, _stored), **kwargs)
+        return func(*_change_within(args, _numbers), **kwargs)
     if name == "is_contiguous":  # or who saves a model would take its memory for that of float32
         return False
     if name in SHAPES or (_reads_or_sets_attribute(func) and name not in ("=data", *VIEWS)):
         return func(*args, **kwargs)
     if "out" in kwargs or (weight is not None and _writes(name)):
         raise RegardError(f"a weight that is kept as its file has it cannot be written into ({name.lstrip('=')})")
+    made: Any = None
     if name in VIEWS and not any(isinstance(each, torch.dtype) for each in (*args, *kwargs.values())):
-        return _change_within(func(*_change_within(args, _stored), **_change_within(kwargs, _stored)), _wrapped)
-    made: Tensor | None = None
-    if weight is not None and name in MOVES:
+        if weight is not None and isinstance(weight.stored, QuantisedRows):
+            made = _change_within(weight.stored.viewed(func, name, args[1:], kwargs), _wrapped)
+        elif not _any_quantised((args, kwargs)):
+            made = func(*_change_within(args, _numbers), **_change_within(kwargs, _numbers))
+            return _change_within(made, _wrapped)
+    elif weight is not None and name in MOVES:
         moved = func(torch.empty(0, device=weight.stored.device), *args[1:], **kwargs)
         made = StoredWeight.of(weight.stored.to(moved.device)) if moved.dtype == torch.float32 else None
     elif name in PRODUCTS:
@@ -157,6 +182,8 @@ def _looked_up(
     """The rows of a table, raised; None where the look-up also writes into the table."""
     if max_norm is not None or not isinstance(weight, StoredWeight):
         return None
+    if isinstance(weight.stored, QuantisedRows):
+        return None if weight.stored.flipped else weight.stored.rows(ids)
     return func(ids, weight.stored).float()  # which row is padding matters to training alone
 
 
@@ -188,9 +215,18 @@ def _change_within(given: Any, change: Callable[[Any], Any]) -> Any:
     return change(given)
 
 
-def _stored(given: Any) -> Any:
-    """The numbers of a `StoredWeight` as they are stored; anything else as it is."""
-    return given.stored if isinstance(given, StoredWeight) else given
+def _numbers(given: Any) -> Any:
+    """The numbers of a `StoredWeight` as they are stored, of a quantised one its bytes; anything else as it is."""
+    if not isinstance(given, StoredWeight):
+        return given
+    return given.stored.bytes if isinstance(given.stored, QuantisedRows) else given.stored
+
+
+def _any_quantised(given: Any) -> bool:
+    """Whether a `StoredWeight` of quantised numbers is among arguments."""
+    found: list[bool] = []
+    _change_within(given, lambda each: found.append(isinstance(getattr(each, "stored", None), QuantisedRows)))
+    return any(found)
 
 
 def _raised(given: Any) -> Any:
@@ -199,5 +235,7 @@ def _raised(given: Any) -> Any:
 
 
 def _wrapped(given: Any) -> Any:
-    """A `StoredWeight` of numbers in half precision; anything else as it is."""
-    return StoredWeight.of(given) if isinstance(given, Tensor) and given.dtype in HALVES else given
+    """A `StoredWeight` of numbers in half precision or quantised; anything else as it is."""
+    if isinstance(given, QuantisedRows) or (isinstance(given, Tensor) and given.dtype in HALVES):
+        return StoredWeight.of(given)
+    return given

@@ -24,9 +24,10 @@ HALF = ("F16", "BF16")
 
 @dataclass(frozen=True)
 class Held:
-    """A checkpoint's sizes. tensors: how many. numbers: in all of them. plain: whether none is quantised.
+    """A checkpoint's sizes. tensors: how many. numbers: in all. plain: whether none is quantised, but as in GGUF.
 
-    files: of safetensors, in which they lie. bytes: that they take there. half: whether some are in half precision.
+    files: of safetensors, in which they lie. bytes: that they take there. half: whether some are in half precision, or
+    quantised as in GGUF.
     """
 
     tensors: int

@@ -69,10 +69,11 @@ def load(
         processor: the processor of a model object that reads pictures (of one that reads texts with them, of both), or
             one to use instead of the folder's.
         device: where to run; by default a CUDA device where there is one, else the CPU. A model object stays put.
-        dtype: "auto" computes in float32, and keeps weights that a safetensors file has in bfloat16 or float16 as they
-            are there, mapped into memory: leave the file alone as long as the model lives. "float32" turns them all
-            into float32 first, "bfloat16" and "float16" compute in half precision, as a program that asks for it does:
-            the status of a trace says how far that is from float32 arithmetic. A model object is taken as it is.
+        dtype: "auto" computes in float32, and keeps weights that a safetensors file has in bfloat16 or float16, or a
+            GGUF file quantised (on a CPU), as they are there, mapped into memory: leave the file alone as long as the
+            model lives. "float32" turns them all into float32 first, "bfloat16" and "float16" compute in half
+            precision, as a program that asks for it does: the status of a trace says how far that is from float32
+            arithmetic. A model object is taken as it is.
         adapter: the folder of a LoRA adapter of PEFT for this model (extra `adapters`), which is added to its weights,
             in float32 unless `dtype` says otherwise. As a source such a folder stands for the model that it names.
 
@@ -126,6 +127,8 @@ def load(
         return Model(own.to(where), tokenizer, name=called, image_processor=processor)
     with _ONE, quiet(), gguf.opened_gguf_file(folder) as file:
         held = _held_by_checkpoint(folder, name, file) if held is None else held
+        if file is not None and where.type != "cpu":
+            precision = precision or torch.float32  # quantised numbers are raised on a CPU
         if held is not None:
             require_memory_for_model(held, where, name, precision)
         try:
@@ -213,11 +216,17 @@ def _read_model(
         if file:
             check_sizes_in_config(config.to_dict(), held, f"model {name!r}")
         # attention is chosen here: a config may name an implementation that is code on the hub
-        config._attn_implementation = config._experts_implementation = None
+        config._attn_implementation = None
+        # experts one by one raise those that a text goes to; all in one product would raise every one of a layer
+        keeps = held is not None and kept_as_stored(held, dtype)
+        config._experts_implementation = "eager" if keeps else None
         model_class = _model_class(config, bool(file))
         options |= {"use_safetensors": True, "dtype": dtype or torch.float32}
-        notes: tuple[str, ...] = (file.note,) if file else ()
-        if held is not None and kept_as_stored(held, dtype):
+        notes: tuple[str, ...] = ()
+        if file:
+            file.kept = keeps
+            notes = (file.note,)
+        elif held is not None and keeps:
             from regard.model_files import stored_checkpoint
 
             options |= {"state_dict": stored_checkpoint.stored_tensors(held.files)}
@@ -329,7 +338,7 @@ def _check_finite(model: nn.Module, name: str) -> None:
     """Refuse weights that hold NaN or infinity: every figure computed with them would be nonsense."""
     for key, whole in model.named_parameters():
         # a finite sum has finite terms, and is had much sooner; an infinite one may still have them
-        for tensor in whole.blocks() if hasattr(whole, "blocks") else (whole,):
+        for tensor in whole.telling() if hasattr(whole, "telling") else (whole,):
             if bool(torch.isfinite(tensor.sum()) or torch.isfinite(tensor).all()):
                 continue
             what = "NaN" if bool(torch.isnan(tensor).any()) else "infinity"

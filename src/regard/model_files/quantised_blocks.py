@@ -1,0 +1,188 @@
+"""Raise quantised numbers to float32, a run of whole blocks at a time, bit for bit as the package gguf does.
+
+A quantised row is a row of blocks of 32 or 256 numbers. A block has a few bits for each number, and one or two scales
+in float16; where it has 256 numbers, each 16 or 32 of them have a factor of a few bits besides. Kinds that are common
+in files are raised by the passes below, others by gguf's NumPy code, which takes five times as long.
+
+    kind          block: bytes                                            a number
+    ------------  ------------------------------------------------------  ------------------------------------------
+    Q4_0, Q5_0    32: scale d, (fifth bits,) 16 of nibbles                d · (q - 8), d · (q - 16)
+    Q4_1, Q5_1    32: scale d, least m, (fifth bits,) 16 of nibbles       d · q + m
+    Q8_0          32: scale d, 32 of numbers                              d · q
+    Q4_K, Q5_K    256: d, m, 12 of factors s and t, (32 of fifth bits,)   (d · s) · q - (m · t), for each 32
+                  128 of nibbles
+    Q6_K          256: 128 of nibbles, 64 of high bits, 16 of factors s   (d · s) · (q - 32), for each 16
+                  and d
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from regard.attention.kernels.cpu.vector import compiled, wide
+
+LOW, FOUR = np.uint8(15), np.uint8(4)
+HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)  # every float16 number, by its bits
+exactly: dict[str, Any] = {"fastmath": False}  # no product and sum may become one operation: gguf's NumPy has two
+
+
+def raise_blocks(kind: str, packed: np.ndarray, into: np.ndarray) -> None:
+    """Write the numbers of whole blocks of a kind, a run of bytes, into a run of float32."""
+    if kind in PASSES:
+        PASSES[kind](packed, into, HALVES)
+        return
+    import gguf
+
+    package: Any = gguf
+    into[:] = package.dequantize(packed[None], package.GGMLQuantizationType[kind])[0]
+
+
+def scales(kind: str, packed: np.ndarray) -> np.ndarray | None:
+    """Read the float16 scales of whole blocks, (blocks, 1 or 2): all else in them is finite. None for other kinds."""
+    if kind not in SCALES:
+        return None
+    size, first, last = SCALES[kind]
+    return np.ascontiguousarray(packed.reshape(-1, size)[:, first:last]).view(np.float16)
+
+
+@compiled(inline="always", **exactly)
+def _half(packed, at, halves):
+    return halves[np.uint32(packed[at]) | (np.uint32(packed[at + 1]) << np.uint32(8))]
+
+
+@compiled(**exactly)
+def _raise_q4_0(packed, into, halves):
+    wide()
+    for b in range(len(into) // 32):
+        at, to = 18 * b, 32 * b
+        d = _half(packed, at, halves)
+        for j in range(16):
+            into[to + j] = d * np.float32(np.int32(packed[at + 2 + j] & LOW) - np.int32(8))
+        for j in range(16):
+            into[to + 16 + j] = d * np.float32(np.int32(packed[at + 2 + j] >> FOUR) - np.int32(8))
+
+
+@compiled(**exactly)
+def _raise_q4_1(packed, into, halves):
+    wide()
+    for b in range(len(into) // 32):
+        at, to = 20 * b, 32 * b
+        d, m = _half(packed, at, halves), _half(packed, at + 2, halves)
+        for j in range(16):
+            into[to + j] = d * np.float32(packed[at + 4 + j] & LOW) + m
+        for j in range(16):
+            into[to + 16 + j] = d * np.float32(packed[at + 4 + j] >> FOUR) + m
+
+
+@compiled(inline="always", **exactly)
+def _four_bytes(packed, at):
+    """Four bytes as a whole number, the lowest first."""
+    found = np.uint32(packed[at]) | (np.uint32(packed[at + 1]) << np.uint32(8))
+    return found | (np.uint32(packed[at + 2]) << np.uint32(16)) | (np.uint32(packed[at + 3]) << np.uint32(24))
+
+
+@compiled(**exactly)
+def _raise_q5_0(packed, into, halves):
+    wide()
+    for b in range(len(into) // 32):
+        at, to = 22 * b, 32 * b
+        d, fifth = _half(packed, at, halves), _four_bytes(packed, at + 2)
+        for j in range(16):
+            high = ((fifth >> np.uint32(j)) & np.uint32(1)) << np.uint32(4)
+            into[to + j] = d * np.float32(np.int32(np.uint32(packed[at + 6 + j] & LOW) | high) - np.int32(16))
+        for j in range(16):
+            high = ((fifth >> np.uint32(j + 16)) & np.uint32(1)) << np.uint32(4)
+            into[to + 16 + j] = d * np.float32(np.int32(np.uint32(packed[at + 6 + j] >> FOUR) | high) - np.int32(16))
+
+
+@compiled(**exactly)
+def _raise_q5_1(packed, into, halves):
+    wide()
+    for b in range(len(into) // 32):
+        at, to = 24 * b, 32 * b
+        d, m, fifth = _half(packed, at, halves), _half(packed, at + 2, halves), _four_bytes(packed, at + 4)
+        for j in range(16):
+            high = ((fifth >> np.uint32(j)) & np.uint32(1)) << np.uint32(4)
+            into[to + j] = d * np.float32(np.int32(np.uint32(packed[at + 8 + j] & LOW) | high)) + m
+        for j in range(16):
+            high = ((fifth >> np.uint32(j + 16)) & np.uint32(1)) << np.uint32(4)
+            into[to + 16 + j] = d * np.float32(np.int32(np.uint32(packed[at + 8 + j] >> FOUR) | high)) + m
+
+
+@compiled(**exactly)
+def _raise_q8_0(packed, into, halves):
+    wide()
+    for b in range(len(into) // 32):
+        at, to = 34 * b, 32 * b
+        d = _half(packed, at, halves)
+        for j in range(32):
+            into[to + j] = d * np.float32(np.int8(packed[at + 2 + j]))
+
+
+@compiled(inline="always", **exactly)
+def _factors(packed, at, k):
+    """The factors of the k-th of a block's eight groups, of its scale and of its least: six bits each, in 12 bytes."""
+    if k < 4:
+        return packed[at + k] & np.uint8(63), packed[at + 4 + k] & np.uint8(63)
+    both = packed[at + 4 + k]
+    high, other = packed[at + k - 4] >> np.uint8(6), packed[at + k] >> np.uint8(6)
+    return (both & LOW) | (high << FOUR), (both >> FOUR) | (other << FOUR)
+
+
+@compiled(**exactly)
+def _raise_q4_k(packed, into, halves):
+    wide()
+    for b in range(len(into) // 256):
+        at, to = 144 * b, 256 * b
+        d, m = _half(packed, at, halves), _half(packed, at + 2, halves)
+        for k in range(8):
+            s, t = _factors(packed, at + 4, k)
+            scale, least = d * np.float32(s), m * np.float32(t)
+            nibbles, first, shift = at + 16 + 32 * (k >> 1), to + 32 * k, np.uint8(4 * (k & 1))
+            for j in range(32):
+                into[first + j] = scale * np.float32((packed[nibbles + j] >> shift) & LOW) - least
+
+
+@compiled(**exactly)
+def _raise_q5_k(packed, into, halves):
+    wide()
+    for b in range(len(into) // 256):
+        at, to = 176 * b, 256 * b
+        d, m = _half(packed, at, halves), _half(packed, at + 2, halves)
+        for k in range(8):
+            s, t = _factors(packed, at + 4, k)
+            scale, least = d * np.float32(s), m * np.float32(t)
+            nibbles, first, shift = at + 48 + 32 * (k >> 1), to + 32 * k, np.uint8(4 * (k & 1))
+            bit = np.uint8(k)
+            for j in range(32):
+                high = ((packed[at + 16 + j] >> bit) & np.uint8(1)) << FOUR
+                into[first + j] = scale * np.float32(((packed[nibbles + j] >> shift) & LOW) | high) - least
+
+
+@compiled(**exactly)
+def _raise_q6_k(packed, into, halves):
+    wide()
+    for b in range(len(into) // 256):
+        at, to = 210 * b, 256 * b
+        d = _half(packed, at + 208, halves)
+        for k in range(16):  # groups of 16: eight of a half block, two a run of 32
+            half, run, side = k >> 3, (k >> 1) & 3, 16 * (k & 1)
+            scale = d * np.float32(np.int8(packed[at + 192 + k]))
+            nibbles, shift = at + 64 * half + 32 * (run & 1) + side, np.uint8(4 * (run >> 1))
+            bits, up, first = at + 128 + 32 * half + side, np.uint8(2 * run), to + 16 * k
+            for j in range(16):
+                high = ((packed[bits + j] >> up) & np.uint8(3)) << FOUR
+                low = (packed[nibbles + j] >> shift) & LOW
+                into[first + j] = scale * np.float32(np.int32(low | high) - np.int32(32))
+
+
+PASSES: dict[str, Callable[..., None]] = {
+    "Q4_0": _raise_q4_0, "Q4_1": _raise_q4_1, "Q5_0": _raise_q5_0, "Q5_1": _raise_q5_1, "Q8_0": _raise_q8_0,
+    "Q4_K": _raise_q4_k, "Q5_K": _raise_q5_k, "Q6_K": _raise_q6_k,
+}  # fmt: skip
+# Where a block's scales lie: its bytes, their first and the one after their last.
+SCALES = {
+    "Q4_0": (18, 0, 2), "Q4_1": (20, 0, 4), "Q5_0": (22, 0, 2), "Q5_1": (24, 0, 4), "Q8_0": (34, 0, 2),
+    "Q4_K": (144, 0, 4), "Q5_K": (176, 0, 4), "Q6_K": (210, 208, 210),
+}  # fmt: skip

@@ -1,0 +1,153 @@
+"""Quantised numbers as a file has them, row by row: rows are taken, and raised to float32, without the others."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+from regard.attention.kernels import threads
+
+SHARED = 1 << 17  # numbers below which handing out tasks costs more than it gains
+# Operations that take rows, or matrices of several, and where the axis stands among their arguments (None: it is 0).
+ALONG = {"split": 2, "chunk": 2, "unbind": 1, "select": 1, "narrow": 1, "index_select": 1, "__getitem__": None}
+SAME = frozenset(("detach", "data"))
+TURNS = frozenset(("t", "T", "mT"))
+
+
+class QuantisedRows:
+    """A matrix, or several, of quantised numbers. It has what a `StoredWeight` asks of the numbers that it holds.
+
+    bytes: of each row, (..., R, bytes). kind: how they are quantised, as gguf names it. sizes: how many numbers and
+    bytes a block has. flipped: whether the matrix is the transpose of what the rows are.
+    """
+
+    def __init__(
+        self, bytes: UInt8[Tensor, "*E R B"], kind: str, sizes: tuple[int, int], flipped: bool = False
+    ) -> None:
+        self.bytes, self.kind, self.sizes, self.flipped = bytes, kind, sizes, flipped
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the matrix in numbers."""
+        *others, rows, width = self.bytes.shape
+        width = width // self.sizes[1] * self.sizes[0]
+        return (*others, width, rows) if self.flipped else (*others, rows, width)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the bytes are."""
+        return self.bytes.device
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.bytes.ndim
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def stride(self) -> tuple[int, ...]:
+        """The strides that the numbers would have in float32."""
+        found = torch.empty(self._turned().shape if self.flipped else self.shape, device="meta")
+        return (found.mT if self.flipped else found).stride()
+
+    def float(self) -> Float[Tensor, "..."]:
+        """Raise them all."""
+        upright = self._turned() if self.flipped else self
+        made = torch.empty(upright.shape)
+        raise_into(upright, made.view(-1))
+        return made.mT if self.flipped else made
+
+    def blocks(self, most: int) -> Iterator[Float[Tensor, "_ ..."]]:
+        """Yield the rows in float32, about `most` numbers at a time, each in the place of the one before."""
+        upright = self._turned() if self.flipped else self
+        each = max(1, torch.Size(upright.shape[1:]).numel())
+        rows = max(1, min(len(upright), most // each))
+        place = torch.empty(rows, *upright.shape[1:])
+        for part in upright.bytes.split(rows):
+            block = place[: len(part)]
+            raise_into(self._of(part, flipped=False), block.view(-1))
+            yield block
+
+    def scales(self) -> Float[Tensor, "N _"] | None:
+        """Read the scales of their blocks, which are finite where the numbers are; None where a block has others."""
+        from regard.model_files.quantised_blocks import scales
+
+        found = scales(self.kind, self.bytes.reshape(-1).numpy())
+        return None if found is None else torch.from_numpy(found)
+
+    def t(self) -> "QuantisedRows":
+        """Transpose them."""
+        return self._turned()
+
+    def clone(self) -> "QuantisedRows":
+        """Copy their bytes."""
+        return self._of(self.bytes.clone())
+
+    def to(self, device: torch.device) -> "QuantisedRows | Float[Tensor, '...']":
+        """Leave them where they are, or raise them all for another device: they are raised on a CPU."""
+        return self if device == self.device else self.float().to(device)
+
+    def rows(self, ids: Int[Tensor, "..."]) -> Float[Tensor, "... C"]:
+        """Raise the rows of these numbers, of a matrix that is not flipped."""
+        return self._of(self.bytes[ids.reshape(-1)]).float().view(*ids.shape, self.shape[-1])
+
+    def viewed(self, func: Callable[..., Any], name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Do what torch's operation of this name does, without raising what it leaves out; None where that cannot be.
+
+        args, kwargs: what follows the matrix.
+        """
+        if name in SAME or (name == "__getitem__" and args[0] is Ellipsis):
+            return self
+        if name == "clone" and not kwargs:
+            return self.clone()
+        last = {self.ndim - 1, self.ndim - 2, -1, -2}
+        if (name in TURNS and (self.ndim == 2 or name == "mT")) or (
+            name in ("transpose", "swapaxes") and not kwargs and set(args) <= last and len(args) == 2
+        ):
+            axes = {axis % self.ndim for axis in args}
+            return self if len(axes) == 1 else self._turned()
+        if name not in ALONG or (self.flipped and self.ndim == 2):
+            return None
+        place = ALONG[name]
+        if place is not None:
+            axis = kwargs.get("dim", args[place - 1] if len(args) >= place else 0)
+            if axis not in (0, -self.ndim):
+                return None
+        elif self.ndim == 2 and isinstance(args[0], tuple) and isinstance(args[0][0], slice):
+            return self._of(self.bytes[args[0][0]]).float()[(slice(None), *args[0][1:])]
+        elif isinstance(args[0], (tuple, list)) or args[0] is None:
+            return None
+        taken = func(self.bytes, *args, **kwargs)
+        if isinstance(taken, Tensor):
+            return self._of(taken) if taken.ndim > 1 else self._of(taken[None]).float()[0]
+        return tuple(self._of(part) if part.ndim > 1 else self._of(part[None]).float()[0] for part in taken)
+
+    def _of(self, bytes: Tensor, *, flipped: bool | None = None) -> "QuantisedRows":
+        return QuantisedRows(bytes, self.kind, self.sizes, self.flipped if flipped is None else flipped)
+
+    def _turned(self) -> "QuantisedRows":
+        return self._of(self.bytes, flipped=not self.flipped)
+
+
+def raise_into(rows: QuantisedRows, made: Float[Tensor, " n"]) -> None:
+    """Write the numbers of rows, which are not flipped, into a run of float32."""
+    from regard.model_files.quantised_blocks import raise_blocks
+
+    packed, into = rows.bytes.reshape(-1).numpy(), made.numpy()
+    blocks = len(packed) // rows.sizes[1]
+    workers = threads.worker_thread_count() if len(into) >= SHARED else 1
+    each = -(-blocks // max(1, workers))
+
+    def part(first: int) -> None:
+        ends = first, min(first + each, blocks)
+        to, of = (slice(*(end * size for end in ends)) for size in rows.sizes)
+        raise_blocks(rows.kind, packed[of], into[to])
+
+    if workers == 1:
+        part(0)
+    else:
+        threads.run_on_worker_threads([partial(part, first) for first in range(0, blocks, each)])
