@@ -1,7 +1,18 @@
 import pytest
 
-from regard.explain.wording import agreement, as_among, called, listed, named, number, numbered, quoted, signed
-from regard.text.tokens import Token
+from regard.explain.wording import (
+    agreement,
+    as_among,
+    called,
+    listed,
+    named,
+    number,
+    numbered,
+    quoted,
+    signed,
+    word_numbered,
+)
+from regard.text.tokens import Token, Turn, tokens_in_turns
 
 
 def test_lists_and_quotes() -> None:
@@ -38,6 +49,16 @@ def test_pieces_are_named_with_their_words() -> None:
     found = [Token(n, text, start, start + len(text), None, False) for n, (text, start) in enumerate(pieces)]
     assert [named(found, n) for n in (0, 2, 4)] == ["“Le”", "“or” of “dort”", "“.”"]
     assert [numbered(found, n) for n in (0, 1, 5)] == ["“Le”", "“d” of “dort” (1)", "“d” (5)"]
+
+
+def test_a_token_of_a_chat_is_named_with_its_message(minilm) -> None:
+    plain = minilm.trace("the bank by the bank").tokens
+    tokens = tokens_in_turns(plain, [Turn("user", 0, 8, (1, 2)), Turn("assistant", 12, 20, (4, 5))])
+    assert [called(n, tokens) for n in (1, 3, 5)] == ["the (1, user 1)", "by", "bank (5, assistant 1)"]
+    assert [numbered(tokens, n) for n in (2, 3)] == ["“bank” (2, user 1)", "“by”"]
+    assert word_numbered(tokens, (5,), "bank") == "“bank” (5, assistant 1)"
+    single = tokens_in_turns(plain[:4], [Turn("user", 0, 8, (1, 2))])
+    assert [called(2, single), numbered(single, 2)] == ["bank (user 1)", "“bank” (user 1)"]
 
 
 def test_a_token_has_a_number_where_another_is_spelled_the_same(minilm) -> None:

@@ -124,8 +124,12 @@ def test_a_trace_knows_the_turns(folder: Path, tmp_path: Path) -> None:
     )
     weights = trace.attention[1][:, list(last), :][..., list(first)]  # what the question gives the system's message
     assert weights.shape == (3, 2, 2)
+    names = "system 1", "user 1", "assistant 1", "user 2"
+    told = {n: name for turn, name in zip(trace.turns, names, strict=True) for n in turn.tokens}
+    assert [token.turn for token in trace.tokens] == [told.get(n, "") for n in range(len(trace.tokens))]
     trace.save(tmp_path / "a.safetensors")
-    assert regard.open(tmp_path / "a.safetensors").turns == trace.turns
+    again = regard.open(tmp_path / "a.safetensors")
+    assert (again.turns, again.tokens) == (trace.turns, trace.tokens)
     marked = model.trace(messages=[{"role": "user", "content": "a [SEP] bank"}])
     assert "[SEP] in a message is read as a special token" in marked.status.notes
     assert model.trace("a river bank").turns == ()

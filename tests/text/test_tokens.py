@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 import transformers
+from hypothesis import given
+from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from regard.errors import RegardError
 from regard.models.load import load_tokenizer
 from regard.text import tokenizers
 from regard.text.quoting import spelled as spelled_token
-from regard.text.tokens import Token, check_text, encode, encoded_ids, readable_token
+from regard.text.tokens import Token, Turn, check_text, encode, encoded_ids, readable_token, tokens_in_turns
 from regard.text.words import find_word, words_of
 from tests.support import SHARED
 
@@ -207,3 +209,20 @@ def test_smollm2s_tokens() -> None:
     got = shown(load_tokenizer(SMOLLM2))
     assert got[:9] == ["Hi", "␣", "␣you", "↵↵", "\\t", "c", "af", "é", "⍽"]
     assert not [text for text in got if set(text) & set("ĠĊÂðâ")]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.integers(0, 3), st.integers(0, 2))))
+def test_each_token_of_a_message_knows_whose_it_is(messages: list[tuple[str, int, int]]) -> None:
+    """Of each message: the role, how many tokens it has, and how many of the template's stand before it."""
+    turns, expected = [], []
+    for n, (role, count, before) in enumerate(messages):
+        expected += [""] * before
+        turns.append(Turn(role, 0, 0, tuple(range(len(expected), len(expected) + count))))
+        expected += [f"{role} {[each for each, _, _ in messages[: n + 1]].count(role)}"] * count
+    plain = encoded_ids(range(len(expected))).tokens
+    found = tokens_in_turns(plain, turns)
+    assert [each.turn for each in found] == expected
+    assert [(each.id, each.text, each.start, each.end, each.word, each.special) for each in found] == [
+        (each.id, each.text, each.start, each.end, each.word, each.special) for each in plain
+    ]
+    assert [each is own for each, own in zip(found, plain, strict=True)] == [not name for name in expected]

@@ -1,11 +1,13 @@
 """The text itself, coloured: every number in the DOM is the library's, by mouse and by keyboard alone."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
+from regard.text.tokens import Turn, tokens_in_turns
 from tests.support import RIVER
 from tests.web.tables import read_number
 from tests.web.words import LONG_WORDS, longest, of_words, words_of
@@ -56,6 +58,28 @@ def test_hovering_shows_what_a_token_looks_at_in_layer_and_head(page_of: Any, ba
     choose_token(page.tab, 11)
     same(shown(page.tab), row)
     assert page.number("tfoot td:nth-child(3)") == pytest.approx(1, abs=1e-4)
+
+
+def test_a_token_of_a_chat_is_named_with_its_message(page_of: Any, bank: Any) -> None:
+    """Of one word, of several together, on the map and where the pointer rests; the template's stay as they are."""
+    turns = Turn("user", 0, 5, (1, 2)), Turn("assistant", 19, 49, (5, 6, 11))
+    page = page_of(replace(bank[0], tokens=tokens_in_turns(bank[0].tokens, turns), turns=turns))
+    choose_token(page.tab, 11)
+    page.tab.wait_for_selector("caption:has-text('What “bank (assistant 1)” looks at')")
+    if page.tab.locator("button:has-text('all ')").count():
+        page.tab.click("button:has-text('all ')")
+    cells = page.tab.evaluate(
+        "() => [...document.querySelectorAll('tbody tr')].map((row) => row.innerText.split('\t'))"
+    )
+    names = {int(row[1]): row[0] for row in cells}
+    expected = {1: " (user 1)", 2: " (user 1)", 5: " (assistant 1)", 6: " (assistant 1)", 11: " (assistant 1)"}
+    assert names == {n: token.text + expected.get(n, "") for n, token in enumerate(bank[0].tokens)}
+    assert page.tab.get_attribute("[data-unit='2']", "title") == f"{bank[0].tokens[2].text} (user 1)"
+    assert page.tab.inner_text("[data-unit='2']") == bank[0].tokens[2].text
+    page.choose("head", "5")
+    page.open_view("Map")
+    page.tab.locator("canvas").focus()
+    page.tab.wait_for_selector(".readout:has-text('“bank (assistant 1)” (11) looks at')")
 
 
 def test_another_layer_under_a_resting_pointer_is_of_the_same_token(page_of: Any, bank: Any) -> None:

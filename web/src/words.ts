@@ -47,13 +47,14 @@ export function weightsOfUnits(weight: (query: number, key: number) => number, q
 
 const characters = new WeakMap<Text, string[]>();
 
-/** What a unit is called: its token, or of several the text they cover, where they cover any. */
+/** What a unit is called: its token, or of several the text they cover, where they cover any; and its message in a chat. */
 export function nameOf(text: Text, [start, end]: Unit): string {
   const { tokens } = text;
-  if (end - start === 1) return tokens.text[start]!;
+  const turn = tokens.turn?.[start] ? ` (${tokens.turn[start]})` : "";
+  if (end - start === 1) return tokens.text[start]! + turn;
   if (!characters.has(text)) characters.set(text, Array.from(text.text));
   const own = characters.get(text)!.slice(tokens.start[start], tokens.end[end - 1]).join("");
-  return own.trim() || tokens.text.slice(start, end).join("");
+  return (own.trim() || tokens.text.slice(start, end).join("")) + turn;
 }
 
 /** The number that a head has in the model, where the page may have some of the heads alone. */

@@ -89,21 +89,30 @@ def named(tokens: Sequence[Token], number: int) -> str:
 
 
 def numbered(tokens: Sequence[Token], number: int) -> str:
-    """A token in a sentence as `named` has it, with its number where another of its text is called the same."""
+    """A token in a sentence as `named` has it, with its number where another of its text is called the same.
+
+    Of a chat also whose it is: “bank” (27, user 1).
+    """
     same = [each.text.strip() for each in tokens].count(tokens[number].text.strip())
-    return named(tokens, number) + (f" ({number})" if same > 1 else "")
+    return named(tokens, number) + place_in_brackets(tokens, number, same > 1)
+
+
+def place_in_brackets(tokens: Sequence[Token], number: int, numbered: bool = True) -> str:
+    """Write behind a token's name which it is: its number, of a chat the message that it is in, nothing for neither."""
+    said = ", ".join(part for part in (str(number) if numbered else "", tokens[number].turn) if part)
+    return f" ({said})" if said else ""
 
 
 def word_numbered(tokens: Sequence[Token], word: Sequence[int], called: str) -> str:
-    """A whole word in a sentence, with its first token's number where a word of the same tokens stands elsewhere."""
+    """A whole word in a sentence, its message, its first token's number where a word of the same stands elsewhere."""
     others = [spelling(tokens, each) for each in words(tokens) if set(each).isdisjoint(word)]
-    return quoted(called) + (f" ({word[0]})" if spelling(tokens, word) in others else "")
+    return quoted(called) + place_in_brackets(tokens, word[0], spelling(tokens, word) in others)
 
 
 def called(token: int, tokens: Sequence[Token]) -> str:
-    """Name a token by its text, with its number where the text has another of the same."""
+    """Name a token by its text, with its number where the text has another of the same, and its message in a chat."""
     text = tokens[token].text
-    return f"{text} ({token})" if [each.text for each in tokens].count(text) > 1 else text
+    return text + place_in_brackets(tokens, token, [each.text for each in tokens].count(text) > 1)
 
 
 def state_name(n: int) -> str:

@@ -8,7 +8,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from regard.errors import RegardError, control_name
-from regard.text.tokens import Encoded, Turn, check_text, encode_all, encoded_ids
+from regard.text.tokens import Encoded, Turn, check_text, encode_all, encoded_ids, tokens_in_turns
 
 Ids = Sequence[int] | Sequence[Sequence[int]] | Int[Tensor, "..."]  # of one text, or of several
 
@@ -69,7 +69,8 @@ class Reader:
         if literal:  # those of the template are meant
             notes += (f"{', '.join(dict.fromkeys(literal))} in a message is read as a special token",)
         kept = tuple(note for note in found.notes if not note.endswith("is read as a special token"))
-        return self._check_ids(replace(found, turns=turns, notes=(*kept, *notes)), "chat")
+        tokens = tokens_in_turns(found.tokens, turns)
+        return self._check_ids(replace(found, tokens=tokens, turns=turns, notes=(*kept, *notes)), "chat")
 
     def _from_ids(self, name: str, row: Sequence[int], windowed: bool) -> Encoded:
         size = self._id_count()

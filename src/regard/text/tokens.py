@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,8 +26,11 @@ _BYTES = {chr(byte): byte for byte in _SEEN} | {chr(256 + n): byte for n, byte i
 class Token:
     """One token. start and end count characters of the text (equal for special tokens that stand for none).
 
-    word is the tokenizer's own number of the word it cut this token from, None for special tokens.
+    word is the tokenizer's own number of the word it cut this token from, None for special tokens. turn says in which
+    message of a chat it is, "" for what the template wrote, and where there is none.
     """
+
+    turn = ""  # no field: `ChatToken` has it
 
     id: int
     text: str
@@ -38,6 +41,13 @@ class Token:
 
 
 @dataclass(frozen=True)
+class ChatToken(Token):
+    """A token of a chat's message. turn: whose it is, and which of theirs: "user 1"."""
+
+    turn: str = ""
+
+
+@dataclass(frozen=True)
 class Turn:
     """A message of a chat: whose it is, which characters of the text it is, and which tokens."""
 
@@ -45,6 +55,17 @@ class Turn:
     start: int
     end: int
     tokens: tuple[int, ...] = ()
+
+
+def tokens_in_turns(tokens: Sequence[Token], turns: Sequence[Turn]) -> tuple[Token, ...]:
+    """Give each token of a message its turn, numbered from 1 by role; the others stay as they are."""
+    found = list(tokens)
+    for n, turn in enumerate(turns):
+        nth = sum(each.role == turn.role for each in turns[: n + 1])
+        for place in turn.tokens:
+            own = {each.name: getattr(tokens[place], each.name) for each in fields(Token)}
+            found[place] = ChatToken(**own, turn=f"{turn.role} {nth}")
+    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from regard.attention import map_file
 from regard.attention.attention_map import AttentionMap
 from regard.model_files.pooling import Pooling
 from regard.tensor_files.file import TensorFile
-from regard.text.tokens import Spelled, Token, Turn
+from regard.text.tokens import Spelled, Token, Turn, tokens_in_turns
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.file_format import OUTPUT_PARTS, OUTPUT_TENSORS, VECTORS
 from regard.trace.file_shapes import stored
@@ -47,13 +47,15 @@ def _trace_from_description(described: Mapping[str, Any], tensor: TensorOf) -> T
     }
     attention, values, outputs = _attention_of_saved_trace(described["attention"], tensor, "")
     cross, cross_values, cross_outputs = _attention_of_saved_trace(described["cross"], tensor, "cross_")
+    turns = tuple(Turn(**each | {"tokens": tuple(each["tokens"])}) for each in described.get("turns", ()))
+    tokens = tokens_in_turns([Token(*each) for each in described["tokens"]], turns)
     return Trace(
-        text=described["text"], tokens=tuple(Token(*each) for each in described["tokens"]), **vectors,
+        text=described["text"], tokens=tokens, **vectors,
         hidden_states=_by_layer("hidden_states", states["count"], {n: tensor(each) for n, each in states["saved"]}),
         attention=attention, values=values, status=Status(**status), cross=cross, cross_values=cross_values,
         attention_outputs=outputs, cross_attention_outputs=cross_outputs, names=Spelled(names) if names else None,
         pooling=_pooling_of_saved_trace(described.get("pooling")),
-        turns=tuple(Turn(**each | {"tokens": tuple(each["tokens"])}) for each in described.get("turns", ())),
+        turns=turns,
     )  # fmt: skip
 
 

@@ -92,6 +92,7 @@ def text_data(
     own = [word for word in words(tokens) if not tokens[word[0]].special] if patches is None else []
     picture: Data = {} if patches is None or patches.seen is None else {"picture": picture_data(patches, patches.seen)}
     numbers = {n: number for number, word in enumerate(own) for n in word}
+    turns = [token.turn for token in tokens]
     data: Data = {
         "name": name,
         "text": text,
@@ -103,6 +104,7 @@ def text_data(
             "special": [n for n, token in enumerate(tokens) if token.special],
             "sinks": sorted(sinks),
             "word": [numbers.get(n) for n in range(len(tokens))],
+            **({"turn": turns} if any(turns) else {}),
         },
     }
     return data | picture

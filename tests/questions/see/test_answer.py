@@ -2,18 +2,28 @@
 
 import json
 import math
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from regard.display.panels import made
 from regard.questions.see.answer import Seen, seen
+from regard.text.tokens import Turn, tokens_in_turns
 
 
 @pytest.fixture(scope="module")
 def schema():
     return json.loads(files("regard.questions.see").joinpath("see.schema.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def chat(bank):
+    """The first eight tokens are the user's but the very first, those from the tenth on the assistant's."""
+    turns = Turn("user", 0, 26, tuple(range(1, 8))), Turn("assistant", 35, 49, (9, 10, 11))
+    return replace(bank[0], tokens=tokens_in_turns(bank[0].tokens, turns), turns=turns)
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +69,31 @@ def test_rows_are_where_a_word_looks_or_the_links(bank, found) -> None:
     links = [link for each in plain.summary.highlights for link in each.links]
     assert [row["weight"] for row in plain.rows()] == [link.weight for link in links]
     assert {row["text"] for row in plain.rows()} == {"1", "2"}
+
+
+def test_rows_tables_and_json_of_a_chat_say_which_message_a_token_is_in(chat, schema) -> None:
+    links = seen([chat])
+    assert len(links.rows()) > 1
+    for row in links.rows():
+        assert [row["query_turn"], row["key_turn"]] == [chat.tokens[row[name]].turn for name in ("query", "key")]
+    (table,) = (each for each in made(links.panels()) if each.name == "Every token, text 1")
+    assert [row[1] for row in table.rows] == [token.turn for token in chat.tokens]
+    word = seen([chat], "bank")
+    turns = [(row["turn"], row["token"]) for row in word.rows()]
+    assert {turn for turn, _ in turns} == {"user 1", "assistant 1", "", None}
+    assert turns == [(None if n is None else chat.tokens[n].turn, n) for _, n in turns]
+    assert "(assistant 1)" in " ".join(word.findings())
+    for each in (links, word):
+        jsonschema.validate(json.loads(json.dumps(each.to_json())), schema)
+        assert [token.get("turn", "") for token in each.to_json()["tokens"][0]] == [token.turn for token in chat.tokens]
+    tokens = word.page().texts[0]["tokens"]
+    assert tokens["turn"] == [token.turn for token in chat.tokens]
+
+
+def test_a_text_that_is_no_chat_says_nothing_of_messages(found) -> None:
+    assert all("turn" not in row for row in found.rows())
+    assert "turn" not in found.page().texts[0]["tokens"]
+    assert "turn" not in found.to_json()["tokens"][0][0]
 
 
 def test_what_was_not_read_is_said(minilm, bank) -> None:

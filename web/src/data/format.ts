@@ -68,6 +68,7 @@ export interface Text {
     end: number[];
     special: number[]; // the numbers of special tokens
     sinks: number[]; // the numbers of attention sinks
+    turn?: string[]; // of a chat: in which message each token is, "user 1"
     word: (number | null)[]; // tokens with the same number, side by side, are one word
   };
   picture?: Picture; // where it is none, but a picture

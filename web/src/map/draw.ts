@@ -1,5 +1,5 @@
 // Paints the map on a canvas: pictures of tiles, numbers in large cells, names or numbers of tokens along the axes.
-import { readable } from "../words";
+import { nameOf, readable } from "../words";
 import type { Text } from "../data/format";
 import { ink } from "../parts/colours";
 import { hexOf } from "../picture/colour";
@@ -45,7 +45,7 @@ export function yOf({ top, window }: Plot, query: number): number {
 
 /** A token's name on one line. */
 export function nameOn(text: Text, n: number): string {
-  return readable(text.tokens.text[n] ?? "");
+  return readable(n in text.tokens.text ? nameOf(text, [n, n + 1]) : "");
 }
 
 /** Confine what is painted to the matrix as far as it is in the window. */

@@ -16,7 +16,7 @@ from regard.questions.movement.sentences import missing
 from regard.questions.see import panels, sentences
 from regard.questions.see.looks import first_link_told, layer_looked_at
 from regard.text.quoting import quoted, some_of
-from regard.text.tokens import shortened
+from regard.text.tokens import Token, shortened
 from regard.trace.display import LONG as LONG_TEXT
 from regard.trace.status import merge_statuses
 
@@ -82,12 +82,18 @@ class Seen(TracesAnswer):
 
     def rows(self) -> list[Row]:
         """Where each occurrence looks, a row a layer and token; without a word the sharpest links, a row each."""
-        target = self.summary.target
-        seen = self.summary.occurrences or (target.summary.occurrences if target is not None else [])
+        summary, target = self.summary, self.summary.target
+        chat = any(token.turn for tokens in summary.tokens for token in tokens)
+        seen = summary.occurrences or (target.summary.occurrences if target is not None else [])
         if seen:
-            return [row for each in seen for row in each.rows()]
-        named = zip(self.summary.labels, self.summary.highlights, strict=False)
-        return [{"text": label, **asdict(link)} for label, found in named for link in found.links]
+            found = [(row, summary.tokens[each.text] if chat else ()) for each in seen for row in each.rows()]
+            return [_with_turns(row, tokens, {"token": "turn"}) for row, tokens in found]
+        links = [
+            ({"text": label, **asdict(link)}, summary.tokens[n] if chat else ())
+            for n, (label, each) in enumerate(zip(summary.labels, summary.highlights, strict=False))
+            for link in each.links
+        ]
+        return [_with_turns(row, tokens, {"query": "query_turn", "key": "key_turn"}) for row, tokens in links]
 
     def data(self) -> dict[str, object]:
         """The whole summary."""
@@ -139,6 +145,14 @@ class Seen(TracesAnswer):
         from regard.questions.see.picture.whole import paint_seen
 
         return paint_seen(self.summary, self.traces, self.layer, self.head, shape)
+
+
+def _with_turns(row: Row, tokens: Sequence[Token], columns: dict[str, str]) -> Row:
+    """A row with the messages that its tokens are in. tokens: of a chat, else none. columns: of numbers and turns."""
+    if not tokens:
+        return row
+    given = {turn: row[number] for number, turn in columns.items()}
+    return row | {turn: tokens[n].turn if isinstance(n, int) else None for turn, n in given.items()}
 
 
 def seen(

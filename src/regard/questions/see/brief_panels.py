@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from regard.display.panels import Cell, Column, Panel, Shares, Table
 from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
-from regard.explain.wording import called, number
+from regard.explain.wording import called, number, place_in_brackets
 from regard.questions.movement.sentences import told
 from regard.questions.see.looks import given_to_others, layer_looked_at
 from regard.questions.see.word_panels import neutral_range_in_words
@@ -101,9 +101,9 @@ def _links(summary: Summary) -> Panel:
     several = len(summary.texts) > 1
     each = max(2, ROWS // max(1, len(summary.texts)))
     rows: list[list[Cell]] = [
-        [*([label] if several else []), f"{link.query_text} ({link.query})", f"{link.key_text} ({link.key})",
-         str(link.layer), str(link.head), link.weight]
-        for label, found in zip(summary.labels, summary.highlights, strict=True)
+        [*([label] if several else []), link.query_text + place_in_brackets(tokens, link.query),
+         link.key_text + place_in_brackets(tokens, link.key), str(link.layer), str(link.head), link.weight]
+        for label, tokens, found in zip(summary.labels, summary.tokens, summary.highlights, strict=True)
         for link in found.links[:each]
     ]  # fmt: skip
     columns = [*([Column("text")] if several else []), Column("word"), Column("looks at"), Column("layer")]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.explain.texts.highlights import Link
 from regard.explain.weights.specific_weights import SpecificWeight
-from regard.explain.wording import number, quoted
+from regard.explain.wording import number, place_in_brackets, quoted
 from regard.text.tokens import Token
 from regard.text.word_pieces import wordlike
 
@@ -81,7 +81,7 @@ def _token_name(tokens: Sequence[Token], number: int) -> str:
     text = tokens[number].text.strip()
     name = text if tokens[number].special else quoted(_short_text_in_title(text))
     twice = wordlike(text) and sum(token.text.strip() == text for token in tokens) > 1
-    return f"{name} ({number})" if twice else name
+    return name + place_in_brackets(tokens, number, twice)
 
 
 def _word_in_drawn_title(queries: Sequence[int], tokens: Sequence[Token]) -> str:

@@ -63,7 +63,7 @@ def link_told(summary: Summary) -> str:
         f"(others {number(link.others)}) in layer {link.layer}, head {link.head}"
         for own, link in zip(seen, links, strict=True)
     ]
-    aside = " (sinks aside)" * _has_sinks(summary)
+    aside = " (sinks aside)" * any(summary.sinks[each.text] for each in told_of(summary))
     lead = f"What {quoted(summary.word or '')} singles out most{aside}"
     return of_each(summary, lead if held else f"{lead} in the layers held", told)
 
@@ -87,7 +87,7 @@ def push_told(summary: Summary) -> str:
         else f"none has {FAINT:.0%}"
         for own, each in zip(seen, most, strict=True)
     ]
-    aside = " (sinks aside)" if _has_sinks(summary) else ""
+    aside = " (sinks aside)" * any(summary.sinks[each.text] for each in told_of(summary))
     return of_each(summary, f"The other word{aside} with the largest share in a layer's step, by attention", told)
 
 
@@ -153,8 +153,3 @@ def _part(summary: Summary, occurrence: Occurrence, number: int) -> str:
     word = next(each for each in words(tokens) if number in each)
     same = spelling(tokens, word).casefold() == occurrence.word.strip().casefold()
     return f"{'another ' * same}{numbered(tokens, number)}"
-
-
-def _has_sinks(summary: Summary) -> bool:
-    """Whether there is a sink in a text that a sentence about other words leaves out."""
-    return any(summary.sinks[each.text] for each in told_of(summary))

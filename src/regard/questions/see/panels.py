@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from regard.display.panels import Bars, Cell, Column, Later, Panel, Shares, Strip, Table
 from regard.explain.texts.summary import Summary
-from regard.explain.wording import capital, listed, number, quoted
+from regard.explain.wording import capital, listed, number, place_in_brackets, quoted
 from regard.questions.lens import panels as lens
 from regard.questions.see import pair_panels as pair
 from regard.questions.see import word_panels as word
@@ -93,7 +93,8 @@ def texts(summary: Summary, side: str) -> list[Panel]:
 def _sinks(summary: Summary, text: int) -> str:
     """Which tokens of a text are attention sinks, and what makes them so."""
     found = summary.sinks[text]
-    names = listed(["the first token" if sink.token == 0 else f"{quoted(sink.text)} ({sink.token})" for sink in found])
+    named = [quoted(sink.text) + place_in_brackets(summary.tokens[text], sink.token) for sink in found]
+    names = listed(["the first token" if sink.token == 0 else name for sink, name in zip(found, named, strict=True)])
     get = listed([number(sink.share) for sink in found])
     share = listed([f"{sink.heads:.0%}" for sink in found])
     are = "is an attention sink" if len(found) == 1 else "are attention sinks"
@@ -117,13 +118,13 @@ def windows(summary: Summary) -> list[Panel]:
 
 def overview(summary: Summary, text: int, side: str, name: str) -> Panel:
     """For each token, where most of its attention goes in each layer."""
-    sinks = bool(summary.sinks[text])
+    sinks, chat = bool(summary.sinks[text]), any(token.turn for token in summary.tokens[text])
     rows: list[list[Cell]] = []
     for n, (token, looks) in enumerate(zip(summary.tokens[text], summary.overview[text], strict=True)):
         most = [
             (f"{row.layer}: {row.top[0].text}{'*' * (row.apart > 0.5)}", row.top[0].weight) for row in looks if row.top
         ]
-        rows.append([f"{n} {token.text}", Shares(most, digits=2)])
+        rows.append([f"{n} {token.text}", *([token.turn] if chat else []), Shares(most, digits=2)])
     head = next((row.head for looks in summary.overview[text] for row in looks), None)
     note = "Of each layer the largest weight on a token that is "
     note += "neither special nor a sink; * where these take" if sinks else "not special; * where special tokens take"
@@ -131,7 +132,7 @@ def overview(summary: Summary, text: int, side: str, name: str) -> Panel:
     title += f" ({'mean of heads' if head is None else f'head {head}'})"
     return Table(
         name=name, title=title, note=f"{note} more than half.", rows=rows,
-        columns=[Column("token"), Column("layer: where most goes")],
+        columns=[Column("token"), *([Column("message")] if chat else []), Column("layer: where most goes")],
     )  # fmt: skip
 
 
