@@ -2,8 +2,9 @@
 
 speed: tokens a second of one core, MiniLM's last layer, vectors of all tokens on disk, tokenising and writing on every
 side, texts of mixed length (mean about 57 tokens, at most 256). All read the same texts in turn, and others in the next
-round: what is compiled for a shape that was met before would be flattered by the same ones. Measured where they are
-installed: ours with --backend openvino, sentence-transformers (output_value="token_embeddings") and OpenVINO itself.
+round: what is compiled for a shape that was met before would be flattered by the same ones. Plain torch reads batches
+of one length. Measured where they are installed: ours with --backend openvino, sentence-transformers
+(output_value="token_embeddings") and OpenVINO itself.
 find: one word, and a sentence, in a made-up store of a million rows. workers: two processes against one. ray: two local
 processes against --ray local, each at a tenth of the tokens and at all of them: what starting costs is taken away.
 memory: the largest process at a growing number of tokens.
@@ -63,6 +64,7 @@ def speed(files: list[str], tokens: int, rounds: int) -> None:
         "regard, vectors, --backend openvino": partial(
             _ours, Settings(unit="tokens", statistics=False, backend="openvino")
         ),
+        "plain torch, batches of one length": _plain_torch,
         "sentence-transformers": _sentence_transformers,
         "OpenVINO f32": _openvino,
     }
@@ -114,6 +116,29 @@ def _ours(settings: Settings) -> Way:
         tables = build_shard(reading, documents)
         write_shard(folder, "one", tables)
         return tables.tokens
+
+    return run
+
+
+def _plain_torch() -> Way:
+    """The transformers model with PyTorch's attention, on the batches that ours reads, its vectors written out."""
+    import regard
+    from regard.models.states import window_batches_by_length
+
+    model = regard.load()
+    bare, tokenizer = model.model, model.tokenizer
+
+    def run(texts: list[str], folder: Path) -> int:
+        ids = tokenizer(texts, truncation=False, padding=False)["input_ids"]
+        found = [np.zeros(0)] * len(ids)
+        for batch in window_batches_by_length([len(each) for each in ids]):
+            with torch.no_grad():
+                states = bare(input_ids=torch.tensor([ids[n] for n in batch])).last_hidden_state
+            for n, rows in zip(batch, states.to(torch.float16).numpy(), strict=True):
+                found[n] = rows
+        vectors = np.concatenate(found)
+        np.save(folder / "vectors.npy", vectors)
+        return len(vectors)
 
     return run
 

@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 import torch
 
+from regard.capture.session import Session
 from regard.errors import RegardError
-from regard.models.states import Window, count_heads, count_layers, read_states, state_width
+from regard.models.model import Model
+from regard.models.states import StateBatch, Window, count_heads, count_layers, read_states, state_width
+from tests.support.attention_outputs import make_model
 
 TEXTS = ["A bank.", "Another bank stood there.", "We sat on the river bank.", "A boat."]
 
@@ -43,3 +46,74 @@ def test_sizes(minilm: Any) -> None:
 def test_layers_that_are_not_there(minilm: Any, layer: int) -> None:
     with pytest.raises(RegardError, match=rf"layers: {layer} is out of range, .* has layers 0 to 5"):
         list(read_states(minilm, windows(minilm), [layer]))
+
+
+LENGTHS = [3, 7, 3, 11, 7, 2]
+
+
+def own_windows() -> list[Window]:
+    draws = torch.Generator().manual_seed(0)
+    return [Window(torch.randint(1, 101, (length,), generator=draws).tolist()) for length in LENGTHS]
+
+
+def check_against_traces(model: Model, found: list[StateBatch]) -> None:
+    seen = set()
+    for batch in found:
+        for row, n in enumerate(batch.numbers):
+            trace = model.trace(ids=own_windows()[n].ids)
+            seen.add(n)
+            for place, expected in enumerate((trace.hidden_states[1], trace.contextual)):
+                torch.testing.assert_close(batch.states[row, place], expected, atol=1e-5, rtol=1e-5)
+                torch.testing.assert_close(batch.maps[place].dense()[row], trace.attention[place].dense())
+    assert seen == set(range(len(LENGTHS)))
+
+
+@pytest.mark.parametrize(
+    ("family", "together"),
+    [("bert", True), ("electra", True), ("albert", True), ("roberta", False), ("gpt2", False), ("llama", False)],
+)
+def test_windows_side_by_side_give_what_they_give_apart(
+    family: str, together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RoBERTa's positions begin elsewhere, and what is causal has a mask: there windows are read apart."""
+    model = Model(make_model(family), None, name=family)
+    rows: list[int] = []
+    run = Session.run
+
+    def counted(self: Session, sources: Any, *rest: Any) -> Any:
+        rows.append(len(sources))
+        return run(self, sources, *rest)
+
+    monkeypatch.setattr(Session, "run", counted)
+    for again in range(2):
+        rows.clear()
+        found = list(read_states(model, own_windows(), [0, 1], attention=True))
+        apart = [1, 2, 2, 1]  # the shortest first, of one length together
+        expected = [1] if together and again else [1, *apart] if together or not again else apart
+        assert rows == expected
+        assert model._session.facts.packs is together
+        check_against_traces(model, found)
+
+
+def test_a_row_that_a_family_cannot_read_is_read_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model(make_model("bert"), None, name="bert")
+    forward = model.model.embeddings.forward
+
+    def short(*args: Any, **given: Any) -> torch.Tensor:
+        if given["input_ids"].shape[1] > 11:
+            raise IndexError("more tokens than positions")
+        return forward(*args, **given)
+
+    monkeypatch.setattr(model.model.embeddings, "forward", short)
+    check_against_traces(model, list(read_states(model, own_windows(), [0, 1], attention=True)))
+    assert model._session.facts.packs is None
+
+
+def test_windows_that_see_each_other_are_read_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What mixes tokens outside attention gives other states in one row."""
+    model = Model(make_model("bert"), None, name="bert")
+    dense = model.model.encoder.layer[0].intermediate.dense
+    plain = dense.forward
+    monkeypatch.setattr(dense, "forward", lambda states: plain(states) + plain(states).mean(1, keepdim=True))
+    check_against_traces(model, list(read_states(model, own_windows(), [0, 1], attention=True)))
+    assert model._session.facts.packs is False

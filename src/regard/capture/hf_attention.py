@@ -35,6 +35,12 @@ NAME = "regard"
 CHECKED = 1 << 8  # masks of plain patterns that were compared with transformers' own: all texts of a length have one
 
 _checked_masks: OrderedDict[Any, None] = OrderedDict()
+
+
+class WindowsError(RegardError):
+    """A model's attention cannot be computed window by window."""
+
+
 # A call's number, module, query, key and value, scaling and what else it was given; what `attend` gave, and rows of it.
 _Compared = tuple[int, nn.Module, tuple[Tensor, Tensor, Tensor], float | None, Mapping[str, Any], Attention, Tensor]
 _capture: ContextVar[Capture | None] = ContextVar("regard_capture", default=None)
@@ -130,6 +136,8 @@ def attention(
     if rest.get("position_bias") is not None:
         rule["bias"] = rest["position_bias"] if "bias" not in rule else rule["bias"] + rest["position_bias"]
     path = capture.module_paths.get(id(module), "") if capture else ""
+    if capture is not None and capture.keep.windows:
+        return _within_windows(capture, path, (query, key, value), rule), None
     around: AbstractContextManager[None] = nullcontext()
     if capture is not None and capture.around_call is not None:
         around = capture.around_call(path, query.shape[2], key.shape[2])
@@ -215,6 +223,29 @@ def mask(
         while len(_checked_masks) > CHECKED:
             _checked_masks.popitem(last=False)
     return ModelMask.of(whole, key_count=kv_length, skippable=skippable)
+
+
+def _within_windows(
+    capture: Capture, path: str, tensors: tuple[Tensor, Tensor, Tensor], rule: dict[str, Any]
+) -> Float[Tensor, "1 L H E"]:
+    """Compute the attention of each window of a row within itself: one call of `attend` for each length.
+
+    Raises:
+        WindowsError: there is more to the scores than query and key.
+    """
+    mask, given = rule.pop("mask", None), [name for name, value in rule.items() if value and name != "scale"]
+    length = tensors[0].shape[2]
+    if len(tensors[0]) != 1 or given or (mask is not None and mask.simplified(length, length) is not None):
+        raise WindowsError("windows in one row: attention has a mask, a bias or sinks here")
+    found, place = [], 0
+    for count, size in capture.keep.windows:
+        run = slice(place, place := place + count * size)
+        query, key, value = (each[0, :, run].unflatten(1, (count, size)).transpose(0, 1) for each in tensors)
+        with scope(path), torch._C.DisableTorchFunction():
+            output = attend(query, key, value, **rule).output  # (count, H, size, E)
+        capture.count_call(path)
+        found.append(output.transpose(1, 2).flatten(0, 1))
+    return torch.cat(found)[None]
 
 
 def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:

@@ -19,7 +19,8 @@ class CaptureOptions:
     statistics: those of every attention map that are computed with the pass, None for none. embeddings: whether the
     parts that a model's input is the sum of are kept. compare: whether a few rows of every kept call are compared with
     the model's own attention. call_ids: whether every call is numbered as a trace numbers it, for interventions.
-    attention: whether attention and values are kept at all; without them states alone are, of all layers.
+    attention: whether attention and values are kept at all; without them states alone are, of all layers. windows: of
+    windows side by side in one row of tokens, each attending to itself alone: how many there are of which length.
     """
 
     layers: frozenset[int] | None = None
@@ -30,6 +31,7 @@ class CaptureOptions:
     compare: bool = True
     call_ids: bool = False
     attention: bool = True
+    windows: tuple[tuple[int, int], ...] = ()
 
     @staticmethod
     def of(

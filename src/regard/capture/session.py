@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import torch
@@ -326,6 +327,8 @@ class Session:
                 inputs[f"{prefix}attention_mask"] = padded([[1] * len(row) for row in rows], 0)
         if "token_type_ids" in self.takes and all(each.segments is not None for each in sources):
             inputs["token_type_ids"] = padded([list(each.segments or ()) for each in sources], 0)
+        if options.keep.windows:  # each begins at position 0
+            inputs["position_ids"] = padded([[*chain(*([*range(size)] * n for n, size in options.keep.windows))]], 0)
         if "use_cache" in self.takes:
             inputs["use_cache"] = False
         if options.last_row:

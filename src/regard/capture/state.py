@@ -43,7 +43,8 @@ class ModuleFacts:
     them: where one is replaced, added or given another forward, these are the facts of another model (`now`).
     attention: the ids of the configs that have a setting of attention, and those that take regard's, once it was set.
     outputs: by which modules each attention call's output goes on; empty where they are not told, None before a second
-    pass was followed. followed: how many passes were, operation by operation.
+    pass was followed. followed: how many passes were, operation by operation. packs: whether windows side by side in
+    one row give what they give apart, None before that was tried.
     """
 
     def __init__(self, model: Any) -> None:
@@ -54,6 +55,7 @@ class ModuleFacts:
         self.attention: tuple[list[int], list[Any]] | None = None
         self.outputs: tuple[Any, ...] | None = None
         self.followed = 0
+        self.packs: bool | None = None
         self._found: dict[Callable[[Any], Any], Any] = {}
 
     def now(self) -> "ModuleFacts":

@@ -1,7 +1,8 @@
 """Run many windows of token ids through a model, in batches of one length, and give what of each pass is asked for.
 
 Windows of one length need no padding, so that a window's numbers do not depend on what else was in its batch beyond
-the rounding of products of other shapes; and of thousands of windows few lengths have only one.
+the rounding of products of other shapes. Batches that are small stand side by side in one row of tokens, where the
+model gives the same for them: all of it but attention works token by token, and attention is computed within each.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,14 +15,16 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.capture.build_trace import check_finite, check_length
+from regard.capture.hf_attention import WindowsError
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.errors import RegardError
-from regard.text.tokens import encoded_ids
+from regard.text.tokens import Encoded, encoded_ids
 
 if TYPE_CHECKING:
     from regard.models.model import Model
 
 BATCH_TOKENS = 2048  # measured with MiniLM: 512 and 4096 are slower
+SAME = 1e-5  # how far states of windows side by side may be from those of windows apart, as a part of the largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,40 +73,112 @@ def read_states(
     kept = None if attention else inner or NO_LAYERS
     keep = CaptureOptions(kept, logits=False, attention_outputs=False, embeddings=False, compare=False)
     most = 1 if session.reports_weights else None
-    for batch in window_batches_by_length([len(window.ids) for window in windows], most):
+    reading = _Reading(model, windows, layers, keep, attention)
+    for pack in _packs([len(window.ids) for window in windows], most):
         # nothing of a pass is held here while the next one runs
-        yield _read_batch(model, [windows[n] for n in batch], batch, layers, keep, attention=attention)
+        yield from reading.in_one_row(pack)
 
 
-def _read_batch(
-    model: "Model",
-    windows: Sequence[Window],
-    numbers: list[int],
-    layers: Sequence[int],
-    keep: CaptureOptions,
-    *,
-    attention: bool,
-) -> StateBatch:
-    depth = count_layers(model)
-    texts = [replace(encoded_ids(window.ids), segments=window.segments) for window in windows]
-    done = model._session.run(texts, None, [()] * len(windows), keep)
-    stack = max(done.stacks.values(), key=lambda each: each.count, default=None)
-    if stack is None:
-        raise RegardError(f"model {model.name!r}: no stack of layers was found around its attention")
-    check_length(done, stack, texts)
-    states = stack.numbered
-    states[depth] = done.last.get("last_hidden_state", states[depth])
-    check_finite({layer + 1: states[layer + 1] for layer in layers}, model.name)
-    maps: list[AttentionMap] = []
-    if attention:
-        made = [stack.calls[call.path, call.nth] for call in done.calls if (call.path, call.nth) in stack.calls]
-        if made != list(range(depth)):
-            raise RegardError(
-                f"statistics: the layers of {model.name} make {len(made)} attention calls, needs one in each "
-                f"of its {depth}; leave the statistics out"
-            )
-        maps = [call.weights for call in done.calls if (call.path, call.nth) in stack.calls]
-    return StateBatch(numbers, torch.stack([states[layer + 1] for layer in layers], 1), maps)
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """What is read of windows: the states of some layers and, if attention, the maps of all."""
+
+    model: "Model"
+    windows: Sequence[Window]
+    layers: Sequence[int]
+    keep: CaptureOptions
+    attention: bool
+
+    def in_one_row(self, pack: Sequence[list[int]]) -> Iterator[StateBatch]:
+        """Read batches of one length each: all in one row where the model's windows may be, else one by one.
+
+        Position-wise maps of many tokens take less time each. Whether a model gives the same for windows side by side
+        is found out on the first ones, which are read both ways.
+        """
+        session = self.model._session
+        facts = session.facts = session.facts.now()
+        together: list[StateBatch] = []
+        whole = self.model.model.dtype.itemsize >= torch.float32.itemsize
+        if len(pack) > 1 and whole and facts.packs is not False and "position_ids" in session.takes:
+            try:
+                together = self.read(pack)
+            except WindowsError:
+                facts.packs = False
+            except Exception:  # families raise whatever they run into, such as more tokens than they have positions for
+                together = []
+        if together and facts.packs:
+            yield from together
+            return
+        apart = [each for batch in pack for each in self.read([batch])] if together else []
+        if together:
+            facts.packs = all(map(_same_states, together, apart))
+            yield from together if facts.packs else apart
+            return
+        for batch in pack:
+            yield from self.read([batch])
+
+    def read(self, pack: Sequence[list[int]]) -> list[StateBatch]:
+        """Make one pass of batches of one length each, several of them side by side in one row."""
+        model, windows, depth = self.model, self.windows, count_layers(self.model)
+        texts = [replace(encoded_ids(windows[n].ids), segments=windows[n].segments) for batch in pack for n in batch]
+        keep = self.keep
+        if len(pack) > 1:
+            keep = replace(keep, windows=tuple((len(batch), len(windows[batch[0]].ids)) for batch in pack))
+            texts = [_side_by_side(texts)]
+        done = model._session.run(texts, None, [()] * len(texts), keep)
+        stack = max(done.stacks.values(), key=lambda each: each.count, default=None)
+        if stack is None:
+            raise RegardError(f"model {model.name!r}: no stack of layers was found around its attention")
+        check_length(done, stack, texts)
+        states = stack.numbered
+        states[depth] = done.last.get("last_hidden_state", states[depth])
+        check_finite({layer + 1: states[layer + 1] for layer in self.layers}, model.name)
+        maps: list[AttentionMap] = []
+        if self.attention:
+            made = [stack.calls[call.path, call.nth] for call in done.calls if (call.path, call.nth) in stack.calls]
+            if made != [layer for layer in range(depth) for _ in pack]:
+                raise RegardError(
+                    f"statistics: the layers of {model.name} make {len(made)} attention calls, needs one in each "
+                    f"of its {depth}; leave the statistics out"
+                )
+            maps = [call.weights for call in done.calls if (call.path, call.nth) in stack.calls]
+        wanted = [states[layer + 1] for layer in self.layers]
+        if len(pack) == 1:
+            return [StateBatch(pack[0], torch.stack(wanted, 1), maps)]
+        found, place = [], 0
+        for number, (batch, (count, size)) in enumerate(zip(pack, keep.windows, strict=True)):
+            run = slice(place, place := place + count * size)
+            own = torch.stack([each[0, run].unflatten(0, (count, size)) for each in wanted], 1)
+            found.append(StateBatch(batch, own, maps[number :: len(pack)]))
+        return found
+
+
+def _side_by_side(texts: Sequence[Encoded]) -> Encoded:
+    """One row of the tokens of several windows."""
+    segments = None
+    if all(each.segments is not None for each in texts):
+        segments = tuple(number for each in texts for number in each.segments or ())
+    return Encoded("", tuple(token for each in texts for token in each.tokens), segments, (), ())
+
+
+def _same_states(one: StateBatch, other: StateBatch) -> bool:
+    """Whether states are the same but for the rounding of products of other shapes."""
+    return bool((one.states - other.states).abs().max() <= SAME * other.states.abs().max())
+
+
+def _packs(lengths: Sequence[int], most: int | None) -> Iterator[list[list[int]]]:
+    """Yield batches of one length each, several that make BATCH_TOKENS together, in a fixed order."""
+    pack: list[list[int]] = []
+    tokens = 0
+    for batch in window_batches_by_length(lengths, most):
+        own = len(batch) * lengths[batch[0]]
+        if pack and (most is not None or tokens + own > BATCH_TOKENS):
+            yield pack
+            pack, tokens = [], 0
+        pack.append(batch)
+        tokens += own
+    if pack:
+        yield pack
 
 
 def count_layers(model: "Model") -> int:

@@ -78,3 +78,18 @@ def test_sums_of_a_uniform_head_and_its_sink() -> None:
         },
         rel=1e-6,
     )
+
+
+def test_large_scores_and_a_query_that_may_look_at_nothing() -> None:
+    draws = torch.Generator().manual_seed(0)
+    query, key, value = (torch.randn(2, 3, 7, 5, generator=draws) * scale for scale in (9.0, 9.0, 1.0))
+    mask = torch.rand(2, 1, 7, 7, generator=draws) > 0.3
+    mask[1, 0, 4] = False
+    weights = regard.attend(query, key, value, mask=mask, offset=0).weights
+    exact = weights.scores[...].double().softmax(-1).nan_to_num(0.0)
+    found = sum_layer(weights, np.zeros((2, 7), int), np.zeros((2, 7), bool), np.ones((2, 7), bool), mean=True)
+    np.testing.assert_allclose(found.mean, exact.mean(1).numpy(), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(found.received, exact.sum(2).mean(1).numpy(), rtol=1e-6)
+    entropy = torch.special.entr(exact).sum(-1).mean(1).numpy()
+    np.testing.assert_allclose(found.entropy, entropy, rtol=1e-5, atol=1e-7)
+    assert found.entropy[1, 4] == found.distance[1, 4] == found.special[1, 4] == 0

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from regard.attention.kernels.cpu.vector import compiled
+from regard.attention.kernels.cpu.vector import LOG2_E, compiled, exp2, larger
 
 # Columns of a head's sums: the places of these names in `attention_sums.SUMS`.
 _DISTANCE, _PREVIOUS, _NEXT, _SAME, _SPECIAL, _FIRST, _DUPLICATE, _INDUCTION = 2, 3, 4, 6, 7, 8, 9, 11
@@ -11,43 +11,58 @@ LEAST = np.float32(-200.0)  # of a score below its row's highest: the weight of 
 
 
 @compiled()
-def add_layer_store_sums(scores, weights, highest, special, counted, entropy, away, marked, sums):
-    """Write the entropy of every row; add to the sums of tokens and of heads.
+def add_layer_store_sums(scores, sinks, special, counted, entropy, received, away, marked, sums):
+    """Turn scores into weights in place, and write and add up what they are read for.
 
-    log w = (score - highest) + log(largest weight): no logarithm but one a row, and all terms of one sign.
+    The entropy is log(sum of exponentials) plus the mean of what each score is below the highest: both of one sign.
 
     Args:
-        scores, weights: of a layer, (B, H, L, L).
-        highest: the largest score of each row, (B, H, L).
+        scores: of a layer, (B, H, L, L), -inf where a query may not look; weights afterwards.
+        sinks: the score of each head's sink, -inf for none, (H,).
         special: 1 at special tokens, else 0, (B, L).
         counted: whether a query counts in the sums of heads, (B, L).
         entropy: written, (B, H, L).
+        received: added to, (B, L), in float64: what each key gets from all queries of all heads.
         away, marked: added to, (B, L): distances and special shares, summed over the heads.
         sums: added to, (H, sums).
     """
-    batch, heads, length, _ = weights.shape
+    batch, heads, length, _ = scores.shape
     for b in range(batch):
-        marks = special[b]
+        marks, got = special[b], received[b]
         for h in range(heads):
             for i in range(length):
-                row, score, most = weights[b, h, i], scores[b, h, i], highest[b, h, i]
-                distance, share, total = np.float32(0.0), np.float32(0.0), np.float32(0.0)
-                spread, nearest = np.float32(0.0), np.float32(0.0)
+                row, most = scores[b, h, i], sinks[h]
                 for j in range(length):
-                    below = score[j] - most
+                    most = larger(most, row[j])
+                distance, share, spread = np.float32(0.0), np.float32(0.0), np.float32(0.0)
+                whole, total = np.float32(0.0), np.float32(0.0)
+                if most == -np.inf:  # it may look at nothing
+                    for j in range(length):
+                        row[j] = np.float32(0.0)
+                    entropy[b, h, i] = np.float32(0.0)
+                else:
+                    for j in range(length):
+                        below = row[j] - most
+                        below = below if below > LEAST else LEAST
+                        exponential = exp2(below * LOG2_E)
+                        spread += exponential * below
+                        total += exponential
+                        row[j] = exponential
+                    below = sinks[h] - most
                     below = below if below > LEAST else LEAST
-                    spread += row[j] * below
-                    nearest += row[j] if score[j] == most else np.float32(0.0)
-                    share += row[j] * marks[j]
-                    total += row[j]
-                    distance += row[j] * np.float32(abs(i - j))
-                ties = 0
-                for j in range(length):
-                    ties += score[j] == most
-                largest = nearest / np.float32(max(ties, 1))
-                entropy[b, h, i] = -np.log(largest) * total - spread if largest > 0 else np.float32(0.0)
-                if total > 0:  # what a sink takes has no position
-                    distance /= total
+                    exponential = exp2(below * LOG2_E)
+                    spread += exponential * below
+                    whole = total + exponential
+                    entropy[b, h, i] = np.log(whole) - spread / whole
+                    part = np.float32(1.0) / whole
+                    for j in range(length):
+                        weight = row[j] * part
+                        row[j] = weight
+                        share += weight * marks[j]
+                        distance += weight * np.float32(abs(i - j))
+                        got[j] += weight
+                    if total > 0:  # what a sink takes has no position
+                        distance *= whole / total
                 away[b, i] += distance
                 marked[b, i] += share
                 if counted[b, i]:

@@ -8,9 +8,7 @@ are not special, not the first of their window, and that no other window has fur
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.corpus.schema import SUMS
@@ -53,35 +51,24 @@ def sum_layer(
     # numba is loaded, and the passes compiled, when they are first needed
     from regard.corpus.writing import attention_passes
 
-    scores = weights.scores[...].float()  # (B, H, L, L)
-    dense = _weights_of_layer_scores(scores, weights)
-    own, highest = dense.cpu().numpy(), scores.amax(-1).cpu().numpy()
-    entropies = np.empty_like(highest)
-    batch, heads, length = entropies.shape
-    received = own.sum(2).mean(1)
+    own = weights.scores[...].float().cpu().numpy()  # (B, H, L, L): scores, and weights from the pass on
+    batch, heads, length, _ = own.shape
+    sinks = np.full(heads, -np.inf, np.float32)
+    if weights.rule.sinks is not None:
+        sinks = weights.rule.sinks.float().cpu().numpy()
+    entropies, received = np.empty((batch, heads, length), np.float32), np.zeros((batch, length))
     away, marked = np.zeros((batch, length), np.float32), np.zeros((batch, length), np.float32)
     sums = np.zeros((heads, len(SUMS)))
     attention_passes.add_layer_store_sums(
-        scores.cpu().numpy(), own, highest, special.astype(np.float32), counted, entropies, away, marked, sums
+        own, sinks, special.astype(np.float32), counted, entropies, received, away, marked, sums
     )
-    if weights.rule.sinks is not None:  # what a sink takes is one more outcome
-        entropies += torch.special.entr(weights.sink_share.float()).cpu().numpy()
     attention_passes.add_repeats_store_sums(own, ids, counted, sums)
     sums[:, _AT["entropy"]] = (entropies * counted[:, None]).sum((0, 2), dtype=np.float64)
     sums[:, _AT["queries"]] = counted.sum()
     sums[:, _AT["nexts"]] = counted[:, :-1].sum()
     sums[:, [_AT["duplicates"], _AT["inductions"]]] = attention_passes.count_repeats_for_store(ids, counted)
-    return LayerSums(entropies.mean(1), received, away / heads, marked / heads, sums, own.mean(1) if mean else None)
-
-
-def _weights_of_layer_scores(scores: Float[Tensor, "B H L S"], weights: AttentionMap) -> Float[Tensor, "B H L S"]:
-    """The weights of scores: each row by its own largest score, a head's sink in the denominator alone."""
-    if weights.rule.sinks is not None:
-        return weights.dense().float()
-    found = scores.softmax(-1)
-    if weights.rule.mask is not None:  # a query that may look at nothing has no weights
-        found.masked_fill_((scores == -torch.inf).all(-1, keepdim=True), 0.0)
-    return found
+    gets = (received / heads).astype(np.float32)
+    return LayerSums(entropies.mean(1), gets, away / heads, marked / heads, sums, own.mean(1) if mean else None)
 
 
 def largest_weights_to_store(
