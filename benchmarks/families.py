@@ -34,8 +34,10 @@ from regard.capture.status_notes import CONTRARY, OTHER_WEIGHTS
 from regard.errors import RegardError
 from regard.files import whole
 from regard.models.model import Model
-from regard.trace.layer_subset import call_numbers
-from regard.trace.trace import PairTrace, Trace
+from regard.questions.check.answer import check
+from regard.questions.check.claims import FAILS, HOLDS, UNMEASURED, Apart
+from regard.questions.check.differences import result_apart, states_apart, weights_apart
+from regard.questions.check.own_code import OwnPass, reported
 
 PAGE = Path(__file__).parent.parent / "docs" / "families.md"
 START = "## Real models"  # the page's last section
@@ -134,41 +136,53 @@ def compare(model: Any, inputs: dict[str, Tensor], family: str) -> tuple[str, st
         return "unfit", f"its eager copy does not run: {told(error)}", None
     if not repeats(model, inputs):
         return "unfit", "two passes of it differ: it draws at random", None
+    opened = Model(model, None, name=family)
     try:
-        trace = traced(Model(model, None, name=family), inputs)
+        trace = traced(opened, inputs)
     except RegardError as error:
         return "refused", str(error).removeprefix(f"model {family!r}: "), None
-    worst = difference(trace, expected)
-    if worst is None:
+    weights, between, result = (
+        apart(trace, own) for apart, own in ((weights_apart, expected), (states_apart, expected), (result_apart, plain))
+    )
+    if weights is None:
         return "unfit", "its eager attention gives no weights to compare with", None
-    last = trace.sides[-1]
-    final = getattr(plain, "last_hidden_state", None)
-    final = final if final is not None and final.ndim == 3 and final.shape[1] == len(last.contextual) else None
-    apart = None if final is None else distance(last.contextual, final[0])
-    if getattr(plain, "logits", None) is not None and last.logits is not None:
-        apart = max(apart or 0.0, distance(last.logits, plain.logits[0]))
-    between = hidden_states(trace, expected)
-    parts = last.status.embedding_difference
-    summed = "not found" if parts is None else f"{parts:.0e}"
-    notes = "".join(f"; {said}" for said in (SHORT.get(note, note) for note in last.status.notes) if said)
+    status = trace.sides[-1].status
+    parts = status.embedding_difference
+    notes = "".join(f"; {said}" for said in (SHORT.get(note, note) for note in status.notes) if said)
     read = "" if "input_ids" in inputs else f" ({next(iter(inputs))})"
     numbers = [
-        f"weights {worst:.0e}",
-        f"last state {'not compared' if apart is None else f'{apart:.0e}'}",
-        f"states {'not compared' if between is None else f'{between:.0e}'}",
-        f"sum of embedding parts {summed}",
+        f"weights {weights.difference:.0e}",
+        f"last state {_number(result)}",
+        f"states {_number(between)}",
+        f"sum of embedding parts {'not found' if parts is None else f'{parts:.0e}'}",
     ]
-    reason = ", ".join(numbers) + read + notes
-    if worst <= 1e-5 and (apart or 0.0) <= 1e-4 and (between or 0.0) <= 1e-4:
-        return "exact", reason, worst
-    if CONTRARY in last.status.notes and worst <= 1e-4:
+    reason, states = ", ".join(numbers) + read + notes, max(_difference(result), _difference(between))
+    worst = weights.difference
+    if worst <= 1e-5 and states <= 1e-4:
+        checked, failed = rest_of_claims(opened, inputs)
+        return "wrong" if failed else "exact", f"{reason}; {checked}", worst
+    if CONTRARY in status.notes and worst <= 1e-4:
         return "noted", reason, worst
     told_of = any(
         "left out" in note or "attention in" in note or "attention calls in" in note or note == OTHER_WEIGHTS
-        for note in last.status.notes
+        for note in status.notes
     )
-    noted = told_of and (apart or 0.0) <= 1e-4 and (between or 0.0) <= 1e-4
-    return "noted" if noted else "wrong", reason, worst
+    return "noted" if told_of and states <= 1e-4 else "wrong", reason, worst
+
+
+def rest_of_claims(opened: Model, inputs: dict[str, Tensor]) -> tuple[str, bool]:
+    """What `regard check` finds of a model, and whether a claim fails: on ids of its own, or on these inputs."""
+    given = None if "input_ids" in inputs else {n: x for n, x in inputs.items() if n != "decoder_input_ids"}
+    try:
+        found = check(opened, inputs=given)
+    except RegardError as error:
+        return f"not checked: {error}", False
+    failed = found.of(FAILS)
+    if failed:
+        return f"of {len(found.claims)} claims {len(failed)} fail: {found.findings()[0].removeprefix('FAILS: ')}", True
+    left = sorted({each.area for each in found.of(UNMEASURED)})
+    without = f" (not measured: {', '.join(left)})" if left else ""
+    return f"{len(found.of(HOLDS))} claims hold{without}", False
 
 
 def traced(opened: Model, inputs: dict[str, Tensor]) -> Any:
@@ -180,12 +194,13 @@ def traced(opened: Model, inputs: dict[str, Tensor]) -> Any:
     return opened.trace(inputs=items, target_ids=target)
 
 
-def eager(model: Any, inputs: dict[str, Tensor]) -> tuple[Any, Any]:
+def eager(model: Any, inputs: dict[str, Tensor]) -> tuple[OwnPass, OwnPass]:
     """What an eager copy of the model says of itself, and a plain forward pass of the model."""
     twin = type(model)._from_config(copy.deepcopy(model.config), attn_implementation="eager").eval()
     twin = twin.to(model.dtype)
     twin.load_state_dict(model.state_dict())
-    return run(twin, inputs, output_attentions=True, output_hidden_states=True), run(model, inputs)
+    own = run(twin, inputs, output_attentions=True, output_hidden_states=True)
+    return reported(own), reported(run(model, inputs))
 
 
 def repeats(model: Any, inputs: dict[str, Tensor]) -> bool:
@@ -195,55 +210,12 @@ def repeats(model: Any, inputs: dict[str, Tensor]) -> bool:
     return all(torch.equal(a, b) for a, b in zip(one, two, strict=True) if isinstance(a, Tensor))
 
 
-def pairs_of(trace: Trace | PairTrace, expected: Any, ours: str, theirs: str) -> list[tuple[Any, Any]]:
-    """What a trace has under a name, beside what the model reports under its own: of each sequence."""
-    kinds = ("encoder_", "decoder_") if isinstance(trace, PairTrace) else ("",)
-    return [
-        (getattr(side, ours), getattr(expected, kind + theirs, None))
-        for side, kind in zip(trace.sides, kinds, strict=True)
-    ]
+def _difference(apart: Apart | None) -> float:
+    return 0.0 if apart is None else apart.difference
 
 
-def difference(trace: Trace | PairTrace, expected: Any) -> float | None:
-    """Largest difference of any weight; None where the model gives none, infinity where their number differs."""
-    pairs = pairs_of(trace, expected, "attention", "attentions")
-    if isinstance(trace, PairTrace):
-        pairs.append((trace.decoder.cross, expected.cross_attentions))
-    worst: float | None = None
-    for ours, theirs in pairs:
-        ours = [ours[call] for call in call_numbers(ours)]
-        theirs = [each for each in theirs or () if each is not None]
-        if not theirs:
-            continue
-        if ours and len(ours) % len(theirs) == 0:  # several calls a layer
-            ours = ours[:: len(ours) // len(theirs)]
-        if len(ours) != len(theirs):
-            return float("inf")
-        for mine, own in zip(ours, theirs, strict=True):
-            own = own[0] if own.ndim == 4 else own
-            if tuple(mine.shape) != tuple(own.shape):
-                return float("inf")
-            worst = max(worst or 0.0, float((mine.dense() - own).abs().max()))
-    return worst
-
-
-def hidden_states(trace: Trace | PairTrace, expected: Any) -> float | None:
-    """Largest difference of what enters any layer, where the model reports as many states as there are."""
-    worst: float | None = None
-    for ours, theirs in pairs_of(trace, expected, "hidden_states", "hidden_states"):
-        if theirs is None or len(theirs) != len(ours):
-            continue
-        for mine, own in zip(ours[:-1], theirs[:-1], strict=True):
-            if own.shape[1:] != mine.shape:
-                return float("inf")
-            worst = max(worst or 0.0, distance(mine, own[0]))
-    return worst
-
-
-def distance(ours: Tensor, theirs: Tensor) -> float:
-    """The largest difference, as a part of the largest number where that is above 1; infinity where it is NaN."""
-    apart = float((ours - theirs).abs().max()) / max(1.0, float(theirs.abs().max()))
-    return apart if apart == apart else float("inf")
+def _number(apart: Apart | None) -> str:
+    return "not compared" if apart is None else f"{apart.difference:.0e}"
 
 
 def real_section(page: str) -> str:
@@ -269,11 +241,13 @@ A real model, deeper and with larger numbers, rounds more, whoever computes: see
 
 *exact*: of the tiny model, all weights within 1e-5 of the family's own eager attention, the last states within 1e-4 of
 a plain forward pass, the states between the layers within 1e-4 of those that it reports (of the largest number, where
-that is above 1). A family that is not in float32, but in float64 is, makes much of rounding, and both are told. *its
-own eager attention*: outside the attention interface; the weights are those that it reports, checked to be what its
-output is made of. *noted*: the status says what is special about the weights. *refused*: `regard` says that it cannot,
-and why. *unfit*: the sweep could not make, run or compare such a model; nothing is known. *no input*: no model of the
-family reads ids by a table of its own, or pixels, or sound. A tensor's name in parentheses was read instead of ids.
+that is above 1). A family that is not in float32, but in float64 is, makes much of rounding, and both are told.
+*claims hold*: so many of those that [`regard check`](commands/check.md) measures, ablations, patches, padding, decoding
+and other precisions among them; none fails. *its own eager attention*: outside the attention interface; the weights are
+those that it reports, checked to be what its output is made of. *noted*: the status says what is special about the
+weights. *refused*: `regard` says that it cannot, and why. *unfit*: the sweep could not make, run or compare such a
+model; nothing is known. *no input*: no model of the family reads ids by a table of its own, or pixels, or sound. A
+tensor's name in parentheses was read instead of ids.
 
 {real_section(PAGE.read_text(encoding="utf-8"))}"""
     with whole(PAGE) as temporary:

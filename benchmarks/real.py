@@ -20,9 +20,18 @@ import torch
 from torch import Tensor
 
 import regard
-from benchmarks.families import PAGE, START, difference, distance, hidden_states, real_section
+from benchmarks.families import PAGE, START, real_section
 from regard.attention.kernels import matmul
 from regard.files import whole
+from regard.questions.check.claims import Apart
+from regard.questions.check.differences import (
+    distance,
+    own_states_apart,
+    own_weights_apart,
+    states_apart,
+    weights_apart,
+)
+from regard.questions.check.own_code import reported
 from regard.trace.trace import PairTrace, Trace
 
 TEXT = (
@@ -80,10 +89,10 @@ def measured(name: str, source: Any) -> list[str]:
     twin.load_state_dict(opened.model.state_dict())
     asked = {"output_attentions": True, "output_hidden_states": True}
     with torch.no_grad():
-        own, plain = twin(**inputs, **asked), opened.model(**inputs)
-        exact = twin.double()(**inputs, **asked)
+        own, plain = reported(twin(**inputs, **asked)), opened.model(**inputs)
+        exact = reported(twin.double()(**inputs, **asked))
     tokens = " + ".join(str(each.shape[1]) for each in inputs.values())
-    apart = [_largest(own, exact, field) for field in ("attentions", "hidden_states")]
+    apart = [own_weights_apart(own, exact), own_states_apart(own, exact)]
     rows = [f"| {name} | {tokens} | its own eager attention | | | | {_row(apart)} | |"]
     for maps, product in MAPS.items():
         if not matmul.pin_matmul_product(product):
@@ -91,8 +100,12 @@ def measured(name: str, source: Any) -> list[str]:
         trace = opened.trace(TEXT, target=target)
         last = _ends(trace)[1]
         seen = last.logits if last.logits is not None else last.contextual
-        numbers = [difference(trace, own), hidden_states(trace, own), distance(seen, _result(plain))]
-        numbers += [difference(trace, exact), hidden_states(trace, exact), trace.status.difference]
+        numbers = [
+            _number(weights_apart(trace, own)),
+            _number(states_apart(trace, own)),
+            distance(seen, _result(plain)),
+        ]
+        numbers += [_number(weights_apart(trace, exact)), _number(states_apart(trace, exact)), trace.status.difference]
         rows.append(f"| | | trace, maps by {maps} | {_row(numbers)} |")
     return rows
 
@@ -131,16 +144,8 @@ def _result(output: Any) -> Tensor:
     return output.logits[0] if getattr(output, "logits", None) is not None else output.last_hidden_state[0]
 
 
-def _largest(own: Any, exact: Any, field: str) -> float:
-    """The largest difference of what two passes report under a name, of each of their sequences."""
-    names = [field, f"encoder_{field}", f"decoder_{field}"] + (["cross_attentions"] if field == "attentions" else [])
-    pairs = [
-        pair
-        for name in names
-        if getattr(own, name, None) is not None
-        for pair in zip(getattr(own, name), getattr(exact, name), strict=True)
-    ]
-    return max(float((a - b).abs().max()) if field == "attentions" else distance(a, b) for a, b in pairs)
+def _number(apart: Apart | None) -> float | None:
+    return None if apart is None else apart.difference
 
 
 def _row(numbers: Sequence[float | None]) -> str:

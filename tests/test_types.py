@@ -56,6 +56,7 @@ STRICT = ", ".join(
 THIRD_PARTY = {
     ("Model.__init__", "model"),
     ("Model.__init__", "tokenizer"),
+    ("check", "inputs"),
     ("Model.trace", "inputs"),  # tensors by the names of a forward's arguments
     ("Model.generate", "options"),  # transformers' own; `GenerateOptions` has their types
     ("load", "source"),  # a transformers model, a folder, a name

@@ -25,6 +25,10 @@ class OutOfRangeError(RegardError, IndexError):
         self.axis, self.given, self.size = axis, given, size
 
 
+class InexactError(RegardError):
+    """A number is off what it has to be by more than rounding: what is checked while it is computed does not hold."""
+
+
 def control_name(name: str, usual: str) -> str:
     """Name what is to be changed as who asked sees it. usual: in the command and Python; a page has its own words."""
     return _controls.get({}).get(name, usual)

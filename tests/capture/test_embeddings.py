@@ -34,6 +34,16 @@ def test_a_factor_is_found() -> None:
         assert group.difference() < 1e-5
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_factor_is_found_in_half_precision(dtype: torch.dtype) -> None:
+    model = make_model("marian", scale_embedding=True).to(dtype)
+    with torch.no_grad(), record_embeddings(ModuleFacts(model), [IDS, IDS[:, :3]]) as groups:
+        model(input_ids=IDS, decoder_input_ids=IDS[:, :3])
+    for group in groups:
+        assert group.scales["learned"] == pytest.approx(24**0.5, rel=4 * torch.finfo(dtype).eps)
+        assert group.difference() <= 4 * torch.finfo(dtype).eps * float(group.input.abs().max())
+
+
 def test_parts_that_do_not_fit_are_not_scaled() -> None:
     generator = torch.Generator().manual_seed(1)
     learned, positional, other = (torch.randn(1, 7, 5, generator=generator) for _ in range(3))

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.tiny import make
 from regard.errors import RegardError
 from regard.models.inputs import model_source_of_trace, read_inputs, token_id
+from regard.models.model import Model
 from regard.text import tokenizers
 from tests.support.own_models import opened, pair
 
@@ -34,6 +36,19 @@ def test_targets_are_one_for_each_source_and_read_one_late() -> None:
     alone = read(model, TARGET, TARGET, None, None)[1][0]
     assert targets[0].ids == [model.model.config.start, *alone.ids[:-1]]
     assert source.text == TEXT
+
+
+def test_what_runs_a_trace_again_refuses_inputs_that_are_no_text() -> None:
+    model, inputs = make("vit")
+    seen = Model(model, None, name="vit")
+    trace = seen.trace(inputs=inputs)
+    for asks in (
+        lambda: seen.attribution(trace, 3, toward=trace.contextual[0]),
+        lambda: seen.score_sources(trace, 1, 2, layer=0, head=0),
+        lambda: seen.why(trace, trace.tokens[1].text),
+    ):
+        with pytest.raises(RegardError, match="of inputs that are no text: what runs its text again has none"):
+            asks()
 
 
 @pytest.mark.parametrize(

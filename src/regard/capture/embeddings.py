@@ -14,7 +14,8 @@ from transformers import PreTrainedModel
 from regard.capture.state import ModuleFacts
 
 POSITIONAL = ("position", "wpe", "pos_emb")
-FITS = 1e-5  # largest error, as a part of the largest input, with which a fit is believed: rounding in float32
+FITS = 1e-5  # largest error, as a part of the largest input, with which a fit is believed: rounding in float32,
+UNITS = 2  # or in half precision so many of its units
 
 
 @dataclass
@@ -52,12 +53,15 @@ class EmbeddingParts:
     def scale(self) -> None:
         """Multiply each part by what the model multiplies it by, where a fit of the parts to the input is exact."""
         apart = self.difference()
-        if apart is None or self.input is None or apart <= FITS * float(self.input.abs().max()):
+        if apart is None or self.input is None:
+            return
+        fits = max(FITS, UNITS * torch.finfo(self.input.dtype).eps if self.input.dtype.itemsize < 4 else 0.0)
+        if apart <= fits * float(self.input.abs().max()):
             return
         columns = torch.stack([part.double().flatten() for part in self.named.values()], 1)
         target = self.input.double().flatten()
         fit = torch.linalg.lstsq(columns, target).solution
-        if float((columns @ fit - target).abs().max()) <= FITS * float(target.abs().max()):
+        if float((columns @ fit - target).abs().max()) <= fits * float(target.abs().max()):
             for (name, part), factor in zip(self.named.items(), fit.tolist(), strict=True):
                 setattr(self, name, part * factor)
                 self.scales[name] = factor

@@ -41,6 +41,8 @@ senses bank --store bank.store --k 2
 senses bank --store bank.store --html senses.html
 shift bank --store bank.store --column period
 shift bank --store old.store --store new.store --csv shift.csv
+check
+check MODEL --json check.json
 lesson
 lesson 4 --step
 """

@@ -13,6 +13,7 @@ from regard import __version__
 from regard.cli import clock, start
 from regard.cli.asking import verb_of_question
 from regard.cli.examples import epilog
+from regard.cli.verbs.check import check
 from regard.cli.verbs.embed import embed
 from regard.cli.verbs.evolve import evolve
 from regard.cli.verbs.find import find
@@ -124,6 +125,7 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("find", find, "Find a word in a store, by place, context or cosine."),
     ("senses", senses, "Tell the senses of a word in a store, and which words tell each."),
     ("shift", shift, "Compare a word in two stores, or in parts of one."),
+    ("check", check, "Hold every number of a model against its own code, here."),
     ("lesson", lesson, "List the lessons of the course, or run one here."),
 )
 for name, verb, short in VERBS:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from regard.capture.inputs import ModelInput, check_inputs
+from regard.capture.inputs import NUMBERED, ModelInput, check_inputs
 from regard.capture.session import Session
 from regard.checks import is_whole, target_without_pairs_error
 from regard.errors import RegardError
@@ -138,10 +138,12 @@ def model_source_of_trace(reader: Reader, trace: Trace) -> Encoded:
     """What the model read to give a trace: its text where that has the same tokens, else their ids.
 
     Raises:
-        RegardError: it read a picture.
+        RegardError: it read a picture, or other inputs that are no text.
     """
     if trace.patches is not None:
         raise RegardError(f"the trace has a picture ({trace.patches.picture.name}): what runs its text again has none")
+    if NUMBERED in trace.status.notes:
+        raise RegardError("the trace is of inputs that are no text: what runs its text again has none")
     ids = [token.id for token in trace.tokens]
     if reader.tokenizer is not None:
         try:

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from regard.attention.attention_map import AttentionMap
 from regard.capture.interventions.names import Part
-from regard.errors import RegardError
+from regard.errors import InexactError, RegardError
 from regard.explain.frames import Row, Table
 from regard.explain.places import Place, tokens_of
 from regard.explain.weights.attended import check_layer
@@ -117,8 +117,8 @@ def contributions(trace: Trace, place: Place, layer: int, *, part: Part | None =
         raise RegardError(f"contributions of layer {layer}: the trace does not hold its values")
     try:
         return split(maps[layer][:, rows], value, block, rows)
-    except RegardError as apart:
-        raise RegardError(f"{name}: {apart}") from None
+    except InexactError as apart:
+        raise InexactError(f"{name}: {apart}") from None
 
 
 def split(
@@ -161,7 +161,7 @@ def split(
     parts = scale * (residual + inner * (attended + bias)) + shift
     error = max(error, _error_of_contributions(parts, computed, computed.norm(dim=-1)))
     if not error <= TOLERANCE:
-        raise RegardError(
+        raise InexactError(
             f"the parts' sum differs from what the model computed by {error:.1e} of its norm, allowed is "
             f"{TOLERANCE:.0e} (the model computes in {str(block.weight.dtype).removeprefix('torch.')})"
         )

@@ -18,7 +18,7 @@ from torch import Tensor
 from regard.capture.outcome_path import AttributionTarget
 from regard.capture.score_path import Side, SideParts, Writer
 from regard.display.answer import Answer, Read
-from regard.errors import RegardError
+from regard.errors import InexactError, RegardError
 from regard.explain.causes.score_writers import By, named, writers_by_group
 from regard.explain.frames import Row
 from regard.explain.places import Place, tokens_of
@@ -139,7 +139,7 @@ def attribution(trace: Trace | PairTrace, place: Place, outcome: AttributionTarg
         )
     error = abs(float(sums.sum()) - value) / max(size, torch.finfo(torch.float64).tiny)
     if not error <= TOLERANCE:
-        raise RegardError(
+        raise InexactError(
             f"{name}: the parts' sum differs from the outcome by {error:.1e} of the sum of their absolute values, "
             f"allowed is {TOLERANCE:.0e}"
         )

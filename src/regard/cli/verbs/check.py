@@ -1,0 +1,50 @@
+"""`regard check`: every claim of exactness, measured for one model on this machine."""
+
+from typing import Annotated
+
+import typer
+
+from regard.cli import options
+from regard.cli.early_checks import EarlyChecks
+from regard.cli.file_options import writes
+from regard.cli.options import said
+from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.source import Source, check_text_arguments
+
+ModelArgument = Annotated[
+    str | None, typer.Argument(metavar="[MODEL]", help="A name, a folder or a file, as --model takes them elsewhere.")
+]
+CheckTexts = Annotated[
+    list[str] | None, said("--text", "TEXT", "Check on this text; may be given several times.", "of several kinds")
+]
+
+
+@writes("html", "csv", "json")
+def check(
+    model: ModelArgument = None,
+    texts: CheckTexts = None,
+    seed: options.Seed = 0,
+    everything: options.All = False,
+    outputs: Outputs = NOTHING,
+) -> None:
+    """Hold every number that regard gives of a model against the model's own code, on this machine.
+
+    Exit code 0 where every claim that was measured holds, 1 where one fails.
+    """
+    check_text_arguments("text", texts or [])
+    outputs.check()
+    EarlyChecks.of(Source(model=model))
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from regard.cli.console import consoles
+    from regard.cli.start import load_model
+    from regard.cli.telling import tell
+    from regard.questions.check.answer import check as measure
+
+    screens = consoles(outputs.json)
+    with screens[1].status("loading the model …") as status:
+        opened = load_model(model)
+        found = measure(opened, texts, seed=seed, progress=lambda done, of: status.update(f"checking … {done} of {of}"))
+    tell(found, outputs, screens, everything=everything)
+    if not found.holds:
+        raise typer.Exit(1)

@@ -1,0 +1,239 @@
+"""Check every claim of exactness for one model on this machine, and tell which hold, by how much, and which do not."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+
+from regard.display.answer import Answer
+from regard.display.asked import Progress
+from regard.display.panels import Column, Panel, Table
+from regard.explain.frames import Row
+from regard.explain.wording import listed
+from regard.questions.check import changes, changing, decoding, kinds, passes, products, sums
+from regard.questions.check.claims import FAILS, HOLDS, MOST, TIMES, UNMEASURED, Claim, measured
+from regard.questions.check.passes import Read
+from regard.questions.check.readings import Reading, readings_of
+
+if TYPE_CHECKING:
+    from regard.models.model import Model
+
+NAMED = 5  # failures that are told in sentences
+Step = Callable[[], list[Claim]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Check(Answer):
+    """Every claim of exactness that was measured of a model. name: the model's. where: what it was computed with."""
+
+    format: ClassVar[str] = "regard check"
+
+    name: str
+    where: str
+    claims: Sequence[Claim] = field(repr=False)
+
+    @property
+    def holds(self) -> bool:
+        """Whether no claim that was measured fails."""
+        return not self.of(FAILS)
+
+    def of(self, outcome: str) -> list[Claim]:
+        """Return the claims that came out like this."""
+        return [each for each in self.claims if each.outcome == outcome]
+
+    def title(self) -> str:
+        """Say of how many claims how many hold."""
+        done = len(self.claims) - len(self.of(UNMEASURED))
+        return f"{self.name}: {len(self.of(HOLDS))} of {done} measured claims of exactness hold"
+
+    def findings(self) -> list[str]:
+        """Name each claim that fails, or say how near the nearest to its bound is; name what was not measured."""
+        failed, held, left = self.of(FAILS), self.of(HOLDS), self.of(UNMEASURED)
+        told = [f"{FAILS}: {_named(each)}: {_told(each)}." for each in failed[:NAMED]]
+        if len(failed) > NAMED:
+            told.append(f"{len(failed) - NAMED} more fail: the table has them.")
+        if held and not failed:
+            near = max(held, key=lambda each: (each.difference or 0.0) / (each.bound or 1.0))
+            told.append(
+                f"All {len(held)} claims that were measured hold. The nearest to its bound is {_named(near)}: "
+                f"{_told(near)}."
+            )
+        reasons: dict[str, list[str]] = {}
+        for each in left:
+            reasons.setdefault(each.reason, []).append(each.area)
+        told += [f"Not measured: {listed(list(dict.fromkeys(areas)))}: {why}." for why, areas in reasons.items()]
+        return told
+
+    def exactness(self) -> list[str]:
+        """Say what a bound is, and what was computed with."""
+        return [
+            f"Checked with {self.where}.",
+            f"A bound is that of numbers that round little, or {TIMES:g} times what the model's own code is off "
+            f"float64, never more than {MOST:g}; vectors are measured in parts of their largest number.",
+        ]
+
+    def rows(self) -> list[Row]:
+        """List one row a claim, with its outcome."""
+        return [asdict(each) | {"outcome": each.outcome} for each in self.claims]
+
+    def data(self) -> dict[str, object]:
+        """Give whether all hold, and every claim."""
+        return {"model": self.name, "holds": self.holds, "computed_with": self.where, "rows": self.rows()}
+
+    def panels(self) -> list[Panel]:
+        """Show each claim at its worst, and every measurement."""
+        worst = [_worst(each) for each in self._by_claim().values()]
+        columns = [
+            Column("claim"), Column("apart"), Column("bound"), Column(""), Column("own rounding", detail=True),
+            Column("of", detail=True), Column("where most", detail=True),
+        ]  # fmt: skip
+        note = "Apart: the largest difference that was measured. Own rounding: how far its own code is from float64."
+        told: dict[str, Any] = {"note": note, "columns": columns}
+        worst = [_worst(each) for each in self._by_claim().values()]
+        first, every = ([_cells(each) for each in claims] for claims in (worst, self.claims))
+        return [
+            Table(name="Claims", title="Every claim, at its worst", rows=first, screen=True, **told),
+            Table(name="Every measurement", title="Every measurement", rows=every, **told),
+        ]
+
+    def _by_claim(self) -> Mapping[tuple[str, str], list[Claim]]:
+        found: dict[tuple[str, str], list[Claim]] = {}
+        for each in self.claims:
+            found.setdefault((each.area, each.said), []).append(each)
+        return found
+
+
+def check(
+    model: "Model",
+    texts: Sequence[str] | None = None,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Check:
+    """Measure every claim of exactness of a model on this machine; a claim that fails is told, not raised.
+
+    Args:
+        model: as `regard.load` gives it.
+        texts: those to check it on, None for some of several kinds (or random ids, or a picture of noise).
+        inputs: instead, one item of what else it reads, as `Model.trace` takes it.
+        seed: of random ids and pictures.
+        progress: told how many groups of claims are done.
+
+    Raises:
+        RegardError: the model reads neither texts, ids nor pictures alone, or cannot read these texts.
+    """
+    reads = [Read(model, each) for each in readings_of(model, texts, inputs, seed)]
+    for each in reads:
+        each.inputs  # noqa: B018 (texts that cannot be read are refused before anything is measured)
+    steps, claims = list(_steps(model, reads)), list[Claim]()
+    for number, step in enumerate(steps):
+        if progress is not None:
+            progress(number, len(steps))
+        claims += step()
+    where = f"torch {torch.__version__} on {model.model.device}, {torch.get_num_threads()} thread(s)"
+    return Check(model.name, where, claims)
+
+
+def check_reading(model: "Model", asked: Mapping[str, Any], name: str = "what it reads") -> list[Claim]:
+    """Measure the claims of one pass of a model: weights, states, results, parts of its embeddings.
+
+    asked: what `Model.trace` is given, such as ids or inputs.
+    """
+    read = Read(model, Reading(name, asked))
+    return [claim for step in _steps_of_pass(read) for claim in step()]
+
+
+def _steps_of_pass(read: Read) -> Iterator[Step]:
+    of = read.reading.name
+    for area, said, measure in (
+        ("attention", "weights are its own code's", passes.weights_are_its_own),
+        ("states", "states are its own code's", passes.states_are_its_own),
+        ("result", "results are a plain pass's", passes.result_is_its_own),
+        ("embeddings", "embedding parts add up to the input", passes.parts_add_up_to_input),
+    ):
+        yield partial(measured, area, said, of, partial(measure, read))
+
+
+def _steps(model: "Model", reads: Sequence[Read]) -> Iterator[Step]:
+    """Give the steps in order: each pass, padding, sums, changes, decoding, other devices and precisions."""
+    for each in reads:
+        yield from _steps_of_pass(each)
+    first, longest = reads[0], max(reads, key=lambda each: _size(each.inputs))
+    groups: list[tuple[str, str, str, Callable[..., Iterator[Claim]], tuple[Any, ...]]] = []
+    for read in (first, longest)[: 1 + (longest is not first)]:
+        of = read.reading.name
+        groups += [
+            ("statistics", "statistics are the matrix's", of, sums.statistics_are_of_the_weights, (read,)),
+            ("contributions", "contributions add up to the vector", of, sums.contributions_add_up, (read,)),
+            ("arithmetic", "linear maps give numpy's products", of, products.products_are_numpys, (read,)),
+        ]
+    groups.append(("attribution", "attribution adds up to the outcome", "", sums.attributions_add_up, (first,)))
+    if first.reading.of_tokens:
+        text = changing.Changing(first)
+        groups += [
+            (
+                "padding",
+                "texts in a batch are as alone",
+                "padded on the right",
+                passes.batch_is_as_alone,
+                (model, reads),
+            ),
+            (
+                "padding",
+                "texts in a batch are as alone",
+                "padded on the left",
+                passes.left_padding_is_its_own,
+                (model, reads),
+            ),
+            (changing.AREA, "results with heads ablated", "", changes.heads_are_ablated, (text,)),
+            (changing.AREA, "results with edges ablated", "", changes.edges_are_ablated, (text,)),
+            (changing.AREA, "results with states changed", "", changes.states_are_patched, (text,)),
+            (changing.AREA, "results with attention patched", "", changes.attention_is_patched, (text,)),
+            (changing.AREA, "results with feed_forward patched", "", changes.feed_forwards_are_patched, (text,)),
+            ("decoding", "steps with a cache are one pass", "", decoding.decoding_is_one_pass, (first,)),
+        ]
+    for device, dtype in kinds.kinds(model):
+        of = kinds.named(device, dtype)
+        near = kinds.kind_is_as_near
+        groups.append(("precision", "as near float64 as its own code", of, near, (first, device, dtype)))
+    for area, said, of, measure, given in groups:
+        yield partial(measured, area, said, of, partial(measure, *given))
+
+
+def _size(inputs: Mapping[str, Any]) -> int:
+    return max(each.numel() for each in inputs.values() if isinstance(each, torch.Tensor))
+
+
+def _worst(claims: Sequence[Claim]) -> Claim:
+    """The claim of several that fails, or is the nearest to its bound; one that was not measured where none was."""
+    known = [each for each in claims if each.outcome != UNMEASURED]
+    return max(known, key=_of_bound) if known else claims[0]
+
+
+def _of_bound(claim: Claim) -> float:
+    if claim.difference is None or claim.bound is None:
+        return 0.0
+    return claim.difference / claim.bound if claim.bound else float(claim.difference > 0) * torch.inf
+
+
+def _cells(claim: Claim) -> list[str]:
+    apart, bound, own = (_number(each) for each in (claim.difference, claim.bound, claim.own))
+    return [claim.said, apart, bound, claim.outcome, own, claim.of, claim.where or claim.reason]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}" if value else "0"
+
+
+def _named(claim: Claim) -> str:
+    return claim.said + (f", {claim.of}" if claim.of else "")
+
+
+def _told(claim: Claim) -> str:
+    if claim.reason:
+        return claim.reason.removesuffix(".")
+    where = f" ({claim.where})" if claim.where else ""
+    return f"{_number(claim.difference)} apart where {_number(claim.bound)} is allowed{where}"

@@ -1,0 +1,117 @@
+"""Choose what a model is checked on: texts of several kinds, ids where it has no tokenizer, a picture of noise."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy
+import torch
+
+from regard.capture.options import CaptureOptions, PassOptions
+from regard.errors import RegardError
+from regard.models.inputs import how_pictures_are_read, read_images, read_inputs
+from regard.text.tokens import Encoded
+
+if TYPE_CHECKING:
+    from regard.models.model import Model
+
+SENTENCE = "The river was high, so the man sat down on the bank and waited."
+TEXTS = {
+    "a sentence": SENTENCE,
+    "one word": "bank",
+    "other scripts": "Die Bank am Fluß – 銀行, берег, ضفة, 2½ km, naïve 🏦!",
+}
+LONG = (
+    "In the town they said that the bank would close at noon. ",
+    "Nobody came. ",
+    "The boats had been pulled up on the left bank, where the reeds were, and a boy counted them twice. ",
+    "He counted the money as well, and got another sum each time; ",
+)
+LONG_TEXT, ENOUGH = "a long text", 256  # tokens, or as many as the model reads
+LENGTHS = (11, 5, 37)  # of random ids, where there is no tokenizer
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What a model reads. name: what it is called. asked: what `Model.trace` is given for it."""
+
+    name: str
+    asked: Mapping[str, Any]
+
+    @property
+    def of_tokens(self) -> bool:
+        """Whether it is of tokens alone, so that it can be changed and exchanged."""
+        return not {"inputs", "images"} & set(self.asked)
+
+
+def readings_of(
+    model: "Model", texts: Sequence[str] | None = None, inputs: Mapping[str, Any] | None = None, seed: int = 0
+) -> list[Reading]:
+    """Choose what a model is checked on. texts, inputs: of the caller, instead of those that come with the package.
+
+    Raises:
+        RegardError: it reads neither texts, ids nor pictures alone; texts where there is no tokenizer.
+    """
+    takes = model._session.takes
+    if inputs is not None:
+        return [Reading("the inputs", {"inputs": inputs})]
+    if texts is not None or (model.tokenizer is not None and "input_ids" in takes):
+        named = TEXTS | {LONG_TEXT: long_text(model)} if texts is None else {_label(text): text for text in texts}
+        both = {name: {"text": text} | ({"target": text} if model.pairs else {}) for name, text in named.items()}
+        return [Reading(name, asked) for name, asked in both.items()]
+    if "input_ids" in takes:
+        drawn = torch.Generator().manual_seed(seed)
+        most = min(model.limit or max(LENGTHS), max(LENGTHS))
+        rows = [torch.randint(3, model._reader._id_count(), (min(n, most),), generator=drawn).tolist() for n in LENGTHS]
+        pairs = [rows[(n + 1) % len(rows)] for n in range(len(rows))]
+        return [
+            Reading(f"{len(ids)} random ids", {"ids": ids} | ({"target_ids": target} if model.pairs else {}))
+            for ids, target in zip(rows, pairs, strict=True)
+        ]
+    if how_pictures_are_read(model._session, model._reader, model.image_processor) == "alone":
+        noise = numpy.random.default_rng(seed).integers(0, 256, (96, 128, 3), dtype=numpy.uint8)
+        return [Reading("a picture of noise", {"images": noise})]
+    raise RegardError(f"check: {model.name} reads {model.model.main_input_name!r}: give what it reads as inputs=")
+
+
+def long_text(model: "Model") -> str:
+    """Join sentences until the model reads `ENOUGH` tokens, or as many as it can."""
+    most, text, n = min(ENOUGH, model.limit or ENOUGH), SENTENCE, 0
+    while True:
+        longer = f"{text} {LONG[n % len(LONG)]}".strip()
+        try:
+            _, (encoded,) = model._reader.read("text", longer, None)
+        except RegardError:  # longer than the model reads
+            return text
+        if len(encoded.tokens) > most:
+            return text
+        text, n = longer, n + 1
+
+
+def own_inputs(model: "Model", readings: Sequence[Reading]) -> dict[str, Any]:
+    """Make what the model's own code is given to read these in one batch, shorter ones padded on the right."""
+    sources: list[Encoded] = []
+    targets: list[Encoded] = []
+    for each in readings:
+        given = dict(each.asked)
+        if "images" in given:
+            _, items = read_images(model._session, model._reader, model.image_processor, given["images"], None)
+            sources += items
+            continue
+        _, read, target = read_inputs(
+            model._reader, model._session, given.get("text"), given.get("target"), given.get("ids"),
+            given.get("target_ids"), given.get("inputs"),
+        )  # fmt: skip
+        sources += read
+        targets += target or []
+    return model._session.inputs(sources, targets or None, PassOptions(CaptureOptions()))
+
+
+def takes_positions(model: "Model") -> bool:
+    """Whether a model's forward takes the positions of its tokens."""
+    return "position_ids" in inspect.signature(model.model.forward).parameters
+
+
+def _label(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"
