@@ -136,12 +136,16 @@ def _raise_q4_k(packed, into, halves):
     for b in range(len(into) // 256):
         at, to = 144 * b, 256 * b
         d, m = _half(packed, at, halves), _half(packed, at + 2, halves)
-        for k in range(8):
+        for k in range(0, 8, 2):  # two groups lie in the nibbles of the same bytes
+            nibbles, first = at + 16 + 16 * k, to + 32 * k
             s, t = _factors(packed, at + 4, k)
             scale, least = d * np.float32(s), m * np.float32(t)
-            nibbles, first, shift = at + 16 + 32 * (k >> 1), to + 32 * k, np.uint8(4 * (k & 1))
             for j in range(32):
-                into[first + j] = scale * np.float32((packed[nibbles + j] >> shift) & LOW) - least
+                into[first + j] = scale * np.float32(packed[nibbles + j] & LOW) - least
+            s, t = _factors(packed, at + 4, k + 1)
+            scale, least = d * np.float32(s), m * np.float32(t)
+            for j in range(32):
+                into[first + 32 + j] = scale * np.float32(packed[nibbles + j] >> FOUR) - least
 
 
 @compiled(**exactly)
