@@ -37,8 +37,14 @@ TAKEN = {
 }
 
 
-@pytest.fixture
-def rows() -> QuantisedRows:
+@pytest.fixture(params=["Q5_1", "MXFP4"])
+def rows(request) -> QuantisedRows:
+    """Quantised numbers, in one of the two cases with their scales aside."""
+    if request.param == "MXFP4":
+        drawn = torch.Generator().manual_seed(5)
+        blocks = torch.randint(0, 256, (EXPERTS, ROWS, WIDTH // 2), generator=drawn).byte()
+        scales = torch.randint(120, 125, (EXPERTS, ROWS, WIDTH // 32), generator=drawn).byte()
+        return QuantisedRows(blocks, "MXFP4", (32, 16), aside=scales)
     numbers = np.random.default_rng(5).standard_normal((EXPERTS, ROWS, WIDTH)).astype(np.float32)
     kind = gguf.GGMLQuantizationType.Q5_1
     return QuantisedRows(torch.from_numpy(quantised(numbers, "Q5_1")), "Q5_1", gguf.GGML_QUANT_SIZES[kind])
@@ -46,6 +52,11 @@ def rows() -> QuantisedRows:
 
 @pytest.fixture
 def whole(rows: QuantisedRows) -> Tensor:
+    if rows.aside is not None:
+        table = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+        numbers = torch.cat([table, -table])
+        pairs = torch.stack([numbers[(rows.bytes & 15).long()], numbers[(rows.bytes >> 4).long()]], -1).flatten(-2)
+        return pairs * torch.exp2(rows.aside.float() - 127).repeat_interleave(32, -1)
     kind = gguf.GGMLQuantizationType.Q5_1
     return torch.from_numpy(gguf.dequantize(rows.bytes.numpy(), kind))
 
@@ -96,7 +107,7 @@ def test_many_numbers_are_shared_among_threads(rows: QuantisedRows, whole: Tenso
 
 def test_its_bytes_are_copied_with_it_and_stay_where_they_are(rows: QuantisedRows, whole: Tensor) -> None:
     copied: Any = rows.clone()
-    rows.bytes.zero_()
+    rows.bytes.fill_(1)
     assert torch.equal(copied.float(), whole)
     assert copied.to(torch.device("cpu")) is copied
     assert copied.to(torch.device("meta")).dtype == torch.float32

@@ -6,6 +6,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from regard.errors import RegardError
 from regard.model_files import stored_checkpoint
 from regard.model_files.stored_checkpoint import stored_tensors
 from regard.model_files.stored_weight import StoredWeight
@@ -28,3 +29,16 @@ def test_large_matrices_in_half_precision_stay_so(tmp_path: Path, monkeypatch, d
     assert isinstance(large, StoredWeight)
     assert torch.equal(large.stored, held["large"])
     assert all(read[name].dtype == held[name].dtype and torch.equal(read[name], held[name]) for name in read)
+
+
+def test_mxfp4_needs_blocks_and_scales_that_fit(tmp_path: Path) -> None:
+    blocks, scales = torch.zeros(3, 5, 2, 16, dtype=torch.uint8), torch.full((3, 5, 2), 127, dtype=torch.uint8)
+    file = tmp_path / "a.safetensors"
+    safetensors.torch.save_file({"a_blocks": blocks, "a_scales": scales, "b_scales": torch.zeros(2)}, file)
+    read = stored_tensors([file])
+    assert sorted(read) == ["a", "b_scales"]
+    assert (read["a"].shape, read["a"].untyped_storage().nbytes()) == ((3, 64, 5), blocks.nbytes)
+    for wrong in ({"a_blocks": blocks}, {"a_blocks": blocks, "a_scales": scales[:2]}):
+        safetensors.torch.save_file(wrong, file)
+        with pytest.raises(RegardError, match=r"tensor 'a' in MXFP4 has blocks \(3, 5, 2, 16\) and scales"):
+            stored_tensors([file])

@@ -1,5 +1,6 @@
 """Models are loaded with their weights as they are stored, or in a dtype that was asked for."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,36 @@ def test_dtypes_that_cannot_be(tmp_path: Path, minilm) -> None:
     ):
         with pytest.raises(regard.RegardError, match=says):
             regard.load(source, dtype=dtype)
+
+
+def write_in_mxfp4(folder: Path) -> None:
+    """A tiny gpt-oss as its makers write it: its experts in MXFP4, all else in bfloat16."""
+    sizes = DECODER | {"num_key_value_heads": 2, "head_dim": 8, "num_local_experts": 3, "num_experts_per_tok": 2}
+    model = tiny("gpt_oss", sizes | {"hidden_size": 64, "intermediate_size": 96}, language=True)
+    drawn, written = torch.Generator().manual_seed(7), {}
+    for name, each in model.state_dict().items():
+        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            written[name] = each.bfloat16()
+            continue
+        shape = len(each), each.shape[2], each.shape[1] // 32  # a row of blocks is a column
+        written[f"{name}_blocks"] = torch.randint(0, 256, (*shape, 16), generator=drawn).byte()
+        written[f"{name}_scales"] = torch.randint(119, 124, shape, generator=drawn).byte()
+    safetensors.torch.save_file(written, folder / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads(model.config.to_json_string()) | {"quantization_config": {"quant_method": "mxfp4"}}
+    (folder / "config.json").write_text(json.dumps(config | {"architectures": ["GptOssForCausalLM"]}))
+
+
+def test_experts_in_mxfp4_give_what_they_give_raised(tmp_path: Path) -> None:
+    """Which transformers does as it reads them, where they are asked for in float32."""
+    write_in_mxfp4(tmp_path)
+    stored, wide = (regard.load(tmp_path, device="cpu", dtype=dtype) for dtype in ("auto", torch.float32))
+    theirs = dict(wide.model.named_parameters())
+    assert kept(wide) == 0 < kept(stored)
+    for name, weight in stored.model.named_parameters():
+        assert isinstance(weight, StoredWeight) == (weight.ndim > 1), name
+        assert torch.equal(weight + 0, theirs[name]), name
+    ours, others = traced(stored), traced(wide)
+    assert any("half precision or MXFP4, as the checkpoint has them" in note for note in ours.status.notes)
+    torch.testing.assert_close(ours.logits, others.logits, atol=1e-5, rtol=0)
+    for one, two in zip(ours.attention, others.attention, strict=True):
+        torch.testing.assert_close(one.dense(), two.dense(), atol=1e-5, rtol=0)

@@ -11,6 +11,7 @@ in files are raised by the passes below, others by gguf's NumPy code, which take
     Q8_0          32: scale d, 32 of numbers                              d · q
     Q4_K, Q5_K    256: d, m, 12 of factors s and t, (32 of fifth bits,)   (d · s) · q - (m · t), for each 32
                   128 of nibbles
+    MXFP4 aside   32: 16 of nibbles, its scale e elsewhere                FP4[q] · 2^(e - 127), the lower one first
     Q6_K          256: 128 of nibbles, 64 of high bits, 16 of factors s   (d · s) · (q - 32), for each 16
                   and d
 """
@@ -24,11 +25,18 @@ from regard.attention.kernels.cpu.vector import compiled, wide
 
 LOW, FOUR = np.uint8(15), np.uint8(4)
 HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)  # every float16 number, by its bits
+# MXFP4 as safetensors of gpt-oss have it; in GGUF files each block has its own scale, and another order of nibbles.
+FP4 = np.array([sign * each for sign in (1, -1) for each in (0, 0.5, 1, 1.5, 2, 3, 4, 6)], np.float32)
+with np.errstate(over="ignore"):
+    POWERS = np.ldexp(np.float32(1), np.arange(256) - 127).astype(np.float32)  # the last of them is infinite
 exactly: dict[str, Any] = {"fastmath": False}  # no product and sum may become one operation: gguf's NumPy has two
 
 
-def raise_blocks(kind: str, packed: np.ndarray, into: np.ndarray) -> None:
-    """Write the numbers of whole blocks of a kind, a run of bytes, into a run of float32."""
+def raise_blocks(kind: str, packed: np.ndarray, into: np.ndarray, aside: np.ndarray | None = None) -> None:
+    """Write the numbers of whole blocks of a kind, a run of bytes, into a run of float32. aside: MXFP4's scales."""
+    if aside is not None:
+        _raise_mxfp4(packed, aside, into, FP4, POWERS)
+        return
     if kind in PASSES:
         PASSES[kind](packed, into, HALVES)
         return
@@ -38,8 +46,10 @@ def raise_blocks(kind: str, packed: np.ndarray, into: np.ndarray) -> None:
     into[:] = package.dequantize(packed[None], package.GGMLQuantizationType[kind])[0]
 
 
-def scales(kind: str, packed: np.ndarray) -> np.ndarray | None:
-    """Read the float16 scales of whole blocks, (blocks, 1 or 2): all else in them is finite. None for other kinds."""
+def scales(kind: str, packed: np.ndarray, aside: np.ndarray | None = None) -> np.ndarray | None:
+    """Read the scales of whole blocks, (blocks, 1 or 2): all else in them is finite. None for other kinds."""
+    if aside is not None:
+        return POWERS[aside][:, None]
     if kind not in SCALES:
         return None
     size, first, last = SCALES[kind]
@@ -179,6 +189,17 @@ def _raise_q6_k(packed, into, halves):
                 high = ((packed[bits + j] >> up) & np.uint8(3)) << FOUR
                 low = (packed[nibbles + j] >> shift) & LOW
                 into[first + j] = scale * np.float32(np.int32(low | high) - np.int32(32))
+
+
+@compiled(**exactly)
+def _raise_mxfp4(packed, aside, into, numbers, powers):
+    wide()
+    for b in range(len(into) // 32):
+        scale = powers[aside[b]]
+        for j in range(16):
+            byte = packed[16 * b + j]
+            into[32 * b + 2 * j] = scale * numbers[byte & LOW]
+            into[32 * b + 2 * j + 1] = scale * numbers[byte >> FOUR]
 
 
 PASSES: dict[str, Callable[..., None]] = {

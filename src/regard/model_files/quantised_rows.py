@@ -21,13 +21,19 @@ class QuantisedRows:
     """A matrix, or several, of quantised numbers. It has what a `StoredWeight` asks of the numbers that it holds.
 
     bytes: of each row, (..., R, bytes). kind: how they are quantised, as gguf names it. sizes: how many numbers and
-    bytes a block has. flipped: whether the matrix is the transpose of what the rows are.
+    bytes a block has. flipped: whether the matrix is the transpose of what the rows are. aside: of kinds whose blocks'
+    scales are not among the bytes, those, (..., R, blocks).
     """
 
     def __init__(
-        self, bytes: UInt8[Tensor, "*E R B"], kind: str, sizes: tuple[int, int], flipped: bool = False
+        self,
+        bytes: UInt8[Tensor, "*E R B"],
+        kind: str,
+        sizes: tuple[int, int],
+        flipped: bool = False,
+        aside: UInt8[Tensor, "*E R N"] | None = None,
     ) -> None:
-        self.bytes, self.kind, self.sizes, self.flipped = bytes, kind, sizes, flipped
+        self.bytes, self.kind, self.sizes, self.flipped, self.aside = bytes, kind, sizes, flipped, aside
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -67,16 +73,17 @@ class QuantisedRows:
         each = max(1, torch.Size(upright.shape[1:]).numel())
         rows = max(1, min(len(upright), most // each))
         place = torch.empty(rows, *upright.shape[1:])
-        for part in upright.bytes.split(rows):
+        for start in range(0, len(upright), rows):
+            part = upright._each(lambda each: each[start : start + rows])  # noqa: B023
             block = place[: len(part)]
-            raise_into(self._of(part, flipped=False), block.view(-1))
+            raise_into(part, block.view(-1))
             yield block
 
     def scales(self) -> Float[Tensor, "N _"] | None:
         """Read the scales of their blocks, which are finite where the numbers are; None where a block has others."""
         from regard.model_files.quantised_blocks import scales
 
-        found = scales(self.kind, self.bytes.reshape(-1).numpy())
+        found = scales(self.kind, *_flat(self))
         return None if found is None else torch.from_numpy(found)
 
     def t(self) -> "QuantisedRows":
@@ -85,7 +92,7 @@ class QuantisedRows:
 
     def clone(self) -> "QuantisedRows":
         """Copy their bytes."""
-        return self._of(self.bytes.clone())
+        return self._each(torch.clone)
 
     def to(self, device: torch.device) -> "QuantisedRows | Float[Tensor, '...']":
         """Leave them where they are, or raise them all for another device: they are raised on a CPU."""
@@ -93,7 +100,7 @@ class QuantisedRows:
 
     def rows(self, ids: Int[Tensor, "..."]) -> Float[Tensor, "... C"]:
         """Raise the rows of these numbers, of a matrix that is not flipped."""
-        return self._of(self.bytes[ids.reshape(-1)]).float().view(*ids.shape, self.shape[-1])
+        return self._each(lambda each: each[ids.reshape(-1)]).float().view(*ids.shape, self.shape[-1])
 
     def viewed(self, func: Callable[..., Any], name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         """Do what torch's operation of this name does, without raising what it leaves out; None where that cannot be.
@@ -118,26 +125,41 @@ class QuantisedRows:
             if axis not in (0, -self.ndim):
                 return None
         elif self.ndim == 2 and isinstance(args[0], tuple) and isinstance(args[0][0], slice):
-            return self._of(self.bytes[args[0][0]]).float()[(slice(None), *args[0][1:])]
+            return self._each(lambda each: each[args[0][0]]).float()[(slice(None), *args[0][1:])]
         elif isinstance(args[0], (tuple, list)) or args[0] is None:
             return None
         taken = func(self.bytes, *args, **kwargs)
+        aside = None if self.aside is None else func(self.aside, *args, **kwargs)
         if isinstance(taken, Tensor):
-            return self._of(taken) if taken.ndim > 1 else self._of(taken[None]).float()[0]
-        return tuple(self._of(part) if part.ndim > 1 else self._of(part[None]).float()[0] for part in taken)
+            return self._part(taken, aside)
+        return tuple(self._part(part, aside and aside[n]) for n, part in enumerate(taken))
 
-    def _of(self, bytes: Tensor, *, flipped: bool | None = None) -> "QuantisedRows":
-        return QuantisedRows(bytes, self.kind, self.sizes, self.flipped if flipped is None else flipped)
+    def _part(self, bytes: Tensor, aside: Tensor | None) -> "QuantisedRows | Float[Tensor, ' C']":
+        """Matrices of these bytes; a single row raised."""
+        if bytes.ndim > 1:
+            return QuantisedRows(bytes, self.kind, self.sizes, self.flipped, aside)
+        row = QuantisedRows(bytes[None], self.kind, self.sizes, aside=None if aside is None else aside[None])
+        return row.float()[0]
+
+    def _each(self, do: Callable[[Tensor], Tensor]) -> "QuantisedRows":
+        """The same done to the bytes and to what stands aside of them."""
+        aside = None if self.aside is None else do(self.aside)
+        return QuantisedRows(do(self.bytes), self.kind, self.sizes, self.flipped, aside)
 
     def _turned(self) -> "QuantisedRows":
-        return self._of(self.bytes, flipped=not self.flipped)
+        return QuantisedRows(self.bytes, self.kind, self.sizes, not self.flipped, self.aside)
+
+
+def _flat(rows: QuantisedRows) -> tuple[Any, Any]:
+    """The bytes of rows as a run, and the run of what stands aside of them, None where nothing does."""
+    return rows.bytes.reshape(-1).numpy(), None if rows.aside is None else rows.aside.reshape(-1).numpy()
 
 
 def raise_into(rows: QuantisedRows, made: Float[Tensor, " n"]) -> None:
     """Write the numbers of rows, which are not flipped, into a run of float32."""
     from regard.model_files.quantised_blocks import raise_blocks
 
-    packed, into = rows.bytes.reshape(-1).numpy(), made.numpy()
+    (packed, aside), into = _flat(rows), made.numpy()
     blocks = len(packed) // rows.sizes[1]
     workers = threads.worker_thread_count() if len(into) >= SHARED else 1
     each = -(-blocks // max(1, workers))
@@ -145,7 +167,7 @@ def raise_into(rows: QuantisedRows, made: Float[Tensor, " n"]) -> None:
     def part(first: int) -> None:
         ends = first, min(first + each, blocks)
         to, of = (slice(*(end * size for end in ends)) for size in rows.sizes)
-        raise_blocks(rows.kind, packed[of], into[to])
+        raise_blocks(rows.kind, packed[of], into[to], None if aside is None else aside[slice(*ends)])
 
     if workers == 1:
         part(0)

@@ -42,8 +42,8 @@ class Budget(TorchFunctionMode):
 
 
 def kept_as_stored(held: Held | None, dtype: torch.dtype | None) -> bool:
-    """Return whether a checkpoint's weights stay in half precision: some are, and no dtype is asked for (None)."""
-    return dtype is None and held is not None and held.half and held.plain
+    """Return whether a checkpoint's weights stay as they are: some are smaller, and no dtype is asked for (None)."""
+    return dtype is None and held is not None and held.half and (held.plain or held.mxfp4)
 
 
 def needs(held: Held, dtype: torch.dtype | None = torch.float32) -> int:

@@ -20,6 +20,7 @@ PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 MOST = 1 << 17  # tensors of a checkpoint: the largest ones that are published have 92,000
 PLAIN = ("F64", "F32", "F16", "BF16", "I64", "BOOL")  # dtypes of weights that are not quantised, and of buffers
 HALF = ("F16", "BF16")
+MXFP4 = ("_blocks", "_scales")  # how the names of a weight's two tensors end that is in MXFP4, both of U8
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Held:
     """A checkpoint's sizes. tensors: how many. numbers: in all. plain: whether none is quantised, but as in GGUF.
 
     files: of safetensors, in which they lie. bytes: that they take there. half: whether some are in half precision, or
-    quantised as in GGUF.
+    quantised as in GGUF or MXFP4. mxfp4: whether there are some in that, and none is quantised otherwise.
     """
 
     tensors: int
@@ -36,6 +37,7 @@ class Held:
     files: tuple[Path, ...] = field(default=(), compare=False)
     bytes: int = field(default=0, compare=False)
     half: bool = field(default=False, compare=False)
+    mxfp4: bool = field(default=False, compare=False)
 
 
 def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
@@ -88,11 +90,12 @@ def held(files: Sequence[Path]) -> Held:
         RegardError: a file is truncated or no safetensors file, or there are more tensors than any model has.
     """
     tensors = numbers = size = 0
-    plain, half = True, False
+    plain, half, some, only = True, False, False, True
     for file in files:
         check_regular(file, "weights")
         try:
-            entries = read_safetensors_header(file).tensors.values()
+            named = read_safetensors_header(file).tensors
+            entries = named.values()
         except OSError as error:
             raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
         except RegardError as error:
@@ -100,13 +103,15 @@ def held(files: Sequence[Path]) -> Held:
         tensors += len(entries)
         if tensors > MOST:
             raise RegardError(f"{str(file)!r}: more than {MOST:,} tensors, no model has so many")
-        numbers += sum(math.prod(entry.shape) for entry in entries)
+        packed = [entry for name, entry in named.items() if entry.dtype == "U8" and name.endswith(MXFP4)]
+        some, only = some or bool(packed), only and all(each.dtype in PLAIN or each in packed for each in entries)
+        numbers += sum(math.prod(entry.shape) for entry in entries) + sum(math.prod(entry.shape) for entry in packed)
         size += file.stat().st_size
         half = half or any(entry.dtype in HALF for entry in entries)
         plain = plain and all(entry.dtype in PLAIN for entry in entries)
         if any(entry.dtype == "C64" for entry in entries):
             raise RegardError(f"{str(file)!r} holds complex numbers, needs real ones")
-    return Held(tensors, numbers, plain, tuple(files), size, half)
+    return Held(tensors, numbers, plain, tuple(files), size, half or some, some and only)
 
 
 def _weight_file_inside_folder(folder: Path, name: str, where: str) -> Path:

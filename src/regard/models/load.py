@@ -69,9 +69,9 @@ def load(
         processor: the processor of a model object that reads pictures (of one that reads texts with them, of both), or
             one to use instead of the folder's.
         device: where to run; by default a CUDA device where there is one, else the CPU. A model object stays put.
-        dtype: "auto" computes in float32, and keeps weights that a safetensors file has in bfloat16 or float16, or a
-            GGUF file quantised (on a CPU), as they are there, mapped into memory: leave the file alone as long as the
-            model lives. "float32" turns them all into float32 first, "bfloat16" and "float16" compute in half
+        dtype: "auto" computes in float32, and keeps weights that a file has in bfloat16 or float16, and on a CPU those
+            in MXFP4 or of a GGUF file, as they are there, mapped into memory: leave the file alone as long as the model
+            lives. "float32" turns them all into float32 first, "bfloat16" and "float16" compute in half
             precision, as a program that asks for it does: the status of a trace says how far that is from float32
             arithmetic. A model object is taken as it is.
         adapter: the folder of a LoRA adapter of PEFT for this model (extra `adapters`), which is added to its weights,
@@ -127,7 +127,7 @@ def load(
         return Model(own.to(where), tokenizer, name=called, image_processor=processor)
     with _ONE, quiet(), gguf.opened_gguf_file(folder) as file:
         held = _held_by_checkpoint(folder, name, file) if held is None else held
-        if file is not None and where.type != "cpu":
+        if where.type != "cpu" and (file is not None or (held is not None and held.mxfp4)):
             precision = precision or torch.float32  # quantised numbers are raised on a CPU
         if held is not None:
             require_memory_for_model(held, where, name, precision)
@@ -219,6 +219,8 @@ def _read_model(
         config._attn_implementation = None
         # experts one by one raise those that a text goes to; all in one product would raise every one of a layer
         keeps = held is not None and kept_as_stored(held, dtype)
+        if keeps and held is not None and held.mxfp4:
+            keeps = getattr(config, "quantization_config", {}).get("quant_method") == "mxfp4"
         config._experts_implementation = "eager" if keeps else None
         model_class = _model_class(config, bool(file))
         options |= {"use_safetensors": True, "dtype": dtype or torch.float32}
@@ -229,9 +231,11 @@ def _read_model(
         elif held is not None and keeps:
             from regard.model_files import stored_checkpoint
 
+            if held.mxfp4:  # which is no longer transformers' to raise
+                del config.quantization_config
             options |= {"state_dict": stored_checkpoint.stored_tensors(held.files)}
             options |= {"generation_config": _generation_config(place)}
-            place, notes = None, (stored_checkpoint.STORED,)  # type: ignore[assignment]
+            place, notes = None, (stored_checkpoint.STORED.format(" or MXFP4" * held.mxfp4),)  # type: ignore[assignment]
     model, missing, unused = _filled(model_class, config, name, place, options, held)
     if missing and _checkpoint_lacks_head(model, missing):
         # many sentence encoders are kept without the language head that their config still names
