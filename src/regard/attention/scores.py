@@ -105,8 +105,10 @@ def score_tile(
         product: what multiplies queries and keys, by default torch's `@`.
     """
     dtype = dtype or working_dtype(query)
-    q = query[batch][:, heads][:, :, rows].to(dtype)  # (b, h, r, D)
-    k = key_heads_of_index(key, query.shape[1], heads)[batch][:, :, cols].to(dtype)  # (b, g, c, D), h % g == 0
+    q = query[batch][:, heads][:, :, rows]  # (b, h, r, D)
+    k = key_heads_of_index(key, query.shape[1], heads)[batch][:, :, cols]  # (b, g, c, D), h % g == 0
+    if dtype != query.dtype:  # head after head: a product of heads that lie in one another takes five times as long
+        q, k = (each.to(dtype, memory_format=torch.contiguous_format) for each in (q, k))
     scores = (product or grouped_product)(q * rule.scale, k.mT)
     if rule.softcap is not None:
         scores = rule.softcap * torch.tanh(scores / rule.softcap)
