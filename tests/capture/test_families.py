@@ -10,8 +10,10 @@ import transformers
 
 import regard
 from benchmarks import families
+from benchmarks.tiny import make
 from regard.model_files.sizes import config_layers_and_heads, is_encoder_decoder
 from regard.models.model import Model
+from regard.questions.check.differences import weights_apart
 from tests.support import ROOT
 
 IDS, TARGET = [5, 17, 3, 60, 41, 9, 2], [0, 8, 30, 12, 7]
@@ -124,6 +126,17 @@ def test_decoders(kind: str) -> None:
         len(one.attention[0]),
     )  # known before loading
     assert is_encoder_decoder(model.config.to_diff_dict()) is False
+
+
+def test_a_pair_that_reports_its_weights_has_those_of_its_decoder_too() -> None:
+    model, inputs = make("fsmt")  # no module of a list gives its states
+    own, _ = families.eager(model, inputs)
+    trace = families.traced(Model(model, None, name="fsmt"), inputs)
+    apart = weights_apart(trace, own)
+    assert apart is not None
+    assert apart.difference < 1e-5
+    assert len(trace.decoder.attention) == len(trace.decoder.cross) == 2
+    assert not any(note.startswith("attention in") for note in trace.status.notes)
 
 
 def test_what_an_encoder_decoder_needs() -> None:

@@ -122,7 +122,7 @@ def reported_calls(
             raise RegardError(f"model {name!r}: {REASON}, and it reports no weights ({field}): it cannot be traced")
         told = None if changed else getattr(output, states, None)
         stack = _stack_of_reported_states(stacks, len(given), told, field, name)
-        found[stack.path] = stack
+        stack = found.setdefault(stack.path, stack)  # a decoder's own calls and those to the encoder are of one stack
         for n, weights in enumerate(given):
             what = f"model {name!r}: {REASON}, and its {field}[{n}]"
             _check_reported_weights(weights, (sizes[rows], sizes[cols]), products, what)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import regard
+from benchmarks.tiny import make
 from regard.models.model import Model
 from tests.support import own_models
 from tests.support.attention_outputs import make_model
@@ -35,6 +36,31 @@ def test_the_module_of_a_family(kind: str) -> None:
     assert set(model._session.layout.feed_forwards(source, None).values()) == {FOUND[kind]}
     own = model.trace(ids=IDS[0], interventions=[regard.patch("feed_forward", layer=1, source=plain)])
     assert torch.equal(own.contextual, plain.contextual)
+
+
+def test_what_is_written_into_after_a_module_gave_it_is_the_output_of_one_further_out() -> None:
+    raw, _ = make("llama4_text")  # adds its routed experts to the output of the shared one, in place
+    model = Model(raw, None, name="llama4")
+    plain, other = model.trace(ids=IDS[0] % 97), model.trace(ids=IDS[1] % 97)
+    source = model._reader.read("text", None, IDS[:1] % 97)[1][0]
+    assert set(model._session.layout.feed_forwards(source, None).values()) == {"feed_forward"}
+    patched = model.trace(ids=IDS[0] % 97, interventions=[regard.patch("feed_forward", layer=3, source=other)])
+    given = other.hidden_states[4] - raw_residual(raw, other)
+    expected = raw_residual(raw, plain) + given
+    torch.testing.assert_close(patched.hidden_states[4], expected, atol=1e-5, rtol=0)
+
+
+def raw_residual(raw: Any, trace: Any) -> torch.Tensor:
+    """What the last layer's feed-forward output is added to."""
+    return trace.hidden_states[3] + trace.attention_outputs[3].added
+
+
+def test_a_module_that_runs_twice_in_a_layer_is_not_taken() -> None:
+    raw, _ = make("xmod")  # its adapters go through the dropout of the feed-forward block
+    model = Model(raw, None, name="xmod")
+    plain = model.trace(ids=IDS[0] % 97)
+    with pytest.raises(regard.RegardError, match="is no module's output"):
+        model.trace(ids=IDS[0] % 97, interventions=[regard.patch("feed_forward", layer=1, source=plain)])
 
 
 def test_a_transformer_of_ours() -> None:

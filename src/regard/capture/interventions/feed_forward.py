@@ -2,42 +2,57 @@
 
 One plain pass is watched: a layer ends by adding the feed-forward output to the residual, alone or (parallel blocks)
 after it was added to the attention's. The module is the innermost one whose output is a term of such a sum, or times a
-number is one (Granite): a patch puts in what the module gave in another run, which is multiplied alike.
+number is one (Granite): a patch puts in what the module gave in another run, which is multiplied alike. What is written
+into after a module gave it (Llama 4 adds its experts to the shared one's output) is the output of a module further out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from torch import Tensor, nn
 
 from regard.capture.interventions.states import Stacks, is_hidden_states
-from regard.capture.operations import ADDS, PRODUCTS, OperationMode, storage_of, tensors_within
+from regard.capture.operations import (
+    ADDS,
+    PRODUCTS,
+    OperationMode,
+    operation_writes_in_place,
+    storage_of,
+    tensors_within,
+)  # fmt: skip
 
 Found = dict[tuple[int, int], str]  # (stack, layer) -> the module's path below its layer
+Sum = tuple[list[int], int, int]  # storages of the terms and of what they gave, and when they were added
+Given = tuple[int, str, int]  # storage of what a module gave, the module's path below its layer, and when it gave it
 
 
 class _Sums(OperationMode):
-    """Keeps the sums of two tensors of a layer that runs: their terms and what they gave.
+    """Keeps the sums of two tensors of a layer that runs: their terms, what they gave, and when.
 
-    A tensor times a number counts as the tensor.
+    A tensor times a number counts as the tensor. written: when each storage was written into. time: in operations.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.running = False
         self.size = 0
-        self.sums: list[tuple[list[int], int]] = []
+        self.sums: list[Sum] = []
+        self.written: list[tuple[int, int]] = []
+        self.time = 0
         self.scaled: dict[int, int] = {}  # from what a tensor times a number is to the tensor
         self.held: list[Tensor] = []  # alive, so that no other tensor gets its storage
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         result = func(*args, **kwargs)
+        self.time += 1
+        if self.running and operation_writes_in_place(name) and args and isinstance(args[0], Tensor):
+            self.written.append((storage_of(args[0]), self.time))
         if self.running and name in ADDS and isinstance(result, Tensor):
             terms = [each for each in tensors_within(args) if each.numel() == self.size]
             if len(terms) == 2 and result.numel() == self.size:
                 places = [self.scaled.get(storage_of(each), storage_of(each)) for each in terms]
-                self.sums.append((places, storage_of(result)))
+                self.sums.append((places, storage_of(result), self.time))
                 self.held += [*terms, result]
         if self.running and name in PRODUCTS and isinstance(result, Tensor) and result.numel() == self.size:
             terms = list(tensors_within(args))
@@ -70,7 +85,7 @@ class _Watch:
         self.stack, self.layers, self.path, self.sums, self.found = stack, layers, path, sums, found
         self.attention = attention
         self.count = self.depth = 0
-        self.order: list[tuple[int, str]] = []  # (storage, path below the layer) of what modules gave, in order
+        self.order: list[Given] = []
 
     def hook(self, hooks: ExitStack) -> None:
         seen: set[int] = set()
@@ -90,13 +105,13 @@ class _Watch:
             states = next((each for each in (*args, *kwargs.values()) if is_hidden_states(each)), None)
             self.sums.size = 0 if states is None else states.numel()
             self.sums.running, self.sums.sums, self.sums.held, self.order = True, [], [], []
-            self.sums.scaled = {}
+            self.sums.scaled, self.sums.written = {}, []
 
     def _gave(self, below: str) -> Any:
         def hook(_module: nn.Module, _args: Any, output: Any) -> None:
             first = next(tensors_within(output), None)
             if first is not None and first.numel() == self.sums.size and first.is_floating_point():
-                self.order.append((storage_of(first), below))
+                self.order.append((storage_of(first), below, self.sums.time))
                 self.sums.held.append(first)
 
         return hook
@@ -106,21 +121,29 @@ class _Watch:
         if self.depth:
             return
         self.sums.running = False
-        path = _last_feed_forward_term(self.sums.sums, self.order)
-        if path is not None:
+        path = _last_feed_forward_term(self.sums.sums, self.order, self.sums.written)
+        if path is not None and [below for _, below, _ in self.order].count(path) == 1:  # XMOD runs one twice
             self.found[self.stack, self.count] = path
         self.count += 1
 
 
-def _last_feed_forward_term(sums: Sequence[tuple[list[int], int]], order: Sequence[tuple[int, str]]) -> str | None:
+def _last_feed_forward_term(
+    sums: Sequence[Sum], order: Sequence[Given], written: Sequence[tuple[int, int]]
+) -> str | None:
     """The path of the module whose output is the newest term of a layer's last sum, or of a sum that is its term."""
     if len(sums) < 2:  # the attention's alone
         return None
-    first: Mapping[int, int] = {storage: n for n, (storage, _) in reversed(list(enumerate(order)))}
-    terms, _ = sums[-1]
-    inner = [each for each, made in sums[:-1] if made in terms]
-    joined = [each for each in inner if all(term in first for term in each)]  # both computed in this layer: parallel
-    newest = [first[term] for own in (terms, *joined) for term in own if term in first]
+
+    def first(term: int, added: int) -> int | None:
+        """Which module was the first to give a term as it was added, with nothing written into it between."""
+        changed = max((time for storage, time in written if storage == term and time < added), default=0)
+        given = (n for n, (storage, _, time) in enumerate(order) if storage == term and changed <= time <= added)
+        return next(given, None)
+
+    terms, _, last = sums[-1]
+    inner = [([first(term, time) for term in each], made) for each, made, time in sums[:-1]]
+    joined = [each for each, made in inner if made in terms and None not in each]  # computed in this layer: parallel
+    newest = [n for own in ([first(term, last) for term in terms], *joined) for n in own if n is not None]
     return order[max(newest)][1] if newest else None
 
 

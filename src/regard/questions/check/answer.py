@@ -170,24 +170,12 @@ def _steps(model: "Model", reads: Sequence[Read]) -> Iterator[Step]:
             ("contributions", "contributions add up to the vector", of, sums.contributions_add_up, (read,)),
             ("arithmetic", "linear maps give numpy's products", of, products.products_are_numpys, (read,)),
         ]
-    groups.append(("attribution", "attribution adds up to the outcome", "", sums.attributions_add_up, (first,)))
     if first.reading.of_tokens:
-        text = changing.Changing(first)
+        text, batch, left = changing.Changing(first), passes.batch_is_as_alone, passes.left_padding_is_its_own
         groups += [
-            (
-                "padding",
-                "texts in a batch are as alone",
-                "padded on the right",
-                passes.batch_is_as_alone,
-                (model, reads),
-            ),
-            (
-                "padding",
-                "texts in a batch are as alone",
-                "padded on the left",
-                passes.left_padding_is_its_own,
-                (model, reads),
-            ),
+            ("attribution", "attribution adds up to the outcome", "", sums.attributions_add_up, (first,)),
+            ("padding", "weights in a batch are those alone", "", batch, (model, reads)),
+            ("padding", "weights padded on the left are its code's", "", left, (model, reads)),
             (changing.AREA, "results with heads ablated", "", changes.heads_are_ablated, (text,)),
             (changing.AREA, "results with edges ablated", "", changes.edges_are_ablated, (text,)),
             (changing.AREA, "results with states changed", "", changes.states_are_patched, (text,)),

@@ -38,15 +38,8 @@ def heads_are_ablated(changing: Changing) -> Iterator[Claim]:
     for number, trace in changing.model.ablated(asked.pop("text", None), [one for one, _ in sets], **asked):
         apart = result_apart(trace, sets[number][1]) or Apart(0.0)
         worst = max(worst, apart._replace(where=str(sets[number][0][0])), key=lambda each: each.difference)
-    yield claim(
-        AREA,
-        "results with heads ablated at once",
-        f"{len(sets)} heads",
-        worst,
-        VECTORS,
-        changing.rounding,
-        half=changing.read.half,
-    )
+    said, of, read = "results with heads ablated at once", f"{len(sets)} heads", changing.read
+    yield claim(AREA, said, of, worst, read.rounded(VECTORS), changing.rounding, half=read.half)
 
 
 def edges_are_ablated(changing: Changing) -> Iterator[Claim]:
@@ -114,10 +107,12 @@ def feed_forwards_are_patched(changing: Changing) -> Iterator[Claim]:
         path, given = f"{here.paths[layer]}.{found[stack, layer]}", list[Tensor]()
 
         def seen(states: Tensor, given: list[Tensor] = given) -> Tensor:
-            given.append(states)
+            given.append(states.clone())  # now: more may be added to it
             return states
 
         changed_pass(here.model.model, here.other.inputs, Changes(layers={path: seen}))
+        if len(given) != 1:
+            raise RegardError(f"its own code runs {path} {len(given)} times in a pass")
         vector = given[0].reshape(-1, given[0].shape[-1])[at]
         put = patch("feed_forward", layer=layer, source=here.other.trace, at=at, part=part)
         changes = Changes(layers={path: _writing(at, vector)})

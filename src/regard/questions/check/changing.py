@@ -136,7 +136,7 @@ class Changing:
             raise RegardError("its own code reports no result to compare with")
         if not effect > 0:
             raise RegardError("it changes nothing in the model's own code")
-        made = claim(AREA, said, of, apart, VECTORS, self.rounding, half=self.read.half)
+        made = claim(AREA, said, of, apart, self.read.rounded(VECTORS), self.rounding, half=self.read.half)
         most = max(SHARE * effect, TIMES * max(ROUNDS, self.read.half, self.rounding or 0.0))
         return replace(made, bound=min(made.bound or 0.0, most), where=f"it changes {effect:.0e}")
 

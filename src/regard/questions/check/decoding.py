@@ -39,12 +39,26 @@ def decoding_is_one_pass(read: Read) -> Iterator[Claim]:
         of = f"{len(written.ids) - written.start} tokens, {cache} cache"
         if apart is not None:
             yield claim(
-                "decoding", "weights of steps are those of one pass", of, apart, WEIGHTS, rounds, half=read.half
+                "decoding",
+                "weights of steps are those of one pass",
+                of,
+                apart,
+                once.rounded(WEIGHTS),
+                rounds,
+                half=read.half,
             )
         last = result_apart(written.trace, once.own)
         if last is not None:
             rounds = None if once.exact is None else distance(once.own.result[0], once.exact.result[0])
-            yield claim("decoding", "logits of steps are those of one pass", of, last, VECTORS, rounds, half=read.half)
+            yield claim(
+                "decoding",
+                "logits of steps are those of one pass",
+                of,
+                last,
+                once.rounded(VECTORS),
+                rounds,
+                half=read.half,
+            )
         own = _written_by_transformers(model, once, written.start)
         pairs = enumerate(zip(written.ids[written.start :], own, strict=False))
         others = [n for n, (ours, theirs) in pairs if ours != theirs]

@@ -227,11 +227,11 @@ def reported(output: Any) -> OwnPass:
             weights[side] = given
         if getattr(output, f"{side}hidden_states", None):
             states[side] = list(getattr(output, f"{side}hidden_states"))
-    last = getattr(output, "last_hidden_state", None)
-    if last is None or last.ndim != 3:
-        last = states[""][-1] if "" in states else None  # of a decoder within a pair it may not be what enters the head
-    logits = getattr(output, "logits", None)
-    return OwnPass(weights, states, last, logits if isinstance(logits, Tensor) and logits.ndim == 3 else None)
+    last, logits = getattr(output, "last_hidden_state", None), getattr(output, "logits", None)
+    logits = logits if isinstance(logits, Tensor) and logits.ndim == 3 else None
+    if last is None or last.ndim != 3:  # the newest of the states, but not of models that go on with them
+        last = states[""][-1] if "" in states and logits is None else None
+    return OwnPass(weights, states, last, logits)
 
 
 def _floats_as(inputs: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:

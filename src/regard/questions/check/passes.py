@@ -11,7 +11,7 @@ from torch import Tensor
 from regard.capture.options import CaptureOptions
 from regard.capture.prefix import LayerReuse
 from regard.errors import RegardError
-from regard.questions.check.claims import FAILS, MOST, SUMS, VECTORS, WEIGHTS, Apart, Claim, claim, half_units
+from regard.questions.check.claims import FAILS, MOST, SUMS, TIMES, VECTORS, WEIGHTS, Apart, Claim, claim, half_units
 from regard.questions.check.differences import (
     distance,
     own_states_apart,
@@ -49,6 +49,10 @@ class Read:
         """What numbers near 1 may be off in the model's precision, where that is half; 0 in any other."""
         return half_units(self.model.model.dtype)
 
+    def rounded(self, least: float) -> float:
+        """Widen a bound where the own code does not run in float64, so that what it rounds itself is not known."""
+        return least if self.exact is not None else TIMES * least
+
     @cached_property
     def inputs(self) -> dict[str, Any]:
         """What the model's forward is given for it."""
@@ -74,7 +78,8 @@ def weights_are_its_own(read: Read) -> Iterator[Claim]:
     if apart is None:
         raise RegardError("its own eager code gives no weights to compare with")
     own = None if read.exact is None else own_weights_apart(read.own, read.exact)
-    yield claim("attention", "weights are its own code's", read.reading.name, apart, WEIGHTS, own, half=read.half)
+    said = "weights are its own code's"
+    yield claim("attention", said, read.reading.name, apart, read.rounded(WEIGHTS), own, half=read.half)
 
 
 def states_are_its_own(read: Read) -> Iterator[Claim]:
@@ -83,7 +88,8 @@ def states_are_its_own(read: Read) -> Iterator[Claim]:
     if apart is None:
         raise RegardError("it reports other states than those between its layers")
     own = None if read.exact is None else own_states_apart(read.own, read.exact)
-    yield claim("states", "states are its own code's", read.reading.name, apart, VECTORS, own, half=read.half)
+    said = "states are its own code's"
+    yield claim("states", said, read.reading.name, apart, read.rounded(VECTORS), own, half=read.half)
 
 
 def result_is_its_own(read: Read) -> Iterator[Claim]:
@@ -94,7 +100,7 @@ def result_is_its_own(read: Read) -> Iterator[Claim]:
         raise RegardError("its plain pass gives neither last states nor logits")
     own = None if read.exact is None else distance(plain.result[0], read.exact.result[0])
     said = "results are a plain pass's"
-    yield claim("result", said, read.reading.name, apart, VECTORS, own, half=read.half)
+    yield claim("result", said, read.reading.name, apart, read.rounded(VECTORS), own, half=read.half)
 
 
 def parts_add_up_to_input(read: Read) -> Iterator[Claim]:
@@ -120,7 +126,13 @@ def parts_add_up_to_input(read: Read) -> Iterator[Claim]:
 
 def batch_is_as_alone(model: "Model", reads: Sequence[Read]) -> Iterator[Claim]:
     """Check texts that are traced in one batch, shorter ones padded on the right, against own code's passes alone."""
-    together = _traced_together(model, [each.reading for each in reads])
+    try:
+        together = _traced_together(model, [each.reading for each in reads])
+    except RegardError:
+        raise
+    except Exception:
+        own_pass(model.model, own_inputs(model, [each.reading for each in reads]))  # refused where it fails too
+        raise
     for side in (side for trace in together for side in trace.sides):
         if any("keys that are no tokens" in note for note in side.status.notes):
             raise RegardError("it adds keys that are no tokens of the text, as many as the longest of a batch needs")
@@ -133,7 +145,7 @@ def batch_is_as_alone(model: "Model", reads: Sequence[Read]) -> Iterator[Claim]:
         if known:
             apart, each = max(known, key=lambda pair: pair[0].difference)
             own = None if each.exact is None else _rounding(each.own, each.exact, least)
-            made = claim("padding", said, "padded on the right", apart, least, own, half=each.half)
+            made = claim("padding", said, "padded on the right", apart, each.rounded(least), own, half=each.half)
             if made.outcome == FAILS:
                 _check_own_batch(model, reads)
             yield replace(made, where=f"{each.reading.name}: {apart.where}")
@@ -176,15 +188,8 @@ def left_padding_is_its_own(model: "Model", reads: Sequence[Read]) -> Iterator[C
             there = Apart.of(apart, f"layer {layer}, {reads[n].reading.name}")
             worst = max(worst, there, key=lambda each: each.difference)
     rounds = max((_rounding(each.own, each.exact, WEIGHTS) or 0.0 for each in reads if each.exact), default=None)
-    yield claim(
-        "padding",
-        "weights padded on the left are its code's",
-        "padded on the left",
-        worst,
-        WEIGHTS,
-        rounds,
-        half=reads[0].half,
-    )
+    said, of, least = "weights padded on the left are its code's", "padded on the left", reads[0].rounded(WEIGHTS)
+    yield claim("padding", said, of, worst, least, rounds, half=reads[0].half)
 
 
 def left_padded(model: "Model", inputs: dict[str, Any]) -> dict[str, Any]:
