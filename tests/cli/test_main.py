@@ -46,7 +46,7 @@ def test_help_is_whole_sentences_and_an_example(capsys) -> None:
         ("stats", "No such command 'stats'. Use regard heads --store STORE\n"),
         ("se", "No such command 'se'. Did you mean 'see'?\n"),
         ("Position", "Did you mean 'positions'?"),
-        ("bank", "generate, translate, evolve, embed, find, senses, shift, lesson. To look at a text"),
+        ("bank", "generate, translate, evolve, embed, find, senses, shift, check, lesson. To look at a text"),
         ('a "quoted" text', "To look at a text: regard see TEXT\n"),
         ("long " * 40, "To look at a text: regard see TEXT\n"),
     ],

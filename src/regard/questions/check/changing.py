@@ -56,7 +56,7 @@ class Changing:
         """The attention calls that can be changed, in the order in which the model's own code makes them.
 
         Raises:
-            RegardError: its own code, run as changed passes are, gives another result, or makes other calls.
+            RegardError: its own code, run as changed passes are, gives another result.
         """
         apart = distance(changed_pass(self.model.model, self.read.inputs, Changes()).result[0], self.read.own.result[0])
         if not apart <= max(VECTORS, self.read.half):
