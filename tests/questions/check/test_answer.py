@@ -11,9 +11,9 @@ import regard.capture.hf_attention
 from benchmarks.tiny import make
 from regard.errors import RegardError
 from regard.models.model import Model
-from regard.questions.check.answer import Check, check, check_reading
+from regard.questions.check.answer import Check, check
 from regard.questions.check.claims import FAILS, HOLDS, UNMEASURED, Claim
-from tests.capture.test_families import DECODERS, IDS, PAIRS, tiny
+from tests.capture.test_families import DECODERS, PAIRS, tiny
 from tests.support.own_models import no_checks_of_annotations, opened
 
 __all__ = ["no_checks_of_annotations"]  # the fixture
@@ -78,13 +78,6 @@ def test_a_transformer_of_ours_has_no_other_code_and_says_so() -> None:
     assert found.holds
     assert {each.area for each in found.of(HOLDS)} >= {"embeddings", "statistics", "contributions", "attribution"}
     assert any("its code is regard's, there is no other to hold it against" in said for said in found.findings())
-
-
-def test_one_pass_alone() -> None:
-    found = check_reading(Model(tiny("llama", DECODERS["llama"]), None, name="llama"), {"ids": IDS}, "seven ids")
-    assert [(each.area, each.of, each.outcome) for each in found] == [
-        (area, "seven ids", HOLDS) for area in AREAS[:4]
-    ]  # fmt: skip
 
 
 def test_many_failures_are_counted_and_one_without_number_sorts() -> None:

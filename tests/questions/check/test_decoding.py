@@ -36,6 +36,18 @@ def test_what_is_off_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[2].where == "token 7 of those written"
 
 
+def test_a_text_that_ends_too_soon_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, true = reads_of("gpt2")[0], Model.generate
+
+    def ended(self: Model, **given: Any) -> Any:
+        made = true(self, **given)
+        return dataclasses.replace(made, ids=made.ids[:-1])
+
+    monkeypatch.setattr(Model, "generate", ended)
+    found = list(decoding_is_one_pass(read))[2]
+    assert (found.outcome, found.where) == (FAILS, "token 7 of those written")
+
+
 def test_a_model_that_does_not_write_is_refused() -> None:
     model = Model(tiny("gpt2", DECODERS["gpt2"]), None, name="gpt2")
     with pytest.raises(RegardError, match="has no language head that writes"):

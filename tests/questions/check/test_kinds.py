@@ -8,18 +8,18 @@ from regard.errors import RegardError
 from regard.memory import limit_memory_to
 from regard.questions.check import kinds as module
 from regard.questions.check.claims import FAILS, HOLDS
-from regard.questions.check.kinds import kind_is_as_near, kinds, named
+from regard.questions.check.kinds import device_and_dtype, kind_is_as_near, kinds
 from tests.questions.check.test_passes import reads_of
 
 CPU = torch.device("cpu")
 
 
 def test_all_that_there_are_but_its_own() -> None:
-    found = [named(*each) for each in kinds(reads_of("gpt2")[0].model)]
+    found = [device_and_dtype(*each) for each in kinds(reads_of("gpt2")[0].model)]
     assert found[:2] == ["cpu, bfloat16", "cpu, float16"]
     read = reads_of("gpt2")[0]
     read.model.model.to(torch.bfloat16)
-    assert named(*kinds(read.model)[0]) == "cpu, float32"
+    assert device_and_dtype(*kinds(read.model)[0]) == "cpu, float32"
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
@@ -27,7 +27,7 @@ def test_all_that_there_are_but_its_own() -> None:
 def test_all_hold(kind: str, dtype: torch.dtype) -> None:
     found = list(kind_is_as_near(reads_of(kind)[0], CPU, dtype))
     assert [each.outcome for each in found] == [HOLDS, HOLDS]
-    assert {each.of for each in found} == {named(CPU, dtype)}
+    assert {each.of for each in found} == {device_and_dtype(CPU, dtype)}
 
 
 def test_a_kernel_that_is_wrong_in_half_precision_alone_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from regard.explain.wording import listed
 from regard.questions.check import changes, changing, decoding, kinds, passes, products, sums
 from regard.questions.check.claims import FAILS, HOLDS, MOST, TIMES, UNMEASURED, Claim, measured
 from regard.questions.check.passes import Read
-from regard.questions.check.readings import Reading, readings_of
+from regard.questions.check.readings import readings_of
 
 if TYPE_CHECKING:
     from regard.models.model import Model
@@ -137,15 +137,6 @@ def check(
     return Check(model.name, where, claims)
 
 
-def check_reading(model: "Model", asked: Mapping[str, Any], name: str = "what it reads") -> list[Claim]:
-    """Measure the claims of one pass of a model: weights, states, results, parts of its embeddings.
-
-    asked: what `Model.trace` is given, such as ids or inputs.
-    """
-    read = Read(model, Reading(name, asked))
-    return [claim for step in _steps_of_pass(read) for claim in step()]
-
-
 def _steps_of_pass(read: Read) -> Iterator[Step]:
     of = read.reading.name
     for area, said, measure in (
@@ -184,7 +175,7 @@ def _steps(model: "Model", reads: Sequence[Read]) -> Iterator[Step]:
             ("decoding", "steps with a cache are one pass", "", decoding.decoding_is_one_pass, (first,)),
         ]
     for device, dtype in kinds.kinds(model):
-        of = kinds.named(device, dtype)
+        of = kinds.device_and_dtype(device, dtype)
         near = kinds.kind_is_as_near
         groups.append(("precision", "as near float64 as its own code", of, near, (first, device, dtype)))
     for area, said, of, measure, given in groups:

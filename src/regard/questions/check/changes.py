@@ -1,14 +1,14 @@
 """Check ablations, patches and steering against the model's own eager code with the same thing changed in it."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.capture.interventions.given import Intervention
-from regard.capture.interventions.names import Part, ablate, edge, head
+from regard.capture.interventions.names import ablate, edge, head
 from regard.capture.interventions.patch import What, patch
 from regard.capture.interventions.steer import steer
 from regard.errors import RegardError
@@ -17,9 +17,6 @@ from regard.questions.check.claims import VECTORS, Apart, Claim, claim
 from regard.questions.check.differences import result_apart
 from regard.questions.check.own_code import Changes, OwnPass, changed_pass
 from regard.trace.trace import PairTrace, Trace
-
-if TYPE_CHECKING:
-    from regard.models.model import Model
 
 PATCHED = 2  # attention calls whose edges are ablated, and that are patched
 
@@ -36,7 +33,9 @@ def heads_are_ablated(changing: Changing) -> Iterator[Claim]:
     worst = Apart(0.0)
     asked = dict(changing.read.reading.asked)
     for number, trace in changing.model.ablated(asked.pop("text", None), [one for one, _ in sets], **asked):
-        apart = result_apart(trace, sets[number][1]) or Apart(0.0)
+        apart = result_apart(trace, sets[number][1])
+        if apart is None:
+            raise RegardError("its own code reports no result to compare with")
         worst = max(worst, apart._replace(where=str(sets[number][0][0])), key=lambda each: each.difference)
     said, of, read = "results with heads ablated at once", f"{len(sets)} heads", changing.read
     yield claim(AREA, said, of, worst, read.rounded(VECTORS), changing.rounding, half=read.half)
@@ -58,15 +57,15 @@ def edges_are_ablated(changing: Changing) -> Iterator[Claim]:
 
 def states_are_patched(changing: Changing) -> Iterator[Claim]:
     """Check states that leave a layer, taken from another text, and states that a vector is added to."""
-    here, part = changing.ids, _part(changing.model)
+    here = changing.ids
     at, source = here.place(), here.other.trace
     states = source.sides[-1].hidden_states
     for layer in _ends(len(here.paths)):
-        put = patch("hidden_states", layer=layer, source=source, at=at, part=part)
+        put = patch("hidden_states", layer=layer, source=source, at=at, part=here.part)
         changes = Changes(layers={here.paths[layer]: _writing(at, states[layer + 1][at])})
         yield here.claim("results with a state patched", f"layer {layer}, token {at}", [put], changes)
     layer, vector = len(here.paths) // 2, states[0][at] - states[0][0]
-    added = steer(vector, layer=layer, part=part)
+    added = steer(vector, layer=layer, part=here.part)
     changes = Changes(layers={here.paths[layer]: lambda states: states + vector.to(states)})
     yield here.claim("results with all states steered", f"layer {layer}", [added], changes)
 
@@ -95,11 +94,8 @@ def attention_is_patched(changing: Changing) -> Iterator[Claim]:
 
 def feed_forwards_are_patched(changing: Changing) -> Iterator[Claim]:
     """Check what a feed-forward block gives, taken from another text's pass of the model's own code."""
-    here, part = changing.ids, _part(changing.model)
-    asked = here.other.reading.asked
-    source = here.model._reader.read("text", None, asked["ids"])[1][0]
-    target = here.model._reader.read("target", None, asked["target_ids"])[1][0] if here.model.pairs else None
-    found, stack = here.model._session.layout.feed_forwards(source, target), int(here.model.pairs)
+    here = changing.ids
+    found, stack = here.model._session.layout.feed_forwards(*here.other.encoded), int(here.model.pairs)
     at = here.place()
     for layer in _ends(len(here.paths)):
         if (stack, layer) not in found:
@@ -114,7 +110,7 @@ def feed_forwards_are_patched(changing: Changing) -> Iterator[Claim]:
         if len(given) != 1:
             raise RegardError(f"its own code runs {path} {len(given)} times in a pass")
         vector = given[0].reshape(-1, given[0].shape[-1])[at]
-        put = patch("feed_forward", layer=layer, source=here.other.trace, at=at, part=part)
+        put = patch("feed_forward", layer=layer, source=here.other.trace, at=at, part=here.part)
         changes = Changes(layers={path: _writing(at, vector)})
         yield here.claim("results with feed_forward patched", f"layer {layer}, token {at}", [put], changes)
 
@@ -127,10 +123,6 @@ def _held(trace: Trace | PairTrace, call: AttentionCall) -> tuple[Float[Tensor, 
     if value is None:
         raise RegardError("the trace does not hold its values")
     return maps[call.layer, call.nth].dense(), value
-
-
-def _part(model: "Model") -> Part | None:
-    return "decoder" if model.pairs else None
 
 
 def _ends(layers: int) -> list[int]:

@@ -51,6 +51,11 @@ class Changing:
         """The model that is checked."""
         return self.read.model
 
+    @property
+    def part(self) -> Part | None:
+        """The stack whose states are changed: of a pair the decoder."""
+        return "decoder" if self.model.pairs else None
+
     @cached_property
     def calls(self) -> list[AttentionCall]:
         """The attention calls that can be changed, in the order in which the model's own code makes them.
@@ -104,11 +109,7 @@ class Changing:
     @cached_property
     def paths(self) -> list[str]:
         """The paths of the layers' modules: of the text, of an encoder-decoder of the decoder."""
-        sources = [self.model._reader.read("text", None, each["ids"])[1][0] for each in (self.other.reading.asked,)]
-        target = None
-        if self.model.pairs:
-            target = self.model._reader.read("target", None, self.other.reading.asked["target_ids"])[1][0]
-        path, count = self.model._session.layout.stacks(sources[0], target)[-1]
+        path, count = self.model._session.layout.stacks(*self.other.encoded)[-1]
         if len(self.model.model.get_submodule(path)) < count:
             raise RegardError("its layers share modules: what one is given is given to several")
         return [f"{path}.{n}" for n in range(count)]

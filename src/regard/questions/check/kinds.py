@@ -31,7 +31,7 @@ def kinds(model: "Model") -> list[tuple[torch.device, torch.dtype]]:
     return [(device, dtype) for device in devices for dtype in DTYPES if (device, dtype) != own]
 
 
-def named(device: torch.device, dtype: torch.dtype) -> str:
+def device_and_dtype(device: torch.device, dtype: torch.dtype) -> str:
     """Name a device and a precision."""
     return f"{device}, {dtype_name(dtype)}"
 
@@ -46,7 +46,7 @@ def kind_is_as_near(read: Read, device: torch.device, dtype: torch.dtype) -> Ite
     twin = copy.deepcopy(model.model).to(device=device, dtype=dtype)
     there = type(model)(twin, model.tokenizer, name=model.name, image_processor=model.image_processor)
     given = Read(there, read.reading)
-    of, exact = named(device, dtype), _on(read.exact, device)
+    of, exact = device_and_dtype(device, dtype), _on(read.exact, device)
     ours, theirs = weights_apart(given.trace, exact), own_weights_apart(given.own, exact)
     for said, apart, own, least in (
         ("weights are as near float64 as its code's", ours, theirs, WEIGHTS),

@@ -1,6 +1,6 @@
 """Check what a trace has of one pass against the model's own code: weights, states, logits, padded or not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from regard.models.model import Model
 
 
+OwnRounding = Callable[[OwnPass, OwnPass], float | None]
+
+
 @dataclass(frozen=True, eq=False)
 class Read:
     """A reading with what the model's own code makes of it, computed when it is asked for.
@@ -54,6 +57,16 @@ class Read:
         return least if self.exact is not None else TIMES * least
 
     @cached_property
+    def encoded(self) -> tuple[Encoded, Encoded | None]:
+        """What is read, as tokens: of a text, and of an encoder-decoder of its target."""
+        asked, read = self.reading.asked, self.model._reader.read
+        (source,) = read("text", *([asked[name]] if name in asked else None for name in ("text", "ids")))[1]
+        if not self.model.pairs:
+            return source, None
+        (target,) = read("target", *([asked[name]] if name in asked else None for name in ("target", "target_ids")))[1]
+        return source, target
+
+    @cached_property
     def inputs(self) -> dict[str, Any]:
         """What the model's forward is given for it."""
         return own_inputs(self.model, [self.reading])
@@ -74,22 +87,23 @@ class Read:
 
 def weights_are_its_own(read: Read) -> Iterator[Claim]:
     """Check every weight against those that the model's eager code reports."""
-    apart = weights_apart(read.trace, read.own)
+    apart, said = weights_apart(read.trace, read.own), "weights are its own code's"
     if apart is None:
         raise RegardError("its own eager code gives no weights to compare with")
-    own = None if read.exact is None else own_weights_apart(read.own, read.exact)
-    said = "weights are its own code's"
-    yield claim("attention", said, read.reading.name, apart, read.rounded(WEIGHTS), own, half=read.half)
+    yield _as_reported(read, "attention", said, apart, own_weights_apart, WEIGHTS)
 
 
 def states_are_its_own(read: Read) -> Iterator[Claim]:
     """Check every state between layers against those that the model's eager code reports."""
-    apart = states_apart(read.trace, read.own)
+    apart, said = states_apart(read.trace, read.own), "states are its own code's"
     if apart is None:
         raise RegardError("it reports other states than those between its layers")
-    own = None if read.exact is None else own_states_apart(read.own, read.exact)
-    said = "states are its own code's"
-    yield claim("states", said, read.reading.name, apart, read.rounded(VECTORS), own, half=read.half)
+    yield _as_reported(read, "states", said, apart, own_states_apart, VECTORS)
+
+
+def _as_reported(read: Read, area: str, said: str, apart: Apart, rounding: OwnRounding, least: float) -> Claim:
+    own = None if read.exact is None else rounding(read.own, read.exact)
+    return claim(area, said, read.reading.name, apart, read.rounded(least), own, half=read.half)
 
 
 def result_is_its_own(read: Read) -> Iterator[Claim]:
@@ -110,18 +124,10 @@ def parts_add_up_to_input(read: Read) -> Iterator[Claim]:
         if apart is None or side.input is None:
             raise RegardError("the parts of its input are not known")
         apart /= max(1.0, float(side.input.abs().max()))
-        if apart > max(
-            MOST, read.half
-        ):  # no rounding: its input is made of more than tables, and no trace says that it is not
+        if apart > max(MOST, read.half):  # no rounding: its input is made of more than tables
             raise RegardError(f"what its tables give is {apart:.0e} off its input, as the status of its traces says")
-        yield claim(
-            "embeddings",
-            "embedding parts add up to the input",
-            read.reading.name,
-            Apart.of(apart),
-            SUMS,
-            half=read.half,
-        )
+        said = "embedding parts add up to the input"
+        yield claim("embeddings", said, read.reading.name, Apart.of(apart), SUMS, half=read.half)
 
 
 def batch_is_as_alone(model: "Model", reads: Sequence[Read]) -> Iterator[Claim]:
@@ -168,8 +174,8 @@ def left_padding_is_its_own(model: "Model", reads: Sequence[Read]) -> Iterator[C
     if "attention_mask" not in inputs:
         raise RegardError("its forward takes no attention mask, or its texts are of one length")
     own = own_pass(model.model, inputs)
-    sources = [_encoded(model, each.reading, "text") for each in reads]
-    targets = [_encoded(model, each.reading, "target") for each in reads] if model.pairs else None
+    sources = [each.encoded[0] for each in reads]
+    targets = [target for each in reads if (target := each.encoded[1]) is not None] or None
     keep = CaptureOptions(logits=False, attention_outputs=False, embeddings=False)
     reuse = LayerReuse(inputs=lambda _: dict(inputs) | ({"use_cache": False} if "use_cache" in inputs else {}))
     done = model._session.run(sources, targets, [()] * len(sources), keep, reuse)
@@ -217,8 +223,3 @@ def _traced_together(model: "Model", readings: Sequence[Reading]) -> list[Any]:
 
 def _rounding(own: OwnPass, exact: OwnPass, least: float) -> float | None:
     return own_weights_apart(own, exact) if least == WEIGHTS else distance(own.result, exact.result)
-
-
-def _encoded(model: "Model", reading: Reading, side: str) -> Encoded:
-    ids = reading.asked.get("ids" if side == "text" else "target_ids")
-    return model._reader.read(side, reading.asked.get(side), ids)[1][0]

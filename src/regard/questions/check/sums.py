@@ -27,8 +27,11 @@ TOP = 5  # largest weights of each query that are
 
 
 def contributions_add_up(read: Read) -> Iterator[Claim]:
-    """Check that the parts of three vectors, in every layer, add up to what the model computed."""
-    trace = read.trace
+    """Check that the parts of three vectors, in every layer, add up to what the model computed.
+
+    Of a trace made anew: from its third on a model's attention outputs are found by the modules that gave them before.
+    """
+    trace = read.model.trace(**read.reading.asked)
     worst = Apart(0.0)
     for side in trace.sides:
         for part in (None, "cross") if side.cross else (None,):
