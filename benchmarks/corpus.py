@@ -4,7 +4,7 @@ speed: tokens a second of one core, MiniLM's last layer, vectors of all tokens o
 side, texts of mixed length (mean about 57 tokens, at most 256). All read the same texts in turn, and others in the next
 round: what is compiled for a shape that was met before would be flattered by the same ones. Plain torch reads batches
 of one length. Measured where they are installed: ours with --backend openvino, sentence-transformers
-(output_value="token_embeddings") and OpenVINO itself.
+(output_value="token_embeddings") and OpenVINO itself, both in float32 and bf16.
 find: one word, and a sentence, in a made-up store of a million rows. workers: two processes against one. ray: two local
 processes against --ray local, each at a tenth of the tokens and at all of them: what starting costs is taken away.
 memory: the largest process at a growing number of tokens.
@@ -13,6 +13,7 @@ FILE...: text files that the texts are cut from, by default the book of REGARD_S
 """
 
 import argparse
+import gc
 import os
 import re
 import resource
@@ -64,9 +65,16 @@ def speed(files: list[str], tokens: int, rounds: int) -> None:
         "regard, vectors, --backend openvino": partial(
             _ours, Settings(unit="tokens", statistics=False, backend="openvino")
         ),
+        "regard, vectors, --precision bf16": partial(
+            _ours, Settings(unit="tokens", statistics=False, precision="bf16")
+        ),
+        "regard, vectors, --backend openvino --precision bf16": partial(
+            _ours, Settings(unit="tokens", statistics=False, backend="openvino", precision="bf16")
+        ),
         "plain torch, batches of one length": _plain_torch,
         "sentence-transformers": _sentence_transformers,
-        "OpenVINO f32": _openvino,
+        "OpenVINO f32": partial(_openvino, "f32"),
+        "OpenVINO bf16": partial(_openvino, "bf16"),
     }
     ways: dict[str, Way] = {}
     for name, make in makers.items():
@@ -97,7 +105,7 @@ def speed(files: list[str], tokens: int, rounds: int) -> None:
         )
         every = ", ".join(f"{rate:,.0f}" for rate in own)
         told = f"{ratio:.2f} of ours, {cost:.2f} by processor time ({every})"
-        print(f"{name:45} {statistics.median(own):8,.0f} tokens/s, {told}")
+        print(f"{name:53} {statistics.median(own):8,.0f} tokens/s, {told}")
 
 
 def _ours(settings: Settings) -> Way:
@@ -110,6 +118,7 @@ def _ours(settings: Settings) -> Way:
 
     model = regard.load()
     reading = Reading(model, [5], window_size(model, settings), settings)
+    gc.freeze()  # as a worker does
 
     def run(texts: list[str], folder: Path) -> int:
         documents = [Document(f"text {n}", text, 0, "benchmark", n, {}) for n, text in enumerate(texts)]
@@ -159,7 +168,7 @@ def _sentence_transformers() -> Way:
     return run
 
 
-def _openvino() -> Way:
+def _openvino(precision: str) -> Way:
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # it would report to its makers
     import openvino
     import transformers
@@ -174,7 +183,7 @@ def _openvino() -> Way:
         names[2]: torch.zeros(2, 8, dtype=torch.long)
     }
     converted = openvino.convert_model(plain, example_input=example)
-    hints = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1", "PERFORMANCE_HINT": "LATENCY"}
+    hints = {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": "1", "PERFORMANCE_HINT": "LATENCY"}
     compiled = openvino.Core().compile_model(converted, "CPU", hints)
 
     def run(texts: list[str], into: Path) -> int:

@@ -71,6 +71,7 @@ MODEL_ENTRY = {"name": "tiny", "source": "", "digest": "ab12", "layers": 3, "hea
         ("shards", [SHARD | {"rows": -1}]), ("shards", [SHARD | {"rows": 10**40}]), ("shards", [SHARD | {"sha256": 1}]),
         ("settings", []), ("settings", {"where": "word"}), ("settings", {"where": ["word", [1]]}),
         ("settings", {"where": [1]}), ("settings", {"window": "x"}), ("settings", {"statistics": "no"}),
+        ("settings", {"precision": 16}), ("closeness", []), ("closeness", {"states": 3}),
     ],
 )  # fmt: skip
 def test_entries_of_other_types_are_refused(tmp_path: Path, entry: str, given: object) -> None:

@@ -49,6 +49,8 @@ def test_where_of_what_is_several_words_is_refused(given: str, said: str) -> Non
         ({"where": Where("lemma", ("a",))}, "needs --lemma LANGUAGE"),
         ({"unit": "tokens", "lemma": "en"}, "--lemma needs words"),
         ({"backend": "onnx", "statistics": False}, "backend: given 'onnx', needs torch or openvino"),
+        ({"precision": "int8", "statistics": False}, "precision: given 'int8', needs float32 or bf16"),
+        ({"precision": "bf16"}, "--precision bf16 gives vectors alone, .*: give --no-statistics"),
         ({"backend": "openvino"}, "--backend openvino gives vectors alone, .*: give --no-statistics"),
         ({"backend": "openvino", "where": Where("word", ("a",))}, "--backend openvino gives vectors alone"),
     ],

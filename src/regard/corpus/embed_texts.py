@@ -5,13 +5,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from regard.checks import is_whole
 from regard.corpus import schema
 from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.checksums import sha256_of_shard_file
+from regard.corpus.closeness import Closeness, closeness_of_counts, closeness_sentence
 from regard.corpus.environment import check_store_environment, check_store_products, describe_store_environment
 from regard.corpus.extra import import_from_corpus_extra
 from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
@@ -54,7 +55,7 @@ class EmbedReport:
     """What `embed` did. counts: of everything in the store and of what was left out. rejected: in quarantine.
 
     built, new_tokens: shards that were built in this run and their tokens; the others were there. notes: what to know
-    of the store's documents that were not read again.
+    of the store's documents that were not read again, and of its vectors. closeness: as the manifest has it.
     """
 
     store: Path
@@ -64,6 +65,7 @@ class EmbedReport:
     new_tokens: int
     seconds: float
     notes: tuple[str, ...] = ()
+    closeness: dict[str, int | float] = field(default_factory=dict)
 
 
 def embed(
@@ -146,7 +148,7 @@ def embed(
             # Workers end before what they left is removed, though an exception's traceback keeps the iterator: one that
             # still writes would put a shard without half of its files in place.
             ending.callback(getattr(built, "close", lambda: None))
-            shards, counts, new, new_tokens = _gather(built, store, first, started, progress)
+            shards, counts, new, new_tokens, closeness = _gather(built, store, first, started, progress)
         if not compared.read:
             raise RegardError(_no_document_read(rejected, given))
         counts["quarantined"] = len(rejected)
@@ -156,10 +158,14 @@ def embed(
             counts["gone"] = compared.gone
         quarantine = _write_quarantine(store, rejected)
         # in this order: a manifest names no shard that is not there, whenever the run is ended
-        done = replace(manifest, shards=shards, counts=dict(counts), complete=True, quarantine=quarantine)
+        done = replace(
+            manifest, shards=shards, counts=dict(counts), complete=True, quarantine=quarantine, closeness=closeness
+        )
         done.write(store)
         remove_others(job.folder, {shard.name for shard in shards}, hash_of_settings(manifest))
-    return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started, notes)
+    if closeness:
+        notes += (closeness_sentence(closeness),)
+    return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started, notes, closeness)
 
 
 def _cores_for_embedding() -> int:
@@ -178,16 +184,18 @@ def _gather(
     first: Manifest | None,
     started: float,
     progress: Callable[[EmbedProgress], None] | None,
-) -> tuple[list[ShardSummary], Counter[str], int, int]:
-    """The shards as they come, what they hold in all, how many are new, and these tokens.
+) -> tuple[list[ShardSummary], Counter[str], int, int, dict[str, int | float]]:
+    """The shards as they come, what they hold in all, how many are new, these tokens, and how near float32 all are.
 
     first: the manifest of a store that was never complete, which names its shards as they are finished: it can be asked
     meanwhile. It never names fewer than before.
     """
     shards: list[ShardSummary] = []
     counts: Counter[str] = Counter()
-    new, characters, new_tokens, due = 0, 0, 0, 0.0
-    for plan, own, missing in built:
+    new, characters, new_tokens, due, near = 0, 0, 0, 0.0, Closeness()
+    for plan, found, missing in built:
+        closeness, own = closeness_of_counts(found)
+        near += closeness
         index = store / SHARDS / plan.name / INDEX
         sha256 = sha256_of_shard_file(index) if index.is_file() else ""  # an earlier version's shards have none
         shards.append(ShardSummary(plan.name, own["parts"], own["rows"], own["tokens"], sha256))
@@ -198,12 +206,12 @@ def _gather(
         new_tokens += own["tokens"] if missing else 0
         if first is not None and len(shards) > len(first.shards) and time.monotonic() >= due:
             began = time.monotonic()
-            replace(first, shards=shards).write(store)
+            replace(first, shards=shards, closeness=near.numbers()).write(store)
             due = began + SELDOM * (time.monotonic() - began)
         if progress is not None:
             seconds = time.monotonic() - started
             progress(EmbedProgress(len(shards), characters, counts["tokens"], new_tokens, seconds))
-    return shards, counts, new, new_tokens
+    return shards, counts, new, new_tokens, near.numbers()
 
 
 def _begin(
@@ -226,11 +234,11 @@ def _begin(
         manifest.write(store)
         return manifest
     held = read_manifest(store)
-    wanted = settings.to_json()
+    wanted, usual = settings.to_json(), Settings().to_json()  # an earlier version's lack what it did not know
     for what, was, given in (
         ("paths", held.inputs, absolute(paths, os.getcwd()) if held.placed else paths),
         ("model", held.model.digest, summary.digest),
-        *((f"setting {name}", held.settings.get(name), wanted[name]) for name in wanted),
+        *((f"setting {name}", held.settings.get(name, usual[name]), wanted[name]) for name in wanted),
         ("layers", held.layers, layers),
         ("columns", held.columns, [columns.text, columns.id]),
     ):

@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from regard.checks import is_whole
+from regard.corpus.closeness import check_closeness
 from regard.corpus.schema import FORMAT
 from regard.errors import RegardError, first_line
 from regard.json_files import read_json, write_json
 
 NAME = "manifest.json"
-LATER = ("given", "folder", "quarantine")  # entries that earlier versions did not write
+LATER = ("given", "folder", "quarantine", "closeness")  # entries that earlier versions did not write
 LARGEST, LARGEST_OF_SHARD = 8 << 20, 1 << 10  # bytes that it may have, of paths, and more for each shard
 SHA256 = "sha256"  # its last entry, of all others
 KINDS = {dict: "object", list: "list", str: "string", bool: "true or false"}
 NONE = type(None)
 SETTINGS: dict[str, Any] = {
     "unit": str, "lemma": (str, NONE), "dtype": str, "statistics": bool, "window": (int, NONE), "stride": (int, NONE),
-    "where": (list, NONE), "layers": (list, NONE), "shard": int, "backend": str,
+    "where": (list, NONE), "layers": (list, NONE), "shard": int, "backend": str, "precision": str,
 }  # fmt: skip
 
 
@@ -59,8 +60,9 @@ class Manifest:
     bytes depend on. inputs: the paths that were read, absolute. columns: of tables, those of texts and ids. layers:
     those whose embeddings are kept, in the order of vectors.npy. complete: whether all inputs were read. counts: of
     everything that was read or left out. given, folder: the paths as they were given at first, and the folder in which
-    that was: documents are named so. quarantine: the SHA-256 of quarantine.parquet.
-    Stores of earlier versions have inputs as they were given, and neither of these.
+    that was: documents are named so. quarantine: the SHA-256 of quarantine.parquet. closeness: of vectors in bf16 with
+    float32's, as `regard.corpus.closeness` says it; empty of others.
+    Stores of earlier versions have inputs as they were given, and none of these.
     """
 
     model: ModelSummary
@@ -76,6 +78,7 @@ class Manifest:
     given: list[str] = field(default_factory=list)
     folder: str = ""
     quarantine: str = ""
+    closeness: dict[str, int | float] = field(default_factory=dict)
 
     @property
     def placed(self) -> bool:
@@ -141,6 +144,7 @@ def _checked(data: dict[str, Any]) -> Manifest:
         _manifest_count(f"counts: {name}", each)
     for name in ("folder", "quarantine"):
         _of(name, known.get(name, ""), str)
+    check_closeness(_of("closeness", known.get("closeness", {}), dict))
     _of("complete", known["complete"], bool)
     layers = [_manifest_count("layers", each) for each in _of("layers", known["layers"], list)]
     if not layers or layers != sorted(set(layers)) or layers[-1] >= model.layers:

@@ -12,6 +12,7 @@ from regard.text.word_spans import word_spans
 UNITS = ("words", "tokens")
 DTYPES = ("float16", "float32")
 BACKENDS = ("torch", "openvino")
+PRECISIONS = ("float32", "bf16")
 WINDOW = 512  # tokens, where the model takes as many
 OVERLAP = 4  # windows share a quarter of what they hold
 SHARD = 250_000  # characters of texts in a shard: 20 seconds of one core with MiniLM, 50 MB of vectors
@@ -52,7 +53,8 @@ class Settings:
     language of lemmas, as simplemma names it ("en"), None for none. dtype: of the vectors. statistics: whether what
     attention did is kept. window, stride: of the windows that long texts are read in, None for the defaults: as many
     tokens as the model takes, at most 512, and a quarter of them shared. shard: characters of texts in a shard.
-    backend: what computes the vectors, "torch" or (without statistics) "openvino".
+    backend: what computes the vectors, "torch" or (without statistics) "openvino". precision: "float32" or (without
+    statistics) "bf16": torch's autocast, or OpenVINO's hint.
     """
 
     layers: tuple[int, ...] | None = None
@@ -65,10 +67,11 @@ class Settings:
     stride: int | None = None
     shard: int = SHARD
     backend: str = "torch"
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing, in one line each."""
-        for name, known in (("unit", UNITS), ("dtype", DTYPES), ("backend", BACKENDS)):
+        for name, known in (("unit", UNITS), ("dtype", DTYPES), ("backend", BACKENDS), ("precision", PRECISIONS)):
             if getattr(self, name) not in known:
                 raise RegardError(f"{name}: given {getattr(self, name)!r}, needs {' or '.join(known)}")
         for name in ("window", "stride", "shard"):
@@ -81,11 +84,12 @@ class Settings:
             raise RegardError("--where lemma=… needs --lemma LANGUAGE, such as en: how lemmas are found")
         if self.lemma is not None and self.unit == "tokens":
             raise RegardError("--lemma needs words: it cannot be given with tokens")
-        if self.backend == "openvino" and self.statistics:
-            raise RegardError(
-                "--backend openvino gives vectors alone, and nothing of what attention did: give --no-statistics "
-                "(statistics=False) with it"
-            )
+        for option, given in (("--backend openvino", self.backend), ("--precision bf16", self.precision)):
+            if option.endswith(given) and self.statistics:
+                raise RegardError(
+                    f"{option} gives vectors alone, and nothing of what attention did: give --no-statistics "
+                    "(statistics=False) with it"
+                )
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings as they stand in a manifest."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from jaxtyping import Float, Int
 
+from regard.corpus.closeness import closeness_sentence
 from regard.corpus.columns import Cells, Columns, cells_at, codes_of, integers
 from regard.corpus.manifest import Manifest, read_manifest
 from regard.corpus.schema import ROW_GROUP
@@ -233,6 +234,8 @@ def _notes(manifest: Manifest) -> Iterator[str]:
         yield f"the store is not finished, {done} there so far: the same `regard embed` again goes on where it stopped"
     if not all(each.sha256 for each in manifest.shards):
         yield "an earlier version made the store, without checksums: what is damaged in it may pass unnoticed"
+    if manifest.closeness:
+        yield closeness_sentence(manifest.closeness)
 
 
 def _places_of(column: "pa.ChunkedArray", value: str) -> Int[np.ndarray, " n"]:

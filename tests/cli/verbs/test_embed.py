@@ -53,6 +53,8 @@ WRONG = {
     "unit": (["embed", "a.txt", "--out", "s", "--unit", "lines"], "unit: given 'lines'"),
     "backend": (["embed", "a.txt", "--out", "s", "--backend", "x"], "backend: given 'x', needs torch or openvino"),
     "attention": (["embed", "a.txt", "--out", "s", "--backend", "openvino"], "--backend openvino gives vectors alone"),
+    "precision": (["embed", "a.txt", "--out", "s", "--precision", "x"], "precision: given 'x', needs float32 or bf16"),
+    "sums in bf16": (["embed", "a.txt", "--out", "s", "--precision", "bf16"], "--precision bf16 gives vectors alone"),
     "window": (["embed", "a.txt", "--out", "s", "--window", "0"], "window: given 0"),
     "no folder": (["embed", "a.txt", "--out", "no/such/s"], "there is no folder"),
     "json": (["embed", "a.txt", "--out", "s", "--json", "a.txt"], "--json: cannot write 'a.txt'"),

@@ -78,7 +78,7 @@ def test_signal_handlers_keep_their_stack(bert: Model) -> None:
         return found.raw
 
     before = signal_stack()
-    reader = openvino_states._converted(bert, [0], segments=True, causal=False)
+    reader = openvino_states.openvino_states(bert, [0], window_size(bert, VECTORS))
     assert signal_stack() == before
     del reader
     assert signal_stack() == before
@@ -152,6 +152,37 @@ def test_a_model_that_is_not_converted_rightly_is_refused(kind: Any, said: str, 
     with pytest.raises(RegardError, match=f"--backend openvino: .*{said}") as refused:
         openvino_states.openvino_states(model, [1], window_size(model, VECTORS))
     assert "\n" not in str(refused.value)
+
+
+def has_bf16() -> bool:
+    """Whether OpenVINO computes in bf16 on this processor."""
+    if find_spec("openvino") is None:
+        return False
+    with openvino_states._openvino() as openvino:
+        return "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+
+
+@pytest.mark.skipif(not has_bf16(), reason="OpenVINO is not there, or the processor has no bf16 arithmetic")
+def test_bf16_is_near_float32_and_not_the_same(bert: Model) -> None:
+    windows, size = windows_of(bert), window_size(bert, VECTORS)
+    found, again = (
+        vectors_of(openvino_states.openvino_states(bert, [0, 1], size, precision="bf16")(windows)) for _ in range(2)
+    )
+    off = [
+        float((found[number] - states).abs().max() / states.abs().max())
+        for number, states in vectors_of(read_states(bert, windows, [0, 1])).items()
+    ]
+    assert all(1e-5 < each < 3e-2 for each in off)
+    assert all(torch.equal(found[number], again[number]) for number in found)
+
+
+@needs_openvino
+def test_a_processor_without_bf16_is_refused(bert: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenVINO itself computes in float32 there, and says nothing."""
+    with openvino_states._openvino() as openvino:
+        monkeypatch.setattr(openvino.Core, "get_property", lambda *given: ["FP32", "INT8"])
+        with pytest.raises(RegardError, match=r"--precision bf16: .* no bf16 arithmetic \(OpenVINO lists FP32, INT8\)"):
+            openvino_states.openvino_states(bert, [1], window_size(bert, VECTORS), precision="bf16")
 
 
 @needs_openvino

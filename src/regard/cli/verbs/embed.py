@@ -36,6 +36,9 @@ IdColumn = Annotated[str | None, said("--id-column", "NAME", "The column of a ta
 Backend = Annotated[
     str, said("--backend", "torch|openvino", "What computes the vectors; openvino is faster, without statistics.")
 ]
+Precision = Annotated[
+    str, said("--precision", "float32|bf16", "In what to compute the vectors; bf16 is coarser, without statistics.")
+]
 Workers = Annotated[int | None, number("--workers", "How many processes to run, one thread each.", "one a core")]
 Shard = Annotated[int, number("--shard", "How many characters of text are one unit of work.")]
 Prune = Annotated[bool, flag("--prune", "Remove documents from the store that are gone.")]
@@ -60,6 +63,7 @@ def embed(
     id_column: IdColumn = None,
     shard: Shard = 250_000,
     backend: Backend = "torch",
+    precision: Precision = "float32",
     workers: Workers = None,
     ray: Ray = None,
     prune: Prune = False,
@@ -79,6 +83,7 @@ def embed(
         stride=stride,
         shard=shard,
         backend=backend,
+        precision=precision,
     )
     outputs.check()
     from regard.corpus.reading.find_files import find_files

@@ -42,7 +42,7 @@ def build_shard(reading: Reading, documents: Sequence[Document]) -> ShardTables:
     rows, vectors = sort_rows(rows, found.vectors)
     heads = None if found.heads is None or not settings.statistics else heads_table(found.heads)
     tokens = sum(len(part.cut.ids) for part in parts)
-    return ShardTables(texts_table(documents), rows, vectors, spans_table(spans), heads, tokens)
+    return ShardTables(texts_table(documents), rows, vectors, spans_table(spans), heads, tokens, found.closeness)
 
 
 def _part(document: Document, cut: CutText, reading: Reading) -> tuple[Part, list[tuple[int, int, str]]]:

@@ -2,7 +2,8 @@
 
 The model is converted once, from the module that torch would run, and reads the same batches of one length. What it
 gives is compared with torch's on some text before any of it is used: a conversion is a trace of one example, and a
-model that decides by its input what it computes would be converted wrongly without an error.
+model that decides by its input what it computes would be converted wrongly without an error. In bf16 the converted
+model is the one that was compared in float32.
 """
 
 import ctypes
@@ -10,42 +11,43 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import torch
-import transformers
-from torch import Tensor, nn
+from jaxtyping import Float, Int
+from torch import Tensor
 
-from regard.capture.build_trace import check_finite
-from regard.corpus.writing.cut_windows import WindowSize, cut_texts
+from regard.corpus.writing.converted_models import converted_model_file, keep_converted_model
+from regard.corpus.writing.cut_windows import WindowSize
+from regard.corpus.writing.plain_stack import (
+    PlainStack,
+    StatesReader,
+    check_states,
+    has_segments,
+    read_in_batches,
+    windows_to_compare_on,
+)
 from regard.errors import RegardError
 from regard.model_files.quiet import quiet
 from regard.models.model import Model
-from regard.models.states import StateBatch, Window, count_layers, read_states, window_batches_by_length
 
-StatesReader = Callable[[Sequence[Window]], Iterator[StateBatch]]
-
-TOLERANCE = 1e-5  # of a vector's largest number, or of 1 where that is less
-# float32 throughout, also where the processor has faster, coarser products; one thread, which no core is kept for:
-# several workers would be tied to the same one
+OPTION = "--backend openvino"
+# one thread, which no core is kept for: several workers would be tied to the same one
 OPTIONS = {
-    "INFERENCE_PRECISION_HINT": "f32",
-    "EXECUTION_MODE_HINT": "ACCURACY",
     "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
     "PERFORMANCE_HINT": "LATENCY",
     "INFERENCE_NUM_THREADS": "1",
     "ENABLE_CPU_PINNING": "NO",
 }
-SAMPLE = (
-    "The bank of the river was steep, and the path along it had been closed since March. ",
-    "A woman who sold bread at the corner said that the bank across the street would open at nine; until then nobody "
-    "could pay her with anything but coins. ",
-    'Her brother, who was 71, laughed at this: "We have waited longer for less, and in worse weather!" ',
-)
+PRECISIONS = {  # float32 throughout, also where the processor has faster, coarser products
+    "float32": {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"},
+    "bf16": {"INFERENCE_PRECISION_HINT": "bf16", "EXECUTION_MODE_HINT": "PERFORMANCE"},
+}
 
 
 def check_openvino_installed() -> None:
@@ -55,90 +57,116 @@ def check_openvino_installed() -> None:
         RegardError: it is not.
     """
     if importlib.util.find_spec("openvino") is None:
-        raise RegardError('--backend openvino needs OpenVINO: pip install "regard[corpus,openvino]"')
+        raise RegardError(f'{OPTION} needs OpenVINO: pip install "regard[corpus,openvino]"')
 
 
-def openvino_states(model: Model, layers: Sequence[int], size: WindowSize) -> StatesReader:
+def openvino_states(
+    model: Model, layers: Sequence[int], size: WindowSize, *, precision: str = "float32", digest: str = ""
+) -> StatesReader:
     """Convert a model, and return what reads the states that leave some layers, as `regard.models.states` does.
 
-    size: of the windows that will be read; the comparison with torch has one as long as they can be.
+    Args:
+        model: one of transformers, on the CPU.
+        layers: their numbers.
+        size: of the windows that will be read; the comparison with torch has one as long as they can be.
+        precision: "float32", or "bf16": the conversion is compared with torch in float32 all the same.
+        digest: of the model's weights and tokenizer, by which the converted one is kept for the next time; "" for none.
 
     Raises:
-        RegardError: OpenVINO is not installed, the model cannot be converted, or its states are not those of torch.
+        RegardError: OpenVINO is not installed, the model cannot be converted, its states are not those of torch, or
+            the processor has no bf16 arithmetic.
     """
     check_openvino_installed()
-    sample = _windows_to_compare_on(model, size)
-    segments = "token_type_ids" in model._session.takes and all(each.segments is not None for each in sample)
-    request = _converted(model, layers, segments=segments, causal=size.causal)
-
-    def read(windows: Sequence[Window]) -> Iterator[StateBatch]:
-        for batch in window_batches_by_length([len(window.ids) for window in windows]):
-            given = {"input_ids": np.array([windows[n].ids for n in batch], np.int64)}
-            if segments:
-                given["token_type_ids"] = np.array([windows[n].segments for n in batch], np.int64)
-            try:
-                found = request.infer(given, share_inputs=True, share_outputs=True)
-                states = torch.from_numpy(np.stack([found[n] for n in range(len(layers))], 1))  # a copy
-            except (RuntimeError, ValueError, KeyError) as error:
-                raise _openvino_refused_model(
-                    model, f"read {len(batch)} windows of {len(windows[batch[0]].ids)} tokens", error
-                ) from error
-            check_finite({layer + 1: states[:, n] for n, layer in enumerate(layers)}, model.name)
-            yield StateBatch(batch, states, [])
-
-    _compare(model, sample, layers, read)
-    return read
-
-
-class _Layers(nn.Module):
-    """A model's stack alone, without a head, as a function of ids to the states that leave some layers."""
-
-    def __init__(self, model: Model, layers: Sequence[int], *, masked: bool) -> None:
-        super().__init__()
-        self.body, self.layers, self.last = model.model.base_model, layers, count_layers(model) - 1
-        self.masked = masked
-        self.options: dict[str, Any] = {"output_hidden_states": any(layer < self.last for layer in layers)}
-        if "use_cache" in model._session.takes:
-            self.options["use_cache"] = False
-
-    def forward(self, input_ids: Tensor, token_type_ids: Tensor | None = None) -> tuple[Tensor, ...]:
-        """Return the states (B, L, M) of each of the layers; of the last one after a final norm."""
-        given = {"input_ids": input_ids} | ({} if token_type_ids is None else {"token_type_ids": token_type_ids})
-        if self.masked:
-            given["attention_mask"] = torch.ones_like(input_ids)
-        found = self.body(**given, **self.options)
-        return tuple(
-            found.last_hidden_state if layer == self.last else found.hidden_states[layer + 1] for layer in self.layers
-        )
-
-
-def _converted(model: Model, layers: Sequence[int], *, segments: bool, causal: bool) -> Any:
-    """A model as OpenVINO runs it, ready to be given batches."""
     own = model.model
-    if not isinstance(own, transformers.PreTrainedModel):
-        raise RegardError(
-            f"--backend openvino: {model.name} is a {type(own).__name__}, needs a model of transformers: leave "
-            "the option out"
-        )
+    stack = PlainStack(model, layers, causal=size.causal, option=OPTION).eval()
     if own.device.type != "cpu":
-        raise RegardError(
-            f"--backend openvino reads on the CPU, the model is on {own.device}: load it with device='cpu'"
-        )
+        raise RegardError(f"{OPTION} reads on the CPU, the model is on {own.device}: load it with device='cpu'")
+    sample = windows_to_compare_on(model, size, OPTION)
+    segments = has_segments(model, sample)
+    kept = None
+    if digest:
+        kept = converted_model_file(model, digest, layers, segments=segments, masked=stack.masked)
+    converted = None
+
+    def reader(number: str) -> StatesReader:
+        run = _Running(model, _compiled(model, converted, number), len(layers))
+        return read_in_batches(model, layers, run, segments=segments)
+
+    if kept is not None and kept.is_file():
+        try:
+            converted = _read(kept)
+            whole = reader("float32")
+            check_states(model, sample, layers, whole, OPTION)
+        except (RegardError, RuntimeError):  # it is damaged, or another model's: it is made again
+            converted = None
+    if converted is None:
+        converted = _converted(model, stack, segments=segments)
+        whole = reader("float32")
+        check_states(model, sample, layers, whole, OPTION)
+        if kept is not None:
+            keep_converted_model(converted, kept)
+    return whole if precision == "float32" else reader(precision)
+
+
+class _Running:
+    """A converted model that is given batches."""
+
+    def __init__(self, model: Model, request: Any, layers: int) -> None:
+        self._model, self._request, self._layers = model, request, layers
+
+    def __call__(
+        self, ids: Int[np.ndarray, "B L"], segments: Int[np.ndarray, "B L"] | None
+    ) -> Float[Tensor, "B K L M"]:
+        given = {"input_ids": ids} | ({} if segments is None else {"token_type_ids": segments})
+        try:
+            found = self._request.infer(given, share_inputs=True, share_outputs=True)
+            return torch.from_numpy(np.stack([found[n] for n in range(self._layers)], 1))  # a copy
+        except (RuntimeError, ValueError, KeyError) as error:
+            count, size = ids.shape
+            raise _openvino_refused_model(self._model, f"read {count} windows of {size} tokens", error) from error
+
+
+def _converted(model: Model, stack: PlainStack, *, segments: bool) -> Any:
+    """A model in OpenVINO's own form."""
     example = {"input_ids": torch.ones(2, 8, dtype=torch.long)}
     if segments:
         example["token_type_ids"] = torch.zeros(2, 8, dtype=torch.long)
-    # without a mask a causal model of transformers looks for several texts in a row, which cannot be converted
-    masked = causal and "attention_mask" in model._session.takes
     try:
-        with model._session.lock, quiet(), torch.no_grad(), _unreported(), _signal_stack_kept():
-            openvino: Any = importlib.import_module("openvino")
-            stack = _Layers(model, layers, masked=masked).eval()
-            converted = openvino.convert_model(stack, example_input=example)
-            return openvino.Core().compile_model(converted, "CPU", OPTIONS).create_infer_request()
+        with model._session.lock, quiet(), torch.no_grad(), _openvino() as openvino:
+            return openvino.convert_model(stack, example_input=example)
     except (RegardError, MemoryError):
         raise
     except Exception as error:  # a conversion raises whatever it runs into
         raise _openvino_refused_model(model, "be converted", error) from error
+
+
+def _read(file: Path) -> Any:
+    """A model in OpenVINO's own form, from its file."""
+    with _openvino() as openvino:
+        return openvino.Core().read_model(file)
+
+
+def _compiled(model: Model, converted: Any, precision: str) -> Any:
+    """A converted model as OpenVINO runs it here, ready to be given batches."""
+    with _openvino() as openvino:
+        core = openvino.Core()
+        known = core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+        if precision == "bf16" and "BF16" not in known:  # OpenVINO would compute in float32 and say nothing
+            raise RegardError(
+                f"--precision bf16: this processor has no bf16 arithmetic (OpenVINO lists {', '.join(known)}): leave "
+                "the option out"
+            )
+        try:
+            return core.compile_model(converted, "CPU", OPTIONS | PRECISIONS[precision]).create_infer_request()
+        except RuntimeError as error:
+            raise _openvino_refused_model(model, "be compiled", error) from error
+
+
+@contextmanager
+def _openvino() -> Iterator[Any]:
+    """OpenVINO, which inside the block sends nothing, and leaves this thread the memory of its signal handlers."""
+    with _unreported(), _signal_stack_kept():
+        yield importlib.import_module("openvino")
 
 
 @contextmanager
@@ -153,7 +181,7 @@ def _unreported() -> Iterator[None]:
     try:
         yield
     finally:
-        del sys.modules[name]
+        sys.modules.pop(name, None)
         if before is not None:
             sys.modules[name] = before
 
@@ -177,46 +205,10 @@ def _signal_stack_kept() -> Iterator[None]:
             sigaltstack(before, None)
 
 
-def _windows_to_compare_on(model: Model, size: WindowSize) -> list[Window]:
-    """Windows of real text to compare on: of several lengths, the longest that can be, and three of one length."""
-    text = "".join(SAMPLE)
-    once = cut_texts(model, [text], size)[0]
-    if once is None:
-        raise RegardError(f"--backend openvino: the tokenizer of {model.name} drops the text that it is tried on")
-    many = cut_texts(model, [text * (1 + size.window // len(once.ids))], size)[0]
-    assert many is not None
-    shorter = [cut.windows[0] for cut in cut_texts(model, [*SAMPLE, SAMPLE[0][:8]], size) if cut is not None]
-    return [many.windows[0], *[once.windows[0]] * 3, *shorter]
-
-
-def _compare(model: Model, windows: Sequence[Window], layers: Sequence[int], read: StatesReader) -> None:
-    """Refuse a conversion that gives other states than torch."""
-    theirs, worst = _by_window(read(windows)), 0.0
-    for number, expected in _by_window(read_states(model, windows, layers)).items():
-        found = theirs[number]
-        if found.shape != expected.shape:
-            raise RegardError(
-                f"--backend openvino: {model.name} gives states {tuple(found.shape)}, torch {tuple(expected.shape)}: "
-                "leave the option out"
-            )
-        off = (found - expected).abs().amax(-1) / expected.abs().amax(-1).clamp_min(1)
-        worst = max(worst, float(off.max()))
-    if worst > TOLERANCE:
-        raise RegardError(
-            f"--backend openvino: states of {model.name} differ from torch's by {worst:.1e} of the largest number, "
-            f"allowed is {TOLERANCE:.0e}: leave the option out"
-        )
-
-
-def _by_window(batches: Iterator[StateBatch]) -> dict[int, Tensor]:
-    """The states (K, L, M) of each window, by its number."""
-    return {number: batch.states[row].float() for batch in batches for row, number in enumerate(batch.numbers)}
-
-
 def _openvino_refused_model(model: Model, what: str, error: Exception) -> RegardError:
     """The one line on a model that OpenVINO cannot have."""
     # OpenVINO's messages begin with the lines of its source that they come from
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("Exception from")]
     lines = lines or [type(error).__name__]
     kind = type(model.model).__name__
-    return RegardError(f"--backend openvino: {model.name} ({kind}) cannot {what}: {lines[0]}; leave the option out")
+    return RegardError(f"{OPTION}: {model.name} ({kind}) cannot {what}: {lines[0]}; leave the option out")

@@ -1,18 +1,22 @@
 """Run the windows of a shard's documents through the model, and keep what is asked for of every word."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from regard.corpus import schema
+from regard.corpus.closeness import Closeness
 from regard.corpus.reading.document import Document
 from regard.corpus.settings import Settings
 from regard.corpus.writing.attention_sums import SUMS, LayerSums, largest_weights_to_store, sum_layer
+from regard.corpus.writing.autocast_states import autocast_states
+from regard.corpus.writing.compare_states import StateComparison
 from regard.corpus.writing.cut_windows import CutText, WindowSize, window_of_each_word
-from regard.corpus.writing.openvino_states import StatesReader, openvino_states
+from regard.corpus.writing.openvino_states import openvino_states
+from regard.corpus.writing.plain_stack import StatesReader
 from regard.corpus.writing.words import Units
 from regard.errors import RegardError
 from regard.memory import give_memory_back
@@ -25,27 +29,35 @@ PASSES = 8  # after so many what was freed goes back to the system: 140 MiB less
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """With what the documents are read: the model, the layers whose states are kept, the windows and the settings."""
+    """With what the documents are read: the model, the layers whose states are kept, the windows and the settings.
+
+    digest: of the model, by which what is converted of it is kept; "" where nothing is.
+    """
 
     model: Model
     layers: list[int]
     size: WindowSize
     settings: Settings
+    digest: str = ""
 
     def states(self, windows: Sequence[Window]) -> Iterator[StateBatch]:
-        """Yield the states of windows, batch by batch, computed by the backend of the settings.
+        """Yield the states of windows, batch by batch, computed by the backend and in the precision of the settings.
 
         Raises:
             RegardError: the model cannot be read so.
         """
-        if self.settings.backend == "openvino":
-            return self._openvino(windows)
-        return read_states(self.model, windows, self.layers, attention=self.settings.statistics)
+        if self.settings.backend == "torch" and self.settings.precision == "float32":
+            return read_states(self.model, windows, self.layers, attention=self.settings.statistics)
+        return self._vectors_alone(windows)
 
     @cached_property
-    def _openvino(self) -> StatesReader:
-        """What reads with OpenVINO: the model is converted when it is first needed, and once."""
-        return openvino_states(self.model, self.layers, self.size)
+    def _vectors_alone(self) -> StatesReader:
+        """What reads without watching: it is made ready when it is first needed, and once."""
+        if self.settings.backend == "torch":
+            return autocast_states(self.model, self.layers, self.size)
+        return openvino_states(
+            self.model, self.layers, self.size, precision=self.settings.precision, digest=self.digest
+        )
 
 
 @dataclass(eq=False)
@@ -63,12 +75,14 @@ class Part:
 @dataclass(frozen=True, eq=False)
 class Found:
     """What is kept of every unit, in the order of the parts: vectors (n, K, M), statistics (4, n, N), and of the
-    largest weights the keys' characters (n, N · TOP) and weights; heads (N, H, sums)."""
+    largest weights the keys' characters (n, N · TOP) and weights; heads (N, H, sums); how near the vectors are to
+    float32's, None where they are that."""
 
     vectors: Float[np.ndarray, "n K M"]
     statistics: Float[np.ndarray, "4 n N"] | None
     sources: tuple[np.ndarray, np.ndarray, np.ndarray] | None
     heads: Float[np.ndarray, "N H sums"] | None
+    closeness: Closeness | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +106,11 @@ class _Words:
 
     def mean(self, values: Float[np.ndarray, "B L *M"]) -> Float[np.ndarray, "n *M"]:
         """The mean over each word's tokens."""
-        total = values[self.row, self.first].astype(np.float32)
-        for more in range(1, int(self.count.max(initial=1))):
+        total = values[self.row, self.first].astype(np.float32, copy=False)
+        longest = int(self.count.max(initial=1))
+        if longest == 1:
+            return total
+        for more in range(1, longest):
             has = self.count > more
             total[has] += values[self.row[has], self.first[has] + more]
         return total / self.count.reshape(-1, *[1] * (total.ndim - 1))
@@ -111,14 +128,18 @@ def read_words(reading: Reading, parts: Sequence[Part]) -> Found:
     windows = [parts[run.part].cut.windows[run.window] for run in runs]
     found = _empty(reading, int(firsts[-1]))
     counted = [_counted(part, reading.size.causal) for part in parts] if settings.statistics else []
-    for passes, batch in enumerate(reading.states(windows), 1):
+    batches, comparison = reading.states(windows), None
+    if settings.precision != "float32":
+        comparison = StateComparison(reading.model, windows, reading.layers)
+        batches = comparison.seen(batches)
+    for passes, batch in enumerate(batches, 1):
         own = [runs[n] for n in batch.numbers]
         ids = np.array([windows[n].ids for n in batch.numbers])
         _add_batch(reading, found, batch, ids, parts, own, firsts, counted)
         del batch  # the next pass runs before the name is given to what it makes
         if passes % PASSES == 0:
             give_memory_back()
-    return found
+    return found if comparison is None else replace(found, closeness=comparison.found)
 
 
 def _add_batch(
@@ -134,9 +155,11 @@ def _add_batch(
     """Put what a batch gave in its places. runs: its windows."""
     words = _words_of_windows(parts, runs, firsts)
     states = words.mean(batch.states.transpose(1, 2).float().cpu().numpy())
-    if reading.settings.dtype == "float16" and states.size and float(np.abs(states).max()) > HALF:
-        most = f"{np.abs(states).max():.3g}"
-        raise RegardError(f"states of {reading.model.name} reach {most}, more than float16 holds: give --dtype float32")
+    most = max(-float(states.min(initial=0)), float(states.max(initial=0)))
+    if reading.settings.dtype == "float16" and most > HALF:
+        raise RegardError(
+            f"states of {reading.model.name} reach {most:.3g}, more than float16 holds: give --dtype float32"
+        )
     found.vectors[words.at] = states
     if found.statistics is None:
         return

@@ -19,6 +19,7 @@ from jaxtyping import Float
 from regard.checks import is_whole
 from regard.corpus.checksums import BLOCK, CheckedFile, damaged, read_shard_index, write_shard_index
 from regard.corpus.checksums import NAME as INDEX
+from regard.corpus.closeness import Closeness
 from regard.corpus.reading.document import Document
 from regard.corpus.schema import ROW_GROUP
 from regard.corpus.word_filter import LEMMA
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-COUNTS = "counts.json"  # of parts, rows, tokens, and spans by their kind
+COUNTS = "counts.json"  # of parts, rows, tokens, and spans by their kind; in bf16 how near float32 the vectors are
 TEXTS, VECTORS = "texts.parquet", "vectors.npy"
 FILES = frozenset((COUNTS, INDEX, TEXTS, "rows.parquet", "spans.parquet", "heads.parquet", VECTORS))
 PART = ".part"  # how the folders end that are being written
@@ -40,7 +41,8 @@ PART = ".part"  # how the folders end that are being written
 class ShardTables:
     """What a shard holds: see `regard.corpus.schema`. heads: None where no statistics were asked for.
 
-    tokens: how many its texts have, special ones included, each counted once however many windows read it.
+    tokens: how many its texts have, special ones included, each counted once however many windows read it. closeness:
+    of the vectors with float32's, None where they are that.
     """
 
     texts: "pa.Table"
@@ -49,6 +51,7 @@ class ShardTables:
     spans: "pa.Table"
     heads: "pa.Table | None" = None
     tokens: int = 0
+    closeness: Closeness | None = None
 
 
 def write_shard(folder: Path, name: str, tables: ShardTables) -> Path:
@@ -162,7 +165,8 @@ def _write_files(folder: Path, tables: ShardTables) -> None:
     ends[VECTORS] = _block_ends(folder / VECTORS, tables.vectors)
     kinds = Counter(tables.spans.column("kind").to_pylist())
     counts = {"parts": tables.texts.num_rows, "rows": tables.rows.num_rows, "tokens": tables.tokens}
-    (folder / COUNTS).write_text(json.dumps(counts | dict(sorted(kinds.items()))) + "\n")
+    near = {} if tables.closeness is None else tables.closeness.counts()
+    (folder / COUNTS).write_text(json.dumps(counts | dict(sorted(kinds.items())) | near) + "\n")
     words, lemmas = (tables.rows.column(name) for name in ("word", "lemma"))
     edges = [(n, min(n + ROW_GROUP, len(words)) - 1) for n in range(0, len(words), ROW_GROUP)]
     names = {*words.unique().to_pylist(), *(LEMMA + each for each in lemmas.unique().to_pylist() if each is not None)}

@@ -1,5 +1,6 @@
 """Build shards in processes of this machine, one thread each; more shards are handed out as others are done."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -165,11 +166,13 @@ def prepare(job: Job) -> Reading:
         if digest_model(model) != job.digest:
             raise RegardError(f"model {job.source!r} is not the one of the store: its weights or tokenizer differ")
         _worker.update(job=job, reading=_reading(job, model))
+        # what is loaded stays to the end: the collector need not look at it each time that a shard makes many objects
+        gc.freeze()
     return _worker["reading"]
 
 
 def _reading(job: Job, model: Model) -> Reading:
-    return Reading(model, list(job.layers), job.size, job.settings)
+    return Reading(model, list(job.layers), job.size, job.settings, job.digest)
 
 
 def _work(job: Job, plan: ShardPlan) -> dict[str, int]:

@@ -1,0 +1,52 @@
+"""Compute the states of many windows with torch in bf16: linear maps and attention under autocast, the rest in float32.
+
+The model's own modules run, and its own attention: nothing of it is watched.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from regard.corpus.writing.cut_windows import WindowSize
+from regard.corpus.writing.plain_stack import (
+    PlainStack,
+    StatesReader,
+    check_states,
+    has_segments,
+    read_in_batches,
+    windows_to_compare_on,
+)
+from regard.models.model import Model
+
+OPTION = "--precision bf16"
+
+
+def autocast_states(model: Model, layers: Sequence[int], size: WindowSize) -> StatesReader:
+    """Return what reads the states that leave some layers under autocast, as `regard.models.states` does in float32.
+
+    size: of the windows that will be read. What runs is first compared with it, in float32.
+
+    Raises:
+        RegardError: the model is not one of transformers, or its stack alone gives other states.
+    """
+    stack = PlainStack(model, layers, causal=size.causal, option=OPTION).eval()
+    sample = windows_to_compare_on(model, size, OPTION)
+    segments, device = has_segments(model, sample), model.model.device
+
+    def run(
+        ids: Int[np.ndarray, "B L"], kinds: Int[np.ndarray, "B L"] | None, *, narrow: bool = True
+    ) -> Float[Tensor, "B K L M"]:
+        given = [torch.from_numpy(each).to(device) for each in (ids, kinds) if each is not None]
+        with (
+            model._session.lock,
+            torch.no_grad(),
+            torch.autocast(device.type, torch.bfloat16, enabled=narrow),
+        ):
+            return torch.stack([each.float() for each in stack(*given)], 1)
+
+    whole = read_in_batches(model, layers, lambda ids, kinds: run(ids, kinds, narrow=False), segments=segments)
+    check_states(model, sample, layers, whole, OPTION)
+    return read_in_batches(model, layers, run, segments=segments)

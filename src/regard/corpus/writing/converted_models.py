@@ -1,0 +1,62 @@
+"""Keep the models that were converted for OpenVINO in the user's cache, so that each is converted once."""
+
+import hashlib
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from regard.models.model import Model
+
+NAME = "model.xml"  # its weights stand beside it, in model.bin
+PART = ".part"
+LEFT = 24 * 3600  # seconds after which a folder that is being written was left by a process that was killed
+PACKAGES = ("openvino", "torch", "transformers", "regard")
+
+
+def converted_models_folder() -> Path:
+    """Return the folder of the converted models, in the user's cache; it may be removed at any time."""
+    import platformdirs
+
+    return platformdirs.user_cache_path("regard") / "openvino"
+
+
+def converted_model_file(model: Model, digest: str, layers: Sequence[int], *, segments: bool, masked: bool) -> Path:
+    """Return where a converted model is kept: by all that its conversion depends on.
+
+    digest: of its weights and tokenizer. layers, segments, masked: what it was converted to give and to take.
+    """
+    own, versions = model.model, [version(each) for each in PACKAGES]
+    parts = [digest, type(own).__qualname__, own.config.to_dict(), [*layers], segments, masked, versions]
+    key = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+    return converted_models_folder() / key[:32] / NAME
+
+
+def keep_converted_model(converted: Any, file: Path) -> None:
+    """Write a converted model where it is kept, whole or not at all; in place of one that is there.
+
+    A cache that cannot be written keeps nothing: the model is converted again the next time.
+    """
+    import openvino
+
+    folder = file.parent
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        for left in folder.parent.glob(f".*{PART}"):
+            if time.time() - left.stat().st_mtime > LEFT:
+                shutil.rmtree(left, ignore_errors=True)
+        temporary = Path(tempfile.mkdtemp(prefix=".", suffix=PART, dir=folder.parent))
+        try:
+            openvino.save_model(converted, str(temporary / NAME), compress_to_fp16=False)
+            if folder.exists():
+                folder.rename(temporary / "before")
+            temporary.rename(folder)
+            shutil.rmtree(folder / "before", ignore_errors=True)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    except (OSError, RuntimeError):
+        return

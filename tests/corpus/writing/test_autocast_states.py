@@ -1,0 +1,112 @@
+"""Under autocast the states are near those in float32, the same each time; another model's own attention runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+import regard
+from regard.corpus.embed_texts import embed
+from regard.corpus.manifest import read_manifest
+from regard.corpus.settings import Settings
+from regard.corpus.store import Store
+from regard.corpus.writing.autocast_states import autocast_states
+from regard.corpus.writing.cut_windows import cut_texts, window_size
+from regard.errors import RegardError
+from regard.models.model import Model
+from regard.models.states import Window, read_states
+from tests.support import MONEY, RIVER, make_tiny, own_models
+from tests.support.corpora import store_digest, write_texts
+
+BF16 = Settings(statistics=False, dtype="float32", shard=700, precision="bf16")
+SIZES = {"qwen3": {"num_key_value_heads": 1, "head_dim": 8}}
+
+
+def opened(folder: Path, minilm: Model, kind: str) -> Model:
+    make_tiny(folder / kind, minilm, kind, **SIZES.get(kind, {}))
+    return regard.load(folder / kind, device="cpu")
+
+
+def windows_of(model: Model) -> list[Window]:
+    found = cut_texts(model, [RIVER, MONEY, "bank", f"{RIVER} {MONEY} " * 3], window_size(model, BF16))
+    return [window for cut in found if cut is not None for window in cut.windows]
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "qwen3"])
+def test_near_float32_and_not_the_same(kind: str, tmp_path: Path, minilm: Model) -> None:
+    model = opened(tmp_path, minilm, kind)
+    windows, before = windows_of(model), model.trace(RIVER).contextual
+    read = autocast_states(model, [0, 1], window_size(model, BF16))
+    found, again = ({n: b.states[r] for b in read(windows) for r, n in enumerate(b.numbers)} for _ in range(2))
+    for batch in read_states(model, windows, [0, 1]):
+        for states, number in zip(batch.states, batch.numbers, strict=True):
+            off = float((found[number] - states).abs().max() / states.abs().max())
+            assert 1e-5 < off < 3e-2
+            assert found[number].dtype == torch.float32
+            assert torch.equal(found[number], again[number])
+    assert not torch.is_autocast_enabled("cpu")
+    assert torch.equal(model.trace(RIVER).contextual, before)
+
+
+def test_weights_stored_in_bf16(tmp_path: Path, minilm: Model) -> None:
+    opened(tmp_path, minilm, "qwen3").model.bfloat16().save_pretrained(tmp_path / "half")
+    minilm.tokenizer.save_pretrained(tmp_path / "half")
+    model = regard.load(tmp_path / "half", device="cpu")
+    windows = windows_of(model)
+    read = autocast_states(model, [1], window_size(model, BF16))
+    expected = {n: b.states[r] for b in read_states(model, windows, [1]) for r, n in enumerate(b.numbers)}
+    for batch in read(windows):
+        for states, number in zip(batch.states, batch.numbers, strict=True):
+            torch.testing.assert_close(states, expected[number], rtol=0, atol=3e-2 * float(states.abs().max()))
+
+
+class Deciding(transformers.BertModel):
+    """A model that gives other states where nothing watches its attention."""
+
+    def forward(self, input_ids: Any, **options: Any) -> Any:
+        found = super().forward(input_ids, **options)
+        if self.config._attn_implementation == "sdpa":
+            found.last_hidden_state = found.last_hidden_state * 1.001
+        return found
+
+
+def test_a_stack_that_gives_other_states_alone_is_refused(tmp_path: Path, minilm: Model) -> None:
+    bert = opened(tmp_path, minilm, "bert")
+    model = regard.load(Deciding(bert.model.config).eval(), tokenizer=bert.tokenizer)
+    with pytest.raises(RegardError, match=r"--precision bf16: states of \S+ differ from torch's by 1.0e-03 of the"):
+        autocast_states(model, [1], window_size(model, BF16))
+
+
+def test_a_model_of_our_own_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(RIVER, "utf-8")
+    with pytest.raises(RegardError, match="--precision bf16: .* needs a model of transformers"):
+        embed(tmp_path / "a.txt", tmp_path / "store", model=own_models.opened("bert"), settings=BF16)
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_store_says_what_it_is(tmp_path: Path, minilm: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its manifest, its status and what is asked of it name the precision and the measured difference."""
+    monkeypatch.chdir(tmp_path)
+    bert = opened(tmp_path, minilm, "bert")
+    write_texts(tmp_path / "texts", 12)
+    report = embed("texts", "store", model=bert, settings=BF16)
+    manifest = read_manifest(Path("store"))
+    assert manifest.settings["precision"] == "bf16"
+    near = manifest.closeness
+    assert near == report.closeness
+    assert 100 < near["states"] < report.counts["tokens"] * 2
+    assert 0.999 < near["least_cosine"] < near["mean_cosine"] < 1
+    assert near["following_cosine"] < 0.9
+    said = f"vectors computed in bf16: their cosine with float32's is {near['mean_cosine']:.6f} on average"
+    assert [note.startswith(said) for note in report.notes] == [True]
+    assert not any(name.startswith("bf16") for name in report.counts)
+    whole = store_digest(Path("store"))
+    again = embed("texts", "store", model=bert, settings=BF16)
+    assert (again.built, again.closeness) == (0, near)
+    assert store_digest(Path("store")) == whole
+    with Store("store") as store:
+        assert report.notes[0] in store.find("bank").notes
+    with pytest.raises(RegardError, match="made with setting precision bf16, given is float32"):
+        embed("texts", "store", model=bert, settings=Settings(statistics=False, dtype="float32", shard=700))
