@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import safetensors.torch
 import torch
-import transformers
 
 import regard
 from benchmarks.tiny import make
@@ -116,21 +115,6 @@ def test_a_model_whose_weights_are_kept_is_saved_in_float32(tmp_path: Path) -> N
     for name, each in wide.model.named_parameters():
         assert torch.equal(again.model.get_parameter(name), each)
         assert torch.equal(kept_apart[name], each)
-
-
-@pytest.mark.filterwarnings("ignore")  # of accelerate's own
-def test_a_model_in_pieces_gives_what_it_gives_whole(tmp_path: Path) -> None:
-    """Layer 1 lies on disk, where accelerate fetches it for the time that it runs."""
-    model = tiny("llama", DECODERS["llama"], language=True)
-    model.save_pretrained(tmp_path)
-    places = dict.fromkeys(("model.embed_tokens", "model.layers.0", "model.norm", "model.rotary_emb", "lm_head"), "cpu")
-    pieces = transformers.AutoModelForCausalLM.from_pretrained(
-        tmp_path, device_map=places | {"model.layers.1": "disk"}, offload_folder=tmp_path / "disk"
-    )
-    assert {each.device.type for each in pieces.parameters()} == {"cpu", "meta"}
-    ours, theirs = regard.load(pieces).trace(ids=IDS), regard.load(model).trace(ids=IDS)
-    assert torch.equal(ours.logits, theirs.logits)
-    assert all(torch.equal(a.dense(), b.dense()) for a, b in zip(ours.attention, theirs.attention, strict=True))
 
 
 def test_files_in_float32_are_read_as_before(minilm, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import safetensors.torch
 import torch
-import transformers
 
 import regard
 from regard.model_files import folder as folders
@@ -104,75 +103,6 @@ def test_a_tampered_header(tiny: Path) -> None:
     refused(tiny, "truncated or no safetensors file")
 
 
-def test_missing_and_misshapen_tensors(tiny: Path) -> None:
-    weights = tiny / "model.safetensors"
-    tensors = safetensors.torch.load_file(weights)
-    gone = dict(tensors)
-    del gone["encoder.layer.1.attention.self.key.weight"]
-    safetensors.torch.save_file(gone, weights, {"format": "pt"})
-    refused(tiny, "is not whole: 1 tensors are missing.*layer.1.attention.self.key.weight")
-    tensors["encoder.layer.0.attention.self.key.weight"] = torch.zeros(2, 3)
-    safetensors.torch.save_file(tensors, weights, {"format": "pt"})
-    refused(tiny, r"has shape \(2, 3\), its config needs \(24, 24\)")
-
-
-HEADS = {
-    "bert": "BertForMaskedLM",
-    "mpnet": "MPNetForMaskedLM",
-    "roberta": "RobertaForMaskedLM",
-    "distilbert": "DistilBertForMaskedLM",
-    "llama": "LlamaForCausalLM",
-    "gpt2": "GPT2LMHeadModel",
-}
-
-
-@pytest.mark.parametrize("kind", HEADS)
-def test_a_checkpoint_without_the_head_its_config_names(kind: str, minilm, tmp_path: Path) -> None:
-    """The bare model is read, with a note; as many sentence encoders are kept."""
-    model = make_tiny(tmp_path, minilm, kind, tie_word_embeddings=False)
-    expected = regard.load(tmp_path, device="cpu").trace("a bank").contextual
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": [HEADS[kind]]}))
-    trace = regard.load(tmp_path, device="cpu").trace("a bank")
-    assert torch.equal(trace.contextual, expected)
-    assert trace.logits is None
-    (note,) = (each for each in trace.status.notes if "language head" in each)
-    assert re.fullmatch(
-        rf"the checkpoint has no language head, which its config names \({HEADS[kind]}; missing are \d+ tensors, the "
-        rf"first '.+'\): read was {type(model).__name__}, without logits",
-        note,
-    )
-    weights = tmp_path / "model.safetensors"
-    tensors = safetensors.torch.load_file(weights)
-    gone = next(key for key in sorted(tensors, reverse=True) if ".1." in key)
-    del tensors[gone]
-    safetensors.torch.save_file(tensors, weights, {"format": "pt"})
-    refused(tmp_path, "is not whole: [0-9]+ tensors are missing")
-
-
-def test_a_pair_without_its_head(tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    config = transformers.BartConfig(
-        vocab_size=50, d_model=16, encoder_layers=2, decoder_layers=2, encoder_ffn_dim=24, decoder_ffn_dim=24,
-        encoder_attention_heads=4, decoder_attention_heads=4, max_position_embeddings=20, tie_word_embeddings=False,
-        pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
-    )  # fmt: skip
-    transformers.BartModel(config).eval().save_pretrained(tmp_path)
-    content, head = json.loads((tmp_path / "config.json").read_text()), "BartForConditionalGeneration"
-    (tmp_path / "config.json").write_text(json.dumps(content | {"architectures": [head]}))
-    trace = regard.load(tmp_path, device="cpu").trace(ids=[3, 4, 5], target_ids=[2, 7])
-    assert trace.decoder.logits is None
-    assert any(f"language head, which its config names ({head};" in note for note in trace.decoder.status.notes)
-
-
-def test_tensors_that_are_not_used_are_noted(tiny: Path) -> None:
-    weights = tiny / "model.safetensors"
-    tensors = safetensors.torch.load_file(weights)
-    safetensors.torch.save_file(tensors | {"something.else": torch.zeros(2)}, weights, {"format": "pt"})
-    status = regard.load(tiny, device="cpu").trace("a bank").status
-    assert status.notes == ("1 tensors of the checkpoint are not used, the first 'something.else'",)
-
-
 def test_a_config_that_is_wrong(tiny: Path) -> None:
     config = json.loads((tiny / "config.json").read_text())
     (tiny / "config.json").write_text(json.dumps(config | {"hidden_act": "nope"}))
@@ -217,15 +147,6 @@ def test_devices(tiny: Path) -> None:
     for name in ("nope", "meta"):
         with pytest.raises(regard.RegardError, match=f"device '{name}' cannot be used here"):
             regard.load(tiny, device=name)
-
-
-@pytest.mark.parametrize(("value", "name"), [(torch.nan, "NaN"), (torch.inf, "infinity")])
-def test_weights_that_are_no_numbers(tiny: Path, value: float, name: str) -> None:
-    weights = tiny / "model.safetensors"
-    tensors = safetensors.torch.load_file(weights)
-    tensors["encoder.layer.1.output.dense.bias"][3] = value
-    safetensors.torch.save_file(tensors, weights, {"format": "pt"})
-    refused(tiny, f"its weights hold {name}, in tensor 'encoder.layer.1.output.dense.bias'")
 
 
 def test_pickled_weights_are_never_read(tiny: Path) -> None:

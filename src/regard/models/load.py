@@ -3,15 +3,14 @@
 import inspect
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import torch
 import transformers
-from safetensors import SafetensorError
 from torch import nn
 from transformers.utils.hub import cached_file
 
@@ -20,7 +19,6 @@ from regard.errors import RegardError
 from regard.files import check_regular
 from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, read_processor
 from regard.model_files import gguf
-from regard.model_files.config_limits import check_sizes_in_config
 from regard.model_files.folder import (
     DEFAULT_NAME,
     check_model_folder,
@@ -31,20 +29,24 @@ from regard.model_files.hub import check_hub
 from regard.model_files.locate import locate_model_files, model_under_adapter
 from regard.model_files.pooling import read_pooling
 from regard.model_files.quiet import quiet
-from regard.model_files.size_limit import Budget, kept_as_stored, require_memory_for_model
+from regard.model_files.size_limit import kept_as_stored, require_memory_for_model
 from regard.model_files.weight_headers import Held
+from regard.models.device_map import checked_device_map
 from regard.models.model import Model
+from regard.models.read_checkpoint import (
+    check_finite_weights,
+    check_not_on_disk,
+    load_errors_in_line,
+    read_checkpoint,
+    why_model_not_loaded,
+)
 from regard.nn.folder import is_transformer_folder, newest_transformer_folder, read_model
 from regard.nn.transformer import Transformer
 from regard.text.tokenizer_limits import check_tokenizer, read_tokenizer_quietly
 from regard.text.tokenizers import read_tokenizer
 from regard.trace.trace import NO_POOLING
 
-# A language head is kept where the checkpoint has one: its logits are part of the trace.
-LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "source.spm")
-# Weights of these modules may be missing from a checkpoint: nothing that a trace shows depends on them.
-UNUSED = ("pooler.",)
 DTYPES = ("float32", "bfloat16", "float16")  # that a model may be told to compute in
 _ONE = threading.RLock()  # while transformers builds a model it changes torch for the process
 
@@ -57,6 +59,8 @@ def load(
     device: str | torch.device | None = None,
     dtype: str | torch.dtype = "auto",
     adapter: str | os.PathLike[str] | None = None,
+    device_map: str | Mapping[str, str | int] | None = None,
+    offload_folder: str | os.PathLike[str] | None = None,
 ) -> Model:
     """Open a model so that texts can be traced through it.
 
@@ -76,6 +80,9 @@ def load(
             arithmetic. A model object is taken as it is.
         adapter: the folder of a LoRA adapter of PEFT for this model (extra `adapters`), which is added to its weights,
             in float32 unless `dtype` says otherwise. As a source such a folder stands for the model that it names.
+        device_map: "auto", or the device of each module, as Hugging Face accelerate takes them: GPUs by their numbers,
+            "cpu", "disk". Weights are spread so, and fetched where they are used; "auto" for `dtype` is float32 then.
+        offload_folder: where the weights lie that `device_map` has on disk.
 
     Weights are read from safetensors or GGUF; code in a model's folder is never run. The weights of a quantised GGUF
     file are what its numbers stand for; the trace's status says so.
@@ -87,9 +94,16 @@ def load(
     if dtype not in ("auto", *DTYPES):
         raise RegardError(f"dtype: given {dtype!r}, needs auto, {', '.join(DTYPES)}")
     precision = None if dtype == "auto" else getattr(torch, dtype)
+    spread = None
+    if device_map is not None or offload_folder is not None:
+        spread = checked_device_map(device_map, offload_folder)
+        if device is not None or adapter is not None or not isinstance(source, (str, os.PathLike, NoneType)):
+            raise RegardError("load: device_map spreads a folder's or a hub name's model, without device and adapter")
     if adapter is None and isinstance(source, (str, os.PathLike)):
         base = model_under_adapter(source)
         adapter, source = (None, source) if base is None else (source, base)
+        if spread and adapter is not None:
+            raise RegardError(f"load: {str(source)!r} has an adapter, which is not added to a model that is spread")
     if adapter is not None:
         from regard.models.adapter import merge_adapter
 
@@ -106,6 +120,7 @@ def load(
         if not isinstance(source, transformers.PreTrainedModel):
             raise RegardError(f"load: given a {type(source).__name__}, needs a model object of transformers, or ours")
         name = getattr(source.config, "_name_or_path", "") or type(source).__name__
+        check_not_on_disk(source, str(name))
         return Model(source, tokenizer, name=str(name), image_processor=processor)
     held: Held | None = None
     source = None if names_default_model(source) else source
@@ -119,36 +134,43 @@ def load(
         raise RegardError(f"load: given {type(source).__name__}, needs a folder, a hub name or a model object")
     where = memory.device_to_load_on(device)
     if isinstance(folder, Path) and is_transformer_folder(folder):
+        if spread:
+            raise RegardError("load: given device_map, a regard.Transformer is on one device")
         if precision not in (None, torch.float32):
             raise RegardError(f"load: given dtype {dtype}, a regard.Transformer is read in float32 alone")
         own, found = read_model(folder)
-        _check_finite(own, name)
+        check_finite_weights(own, name)
         tokenizer = found if tokenizer is None else tokenizer
         return Model(own.to(where), tokenizer, name=called, image_processor=processor)
     with _ONE, quiet(), gguf.opened_gguf_file(folder) as file:
         held = _held_by_checkpoint(folder, name, file) if held is None else held
+        if spread and file is not None:
+            raise RegardError("load: given device_map, a GGUF file is read for one device")
+        if spread:
+            precision = precision or torch.float32
         if where.type != "cpu" and (file is not None or (held is not None and held.mxfp4)):
             precision = precision or torch.float32  # quantised numbers are raised on a CPU
-        if held is not None:
+        if held is not None and not spread:  # accelerate finds out what fits
             require_memory_for_model(held, where, name, precision)
         try:
-            model, notes = _read_model(folder, name, file, held, precision)
+            model, notes = read_checkpoint(folder, name, file, held, precision, spread)
         except RegardError as error:
             if not kept_as_stored(held, precision):
                 raise
             assert held is not None
             require_memory_for_model(held, where, name, torch.float32)
             # what is wrong with the files is so in float32 too; what a family does to its weights may be the reason
-            model, notes = _read_model(folder, name, file, held, torch.float32)
+            model, notes = read_checkpoint(folder, name, file, held, torch.float32)
             notes += (f"weights were read in float32, for they cannot be kept as they are stored: {error}",)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
         if processor is None and not file and "pixel_values" in inspect.signature(model.forward).parameters:
             processor = _read_processor(folder, model)
         pooling = NO_POOLING if file else read_pooling(partial(_file_of_model, folder))
-    _check_finite(model, name)
-    return Model(
-        model.to(where).eval(), tokenizer, name=called, notes=notes, pooling=pooling, image_processor=processor
-    )
+    if spread:
+        check_not_on_disk(model, name)
+    check_finite_weights(model, name)
+    model = model.eval() if spread else model.to(where).eval()
+    return Model(model, tokenizer, name=called, notes=notes, pooling=pooling, image_processor=processor)
 
 
 def load_tokenizer(source: str | os.PathLike[str] | None = None) -> transformers.PreTrainedTokenizerBase:
@@ -201,123 +223,8 @@ def _held_by_checkpoint(folder: Path | str, name: str, file: gguf.File | None) -
     """What the checkpoint of a GGUF file or of a hub name holds, None where that is not known."""
     if file is not None:
         return file.held
-    with _load_errors_in_line(name):
+    with load_errors_in_line(name):
         return check_hub(folder) if isinstance(folder, str) else None
-
-
-def _read_model(
-    folder: Path | str, name: str, file: gguf.File | None, held: Held | None, dtype: torch.dtype | None
-) -> tuple[Any, tuple[str, ...]]:
-    """The model, and notes on its weights: what of its checkpoint is missing or unused, and that it was quantised."""
-    options: dict[str, Any] = {"trust_remote_code": False} | (file.options if file else {})
-    place = file.folder if file else folder
-    with _load_errors_in_line(name):
-        config = transformers.AutoConfig.from_pretrained(place, **options)
-        if file:
-            check_sizes_in_config(config.to_dict(), held, f"model {name!r}")
-        # attention is chosen here: a config may name an implementation that is code on the hub
-        config._attn_implementation = None
-        # experts one by one raise those that a text goes to; all in one product would raise every one of a layer
-        keeps = held is not None and kept_as_stored(held, dtype)
-        if keeps and held is not None and held.mxfp4:
-            keeps = getattr(config, "quantization_config", {}).get("quant_method") == "mxfp4"
-        config._experts_implementation = "eager" if keeps else None
-        model_class = _model_class(config, bool(file))
-        options |= {"use_safetensors": True, "dtype": dtype or torch.float32}
-        notes: tuple[str, ...] = ()
-        if file:
-            file.kept = keeps
-            notes = (file.note,)
-        elif held is not None and keeps:
-            from regard.model_files import stored_checkpoint
-
-            if held.mxfp4:  # which is no longer transformers' to raise
-                del config.quantization_config
-            options |= {"state_dict": stored_checkpoint.stored_tensors(held.files)}
-            options |= {"generation_config": _generation_config(place)}
-            place, notes = None, (stored_checkpoint.STORED.format(" or MXFP4" * held.mxfp4),)  # type: ignore[assignment]
-    model, missing, unused = _filled(model_class, config, name, place, options, held)
-    if missing and _checkpoint_lacks_head(model, missing):
-        # many sentence encoders are kept without the language head that their config still names
-        bare, still, others = _filled(transformers.AutoModel, config, name, place, options, held)
-        if not still:
-            notes += (
-                f"the checkpoint has no language head, which its config names ({model_class.__name__}; missing are "
-                f"{len(missing)} tensors, the first {missing[0]!r}): read was {type(bare).__name__}, without logits",
-            )
-            model, missing, unused = bare, [], others
-    if missing:
-        raise RegardError(f"model {name!r} is not whole: {len(missing)} tensors are missing, the first {missing[0]!r}")
-    if unused:
-        notes += (f"{len(unused)} tensors of the checkpoint are not used, the first {unused[0]!r}",)
-    return model, notes
-
-
-def _filled(
-    model_class: Any, config: Any, name: str, place: Path | str | None, options: dict[str, Any], held: Held | None
-) -> tuple[Any, list[str], list[str]]:
-    """A model of a class with its checkpoint's weights, and which tensors of either the other has not.
-
-    place: where they are; None for those among the options.
-    """
-    if place is None and model_class is transformers.AutoModel:  # which finds a class for a folder alone
-        found = transformers.MODEL_MAPPING[type(config)]
-        model_class = found[0] if isinstance(found, tuple) else found
-    with _load_errors_in_line(name), nullcontext() if held is None else Budget(held, name):
-        model, info = model_class.from_pretrained(
-            place,
-            config=config,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # refused below, by name
-            **options,
-        )
-    for key, found, needed in info["mismatched_keys"]:
-        raise RegardError(
-            f"model {name!r} is not whole: tensor {key!r} has shape {tuple(found)}, its config needs {tuple(needed)}"
-        )
-    missing = sorted(key for key in info["missing_keys"] if not any(part in key for part in UNUSED))
-    unused = sorted(key for key in info["unexpected_keys"] if not key.endswith("position_ids"))
-    return model, missing, unused
-
-
-def _generation_config(place: Path | str) -> Any:
-    """How a model writes by default: as its generation_config.json says, or its config.json where there is none."""
-    try:
-        return transformers.GenerationConfig.from_pretrained(place)
-    except OSError:
-        return transformers.GenerationConfig.from_pretrained(place, config_file_name="config.json")
-
-
-def _checkpoint_lacks_head(model: Any, missing: Sequence[str]) -> bool:
-    """Whether none of the missing tensors is of the bare model inside a model with a head."""
-    bare = model.base_model
-    inside = [name for name, module in model.named_modules() if module is bare and module is not model]
-    return bool(inside) and not any(key.startswith(f"{name}.") for key in missing for name in inside)
-
-
-@contextmanager
-def _load_errors_in_line(name: str) -> Iterator[None]:
-    """Raise RegardError, with one line of reason, for whatever transformers raises inside the block."""
-    try:
-        yield
-    except RegardError:
-        raise
-    except Exception as error:
-        raise RegardError(f"model {name!r} cannot be loaded: {_why_model_not_loaded(error)}") from error
-
-
-def _model_class(config: Any, from_gguf: bool) -> Any:
-    """The class a checkpoint was saved from, with a language head or none; of other heads the bare model.
-
-    A GGUF file names no class: it holds a language model.
-    """
-    if from_gguf and not config.architectures:
-        return transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
-    for architecture in config.architectures or ():
-        bare = "For" not in architecture or architecture.endswith(LANGUAGE_HEADS)
-        if bare and hasattr(transformers, architecture):
-            return getattr(transformers, architecture)
-    return transformers.AutoModel
 
 
 def _read_tokenizer(folder: Path | str, name: str, file: gguf.File | None) -> Any:
@@ -333,32 +240,6 @@ def _read_tokenizer(folder: Path | str, name: str, file: gguf.File | None) -> An
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False, **options)
         except Exception as error:  # the tokenizers library raises bare Exception for a broken tokenizer.json
-            raise RegardError(_why_model_not_loaded(error)) from error
+            raise RegardError(why_model_not_loaded(error)) from error
         check_tokenizer(tokenizer)
         return tokenizer
-
-
-def _check_finite(model: nn.Module, name: str) -> None:
-    """Refuse weights that hold NaN or infinity: every figure computed with them would be nonsense."""
-    for key, whole in model.named_parameters():
-        # a finite sum has finite terms, and is had much sooner; an infinite one may still have them
-        for tensor in whole.telling() if hasattr(whole, "telling") else (whole,):
-            if bool(torch.isfinite(tensor.sum()) or torch.isfinite(tensor).all()):
-                continue
-            what = "NaN" if bool(torch.isnan(tensor).any()) else "infinity"
-            raise RegardError(f"model {name!r}: its weights hold {what}, in tensor {key!r}")
-
-
-def _why_model_not_loaded(error: Exception) -> str:
-    """One line saying why: the first line of the library's own message, or ours where that says nothing."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if isinstance(error, RecursionError):
-        return "one of its files is nested too deep"
-    if isinstance(error, MemoryError):
-        return "one of its files asks for more memory than there is"
-    if isinstance(error, KeyError):
-        return f"one of its files has no entry, or an unknown one, {error}"
-    if isinstance(error, SafetensorError):
-        return f"its safetensors file is truncated or no safetensors file ({lines[0]})"
-    reason = lines[:2] if lines and lines[0].endswith(":") else lines[:1]  # the reason stands behind its heading
-    return " ".join(reason) if reason else type(error).__name__

@@ -12,7 +12,7 @@ from regard.models.control import trace_control
 from regard.questions.see.answer import Seen, seen
 from regard.questions.see.brief_panels import LAYERS, ROWS
 from regard.questions.see.looks import layer_looked_at
-from regard.questions.see.panels import FULL, texts
+from regard.questions.see.panels import FULL, name_of, texts
 
 
 def printed(found: Seen, width: int = 80, *, everything: bool = False) -> str:
@@ -26,6 +26,10 @@ def test_the_findings_come_first(bank, minilm) -> None:
     for sentence in found.findings():
         place = out.index(sentence, place)
     assert place < out.index("layer cosine text 1 looks at") < out.index("cosine to text 1 text 2")
+
+
+def test_tables_of_targets_say_so() -> None:
+    assert [name_of("Says", side) for side in ("text", "target")] == ["Says", "Says of targets"]
 
 
 def test_the_tables_are_the_summarys(bank, minilm) -> None:

@@ -12,7 +12,6 @@ from regard.questions.see.word_panels import (
     attends,
     cosines,
     learned,
-    name_of,
     neutral_range_in_words,
     states,
     static_picture,
@@ -92,4 +91,3 @@ def test_ranges_and_tables() -> None:
     neutral = Neutral("river", 12, [0.1, 0.34], [0.0, 0.285], [0.2, -0.0001])
     assert neutral_range_in_words(neutral, 2) == "0.34 (0.28 to 0.00)"
     assert neutral_range_in_words(Neutral("river", 12, [None], [None], [None]), 2) == "– (– to –)"
-    assert [name_of("Says", side) for side in ("text", "target")] == ["Says", "Says of targets"]

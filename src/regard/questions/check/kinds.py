@@ -41,6 +41,8 @@ def kind_is_as_near(read: Read, device: torch.device, dtype: torch.dtype) -> Ite
     model = read.model
     if read.exact is None:
         raise RegardError("its own code does not run in float64, which tells what is near")
+    if len(set(getattr(model.model, "hf_device_map", {}).values())) > 1:
+        raise RegardError("its weights are spread over devices or the disk, and are not copied")
     weights = sum(each.numel() for each in model.model.parameters()) * dtype.itemsize
     require_memory(weights, device, f"a copy in {dtype_name(dtype)}", "check it where there is more")
     twin = copy.deepcopy(model.model).to(device=device, dtype=dtype)

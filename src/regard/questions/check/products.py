@@ -26,8 +26,9 @@ FLOAT32, HALF = 1e-5, 1e-2
 
 
 def products_are_numpys(read: Read) -> Iterator[Claim]:
-    """Check a few rows of every linear map's product, in the model's own pass and in a trace."""
+    """Check a few rows of every linear map's product, in the model's own pass and in a trace; of those in memory."""
     model = read.model.model
+    on_disk = sum(_is_linear(module) and module.weight.is_meta for module in model.modules())
     ways: tuple[tuple[str, Callable[[], Any]], ...] = (
         ("in its own pass", lambda: plain_pass(model, read.inputs)),
         ("in a trace", lambda: read.model.trace(**read.reading.asked)),
@@ -36,10 +37,13 @@ def products_are_numpys(read: Read) -> Iterator[Claim]:
         with _products_seen(model) as seen:
             run()
         if not seen:
-            raise RegardError("it has no linear maps that are modules of their own")
+            raise RegardError(
+                "its linear maps lie on disk" if on_disk else "it has no linear maps that are modules of their own"
+            )
         worst = max((_apart(*each) for each in seen), key=lambda each: each.difference)
         least = FLOAT32 if model.dtype == torch.float32 else HALF
         said = f"{len({path for path, *_ in seen})} linear maps give numpy's products"
+        said += f", {on_disk} on disk aside" * bool(on_disk)
         yield claim("arithmetic", said, f"{of}, {model.device}", worst, least)
 
 
@@ -61,13 +65,17 @@ def _products_seen(model: nn.Module) -> Iterator[list[tuple[str, nn.Module, Tens
         return keep
 
     for path, module in model.named_modules():
-        if type(module) in (nn.Linear, Conv1D):
+        if _is_linear(module) and not module.weight.is_meta:
             hooks.append(module.register_forward_hook(hook(path)))
     try:
         yield seen
     finally:
         for each in hooks:
             each.remove()
+
+
+def _is_linear(module: Any) -> bool:
+    return type(module) in (nn.Linear, Conv1D)
 
 
 def _apart(path: str, module: Any, x: Tensor, y: Tensor) -> Apart:

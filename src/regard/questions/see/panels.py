@@ -15,7 +15,6 @@ from regard.questions.see import pair_panels as pair
 from regard.questions.see import word_panels as word
 from regard.questions.see.brief_panels import brief_panels
 from regard.questions.see.looks import layer_looked_at
-from regard.questions.see.word_panels import name_of
 
 if TYPE_CHECKING:
     from regard.questions.see.answer import Seen
@@ -134,6 +133,11 @@ def overview(summary: Summary, text: int, side: str, name: str) -> Panel:
         name=name, title=title, note=f"{note} more than half.", rows=rows,
         columns=[Column("token"), *([Column("message")] if chat else []), Column("layer: where most goes")],
     )  # fmt: skip
+
+
+def name_of(table: str, side: str) -> str:
+    """Name a table of texts, or of their targets."""
+    return table if side == "text" else f"{table} of targets"
 
 
 def _predictions(summary: Summary, side: str, name: str) -> Panel:

@@ -223,11 +223,6 @@ def neutral_range_in_words(neutral: Neutral, digits: int) -> str:
     return f"{mean} ({low} to {high})"
 
 
-def name_of(table: str, side: str) -> str:
-    """Name a table of texts, or of their targets."""
-    return table if side == "text" else f"{table} of targets"
-
-
 def _whose(summary: Summary, side: str) -> str:
     return quoted(summary.word or "") + (" in the targets" if side == "target" else "")
 

@@ -1,0 +1,210 @@
+"""Build a model of a checkpoint's config, and fill it with its weights: as stored, raised, or spread over devices."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors import SafetensorError
+from torch import nn
+
+from regard.errors import RegardError
+from regard.model_files import gguf
+from regard.model_files.config_limits import check_sizes_in_config
+from regard.model_files.size_limit import Budget, kept_as_stored
+from regard.model_files.weight_headers import Held
+from regard.models.device_map import check_spread_model, device_map_note
+
+# A language head is kept where the checkpoint has one: its logits are part of the trace.
+LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel")
+# Weights of these modules may be missing from a checkpoint: nothing that a trace shows depends on them.
+UNUSED = ("pooler.",)
+
+
+def read_checkpoint(
+    folder: Path | str,
+    name: str,
+    file: gguf.File | None,
+    held: Held | None,
+    dtype: torch.dtype | None,
+    spread: dict[str, Any] | None = None,
+) -> tuple[Any, tuple[str, ...]]:
+    """Build a model and fill it; return it with notes on its weights: what is missing or unused, or was quantised.
+
+    Args:
+        folder: the checkpoint's, or a hub name.
+        name: the model's, for messages.
+        file: the GGUF file in the folder's place.
+        held: what the checkpoint holds, where that is known.
+        dtype: of the weights; None for as they are stored.
+        spread: how they are spread over devices (`regard.models.device_map`), None for not at all.
+
+    Raises:
+        RegardError: the checkpoint is not whole, or not of its config.
+    """
+    options: dict[str, Any] = {"trust_remote_code": False} | (file.options if file else {}) | (spread or {})
+    place = file.folder if file else folder
+    with load_errors_in_line(name):
+        config = transformers.AutoConfig.from_pretrained(
+            place, trust_remote_code=False, **(file.options if file else {})
+        )
+        if file:
+            check_sizes_in_config(config.to_dict(), held, f"model {name!r}")
+        # attention is chosen here: a config may name an implementation that is code on the hub
+        config._attn_implementation = None
+        # experts one by one raise those that a text goes to; all in one product would raise every one of a layer
+        keeps = held is not None and kept_as_stored(held, dtype)
+        if keeps and held is not None and held.mxfp4:
+            keeps = getattr(config, "quantization_config", {}).get("quant_method") == "mxfp4"
+        config._experts_implementation = "eager" if keeps else None
+        model_class = _model_class(config, bool(file))
+        options |= {"use_safetensors": True, "dtype": dtype or torch.float32}
+        notes: tuple[str, ...] = ()
+        if file:
+            file.kept = keeps
+            notes = (file.note,)
+        elif held is not None and keeps:
+            from regard.model_files import stored_checkpoint
+
+            if held.mxfp4:  # which is no longer transformers' to raise
+                del config.quantization_config
+            options |= {"state_dict": stored_checkpoint.stored_tensors(held.files)}
+            options |= {"generation_config": _generation_config(place)}
+            place, notes = None, (stored_checkpoint.STORED.format(" or MXFP4" * held.mxfp4),)  # type: ignore[assignment]
+    model, missing, unused = _filled(model_class, config, name, place, options, held)
+    if missing and _checkpoint_lacks_head(model, missing):
+        # many sentence encoders are kept without the language head that their config still names
+        bare, still, others = _filled(transformers.AutoModel, config, name, place, options, held)
+        if not still:
+            notes += (
+                f"the checkpoint has no language head, which its config names ({model_class.__name__}; missing are "
+                f"{len(missing)} tensors, the first {missing[0]!r}): read was {type(bare).__name__}, without logits",
+            )
+            model, missing, unused = bare, [], others
+    if missing:
+        raise RegardError(f"model {name!r} is not whole: {len(missing)} tensors are missing, the first {missing[0]!r}")
+    if unused:
+        notes += (f"{len(unused)} tensors of the checkpoint are not used, the first {unused[0]!r}",)
+    if spread:
+        check_spread_model(model, spread, name)
+        notes += (device_map_note(model),)
+    return model, notes
+
+
+def _filled(
+    model_class: Any, config: Any, name: str, place: Path | str | None, options: dict[str, Any], held: Held | None
+) -> tuple[Any, list[str], list[str]]:
+    """A model of a class with its checkpoint's weights, and which tensors of either the other has not.
+
+    place: where they are; None for those among the options.
+    """
+    if place is None and model_class is transformers.AutoModel:  # which finds a class for a folder alone
+        found = transformers.MODEL_MAPPING[type(config)]
+        model_class = found[0] if isinstance(found, tuple) else found
+    with load_errors_in_line(name), nullcontext() if held is None else Budget(held, name):
+        model, info = model_class.from_pretrained(
+            place,
+            config=config,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, by name
+            **options,
+        )
+    for key, found, needed in info["mismatched_keys"]:
+        raise RegardError(
+            f"model {name!r} is not whole: tensor {key!r} has shape {tuple(found)}, its config needs {tuple(needed)}"
+        )
+    missing = sorted(key for key in info["missing_keys"] if not any(part in key for part in UNUSED))
+    unused = sorted(key for key in info["unexpected_keys"] if not key.endswith("position_ids"))
+    return model, missing, unused
+
+
+def _generation_config(place: Path | str) -> Any:
+    """How a model writes by default: as its generation_config.json says, or its config.json where there is none."""
+    try:
+        return transformers.GenerationConfig.from_pretrained(place)
+    except OSError:
+        return transformers.GenerationConfig.from_pretrained(place, config_file_name="config.json")
+
+
+def _checkpoint_lacks_head(model: Any, missing: Sequence[str]) -> bool:
+    """Whether none of the missing tensors is of the bare model inside a model with a head."""
+    bare = model.base_model
+    inside = [name for name, module in model.named_modules() if module is bare and module is not model]
+    return bool(inside) and not any(key.startswith(f"{name}.") for key in missing for name in inside)
+
+
+@contextmanager
+def load_errors_in_line(name: str) -> Iterator[None]:
+    """Raise RegardError, with one line of reason, for whatever transformers raises inside the block.
+
+    name: the model's.
+    """
+    try:
+        yield
+    except RegardError:
+        raise
+    except Exception as error:
+        raise RegardError(f"model {name!r} cannot be loaded: {why_model_not_loaded(error)}") from error
+
+
+def _model_class(config: Any, from_gguf: bool) -> Any:
+    """The class a checkpoint was saved from, with a language head or none; of other heads the bare model.
+
+    A GGUF file names no class: it holds a language model.
+    """
+    if from_gguf and not config.architectures:
+        return transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
+    for architecture in config.architectures or ():
+        bare = "For" not in architecture or architecture.endswith(LANGUAGE_HEADS)
+        if bare and hasattr(transformers, architecture):
+            return getattr(transformers, architecture)
+    return transformers.AutoModel
+
+
+def check_not_on_disk(model: nn.Module, name: str) -> None:
+    """Check that a model's first weights are in memory: where they are, there ids are put.
+
+    Raises:
+        RegardError: they lie on disk, or were never filled.
+    """
+    path, first = next(model.named_parameters(), ("", None))
+    if first is not None and first.is_meta:
+        raise RegardError(
+            f"model {name!r}: its first weights, {path!r}, lie on disk or were never filled: keep them on a device"
+        )
+
+
+def check_finite_weights(model: nn.Module, name: str) -> None:
+    """Refuse weights that hold NaN or infinity: every figure computed with them would be nonsense.
+
+    Those on disk are not read for it: where they hold some, the states that come of them are refused.
+
+    Raises:
+        RegardError: naming the tensor.
+    """
+    for key, whole in model.named_parameters():
+        if whole.is_meta:
+            continue
+        # a finite sum has finite terms, and is had much sooner; an infinite one may still have them
+        for tensor in whole.telling() if hasattr(whole, "telling") else (whole,):
+            if bool(torch.isfinite(tensor.sum()) or torch.isfinite(tensor).all()):
+                continue
+            what = "NaN" if bool(torch.isnan(tensor).any()) else "infinity"
+            raise RegardError(f"model {name!r}: its weights hold {what}, in tensor {key!r}")
+
+
+def why_model_not_loaded(error: Exception) -> str:
+    """One line saying why: the first line of the library's own message, or ours where that says nothing."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if isinstance(error, RecursionError):
+        return "one of its files is nested too deep"
+    if isinstance(error, MemoryError):
+        return "one of its files asks for more memory than there is"
+    if isinstance(error, KeyError):
+        return f"one of its files has no entry, or an unknown one, {error}"
+    if isinstance(error, SafetensorError):
+        return f"its safetensors file is truncated or no safetensors file ({lines[0]})"
+    reason = lines[:2] if lines and lines[0].endswith(":") else lines[:1]  # the reason stands behind its heading
+    return " ".join(reason) if reason else type(error).__name__
