@@ -28,6 +28,8 @@ import torch
 import transformers
 
 LENGTHS = (14, 512)
+WRITTEN = 16  # tokens
+NAMES = ("load", "loaded", "peak", "14", "512", "written")
 DTYPES = ("float32", "auto", "bfloat16")
 
 
@@ -157,7 +159,18 @@ def measured(folder: Path, dtype: str, traces: int) -> dict[str, Any]:
         del trace
     kept = Sizes.of(model.model).held(max(LENGTHS), CaptureOptions())
     found["peak"] = peak() - before - kept
+    found["written"] = seconds_a_token(model.model)
     return found
+
+
+def seconds_a_token(model: Any) -> float:
+    """What a token takes that transformers' own `generate` writes, behind 64 others."""
+    ids, took = torch.arange(5, 69)[None], {}
+    for count in (1, 1, 1 + WRITTEN):  # the first compiles what is not compiled yet
+        started = time.perf_counter()
+        model.generate(ids, min_new_tokens=count, max_new_tokens=count, do_sample=False, pad_token_id=0)
+        took[count] = time.perf_counter() - started
+    return (took[1 + WRITTEN] - took[1]) / WRITTEN
 
 
 def peak() -> int:
@@ -169,22 +182,23 @@ def peak() -> int:
 def table(runs: dict[str, list[Any]], size: int) -> list[str]:
     """A row a dtype: seconds to load, memory of the file's size, times over float32's, largest difference of states."""
     rows = [
-        "| dtype | load, s | loaded / file | peak of a trace / file | 14 tokens, s | 512 tokens, s | off float32 |",
-        "|" + "---|" * 7,
+        "| dtype | load, s | loaded / file | peak of a trace / file | 14 tokens, s | 512 tokens, s "
+        "| a token written, ms | off float32 |",
+        "|" + "---|" * 8,
     ]
     wide = runs.get("float32")
     for dtype, all_of in runs.items():
-        middle = {
-            name: statistics.median(each[name] for each in all_of) for name in ("load", "loaded", "peak", "14", "512")
-        }
+        middle = {name: statistics.median(each[name] for each in all_of) for name in NAMES}
         cells = [dtype, f"{middle['load']:.1f}", f"{middle['loaded'] / size:.2f}", f"{middle['peak'] / size:.2f}"]
-        for length in map(str, LENGTHS):
+        for length in (*map(str, LENGTHS), "written"):
             ratio = (
                 ""
                 if wide is None
                 else f" ({statistics.median(a[length] / b[length] for a, b in zip(all_of, wide, strict=True)):.2f})"
             )
-            cells.append(f"{middle[length]:.2f}{ratio}")
+            cells.append(
+                f"{1e3 * middle[length]:.1f}{ratio}" if length == "written" else f"{middle[length]:.2f}{ratio}"
+            )
         off = (
             0.0
             if wide is None

@@ -23,22 +23,24 @@ import numpy as np
 
 from regard.attention.kernels.cpu.vector import compiled, wide
 
-LOW, FOUR = np.uint8(15), np.uint8(4)
+LOW, FOUR, TWO = np.uint8(15), np.uint8(4), np.uint8(2)
 HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)  # every float16 number, by its bits
 # MXFP4 as safetensors of gpt-oss have it; in GGUF files each block has its own scale, and another order of nibbles.
 FP4 = np.array([sign * each for sign in (1, -1) for each in (0, 0.5, 1, 1.5, 2, 3, 4, 6)], np.float32)
 with np.errstate(over="ignore"):
     POWERS = np.ldexp(np.float32(1), np.arange(256) - 127).astype(np.float32)  # the last of them is infinite
+# Numbers in half a block of 32, given to the passes when they run: LLVM unrolls a count that it knows into single
+MANY = 16  # numbers, and makes vectors where it does not, which takes a third of the time
 exactly: dict[str, Any] = {"fastmath": False}  # no product and sum may become one operation: gguf's NumPy has two
 
 
 def raise_blocks(kind: str, packed: np.ndarray, into: np.ndarray, aside: np.ndarray | None = None) -> None:
     """Write the numbers of whole blocks of a kind, a run of bytes, into a run of float32. aside: MXFP4's scales."""
     if aside is not None:
-        _raise_mxfp4(packed, aside, into, FP4, POWERS)
+        _raise_mxfp4(packed, aside, into, FP4, POWERS, MANY)
         return
     if kind in PASSES:
-        PASSES[kind](packed, into, HALVES)
+        PASSES[kind](packed, into, HALVES, MANY)
         return
     import gguf
 
@@ -62,26 +64,26 @@ def _half(packed, at, halves):
 
 
 @compiled(**exactly)
-def _raise_q4_0(packed, into, halves):
+def _raise_q4_0(packed, into, halves, many):
     wide()
     for b in range(len(into) // 32):
         at, to = 18 * b, 32 * b
         d = _half(packed, at, halves)
-        for j in range(16):
+        for j in range(many):
             into[to + j] = d * np.float32(np.int32(packed[at + 2 + j] & LOW) - np.int32(8))
-        for j in range(16):
+        for j in range(many):
             into[to + 16 + j] = d * np.float32(np.int32(packed[at + 2 + j] >> FOUR) - np.int32(8))
 
 
 @compiled(**exactly)
-def _raise_q4_1(packed, into, halves):
+def _raise_q4_1(packed, into, halves, many):
     wide()
     for b in range(len(into) // 32):
         at, to = 20 * b, 32 * b
         d, m = _half(packed, at, halves), _half(packed, at + 2, halves)
-        for j in range(16):
+        for j in range(many):
             into[to + j] = d * np.float32(packed[at + 4 + j] & LOW) + m
-        for j in range(16):
+        for j in range(many):
             into[to + 16 + j] = d * np.float32(packed[at + 4 + j] >> FOUR) + m
 
 
@@ -93,40 +95,40 @@ def _four_bytes(packed, at):
 
 
 @compiled(**exactly)
-def _raise_q5_0(packed, into, halves):
+def _raise_q5_0(packed, into, halves, many):
     wide()
     for b in range(len(into) // 32):
         at, to = 22 * b, 32 * b
         d, fifth = _half(packed, at, halves), _four_bytes(packed, at + 2)
-        for j in range(16):
+        for j in range(many):
             high = ((fifth >> np.uint32(j)) & np.uint32(1)) << np.uint32(4)
             into[to + j] = d * np.float32(np.int32(np.uint32(packed[at + 6 + j] & LOW) | high) - np.int32(16))
-        for j in range(16):
+        for j in range(many):
             high = ((fifth >> np.uint32(j + 16)) & np.uint32(1)) << np.uint32(4)
             into[to + 16 + j] = d * np.float32(np.int32(np.uint32(packed[at + 6 + j] >> FOUR) | high) - np.int32(16))
 
 
 @compiled(**exactly)
-def _raise_q5_1(packed, into, halves):
+def _raise_q5_1(packed, into, halves, many):
     wide()
     for b in range(len(into) // 32):
         at, to = 24 * b, 32 * b
         d, m, fifth = _half(packed, at, halves), _half(packed, at + 2, halves), _four_bytes(packed, at + 4)
-        for j in range(16):
+        for j in range(many):
             high = ((fifth >> np.uint32(j)) & np.uint32(1)) << np.uint32(4)
             into[to + j] = d * np.float32(np.int32(np.uint32(packed[at + 8 + j] & LOW) | high)) + m
-        for j in range(16):
+        for j in range(many):
             high = ((fifth >> np.uint32(j + 16)) & np.uint32(1)) << np.uint32(4)
             into[to + 16 + j] = d * np.float32(np.int32(np.uint32(packed[at + 8 + j] >> FOUR) | high)) + m
 
 
 @compiled(**exactly)
-def _raise_q8_0(packed, into, halves):
+def _raise_q8_0(packed, into, halves, many):
     wide()
     for b in range(len(into) // 32):
         at, to = 34 * b, 32 * b
         d = _half(packed, at, halves)
-        for j in range(32):
+        for j in range(2 * many):
             into[to + j] = d * np.float32(np.int8(packed[at + 2 + j]))
 
 
@@ -141,7 +143,7 @@ def _factors(packed, at, k):
 
 
 @compiled(**exactly)
-def _raise_q4_k(packed, into, halves):
+def _raise_q4_k(packed, into, halves, many):
     wide()
     for b in range(len(into) // 256):
         at, to = 144 * b, 256 * b
@@ -150,16 +152,16 @@ def _raise_q4_k(packed, into, halves):
             nibbles, first = at + 16 + 16 * k, to + 32 * k
             s, t = _factors(packed, at + 4, k)
             scale, least = d * np.float32(s), m * np.float32(t)
-            for j in range(32):
+            for j in range(2 * many):
                 into[first + j] = scale * np.float32(packed[nibbles + j] & LOW) - least
             s, t = _factors(packed, at + 4, k + 1)
             scale, least = d * np.float32(s), m * np.float32(t)
-            for j in range(32):
+            for j in range(2 * many):
                 into[first + 32 + j] = scale * np.float32(packed[nibbles + j] >> FOUR) - least
 
 
 @compiled(**exactly)
-def _raise_q5_k(packed, into, halves):
+def _raise_q5_k(packed, into, halves, many):
     wide()
     for b in range(len(into) // 256):
         at, to = 176 * b, 256 * b
@@ -169,34 +171,43 @@ def _raise_q5_k(packed, into, halves):
             scale, least = d * np.float32(s), m * np.float32(t)
             nibbles, first, shift = at + 48 + 32 * (k >> 1), to + 32 * k, np.uint8(4 * (k & 1))
             bit = np.uint8(k)
-            for j in range(32):
+            for j in range(2 * many):
                 high = ((packed[at + 16 + j] >> bit) & np.uint8(1)) << FOUR
                 into[first + j] = scale * np.float32(((packed[nibbles + j] >> shift) & LOW) | high) - least
 
 
+@compiled(inline="always", **exactly)
+def _signed(number):
+    """A number of six bits, 32 less."""
+    return np.float32(np.int32(number) - np.int32(32))
+
+
 @compiled(**exactly)
-def _raise_q6_k(packed, into, halves):
+def _raise_q6_k(packed, into, halves, many):
     wide()
     for b in range(len(into) // 256):
         at, to = 210 * b, 256 * b
         d = _half(packed, at + 208, halves)
-        for k in range(16):  # groups of 16: eight of a half block, two a run of 32
-            half, run, side = k >> 3, (k >> 1) & 3, 16 * (k & 1)
-            scale = d * np.float32(np.int8(packed[at + 192 + k]))
-            nibbles, shift = at + 64 * half + 32 * (run & 1) + side, np.uint8(4 * (run >> 1))
-            bits, up, first = at + 128 + 32 * half + side, np.uint8(2 * run), to + 16 * k
-            for j in range(16):
-                high = ((packed[bits + j] >> up) & np.uint8(3)) << FOUR
-                low = (packed[nibbles + j] >> shift) & LOW
-                into[first + j] = scale * np.float32(np.int32(low | high) - np.int32(32))
+        for k in range(4):  # the two sides of each half of a block: four groups of 16 from the same bits
+            half, side = k >> 1, 16 * (k & 1)
+            nibbles, bits, first = at + 64 * half + side, at + 128 + 32 * half + side, to + 128 * half + side
+            factors = at + 192 + 8 * half + (k & 1)
+            s, t = d * np.float32(np.int8(packed[factors])), d * np.float32(np.int8(packed[factors + 2]))
+            u, v = d * np.float32(np.int8(packed[factors + 4])), d * np.float32(np.int8(packed[factors + 6]))
+            for j in range(many):
+                high, one, other = packed[bits + j], packed[nibbles + j], packed[nibbles + 32 + j]
+                into[first + j] = s * _signed((one & LOW) | ((high & np.uint8(3)) << FOUR))
+                into[first + 32 + j] = t * _signed((other & LOW) | ((high & np.uint8(12)) << TWO))
+                into[first + 64 + j] = u * _signed((one >> FOUR) | (high & np.uint8(48)))
+                into[first + 96 + j] = v * _signed((other >> FOUR) | ((high & np.uint8(192)) >> TWO))
 
 
 @compiled(**exactly)
-def _raise_mxfp4(packed, aside, into, numbers, powers):
+def _raise_mxfp4(packed, aside, into, numbers, powers, many):
     wide()
     for b in range(len(into) // 32):
         scale = powers[aside[b]]
-        for j in range(16):
+        for j in range(many):
             byte = packed[16 * b + j]
             into[32 * b + 2 * j] = scale * numbers[byte & LOW]
             into[32 * b + 2 * j + 1] = scale * numbers[byte >> FOUR]
@@ -206,8 +217,44 @@ PASSES: dict[str, Callable[..., None]] = {
     "Q4_0": _raise_q4_0, "Q4_1": _raise_q4_1, "Q5_0": _raise_q5_0, "Q5_1": _raise_q5_1, "Q8_0": _raise_q8_0,
     "Q4_K": _raise_q4_k, "Q5_K": _raise_q5_k, "Q6_K": _raise_q6_k,
 }  # fmt: skip
+NUMBERS = {kind: number for number, kind in enumerate(PASSES)}  # by which a pass is named inside another
 # Where a block's scales lie: its bytes, their first and the one after their last.
 SCALES = {
     "Q4_0": (18, 0, 2), "Q4_1": (20, 0, 4), "Q5_0": (22, 0, 2), "Q5_1": (24, 0, 4), "Q8_0": (34, 0, 2),
     "Q4_K": (144, 0, 4), "Q5_K": (176, 0, 4), "Q6_K": (210, 208, 210),
 }  # fmt: skip
+
+
+def multiply_row(kind: str, packed: np.ndarray, x: np.ndarray, made: np.ndarray) -> None:
+    """Write the products of x (C,) and each row of whole blocks (M, bytes) into made (M,), for a kind of `PASSES`.
+
+    A row is raised in the nearest cache and used there: a model that writes reads all of its weights for each token.
+    """
+    _multiply_row(NUMBERS[kind], packed, x, made, HALVES, MANY)
+
+
+@compiled()
+def _multiply_row(kind, packed, x, made, halves, many):
+    wide()
+    row = np.empty(len(x), np.float32)
+    for m in range(len(made)):
+        if kind == 0:
+            _raise_q4_0(packed[m], row, halves, many)
+        elif kind == 1:
+            _raise_q4_1(packed[m], row, halves, many)
+        elif kind == 2:
+            _raise_q5_0(packed[m], row, halves, many)
+        elif kind == 3:
+            _raise_q5_1(packed[m], row, halves, many)
+        elif kind == 4:
+            _raise_q8_0(packed[m], row, halves, many)
+        elif kind == 5:
+            _raise_q4_k(packed[m], row, halves, many)
+        elif kind == 6:
+            _raise_q5_k(packed[m], row, halves, many)
+        else:
+            _raise_q6_k(packed[m], row, halves, many)
+        total = np.float32(0)
+        for c in range(len(x)):
+            total += row[c] * x[c]
+        made[m] = total

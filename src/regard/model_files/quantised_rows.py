@@ -73,11 +73,13 @@ class QuantisedRows:
         each = max(1, torch.Size(upright.shape[1:]).numel())
         rows = max(1, min(len(upright), most // each))
         place = torch.empty(rows, *upright.shape[1:])
+        into, (packed, aside) = place.view(-1).numpy(), _flat(upright)
+        size, own = len(packed) // len(upright), 0 if aside is None else len(aside) // len(upright)
         for start in range(0, len(upright), rows):
-            part = upright._each(lambda each: each[start : start + rows])  # noqa: B023
-            block = place[: len(part)]
-            raise_into(part, block.view(-1))
-            yield block
+            end = min(start + rows, len(upright))
+            scales = None if aside is None else aside[start * own : end * own]
+            _raise_run(self.kind, self.sizes, packed[start * size : end * size], scales, into[: (end - start) * each])
+            yield place[: end - start]
 
     def scales(self) -> Float[Tensor, "N _"] | None:
         """Read the scales of their blocks, which are finite where the numbers are; None where a block has others."""
@@ -157,17 +159,21 @@ def _flat(rows: QuantisedRows) -> tuple[Any, Any]:
 
 def raise_into(rows: QuantisedRows, made: Float[Tensor, " n"]) -> None:
     """Write the numbers of rows, which are not flipped, into a run of float32."""
+    _raise_run(rows.kind, rows.sizes, *_flat(rows), made.numpy())
+
+
+def _raise_run(kind: str, sizes: tuple[int, int], packed: Any, aside: Any, into: Any) -> None:
+    """Write the numbers of whole blocks into a run of float32, shared out among the worker threads where it is long."""
     from regard.model_files.quantised_blocks import raise_blocks
 
-    (packed, aside), into = _flat(rows), made.numpy()
-    blocks = len(packed) // rows.sizes[1]
+    blocks = len(packed) // sizes[1]
     workers = threads.worker_thread_count() if len(into) >= SHARED else 1
     each = -(-blocks // max(1, workers))
 
     def part(first: int) -> None:
         ends = first, min(first + each, blocks)
-        to, of = (slice(*(end * size for end in ends)) for size in rows.sizes)
-        raise_blocks(rows.kind, packed[of], into[to], None if aside is None else aside[slice(*ends)])
+        to, of = (slice(*(end * size for end in ends)) for size in sizes)
+        raise_blocks(kind, packed[of], into[to], None if aside is None else aside[slice(*ends)])
 
     if workers == 1:
         part(0)

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from regard.attention.kernels import matmul
 from regard.errors import RegardError
 from regard.model_files.quantised_rows import QuantisedRows
+from regard.model_files.row_products import multiply_one_row
 
 HALVES = (torch.bfloat16, torch.float16)
 BLOCK, BLOCK_ON_GPU = 1 << 20, 1 << 26  # numbers raised at once: on a CPU so many that they stay in its cache,
@@ -88,6 +89,9 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(x: Float[Tensor, "*B C"], weight: Float[Tensor, "M C"] | QuantisedRows) -> Float[Tensor, "*B M"]:
         rows = x.reshape(-1, x.shape[-1]).contiguous()  # as oneDNN wants them
+        one = multiply_one_row(rows[0], weight) if len(rows) == 1 else None
+        if one is not None:
+            return one.view(*x.shape[:-1], len(weight))
         times = matmul.linear() if x.device.type == "cpu" and len(rows) >= FEW else matmul.blas
         done, columns = 0, isinstance(weight, QuantisedRows) and weight.flipped
         made = (x.new_zeros if columns else x.new_empty)(len(rows), len(weight))
