@@ -13,7 +13,7 @@ from regard.corpus.closeness import (
 )
 from regard.errors import RegardError
 
-some = st.builds(Closeness, *[st.integers(0, 2 * PARTS)] * 4)
+some = st.builds(Closeness, *[st.integers(0, 2 * PARTS)] * 5)
 
 
 @given(some, some, some)
@@ -30,22 +30,43 @@ def test_counts_come_back(a: Closeness) -> None:
 
 
 def test_cosines_are_said() -> None:
-    numbers = Closeness(1000, 20_000_000, 100_000, 700 * PARTS).numbers()
+    numbers = Closeness(1000, 20_000_000, 100_000, 990, 693 * PARTS).numbers()
     assert numbers == pytest.approx(
         {"states": 1000, "mean_cosine": 0.99998, "least_cosine": 0.9999, "following_cosine": 0.3}
     )
+    near = "vectors computed in bf16: off float32's by 2.0e-05 on average and 1.0e-04 at most (1 - cosine, of a sample "
     assert closeness_sentence(numbers) == (
-        "vectors computed in bf16: their cosine with float32's is 0.999980 on average and 0.999900 at least, over "
-        "1,000 states of these texts; that of tokens that follow each other is 0.30 on average"
+        f"{near}of 1,000 states); tokens that follow each other differ by 0.7 on average"
     )
+    alone = Closeness(1000, 20_000_000, 100_000).numbers()
+    assert closeness_sentence(alone) == f"{near}of 1,000 states)"
     assert Closeness().numbers() == {}
+    assert closeness_sentence({}).endswith("the store does not say how near they are to float32's")
+
+
+@pytest.mark.parametrize(
+    ("off", "most", "following", "coarse"),
+    [
+        (0.0001, 0.001, 0.7, False), (0.01, 0.02, 0.7, True), (0.001, 0.1, 0.7, True), (0.0001, 0.001, 0.0002, True),
+        (0.0001, 0.0001, None, False), (0.1, 0.3, None, True),
+    ],
+)  # fmt: skip
+def test_what_is_coarse_is_said_to_be(off: float, most: float, following: float | None, coarse: bool) -> None:
+    numbers = {"states": 7, "mean_cosine": 1 - off, "least_cosine": 1 - most}
+    numbers |= {} if following is None else {"following_cosine": 1 - following}
+    check_closeness(numbers)
+    assert ("That is coarse" in closeness_sentence(numbers)) == coarse
 
 
 def test_what_is_not_ours_is_refused() -> None:
     check_closeness({})
-    check_closeness(Closeness(3).numbers())
-    for wrong in ({"states": 3}, Closeness(3).numbers() | {"states": "3"}, Closeness(3).numbers() | {"states": True}):
+    numbers = Closeness(3, pairs=2).numbers()
+    check_closeness(numbers)
+    for wrong in ({"states": 3}, numbers | {"states": "3"}, numbers | {"states": True}, numbers | {"more": 1}):
         with pytest.raises(TypeError, match="closeness"):
+            check_closeness(wrong)
+    for wrong in (numbers | {"states": -4}, numbers | {"mean_cosine": 7.0}, numbers | {"least_cosine": float("nan")}):
+        with pytest.raises(ValueError, match="closeness"):
             check_closeness(wrong)
     with pytest.raises(RegardError, match="counts name most, worst of bf16"):
         closeness_of_counts({"bf16_most": 1, "bf16_worst": 2})

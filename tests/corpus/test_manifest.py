@@ -72,6 +72,7 @@ MODEL_ENTRY = {"name": "tiny", "source": "", "digest": "ab12", "layers": 3, "hea
         ("settings", []), ("settings", {"where": "word"}), ("settings", {"where": ["word", [1]]}),
         ("settings", {"where": [1]}), ("settings", {"window": "x"}), ("settings", {"statistics": "no"}),
         ("settings", {"precision": 16}), ("closeness", []), ("closeness", {"states": 3}),
+        ("settings", {"precision": "fp8"}),
     ],
 )  # fmt: skip
 def test_entries_of_other_types_are_refused(tmp_path: Path, entry: str, given: object) -> None:

@@ -7,23 +7,27 @@ cosine of tokens that follow each other.
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from regard.checks import is_whole
 from regard.errors import RegardError
 
 PARTS = 10**9  # cosines are counted in billionths below 1, as whole numbers: sums do not depend on their order
 PREFIX = "bf16_"  # of the counts in a shard's counts.json
+# Of what tokens that follow each other differ by: more than this on average, or at most, is said to be coarse.
+COARSE, COARSE_AT_MOST = 0.01, 0.1
 
 
 @dataclass(frozen=True)
 class Closeness:
     """Cosines of states with float32's, in billionths below 1.
 
-    states: how many were compared. off: their sum. most: the largest. following: the sum of those between each state
-    and the one before it, the first with the last.
+    states: how many were compared, one for each token and kept layer. off: their sum. most: the largest. pairs: how
+    many of them have one before them. following: the sum between these, in float32.
     """
 
     states: int = 0
     off: int = 0
     most: int = 0
+    pairs: int = 0
     following: int = 0
 
     def __add__(self, other: "Closeness") -> "Closeness":
@@ -31,6 +35,7 @@ class Closeness:
             self.states + other.states,
             self.off + other.off,
             max(self.most, other.most),
+            self.pairs + other.pairs,
             self.following + other.following,
         )
 
@@ -42,16 +47,20 @@ class Closeness:
         """Return what a manifest says of it: cosines, of so many states; nothing where none was compared."""
         if not self.states:
             return {}
-        return {
+        found: dict[str, int | float] = {
             "states": self.states,
             "mean_cosine": 1 - self.off / self.states / PARTS,
             "least_cosine": 1 - self.most / PARTS,
-            "following_cosine": 1 - self.following / self.states / PARTS,
         }
+        return found | ({"following_cosine": 1 - self.following / self.pairs / PARTS} if self.pairs else {})
 
 
 def closeness_of_counts(counts: Mapping[str, int]) -> tuple[Closeness, dict[str, int]]:
-    """Take a shard's counts apart: how near its vectors are to float32's, and all others."""
+    """Take a shard's counts apart: how near its vectors are to float32's, and all others.
+
+    Raises:
+        RegardError: they say something else of bf16.
+    """
     own = {name.removeprefix(PREFIX): each for name, each in counts.items() if name.startswith(PREFIX)}
     rest = {name: each for name, each in counts.items() if not name.startswith(PREFIX)}
     try:
@@ -61,14 +70,20 @@ def closeness_of_counts(counts: Mapping[str, int]) -> tuple[Closeness, dict[str,
 
 
 def closeness_sentence(numbers: Mapping[str, int | float]) -> str:
-    """Say how near vectors are to float32's. numbers: as a manifest has them."""
-    states, mean, least, following = (
-        numbers[name] for name in ("states", "mean_cosine", "least_cosine", "following_cosine")
+    """Say how near vectors in bf16 are to float32's. numbers: as a manifest has them; empty where it has none."""
+    if not numbers:
+        return "vectors computed in bf16: the store does not say how near they are to float32's"
+    mean, most = (1 - numbers[name] for name in ("mean_cosine", "least_cosine"))
+    said = (
+        f"vectors computed in bf16: off float32's by {mean:.1e} on average and {most:.1e} at most (1 - cosine, of a "
+        f"sample of {numbers['states']:,} states)"
     )
-    return (
-        f"vectors computed in bf16: their cosine with float32's is {mean:.6f} on average and {least:.6f} at least, "
-        f"over {states:,.0f} states of these texts; that of tokens that follow each other is {following:.2f} on average"
-    )
+    apart = 1 - numbers["following_cosine"] if "following_cosine" in numbers else None
+    if apart is not None:
+        said += f"; tokens that follow each other differ by {apart:.2g} on average"
+    if mean > COARSE * (apart or 1) or most > COARSE_AT_MOST * (apart or 1):
+        said += ". That is coarse: what these vectors say is alike may not be so in float32"
+    return said
 
 
 def check_closeness(numbers: Mapping[str, object]) -> None:
@@ -76,7 +91,15 @@ def check_closeness(numbers: Mapping[str, object]) -> None:
 
     Raises:
         TypeError: it is not what `Closeness.numbers` writes.
+        ValueError: a number is out of range.
     """
-    known = Closeness(1).numbers()
-    if numbers and (set(numbers) != set(known) or any(type(each) not in (int, float) for each in numbers.values())):
+    if not numbers:
+        return
+    known = set(Closeness(1, pairs=1).numbers())
+    if not known - {"following_cosine"} <= set(numbers) <= known or not is_whole(numbers["states"]):
         raise TypeError("closeness")
+    for name, each in numbers.items():
+        if type(each) not in (int, float):
+            raise TypeError(f"closeness: {name}")
+        if not (each > 0 if name == "states" else -1.001 <= each <= 1):  # type: ignore[operator]
+            raise ValueError(f"closeness: {name}")

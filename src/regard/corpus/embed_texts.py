@@ -100,6 +100,8 @@ def embed(
             of something else, or no room.
     """
     import_from_corpus_extra("pyarrow")
+    if model is not None and not isinstance(model, (str, os.PathLike, Model)):
+        raise RegardError(f"embed: model: given a {type(model).__name__}, needs a name or what regard.load returns")
     started = time.monotonic()
     settings = settings or Settings()
     given = [os.fspath(each) for each in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
@@ -163,7 +165,7 @@ def embed(
         )
         done.write(store)
         remove_others(job.folder, {shard.name for shard in shards}, hash_of_settings(manifest))
-    if closeness:
+    if settings.precision == "bf16" and closeness:
         notes += (closeness_sentence(closeness),)
     return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started, notes, closeness)
 

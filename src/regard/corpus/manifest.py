@@ -11,6 +11,7 @@ from typing import Any
 from regard.checks import is_whole
 from regard.corpus.closeness import check_closeness
 from regard.corpus.schema import FORMAT
+from regard.corpus.settings import PRECISIONS
 from regard.errors import RegardError, first_line
 from regard.json_files import read_json, write_json
 
@@ -84,6 +85,11 @@ class Manifest:
     def placed(self) -> bool:
         """Whether the store says where its texts are; those of earlier versions say how they were called."""
         return bool(self.folder)
+
+    @property
+    def precision(self) -> str:
+        """In what the vectors were computed; earlier versions knew float32 alone."""
+        return str(self.settings.get("precision", PRECISIONS[0]))
 
     def write(self, store: Path) -> None:
         """Write the manifest into a store's folder, whole or not at all."""
@@ -171,6 +177,8 @@ def _check_manifest_settings(settings: dict[str, Any]) -> None:
     for name, kinds in SETTINGS.items():
         if name in settings and not isinstance(settings[name], kinds):
             raise TypeError(f"settings: {name}")
+    if settings.get("precision", PRECISIONS[0]) not in PRECISIONS:
+        raise ValueError(f"settings: precision {settings['precision']!r}")
     where = settings.get("where")
     if where is not None:
         field_, values = where

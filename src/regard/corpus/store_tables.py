@@ -234,7 +234,7 @@ def _notes(manifest: Manifest) -> Iterator[str]:
         yield f"the store is not finished, {done} there so far: the same `regard embed` again goes on where it stopped"
     if not all(each.sha256 for each in manifest.shards):
         yield "an earlier version made the store, without checksums: what is damaged in it may pass unnoticed"
-    if manifest.closeness:
+    if manifest.precision == "bf16":
         yield closeness_sentence(manifest.closeness)
 
 

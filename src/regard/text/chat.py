@@ -54,8 +54,10 @@ def check_messages(given: Any) -> list[dict[str, str]]:
     Raises:
         RegardError: it is none, is too long, or a message has another role, or fields that are not read here.
     """
-    if not isinstance(given, (list, tuple)) or not given:
+    if not isinstance(given, (list, tuple)):
         raise RegardError(f"chat: given {type(given).__name__}, needs a list of messages, at least one")
+    if not given:
+        raise RegardError("chat: given no message, needs at least one")
     for number, each in enumerate(given, 1):
         if not isinstance(each, dict) or not {"role", "content"} <= each.keys():
             raise RegardError(f'chat: message {number} needs a "role" and a "content"')
@@ -67,9 +69,8 @@ def check_messages(given: Any) -> list[dict[str, str]]:
                 f"chat: message {number} has the role {str(each['role'])[:40]!r}, known are {', '.join(ROLES)}"
             )
         if not isinstance(each["content"], str):
-            raise RegardError(
-                f"chat: the content of message {number} is {type(each['content']).__name__}, needs a text"
-            )
+            kind = "null" if each["content"] is None else f"a {type(each['content']).__name__}"
+            raise RegardError(f"chat: the content of message {number} is {kind}, needs a text")
     if sum(len(each["content"]) for each in given) > LONGEST:
         raise RegardError(f"chat: its messages have more than {LONGEST:,} characters")
     return [{"role": each["role"], "content": each["content"]} for each in given]

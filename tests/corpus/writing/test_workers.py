@@ -148,6 +148,14 @@ def test_an_interrupted_run_does_not_wait_for_its_workers(texts: str, folder: Pa
     assert store_digest(Path("store")) == store_digest(Path("whole"))
 
 
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="this system has no masks of signals")
+def test_workers_begin_with_ctrl_c_blocked() -> None:
+    """Else they would be broken off while they import, each with a traceback."""
+    with workers._without_script():
+        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 @pytest.mark.long
 def test_what_a_worker_cannot_do_is_told_in_its_words(texts: str, folder: Path) -> None:
     """A model that was exchanged between the parent's look and the worker's."""

@@ -112,18 +112,22 @@ def embed(
         runner = on_ray(ray, workers)
     line = _Line(errors, sizes)
     start.settle()
-    with line:
-        report = embed_texts(
-            paths,
-            out,
-            model=model,
-            settings=chosen,
-            columns=Columns(text_column, id_column),
-            workers=workers,
-            runner=runner,
-            progress=line.show,
-            prune=prune,
-        )
+    try:
+        with line:
+            report = embed_texts(
+                paths,
+                out,
+                model=model,
+                settings=chosen,
+                columns=Columns(text_column, id_column),
+                workers=workers,
+                runner=runner,
+                progress=line.show,
+                prune=prune,
+            )
+    except KeyboardInterrupt:
+        errors.print("stopped: what is written stays, the same command goes on from there", markup=False)
+        raise
     tell(Embedded(report, missing_words(out, chosen.where)), outputs, (console, errors))
 
 

@@ -11,7 +11,7 @@ from regard.corpus.writing.plain_stack import states_by_window
 from regard.models.model import Model
 from regard.models.states import StateBatch, Window, read_states
 
-TOKENS = 512  # about as many are read twice, of each shard's
+TOKENS = 512  # at most about as many are read twice, of each shard's
 
 
 class StateComparison:
@@ -23,7 +23,7 @@ class StateComparison:
         Raises:
             RegardError: the model cannot be read so.
         """
-        step = max(1, sum(len(each.ids) for each in windows) // TOKENS)
+        step = max(1, -(-sum(len(each.ids) for each in windows) // TOKENS))
         chosen = range(0, len(windows), step)
         read = states_by_window(read_states(model, [windows[number] for number in chosen], layers))
         self._expected = {chosen[number]: states for number, states in read.items()}
@@ -41,8 +41,8 @@ class StateComparison:
 def closeness_of_states(found: Float[Tensor, "K L M"], expected: Float[Tensor, "K L M"]) -> Closeness:
     """Compare the states of one window, token by token, with float32's."""
     off = _billionths_below_one(found, expected)
-    following = _billionths_below_one(expected, expected.roll(1, 1))
-    return Closeness(off.numel(), int(off.sum()), int(off.max()), int(following.sum()))
+    following = _billionths_below_one(expected[:, 1:], expected[:, :-1])
+    return Closeness(off.numel(), int(off.sum()), int(off.max()), following.numel(), int(following.sum()))
 
 
 def _billionths_below_one(one: Float[Tensor, "K L M"], other: Float[Tensor, "K L M"]) -> Tensor:

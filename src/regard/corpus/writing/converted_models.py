@@ -12,7 +12,8 @@ from typing import Any
 
 from regard.models.model import Model
 
-NAME = "model.xml"  # its weights stand beside it, in model.bin
+NAME, WEIGHTS = "model.xml", "model.bin"  # as OpenVINO writes them, side by side
+SUMS = "sha256.txt"  # of both
 PART = ".part"
 LEFT = 24 * 3600  # seconds after which a folder that is being written was left by a process that was killed
 PACKAGES = ("openvino", "torch", "transformers", "regard")
@@ -36,6 +37,14 @@ def converted_model_file(model: Model, digest: str, layers: Sequence[int], *, se
     return converted_models_folder() / key[:32] / NAME
 
 
+def is_converted_model_whole(file: Path) -> bool:
+    """Tell whether a converted model that is kept is there, and what was written."""
+    try:
+        return (file.parent / SUMS).read_text(encoding="utf-8") == _sums(file.parent)
+    except OSError:
+        return False
+
+
 def keep_converted_model(converted: Any, file: Path) -> None:
     """Write a converted model where it is kept, whole or not at all; in place of one that is there.
 
@@ -52,6 +61,7 @@ def keep_converted_model(converted: Any, file: Path) -> None:
         temporary = Path(tempfile.mkdtemp(prefix=".", suffix=PART, dir=folder.parent))
         try:
             openvino.save_model(converted, str(temporary / NAME), compress_to_fp16=False)
+            (temporary / SUMS).write_text(_sums(temporary), encoding="utf-8")
             if folder.exists():
                 folder.rename(temporary / "before")
             temporary.rename(folder)
@@ -60,3 +70,12 @@ def keep_converted_model(converted: Any, file: Path) -> None:
             shutil.rmtree(temporary, ignore_errors=True)
     except (OSError, RuntimeError):
         return
+
+
+def _sums(folder: Path) -> str:
+    """The SHA-256 of a converted model's two files, a line each."""
+    found = []
+    for name in (NAME, WEIGHTS):
+        with (folder / name).open("rb") as file:
+            found.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {name}\n")
+    return "".join(found)

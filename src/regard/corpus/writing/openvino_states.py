@@ -22,7 +22,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.corpus.writing.converted_models import converted_model_file, keep_converted_model
+from regard.corpus.writing.converted_models import converted_model_file, is_converted_model_whole, keep_converted_model
 from regard.corpus.writing.cut_windows import WindowSize
 from regard.corpus.writing.plain_stack import (
     PlainStack,
@@ -92,12 +92,12 @@ def openvino_states(
         run = _Running(model, _compiled(model, converted, number), len(layers))
         return read_in_batches(model, layers, run, segments=segments)
 
-    if kept is not None and kept.is_file():
+    if kept is not None and is_converted_model_whole(kept):
         try:
             converted = _read(kept)
             whole = reader("float32")
             check_states(model, sample, layers, whole, OPTION)
-        except (RegardError, RuntimeError):  # it is damaged, or another model's: it is made again
+        except (RegardError, RuntimeError):  # it is another model's, such as one of a changed class: it is made again
             converted = None
     if converted is None:
         converted = _converted(model, stack, segments=segments)

@@ -140,12 +140,19 @@ def _end_with_parent_process(pipe: Connection) -> None:
 
 @contextmanager
 def _without_script() -> Iterator[None]:
-    """Start processes that do not run the caller's script again: they need nothing that is in it."""
+    """Start processes that do not run the caller's script again, for they need nothing that is in it.
+
+    They begin with Ctrl-C blocked: it is the parent's to handle, also while they import what they need. One that comes
+    meanwhile waits for the end of the block.
+    """
     script = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
     try:
         yield
     finally:
+        if before is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         sys.modules["__main__"] = script
 
 

@@ -138,7 +138,12 @@ def find_shift(
     notes = list(tables.notes)
     if other is not None:
         _check_same_model(tables, other)
-        notes += [f"second store: {note}" for note in other.notes]
+        notes = [f"{which} store: {note}" for which, of in (("first", tables), ("second", other)) for note in of.notes]
+        one_kind, other_kind = tables.manifest.precision, other.manifest.precision
+        if one_kind != other_kind:
+            notes.append(
+                f"the stores' vectors were computed in {one_kind} and {other_kind}: a part of the change may be that"
+            )
         found, groups = (look_up(tables, word, by), look_up(other, word, by)), _store_names(tables.path, other.path)
     else:
         assert column is not None
