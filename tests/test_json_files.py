@@ -47,7 +47,7 @@ def test_json_is_read(tmp_path: Path) -> None:
         (b"", "cannot be read: Expecting value"),
         (b"[1]", "needs a JSON object, given list"),
         (b"null", "needs a JSON object, given NoneType"),
-        (b'{"a": "\xff"}', "cannot be read: 'utf-8' codec"),
+        (b'{"a": "\xff"}', "cannot be read: it is not in UTF-8 .byte 0xff at place 7"),
         (b'{"a": 1, "b": 2, "a": 3}', "the entry 'a' is there twice"),
         (b'{"a": NaN}', "it holds the number nan"),
         (b'{"a": [-Infinity]}', "it holds the number -inf"),
@@ -177,3 +177,7 @@ def test_all_needed_fields_and_no_unknown_ones(there: set[str], needed: set[str]
 def test_values_in_messages_are_short(text: str) -> None:
     assert len(short(text)) <= 40
     assert short(text) == repr(text) or repr(text).startswith(short(text)[:-1])
+
+
+def test_a_byte_order_mark_is_no_part_of_it() -> None:
+    assert parse_json(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}

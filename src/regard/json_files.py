@@ -29,13 +29,17 @@ def parse_json(content: bytes | str, *, deepest: int = DEEPEST, infinite: bool =
             message is a reason to stand behind the name of what was read.
     """
     try:
-        text = content if isinstance(content, str) else content.decode("utf-8")
+        text = content if isinstance(content, str) else content.decode("utf-8-sig")
         parsed = json.loads(text, object_pairs_hook=_without_repeats)
         _check_json_values(parsed, deepest, infinite)
     except RegardError:
         raise
     except RecursionError:  # deeper than Python itself goes
         raise RegardError(f"it is nested deeper than {deepest} levels") from None
+    except UnicodeDecodeError as error:
+        raise RegardError(
+            f"it is not in UTF-8 (byte {error.object[error.start]:#04x} at place {error.start})"
+        ) from error
     except ValueError as error:
         raise RegardError(str(error).splitlines()[0]) from error
     return parsed

@@ -119,7 +119,8 @@ class Reader:
         if self.limit is not None and count > self.limit and not windowed:
             pair = getattr(self.model.config, "is_encoder_decoder", False)
             window = control_name("window", "--window (window=)")
-            hint = "" if pair else f"; it can be read in overlapping windows, with {window}"
+            whole = pair or name == "chat"  # which are not read in windows
+            hint = "" if whole else f"; it can be read in overlapping windows, with {window}"
             raise RegardError(
                 f"{name} has {count} tokens, special ones included: {self.name} takes {self.limit} at most{hint}"
             )
