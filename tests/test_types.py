@@ -57,6 +57,7 @@ THIRD_PARTY = {
     ("Model.__init__", "model"),
     ("Model.__init__", "tokenizer"),
     ("check", "inputs"),
+    ("check", "model"),  # a Model, or what `load` opens
     ("Model.trace", "inputs"),  # tensors by the names of a forward's arguments
     ("Model.generate", "options"),  # transformers' own; `GenerateOptions` has their types
     ("load", "source"),  # a transformers model, a folder, a name

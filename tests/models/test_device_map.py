@@ -55,7 +55,7 @@ def test_what_is_asked_of_a_real_model_in_pieces(tmp_path: Path, minilm: Any) ->
     holds = {row["area"] for row in checked.rows() if row["outcome"] == "holds"}
     assert holds >= {"attention", "states", "contributions", "padding"}
     assert not any(row["outcome"] == "fails" for row in checked.rows())
-    assert "1 linear maps give numpy's products, 36 on disk aside" in {row["said"] for row in checked.rows()}
+    assert "1 of them in its own pass, cpu, 36 on disk aside" in {row["of"] for row in checked.rows()}
     said = " ".join(row["reason"] for row in checked.rows() if row["outcome"] != "holds")
     assert "its weights are spread over devices or the disk, and are not copied" in said
 

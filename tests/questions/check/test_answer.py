@@ -29,9 +29,10 @@ def test_every_claim_is_measured_and_holds_of_a_decoder() -> None:
     found = check(model, progress=lambda *each: told.append(each))
     assert list(dict.fromkeys(each.area for each in found.claims)) == AREAS
     assert {each.outcome for each in found.claims} == {HOLDS}
-    count = len(found.claims)
-    assert found.title() == f"tiny-gpt2: {count} of {count} measured claims of exactness hold"
-    assert found.findings()[0].startswith(f"All {count} claims that were measured hold. The nearest to its bound is ")
+    rows = len(found.panels()[0].rows)  # type: ignore[attr-defined]
+    assert found.title() == f"tiny-gpt2: {rows} of {rows} measured claims of exactness hold"
+    counts = f"All {rows} claims that were measured hold, in {len(found.claims)} measurements."
+    assert found.findings()[0].startswith(f"{counts} The nearest to its bound is ")
     assert len(found.findings()) == 1
     assert [done for done, _ in told] == list(range(told[0][1]))
 
@@ -85,9 +86,39 @@ def test_many_failures_are_counted_and_one_without_number_sorts() -> None:
     found = Check(
         "model", "torch", [*claims, Claim("other", "said", "of", reason="why"), Claim("a", "b", "", 0.0, 0.0)]
     )
-    assert found.title() == "model: 1 of 8 measured claims of exactness hold"
+    assert found.title() == "model: 1 of 8 measured claims of exactness hold, 1 not measured"
     assert found.findings()[0] == "FAILS: said 0, of: broke."
-    assert found.findings()[5:] == ["2 more fail: the table has them.", "Not measured: other: why."]
+    assert found.findings()[5:] == [
+        "2 more measurements fail: the table has them.", "1 of 8 claims that were measured hold; 1 was not measured.",
+        "Not measured: other: why.",
+    ]  # fmt: skip
+
+
+def test_what_was_not_measured_is_counted_in_the_first_sentence_and_a_part_in_its_row() -> None:
+    held, left = Claim("arithmetic", "maps", "own", 0.0, 1e-5), Claim("arithmetic", "maps", "trace", reason="why")
+    others = [Claim("attention", "weights", reason="why"), Claim("states", "states", reason="why")]
+    found = Check("mamba", "torch", [held, left, *others])
+    first = "The one claim that was measured holds, in 1 measurement; 2 were not measured, 1 only in part."
+    assert found.findings()[0].startswith(first)
+    table = found.panels()[0]
+    assert [row[3] for row in table.rows] == ["holds, in part", UNMEASURED, UNMEASURED]  # type: ignore[attr-defined]
+    nothing = Check("mamba", "torch", others)
+    assert nothing.findings()[0] == "No claim was measured; 2 were not measured."
+
+
+def test_tokens_that_differ_are_counted_in_words() -> None:
+    found = Check("model", "torch", [Claim("decoding", "tokens", "", 8.0, 0.0, where="token 0", total=12)])
+    assert found.findings()[0] == "FAILS: tokens: 8 of 12 tokens differ where none may (token 0)."
+    assert found.panels()[0].rows[0][1] == "8 of 12 tokens"  # type: ignore[attr-defined]
+
+
+def test_what_load_opens_is_opened(tmp_path: Path) -> None:
+    model = tiny("gpt2", DECODERS["gpt2"])
+    model.save_pretrained(tmp_path)
+    for given in (model, tmp_path, str(tmp_path)):
+        assert check(given).holds
+    with pytest.raises(RegardError, match="load: given int"):
+        check(3)
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")

@@ -81,5 +81,10 @@ def test_a_batch_is_padded_on_the_left_with_positions_from_each_first_token() ->
         assert left["position_ids"][row, -len(ids) :].tolist() == list(range(len(ids)))
     alone = own_inputs(model, [reads[0].reading])
     assert left_padded(model, alone) is alone
-    with pytest.raises(RegardError, match="takes no attention mask, or its texts are of one length"):
+    with pytest.raises(RegardError, match="one text needs no padding: give two of different lengths"):
         list(left_padding_is_its_own(model, reads[:1]))
+    with pytest.raises(RegardError, match="its 2 texts have as many tokens each"):
+        list(left_padding_is_its_own(model, [reads[0], reads[0]]))
+    model._session.takes = model._session.takes - {"attention_mask"}
+    with pytest.raises(RegardError, match="its forward takes no attention mask"):
+        list(left_padding_is_its_own(model, reads))

@@ -5,7 +5,7 @@ import torch
 
 from regard.questions.check.claims import FAILS, HOLDS
 from regard.questions.check.passes import weights_are_its_own
-from regard.questions.check.products import products_are_numpys
+from regard.questions.check.products import SAID, products_are_numpys
 from tests.questions.check.test_passes import reads_of
 
 
@@ -13,7 +13,7 @@ from tests.questions.check.test_passes import reads_of
 def test_all_hold(kind: str, maps: int) -> None:
     found = list(products_are_numpys(reads_of(kind)[0]))
     assert [(each.outcome, each.said, each.of) for each in found] == [
-        (HOLDS, f"{maps} linear maps give numpy's products", of) for of in ("in its own pass, cpu", "in a trace, cpu")
+        (HOLDS, SAID, f"{maps} of them {of}, cpu") for of in ("in its own pass", "in a trace")
     ]
 
 

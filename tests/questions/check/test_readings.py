@@ -44,5 +44,26 @@ def test_other_inputs() -> None:
     (found,) = readings_of(opened_vit, inputs=inputs)
     assert not found.of_tokens
     assert torch.equal(own_inputs(opened_vit, [found])["pixel_values"], inputs["pixel_values"])
-    with pytest.raises(RegardError, match="check: vit reads 'pixel_values': give what it reads as inputs="):
+    with pytest.raises(
+        RegardError, match=r"vit reads 'pixel_values', .* put its preprocessor_config.json.* from Python"
+    ):
         readings_of(opened_vit)
+    with pytest.raises(RegardError, match="vit reads 'pixel_values', no texts: leave them out"):
+        readings_of(opened_vit, ["a text"])
+
+
+@pytest.mark.usefixtures("no_checks_of_annotations")
+def test_texts_that_are_none_are_refused_and_one_stands_alone(minilm: Model) -> None:
+    assert [each.asked for each in readings_of(minilm, "A man")] == [{"text": "A man"}]
+    wrong: dict[str, object] = {
+        "given no text": [], "text 2 is of type int, needs a string": ["a", 3], "given int as texts": 3,
+        "given bytes as texts": b"a",
+    }  # fmt: skip
+    for said, given in wrong.items():
+        with pytest.raises(RegardError, match=said):
+            readings_of(minilm, given)  # type: ignore[arg-type]
+    with pytest.raises(RegardError, match="given texts and inputs"):
+        readings_of(minilm, "a", {})
+    bare = Model(tiny("gpt2", DECODERS["gpt2"]), None, name="gpt2")
+    with pytest.raises(RegardError, match="gpt2 has no tokenizer to read texts: .*leave the texts out"):
+        readings_of(bare, "a")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 
@@ -12,13 +12,12 @@ from regard.display.asked import Progress
 from regard.display.panels import Column, Panel, Table
 from regard.explain.frames import Row
 from regard.explain.wording import listed
+from regard.models.load import load
+from regard.models.model import Model
 from regard.questions.check import changes, changing, decoding, kinds, passes, products, sums
 from regard.questions.check.claims import FAILS, HOLDS, MOST, TIMES, UNMEASURED, Claim, measured
 from regard.questions.check.passes import Read
 from regard.questions.check.readings import readings_of
-
-if TYPE_CHECKING:
-    from regard.models.model import Model
 
 NAMED = 5  # failures that are told in sentences
 Step = Callable[[], list[Claim]]
@@ -45,21 +44,21 @@ class Check(Answer):
 
     def title(self) -> str:
         """Say of how many claims how many hold."""
-        done = len(self.claims) - len(self.of(UNMEASURED))
-        return f"{self.name}: {len(self.of(HOLDS))} of {done} measured claims of exactness hold"
+        kinds = self._outcomes()
+        done = len(kinds[HOLDS]) + len(kinds[FAILS])
+        left = f", {len(kinds[UNMEASURED])} not measured" if kinds[UNMEASURED] else ""
+        return f"{self.name}: {len(kinds[HOLDS])} of {done} measured claims of exactness hold{left}"
 
     def findings(self) -> list[str]:
         """Name each claim that fails, or say how near the nearest to its bound is; name what was not measured."""
         failed, held, left = self.of(FAILS), self.of(HOLDS), self.of(UNMEASURED)
         told = [f"{FAILS}: {_named(each)}: {_told(each)}." for each in failed[:NAMED]]
         if len(failed) > NAMED:
-            told.append(f"{len(failed) - NAMED} more fail: the table has them.")
+            told.append(f"{len(failed) - NAMED} more measurements fail: the table has them.")
+        told.append(self._counts())
         if held and not failed:
             near = max(held, key=lambda each: (each.difference or 0.0) / (each.bound or 1.0))
-            told.append(
-                f"All {len(held)} claims that were measured hold. The nearest to its bound is {_named(near)}: "
-                f"{_told(near)}."
-            )
+            told[-1] += f" The nearest to its bound is {_named(near)}: {_told(near)}."
         reasons: dict[str, list[str]] = {}
         for each in left:
             reasons.setdefault(each.reason, []).append(each.area)
@@ -84,19 +83,40 @@ class Check(Answer):
 
     def panels(self) -> list[Panel]:
         """Show each claim at its worst, and every measurement."""
-        worst = [_worst(each) for each in self._by_claim().values()]
         columns = [
             Column("claim"), Column("apart"), Column("bound"), Column(""), Column("own rounding", detail=True),
             Column("of", detail=True), Column("where most", detail=True),
         ]  # fmt: skip
         note = "Apart: the largest difference that was measured. Own rounding: how far its own code is from float64."
+        if any(_left(each) for each in self._by_claim().values()):
+            note += " In part: some of its measurements could not be made."
         told: dict[str, Any] = {"note": note, "columns": columns}
-        worst = [_worst(each) for each in self._by_claim().values()]
-        first, every = ([_cells(each) for each in claims] for claims in (worst, self.claims))
+        every = [_cells(each) for each in self.claims]
+        first = [_cells(_worst(each), _left(each)) for each in self._by_claim().values()]
         return [
             Table(name="Claims", title="Every claim, at its worst", rows=first, screen=True, **told),
             Table(name="Every measurement", title="Every measurement", rows=every, **told),
         ]
+
+    def _outcomes(self) -> Mapping[str, list[list[Claim]]]:
+        """The measurements of each claim, by what the claim comes out like."""
+        found: dict[str, list[list[Claim]]] = {HOLDS: [], FAILS: [], UNMEASURED: []}
+        for each in self._by_claim().values():
+            found[_worst(each).outcome].append(each)
+        return found
+
+    def _counts(self) -> str:
+        """Say how many claims hold, in how many measurements, and how many were not measured, or only in part."""
+        kinds = self._outcomes()
+        held, failed, left = (len(kinds[each]) for each in (HOLDS, FAILS, UNMEASURED))
+        part = sum(_left(each) > 0 for each in (*kinds[HOLDS], *kinds[FAILS]))
+        said = f"{held} of {held + failed} claims that were measured hold" if failed else "No claim was measured"
+        if held and not failed:
+            said = f"All {held} claims that were measured hold" if held > 1 else "The one claim that was measured holds"
+        count = len(self.claims) - len(self.of(UNMEASURED))
+        said += f", in {count} measurement{'s' * (count > 1)}" if count and not failed else ""
+        said += f"; {left} {'was' if left == 1 else 'were'} not measured" if left else ""
+        return said + (f"{',' if left else ';'} {part} only in part." if part else ".")
 
     def _by_claim(self) -> Mapping[tuple[str, str], list[Claim]]:
         found: dict[tuple[str, str], list[Claim]] = {}
@@ -106,8 +126,8 @@ class Check(Answer):
 
 
 def check(
-    model: "Model",
-    texts: Sequence[str] | None = None,
+    model: Any,
+    texts: str | Sequence[str] | None = None,
     *,
     inputs: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -116,15 +136,16 @@ def check(
     """Measure every claim of exactness of a model on this machine; a claim that fails is told, not raised.
 
     Args:
-        model: as `regard.load` gives it.
-        texts: those to check it on, None for some of several kinds (or random ids, or a picture of noise).
+        model: as `regard.load` gives it, or what `regard.load` opens: a model of transformers, a folder, a name.
+        texts: one or several to check it on, None for some of several kinds (or random ids, or a picture of noise).
         inputs: instead, one item of what else it reads, as `Model.trace` takes it.
         seed: of random ids and pictures.
         progress: told how many groups of claims are done.
 
     Raises:
-        RegardError: the model reads neither texts, ids nor pictures alone, or cannot read these texts.
+        RegardError: there is no such model; it reads neither texts, ids nor pictures alone, or cannot read these texts.
     """
+    model = model if isinstance(model, Model) else load(model)
     reads = [Read(model, each) for each in readings_of(model, texts, inputs, seed)]
     for each in reads:
         each.inputs  # noqa: B018 (texts that cannot be read are refused before anything is measured)
@@ -148,7 +169,7 @@ def _steps_of_pass(read: Read) -> Iterator[Step]:
         yield partial(measured, area, said, of, partial(measure, read))
 
 
-def _steps(model: "Model", reads: Sequence[Read]) -> Iterator[Step]:
+def _steps(model: Model, reads: Sequence[Read]) -> Iterator[Step]:
     """Give the steps in order: each pass, padding, sums, changes, decoding, other devices and precisions."""
     for each in reads:
         yield from _steps_of_pass(each)
@@ -159,7 +180,7 @@ def _steps(model: "Model", reads: Sequence[Read]) -> Iterator[Step]:
         groups += [
             ("statistics", "statistics are the matrix's", of, sums.statistics_are_of_the_weights, (read,)),
             ("contributions", "contributions add up to the vector", of, sums.contributions_add_up, (read,)),
-            ("arithmetic", "linear maps give numpy's products", of, products.products_are_numpys, (read,)),
+            ("arithmetic", products.SAID, of, products.products_are_numpys, (read,)),
         ]
     if first.reading.of_tokens:
         text, batch, left = changing.Changing(first), passes.batch_is_as_alone, passes.left_padding_is_its_own
@@ -198,9 +219,18 @@ def _of_bound(claim: Claim) -> float:
     return claim.difference / claim.bound if claim.bound else float(claim.difference > 0) * torch.inf
 
 
-def _cells(claim: Claim) -> list[str]:
+def _left(claims: Sequence[Claim]) -> int:
+    """Of the measurements of one claim, how many could not be made where others were; 0 where none was."""
+    left = sum(each.outcome == UNMEASURED for each in claims)
+    return left if left < len(claims) else 0
+
+
+def _cells(claim: Claim, left: int = 0) -> list[str]:
     apart, bound, own = (_number(each) for each in (claim.difference, claim.bound, claim.own))
-    return [claim.said, apart, bound, claim.outcome, own, claim.of, claim.where or claim.reason]
+    if claim.total is not None:
+        apart = f"{int(claim.difference or 0)} of {claim.total} tokens"
+    outcome = claim.outcome + ", in part" * bool(left)
+    return [claim.said, apart, bound, outcome, own, claim.of, claim.where or claim.reason]
 
 
 def _number(value: float | None) -> str:
@@ -215,4 +245,6 @@ def _told(claim: Claim) -> str:
     if claim.reason:
         return claim.reason.removesuffix(".")
     where = f" ({claim.where})" if claim.where else ""
+    if claim.total is not None:
+        return f"{int(claim.difference or 0)} of {claim.total} tokens differ where none may{where}"
     return f"{_number(claim.difference)} apart where {_number(claim.bound)} is allowed{where}"

@@ -37,6 +37,7 @@ class Claim:
 
     difference: the largest that was measured, None where none was: reason then says why. bound: what it may be. own:
     how far the model's own code is from itself in float64, where that was measured. where: the largest difference is.
+    total: where the difference is a count of tokens that differ, of how many.
     """
 
     area: str
@@ -47,6 +48,7 @@ class Claim:
     own: float | None = None
     where: str = ""
     reason: str = ""
+    total: int | None = None
 
     @property
     def outcome(self) -> str:

@@ -69,7 +69,7 @@ class Read:
     @cached_property
     def inputs(self) -> dict[str, Any]:
         """What the model's forward is given for it."""
-        return own_inputs(self.model, [self.reading])
+        return {**own_inputs(self.model, [self.reading]), **self.reading.beside}
 
     @cached_property
     def own(self) -> OwnPass:
@@ -170,9 +170,13 @@ def _check_own_batch(model: "Model", reads: Sequence[Read]) -> None:
 
 def left_padding_is_its_own(model: "Model", reads: Sequence[Read]) -> Iterator[Claim]:
     """Check weights of a batch that is padded on the left against the model's own code on the same batch."""
+    if "attention_mask" not in model._session.takes:
+        raise RegardError("its forward takes no attention mask")
+    if len(reads) == 1:
+        raise RegardError("one text needs no padding: give two of different lengths")
     inputs = left_padded(model, own_inputs(model, [each.reading for each in reads]))
     if "attention_mask" not in inputs:
-        raise RegardError("its forward takes no attention mask, or its texts are of one length")
+        raise RegardError(f"its {len(reads)} texts have as many tokens each, which needs no padding")
     own = own_pass(model.model, inputs)
     sources = [each.encoded[0] for each in reads]
     targets = [target for each in reads if (target := each.encoded[1]) is not None] or None

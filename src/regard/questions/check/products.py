@@ -23,6 +23,7 @@ BLOCK = 1 << 22  # numbers of a weight that are in float64 at a time
 # Of the sum of the absolute products: rounding of sums as long as a model is wide is some 1e-7 of it in float32. A
 # half-precision result is itself rounded to 2^-8 or 2^-11.
 FLOAT32, HALF = 1e-5, 1e-2
+SAID = "linear maps give numpy's products"
 
 
 def products_are_numpys(read: Read) -> Iterator[Claim]:
@@ -42,9 +43,9 @@ def products_are_numpys(read: Read) -> Iterator[Claim]:
             )
         worst = max((_apart(*each) for each in seen), key=lambda each: each.difference)
         least = FLOAT32 if model.dtype == torch.float32 else HALF
-        said = f"{len({path for path, *_ in seen})} linear maps give numpy's products"
-        said += f", {on_disk} on disk aside" * bool(on_disk)
-        yield claim("arithmetic", said, f"{of}, {model.device}", worst, least)
+        count = f"{len({path for path, *_ in seen})} of them {of}, {model.device}"
+        count += f", {on_disk} on disk aside" * bool(on_disk)
+        yield claim("arithmetic", SAID, count, worst, least)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Choose what a model is checked on: texts of several kinds, ids where it has no tokenizer, a picture of noise."""
 
 import inspect
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -10,6 +10,7 @@ import torch
 
 from regard.capture.options import CaptureOptions, PassOptions
 from regard.errors import RegardError
+from regard.images.processor import PROCESSOR_FILE
 from regard.models.inputs import how_pictures_are_read, read_images, read_inputs
 from regard.text.tokens import Encoded
 
@@ -34,10 +35,14 @@ LENGTHS = (11, 5, 37)  # of random ids, where there is no tokenizer
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What a model reads. name: what it is called. asked: what `Model.trace` is given for it."""
+    """What a model reads. name: what it is called. asked: what `Model.trace` is given for it.
+
+    beside: what the model's own code is given with that, by the names of its arguments.
+    """
 
     name: str
     asked: Mapping[str, Any]
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def of_tokens(self) -> bool:
@@ -46,14 +51,18 @@ class Reading:
 
 
 def readings_of(
-    model: "Model", texts: Sequence[str] | None = None, inputs: Mapping[str, Any] | None = None, seed: int = 0
+    model: "Model", texts: str | Sequence[str] | None = None, inputs: Mapping[str, Any] | None = None, seed: int = 0
 ) -> list[Reading]:
     """Choose what a model is checked on. texts, inputs: of the caller, instead of those that come with the package.
 
     Raises:
-        RegardError: it reads neither texts, ids nor pictures alone; texts where there is no tokenizer.
+        RegardError: it reads neither texts, ids nor pictures alone; texts where there is no tokenizer, or what is none.
     """
     takes = model._session.takes
+    if texts is not None:
+        if inputs is not None:
+            raise RegardError("check: given texts and inputs, needs one of them")
+        texts = _checked_texts(model, texts)
     if inputs is not None:
         return [Reading("the inputs", {"inputs": inputs})]
     if texts is not None or (model.tokenizer is not None and "input_ids" in takes):
@@ -72,7 +81,13 @@ def readings_of(
     if how_pictures_are_read(model._session, model._reader, model.image_processor) == "alone":
         noise = numpy.random.default_rng(seed).integers(0, 256, (96, 128, 3), dtype=numpy.uint8)
         return [Reading("a picture of noise", {"images": noise})]
-    raise RegardError(f"check: {model.name} reads {model.model.main_input_name!r}: give what it reads as inputs=")
+    name, instead = model.model.main_input_name, ""
+    if name == "pixel_values":
+        instead = f"put its {PROCESSOR_FILE}, which says how pictures are made ready, in the model's folder, or "
+    raise RegardError(
+        f"check: {model.name} reads {name!r}, which is not made up here: {instead}give it from Python, "
+        f"regard.check(..., inputs={{{name!r}: ...}})"
+    )
 
 
 def long_text(model: "Model") -> str:
@@ -111,6 +126,26 @@ def own_inputs(model: "Model", readings: Sequence[Reading]) -> dict[str, Any]:
 def takes_positions(model: "Model") -> bool:
     """Whether a model's forward takes the positions of its tokens."""
     return "position_ids" in inspect.signature(model.model.forward).parameters
+
+
+def _checked_texts(model: "Model", texts: Any) -> list[str]:
+    """The texts of a caller, of which one may stand alone."""
+    if isinstance(texts, (bytes, Mapping)) or not isinstance(texts, Iterable):
+        raise RegardError(f"check: given {type(texts).__name__} as texts, needs a string or several of them")
+    given = [texts] if isinstance(texts, str) else list(texts)
+    if not given:
+        raise RegardError("check: given no text, needs at least one, or None for texts of several kinds")
+    for n, each in enumerate(given, 1):
+        if not isinstance(each, str):
+            raise RegardError(f"check: text {n} is of type {type(each).__name__}, needs a string")
+    if "input_ids" not in model._session.takes:
+        raise RegardError(f"check: {model.name} reads {model.model.main_input_name!r}, no texts: leave them out")
+    if model.tokenizer is None:
+        raise RegardError(
+            f"check: {model.name} has no tokenizer to read texts: put its tokenizer.json in the model's folder, or "
+            "leave the texts out to check it on random ids"
+        )
+    return given
 
 
 def _label(text: str) -> str:
