@@ -79,6 +79,24 @@ def test_a_stack_that_gives_other_states_alone_is_refused(tmp_path: Path, minilm
         autocast_states(model, [1], window_size(model, BF16))
 
 
+class Refusing(transformers.BertModel):
+    """A model that multiplies what autocast made narrow by what it left wide, as code of its own may."""
+
+    def forward(self, input_ids: Any, **options: Any) -> Any:
+        found = super().forward(input_ids, **options)
+        if torch.is_autocast_enabled("cpu"):
+            torch.ones(2, dtype=torch.bfloat16).dot(torch.ones(2))
+        return found
+
+
+def test_a_model_that_cannot_run_so_is_refused_in_one_line(tmp_path: Path, minilm: Model) -> None:
+    bert = opened(tmp_path, minilm, "bert")
+    model = regard.load(Refusing(bert.model.config).eval(), tokenizer=bert.tokenizer)
+    read = autocast_states(model, [1], window_size(model, BF16))
+    with pytest.raises(RegardError, match=r"--precision bf16: \S+ \(Refusing\) cannot be read so: .*; leave it out"):
+        list(read(windows_of(model)))
+
+
 def test_a_model_of_our_own_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(RIVER, "utf-8")
     with pytest.raises(RegardError, match="--precision bf16: .* needs a model of transformers"):

@@ -19,6 +19,7 @@ from regard.corpus.writing.plain_stack import (
     read_in_batches,
     windows_to_compare_on,
 )
+from regard.errors import RegardError, first_line
 from regard.models.model import Model
 
 OPTION = "--precision bf16"
@@ -30,7 +31,7 @@ def autocast_states(model: Model, layers: Sequence[int], size: WindowSize) -> St
     size: of the windows that will be read. What runs is first compared with it, in float32.
 
     Raises:
-        RegardError: the model is not one of transformers, or its stack alone gives other states.
+        RegardError: the model is not one of transformers, its stack alone gives other states, or cannot run so.
     """
     stack = PlainStack(model, layers, causal=size.causal, option=OPTION).eval()
     sample = windows_to_compare_on(model, size, OPTION)
@@ -40,12 +41,14 @@ def autocast_states(model: Model, layers: Sequence[int], size: WindowSize) -> St
         ids: Int[np.ndarray, "B L"], kinds: Int[np.ndarray, "B L"] | None, *, narrow: bool = True
     ) -> Float[Tensor, "B K L M"]:
         given = [torch.from_numpy(each).to(device) for each in (ids, kinds) if each is not None]
-        with (
-            model._session.lock,
-            torch.no_grad(),
-            torch.autocast(device.type, torch.bfloat16, enabled=narrow),
-        ):
-            return torch.stack([each.float() for each in stack(*given)], 1)
+        try:
+            with model._session.lock, torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=narrow):
+                return torch.stack([each.float() for each in stack(*given)], 1)
+        except MemoryError:
+            raise
+        except Exception as error:  # families raise whatever they run into, such as numbers of two types
+            kind, said = type(model.model).__name__, first_line(error) or type(error).__name__
+            raise RegardError(f"{OPTION}: {model.name} ({kind}) cannot be read so: {said}; leave it out") from error
 
     whole = read_in_batches(model, layers, lambda ids, kinds: run(ids, kinds, narrow=False), segments=segments)
     check_states(model, sample, layers, whole, OPTION)
