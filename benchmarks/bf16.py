@@ -9,7 +9,6 @@ pairs of sentences, each the mean of its words. Labelled pairs of sentences (STS
 how little the order of any pairs changes.
 """
 
-import argparse
 import json
 import tempfile
 from collections import defaultdict
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet
 
-from benchmarks.like import NOUNS, precision
+from benchmarks.like import labelled_occurrences, precision
 from benchmarks.measure import machine
 from regard.corpus.embed_texts import embed
 from regard.corpus.reading.document import Columns
@@ -67,17 +66,13 @@ def similarities(words: Words) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", nargs="?", type=Path, default=NOUNS)
-    parser.add_argument("--top", type=int, default=20)
-    given = parser.parse_args()
+    rows, top = labelled_occurrences(__doc__)
     from scipy.stats import spearmanr
     from sklearn.metrics import adjusted_rand_score
 
     import regard
 
     model = regard.load()
-    rows = [json.loads(line) for line in given.file.read_text(encoding="utf-8").splitlines()]
     texts = list(dict.fromkeys(row["text"] for row in rows))
     plain, similar, first = {}, np.zeros(0), True
     for name, settings in WAYS.items():
@@ -88,10 +83,10 @@ def main() -> None:
             continue
         own = [row for row in rows if (row["text"], row["start"]) in words]
         vectors = np.stack([words[row["text"], row["start"]] for row in own])
-        found = precision(vectors, own, "sense", given.top)
+        found = precision(vectors, own, "sense", top)
         right = np.mean([each[0] for asked in found.values() for each in asked])
         print(f"{name}: {len(own)} of {len(rows)} occurrences in {len(texts)} texts. {note}")
-        print(f"  of the first {given.top} lines {right:.2%} have the question's sense")
+        print(f"  of the first {top} lines {right:.2%} have the question's sense")
         made, other = {}, {}
         for noun in {row["lemma"] for row in own}:
             at = [n for n, row in enumerate(own) if row["lemma"] == noun]

@@ -41,26 +41,31 @@ def precision(vectors: np.ndarray, rows: list[dict], sense: str, top: int) -> di
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def labelled_occurrences(description: str | None) -> tuple[list[dict], int]:
+    """The labelled occurrences, and of how many first lines, as the command line has them."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?", type=Path, default=NOUNS)
     parser.add_argument("--top", type=int, default=20)
     given = parser.parse_args()
+    return [json.loads(line) for line in given.file.read_text(encoding="utf-8").splitlines()], given.top
+
+
+def main() -> None:
+    rows, top = labelled_occurrences(__doc__)
     import regard
     from regard.corpus.asking.places import Place, embed_places
 
     model = regard.load()
-    rows = [json.loads(line) for line in given.file.read_text(encoding="utf-8").splitlines()]
     places = [Place(row["text"], row["start"], row["end"]) for row in rows]
     vectors = embed_places(model, places, [5])[:, 0, 0]
     print(f"{len(rows)} occurrences of {len({row['lemma'] for row in rows})} nouns; {machine()}")
     for sense in ("sense", "key"):
-        found = precision(vectors, rows, sense, given.top)
+        found = precision(vectors, rows, sense, top)
         means = {key: np.mean(asked, axis=0) for key, asked in found.items()}
         every = np.array([each for asked in found.values() for each in asked])
         print(f"{sense}: {len(found)} senses of {len({lemma for lemma, _ in found})} nouns, {len(every)} questions")
         over_senses = np.mean([each[0] for each in means.values()])
-        print(f"  of the first {given.top}: {every[:, 0].mean():.1%} of questions, {over_senses:.1%} mean over senses")
+        print(f"  of the first {top}: {every[:, 0].mean():.1%} of questions, {over_senses:.1%} mean over senses")
         print(f"  by chance: {every[:, 1].mean():.1%}, {np.mean([each[1] for each in means.values()]):.1%}")
         minor = {key: each for key, each in means.items() if each[1] < 0.5}
         if minor:

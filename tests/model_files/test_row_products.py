@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.kernels import threads
-from regard.model_files import quantised_blocks, row_products
+from regard.model_files import quantised_blocks, quantised_rows, row_products
 from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.row_products import multiply_one_row
 from regard.model_files.stored_weight import StoredWeight
@@ -35,7 +35,7 @@ def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_the_product_in_float64(kind: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if workers > 1:
-        monkeypatch.setattr(row_products, "SHARED", 0)
+        monkeypatch.setattr(quantised_rows, "SHARED", 0)
         monkeypatch.setattr(threads, "worker_thread_count", lambda: workers)
     weight = drawn(kind)
     x = torch.randn(weight.shape[1], generator=torch.Generator().manual_seed(5))

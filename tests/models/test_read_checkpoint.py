@@ -10,19 +10,10 @@ import torch
 import transformers
 
 import regard
+from tests.models.test_load import refused, tiny
 from tests.support import make_tiny
 
-
-@pytest.fixture
-def tiny(minilm, tmp_path: Path) -> Path:
-    make_tiny(tmp_path / "tiny", minilm)
-    return tmp_path / "tiny"
-
-
-def refused(source, says: str) -> None:
-    with pytest.raises(regard.RegardError, match=says) as caught:
-        regard.load(source, device="cpu")
-    assert "\n" not in str(caught.value)
+__all__ = ["tiny"]  # a fixture
 
 
 def test_missing_and_misshapen_tensors(tiny: Path) -> None:

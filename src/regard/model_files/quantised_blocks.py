@@ -1,4 +1,5 @@
-"""Raise quantised numbers to float32, a run of whole blocks at a time, bit for bit as the package gguf does.
+"""Raise quantised numbers to float32, a run of whole blocks at a time, bit for bit as the package gguf does; and
+multiply a row by them, or by bfloat16's, where each is raised.
 
 A quantised row is a row of blocks of 32 or 256 numbers. A block has a few bits for each number, and one or two scales
 in float16; where it has 256 numbers, each 16 or 32 of them have a factor of a few bits besides. Kinds that are common
@@ -21,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from regard.attention.kernels.cpu.vector import compiled, wide
+from regard.attention.kernels.cpu.vector import compiled, number, wide
 
+BFLOAT16 = "BF16"  # as gguf names it
 LOW, FOUR, TWO = np.uint8(15), np.uint8(4), np.uint8(2)
 HALVES = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)  # every float16 number, by its bits
 # MXFP4 as safetensors of gpt-oss have it; in GGUF files each block has its own scale, and another order of nibbles.
@@ -226,11 +228,25 @@ SCALES = {
 
 
 def multiply_row(kind: str, packed: np.ndarray, x: np.ndarray, made: np.ndarray) -> None:
-    """Write the products of x (C,) and each row of whole blocks (M, bytes) into made (M,), for a kind of `PASSES`.
+    """Write the products of x (C,) and each row of whole blocks (M, bytes) into made (M,).
 
     A row is raised in the nearest cache and used there: a model that writes reads all of its weights for each token.
+    kind: one of `PASSES`, or BF16, whose rows are numbers' bits, uint16 (M, C).
     """
+    if kind == BFLOAT16:
+        _multiply_bfloat16_row(packed, x, made)
+        return
     _multiply_row(NUMBERS[kind], packed, x, made, HALVES, MANY)
+
+
+@compiled()
+def _multiply_bfloat16_row(packed, x, made):
+    wide()
+    for m in range(len(made)):
+        total = np.float32(0)
+        for c in range(len(x)):  # its bits are the upper half of float32's
+            total += number(np.int32(np.uint32(packed[m, c]) << np.uint32(16))) * x[c]
+        made[m] = total
 
 
 @compiled()

@@ -163,19 +163,27 @@ def raise_into(rows: QuantisedRows, made: Float[Tensor, " n"]) -> None:
 
 
 def _raise_run(kind: str, sizes: tuple[int, int], packed: Any, aside: Any, into: Any) -> None:
-    """Write the numbers of whole blocks into a run of float32, shared out among the worker threads where it is long."""
+    """Write the numbers of whole blocks into a run of float32."""
     from regard.model_files.quantised_blocks import raise_blocks
 
-    blocks = len(packed) // sizes[1]
-    workers = threads.worker_thread_count() if len(into) >= SHARED else 1
-    each = -(-blocks // max(1, workers))
+    numbers, size = sizes
 
-    def part(first: int) -> None:
-        ends = first, min(first + each, blocks)
-        to, of = (slice(*(end * size for end in ends)) for size in sizes)
-        raise_blocks(kind, packed[of], into[to], None if aside is None else aside[slice(*ends)])
+    def part(first: int, end: int) -> None:
+        scales = None if aside is None else aside[first:end]
+        raise_blocks(kind, packed[first * size : end * size], into[first * numbers : end * numbers], scales)
 
+    share_out(len(packed) // size, len(into), part)
+
+
+def share_out(count: int, numbers: int, part: Callable[[int, int], None]) -> None:
+    """Do what is to be done with so many things, of so many numbers in all, on the worker threads where it is much.
+
+    part: does it with those from one on to another.
+    """
+    workers = threads.worker_thread_count() if numbers >= SHARED else 1
+    each = -(-count // max(1, workers))
     if workers == 1:
-        part(0)
+        part(0, count)
     else:
-        threads.run_on_worker_threads([partial(part, first) for first in range(0, blocks, each)])
+        tasks = [partial(part, first, min(first + each, count)) for first in range(0, count, each)]
+        threads.run_on_worker_threads(tasks)

@@ -92,20 +92,22 @@ def openvino_states(
         run = _Running(model, _compiled(model, converted, number), len(layers))
         return read_in_batches(model, layers, run, segments=segments)
 
+    def checked() -> StatesReader:
+        whole = reader("float32")
+        check_states(model, sample, layers, whole, OPTION)
+        return whole if precision == "float32" else reader(precision)
+
     if kept is not None and is_converted_model_whole(kept):
         try:
             converted = _read(kept)
-            whole = reader("float32")
-            check_states(model, sample, layers, whole, OPTION)
+            return checked()
         except (RegardError, RuntimeError):  # it is another model's, such as one of a changed class: it is made again
-            converted = None
-    if converted is None:
-        converted = _converted(model, stack, segments=segments)
-        whole = reader("float32")
-        check_states(model, sample, layers, whole, OPTION)
-        if kept is not None:
-            keep_converted_model(converted, kept)
-    return whole if precision == "float32" else reader(precision)
+            pass
+    converted = _converted(model, stack, segments=segments)
+    found = checked()
+    if kept is not None:
+        keep_converted_model(converted, kept)
+    return found
 
 
 class _Running:
