@@ -16,7 +16,8 @@ import pytest
 from hypothesis import settings
 
 from tests.support import MONEY, RIVER, annotations, default_model, durations, run_in_process
-from tests.support.browser import chromium
+from tests.support.browser import BUILT, chromium
+from tests.support.web_pages import build_nothing
 
 __all__ = ["chromium"]  # one for all tests: a process can drive one browser
 
@@ -134,3 +135,10 @@ def regard_process(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[
         )
 
     return run
+
+
+@pytest.fixture
+def some_page(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a page that shows nothing stand in where the real one is not built: --html is one of many files here."""
+    if not BUILT.exists():
+        build_nothing(tmp_path_factory.mktemp("page") / "built", monkeypatch)

@@ -97,6 +97,7 @@ CASES: list[tuple[Any, str]] = [
 ]
 
 
+@pytest.mark.usefixtures("some_page")
 @pytest.mark.parametrize(("call", "says"), CASES)
 def test_it_is_refused_in_one_line(given: SimpleNamespace, call: Any, says: str) -> None:
     with pytest.raises(regard.RegardError, match=says) as caught:

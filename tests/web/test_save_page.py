@@ -97,6 +97,7 @@ def test_without_a_built_page_nothing_is_computed(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("some_page")
 def test_the_limit_holds_for_what_is_written(bank: list[Trace], tmp_path: Path) -> None:
     page: Any = page_of(bank[0], Choice(limit=None))
     with pytest.raises(RegardError, match="page: it would have about"):

@@ -8,10 +8,13 @@ import pytest
 from regard.nn.folder import save_model
 from tests.questions.paint.test_answer import small
 from tests.support import in_one_process
+from tests.support.browser import BUILT
 
+BUILT_PAGE = pytest.mark.skipif(not BUILT.exists(), reason="the page is not built: make page")
 LINE = "a seven top left, a two bottom right"
 
 
+@BUILT_PAGE
 def test_a_line_is_painted_in_every_medium(tmp_path: Path) -> None:
     save_model(tmp_path / "painter", small())
     files = ["--figure", "p.png", "--html", "p.html", "--json", "p.json", "--csv", "p.csv"]
@@ -50,6 +53,7 @@ def test_a_line_is_painted_in_every_medium(tmp_path: Path) -> None:
         assert says in each[2]
 
 
+@BUILT_PAGE
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_a_pipeline_paints_in_every_medium(tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ def test_bad_input(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.usefixtures("some_page")
 @pytest.mark.parametrize("kind", ["sinusoidal", "rotary", "alibi", "learned"])
 def test_positions(regard_command, tmp_path: Path, kind: str) -> None:
     files = ["--figure", "a.png", "--html", "a.html", "--csv", "a.csv", "--json", "a.json"]

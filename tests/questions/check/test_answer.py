@@ -49,7 +49,7 @@ def test_of_a_pair_and_of_what_is_no_text() -> None:
     assert {each.area for each in seen.of(UNMEASURED)} == {"embeddings"}
 
 
-@pytest.mark.usefixtures("no_checks_of_annotations")
+@pytest.mark.usefixtures("no_checks_of_annotations", "some_page")
 def test_a_wrong_kernel_fails_in_every_medium(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     true = regard.capture.hf_attention.attend
 

@@ -34,6 +34,7 @@ def test_the_function_has_the_fields_as_its_parameters() -> None:
     assert {each.name for each in fields(UnseenAsked)} <= set(inspect.signature(unseen).parameters)
 
 
+@pytest.mark.usefixtures("some_page")
 def test_the_command_tells_it_everywhere(tmp_path: Path) -> None:
     model = opened("bert")
     model.save(tmp_path / "m")
