@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from regard.corpus.embed_texts import embed
+from regard.corpus.settings import Settings
 from regard.corpus.store import Store
 from regard.errors import RegardError
 from regard.server.asked import CorpusAsked
@@ -111,3 +113,20 @@ def test_a_store_that_is_not_there(bank_store: Any) -> None:
     with pytest.raises(RefusedError, match="this server has 1") as found:
         page_of(bank_store, store=1, about="occurrences", word="bank")
     assert found.value.status == 422
+
+
+def test_a_corpus_of_texts_is_asked_for_those_like_one(tmp_path: Path, minilm: Any) -> None:
+    (tmp_path / "a.txt").write_text("The river flooded the fields.")
+    (tmp_path / "b.txt").write_text("The bank raised its rates.")
+    settings = Settings(unit="texts", statistics=False)
+    embed([tmp_path / "a.txt", tmp_path / "b.txt"], tmp_path / "s", model=minilm, settings=settings)
+    with Store(tmp_path / "s", model=minilm) as store:
+        asked = CorpusAsked(about="occurrences", word="Money was lent at interest.")
+        page = corpus_page([store], asked, [minilm]).page.data()
+        assert page["panels"][0]["rows"] == store.find_texts(asked.word).panels()[0].rows
+        for about, like, says in (
+            ("senses", None, "keeps texts, not words"),
+            ("occurrences", "a bank", "like: store .* keeps texts"),
+        ):
+            with pytest.raises(RegardError, match=says):
+                corpus_page([store], CorpusAsked(about=about, word="bank", like=like), [minilm])

@@ -80,6 +80,10 @@ part = partial(said, "--part", "encoder|decoder|cross", "Which part of an encode
 top = partial(number, "--top", "How many entries of each list to show.", metavar="K")
 window = partial(number, "--window", "Read a text in overlapping windows of N tokens.")
 stride = partial(number, "--stride", "How many tokens later each next window begins.")
+text_prompt = partial(
+    said, "--text-prompt", "NAME|TEXT", "Of texts: what each begins with, a prompt of the model's folder or any other.",
+    "the folder's choice",
+)  # fmt: skip
 out = partial(said, "--out", "FOLDER", "The folder to write: a new one, or one to go on with.")
 store = partial(said, "--store", "STORE", "A folder that regard embed wrote.")
 opened = partial(file, "--open", "Read a file that --save wrote, in place of a text.")

@@ -16,6 +16,12 @@ Examples = Annotated[int, options.number("--examples", "How many examples of eac
 Context = Annotated[int, options.number("--context", "How many characters to show on either side.")]
 
 
-def check_store(store: Path, layer: int | None = None) -> None:
-    """Refuse what is no store, and a layer that it does not keep, before what reads stores is imported."""
-    place_among_stored_layers(read_manifest(store).layers, layer)
+def check_store(store: Path, layer: int | None = None) -> str:
+    """Refuse what is no store, and a layer that it does not keep, before what reads stores is imported.
+
+    Returns:
+        The unit that it keeps: words, tokens or texts.
+    """
+    manifest = read_manifest(store)
+    place_among_stored_layers(manifest.layers, layer)
+    return manifest.unit

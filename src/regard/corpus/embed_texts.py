@@ -23,6 +23,7 @@ from regard.corpus.settings import Settings, chosen_layers_to_store
 from regard.corpus.writing.cut_windows import window_size
 from regard.corpus.writing.openvino_states import check_openvino_installed
 from regard.corpus.writing.plan_shards import ShardPlan, hash_of_settings, plan_shards
+from regard.corpus.writing.pooled_windows import settings_for_texts, vector_width
 from regard.corpus.writing.shard import remove_unfinished_shards
 from regard.corpus.writing.store_folder import QUARANTINE, SHARDS, check_apart, opened_store_folder, remove_others
 from regard.corpus.writing.stored_texts import Compared, StoredTexts, check_same, check_seen, compare
@@ -33,7 +34,7 @@ from regard.files import whole
 from regard.models.digest import digest_model
 from regard.models.load import load
 from regard.models.model import Model
-from regard.models.states import count_heads, count_layers, state_width
+from regard.models.states import count_heads, count_layers
 
 SELDOM = 50  # times as long as writing the manifest takes, which names all shards, before it is written again
 Runner = Callable[[Job, Iterable[ShardPlan]], Iterator[Built]]
@@ -116,6 +117,7 @@ def embed(
     found = find_files_and_rejected(given)
     check_apart(Path(out), given, [each for each in found if isinstance(each, Path)])
     loaded = model if isinstance(model, Model) else load(model)
+    settings = settings_for_texts(settings, loaded)
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
     columns = columns or Columns()
     with opened_store_folder(store):
@@ -225,7 +227,8 @@ def _begin(
     if model.pairs:
         raise RegardError(f"model {model.name!r} is an encoder-decoder: a corpus is read with a model of one stack")
     depth = count_layers(model)
-    summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), state_width(model))
+    width = vector_width(settings, model)
+    summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), width)
     layers = chosen_layers_to_store(settings.layers, depth, model.name)
     if not (store / NAME).exists():
         environment, named, here = describe_store_environment(settings.backend), [columns.text, columns.id], os.getcwd()

@@ -11,7 +11,7 @@ from typing import Any
 from regard.checks import is_whole
 from regard.corpus.closeness import check_closeness
 from regard.corpus.schema import FORMAT
-from regard.corpus.settings import PRECISIONS
+from regard.corpus.settings import PRECISIONS, UNITS
 from regard.errors import RegardError, first_line
 from regard.json_files import read_json, write_json
 
@@ -24,12 +24,16 @@ NONE = type(None)
 SETTINGS: dict[str, Any] = {
     "unit": str, "lemma": (str, NONE), "dtype": str, "statistics": bool, "window": (int, NONE), "stride": (int, NONE),
     "where": (list, NONE), "layers": (list, NONE), "shard": int, "backend": str, "precision": str,
+    "prompt": (str, NONE), "pooling": (str, NONE),
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """The model that read the texts. source: what `regard.load` opens. digest: of its weights and its tokenizer."""
+    """The model that read the texts. source: what `regard.load` opens. digest: of its weights and its tokenizer.
+
+    width: how many numbers a vector of the store has.
+    """
 
     name: str
     source: str
@@ -90,6 +94,11 @@ class Manifest:
     def precision(self) -> str:
         """In what the vectors were computed; earlier versions knew float32 alone."""
         return str(self.settings.get("precision", PRECISIONS[0]))
+
+    @property
+    def unit(self) -> str:
+        """What has a row: words, tokens or texts."""
+        return str(self.settings.get("unit", UNITS[0]))
 
     def write(self, store: Path) -> None:
         """Write the manifest into a store's folder, whole or not at all."""
@@ -177,8 +186,9 @@ def _check_manifest_settings(settings: dict[str, Any]) -> None:
     for name, kinds in SETTINGS.items():
         if name in settings and not isinstance(settings[name], kinds):
             raise TypeError(f"settings: {name}")
-    if settings.get("precision", PRECISIONS[0]) not in PRECISIONS:
-        raise ValueError(f"settings: precision {settings['precision']!r}")
+    for name, known in (("precision", PRECISIONS), ("unit", UNITS)):
+        if settings.get(name, known[0]) not in known:
+            raise ValueError(f"settings: {name} {settings[name]!r}")
     where = settings.get("where")
     if where is not None:
         field_, values = where

@@ -9,7 +9,7 @@ from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.text.word_spans import word_spans
 
-UNITS = ("words", "tokens")
+UNITS = ("words", "tokens", "texts")
 DTYPES = ("float16", "float32")
 BACKENDS = ("torch", "openvino")
 PRECISIONS = ("float32", "bf16")
@@ -49,12 +49,15 @@ class Settings:
     """What is kept of the texts.
 
     layers: their numbers, the last one's state is the contextual embedding; None for the last alone, () for all.
-    unit: "words" (a vector is the mean of its tokens') or "tokens". where: only such words, None for all. lemma: the
-    language of lemmas, as simplemma names it ("en"), None for none. dtype: of the vectors. statistics: whether what
+    unit: "words" (a vector is the mean of its tokens'), "tokens", or (without statistics) "texts": a window of a text
+    has the vector that the model's folder says how to pool. where: only such words, None for all. lemma: the language
+    of lemmas, as simplemma names it ("en"), None for none. dtype: of the vectors. statistics: whether what
     attention did is kept. window, stride: of the windows that long texts are read in, None for the defaults: as many
     tokens as the model takes, at most 512, and a quarter of them shared. shard: characters of texts in a shard.
     backend: what computes the vectors, "torch" or (without statistics) "openvino". precision: "float32" or (without
-    statistics) "bf16": torch's autocast, or OpenVINO's hint.
+    statistics) "bf16": torch's autocast, or OpenVINO's hint. prompt: what each window of a text begins with, where
+    texts are the unit: itself, or its name in the model's folder; None for the folder's own choice. pooling: how they
+    are pooled, which `embed` writes there.
     """
 
     layers: tuple[int, ...] | None = None
@@ -68,6 +71,8 @@ class Settings:
     shard: int = SHARD
     backend: str = "torch"
     precision: str = "float32"
+    prompt: str | None = None
+    pooling: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing, in one line each."""
@@ -78,13 +83,21 @@ class Settings:
             given = getattr(self, name)
             if given is not None and (not is_whole(given) or given < 1):
                 raise RegardError(f"{name}: given {given!r}, needs a whole number above 0")
-        if self.where is not None and self.unit == "tokens":
-            raise RegardError("--where needs words: it cannot be given with tokens")
+        if self.where is not None and self.unit != "words":
+            raise RegardError(f"--where needs words: it cannot be given with {self.unit}")
         if self.where is not None and self.where.field == "lemma" and self.lemma is None:
             raise RegardError("--where lemma=… needs --lemma LANGUAGE, such as en: how lemmas are found")
-        if self.lemma is not None and self.unit == "tokens":
-            raise RegardError("--lemma needs words: it cannot be given with tokens")
-        for option, given in (("--backend openvino", self.backend), ("--precision bf16", self.precision)):
+        if self.lemma is not None and self.unit != "words":
+            raise RegardError(f"--lemma needs words: it cannot be given with {self.unit}")
+        if self.unit == "texts" and self.layers is not None:
+            raise RegardError("--layers needs words or tokens: a text's vector is pooled from the last layer")
+        if self.unit != "texts" and self.prompt is not None:
+            raise RegardError(f"--text-prompt needs --unit texts: it cannot be given with {self.unit}")
+        for option, given in (
+            ("--backend openvino", self.backend),
+            ("--precision bf16", self.precision),
+            ("--unit texts", self.unit),
+        ):
             if option.endswith(given) and self.statistics:
                 raise RegardError(
                     f"{option} gives vectors alone, and nothing of what attention did: give --no-statistics "

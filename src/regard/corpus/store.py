@@ -8,6 +8,7 @@ from regard.errors import RegardError
 from regard.explain.weights.head_means import COUNTS, HeadMeans
 from regard.questions.find.answer import find as find_occurrences
 from regard.questions.heads.answer import Heads
+from regard.questions.nearest.answer import find_texts
 from regard.questions.senses.answer import find_senses
 from regard.questions.shift.answer import find_shift
 
@@ -32,6 +33,7 @@ class Store(StoreTables):
     """
 
     find = find_occurrences
+    find_texts = find_texts
     senses = find_senses
     shift = find_shift
 

@@ -34,9 +34,9 @@ from regard.nn.folder import save_model
 from regard.nn.seer import Seer, seer_processor
 from regard.nn.transformer import Transformer
 from regard.text.reader import Ids, Reader
-from regard.text.tokens import check_text, count_prompt_tokens
+from regard.text.tokens import check_text
 from regard.text.words import Word
-from regard.trace.sentence_embedding import check_pooling, pool, prompted
+from regard.trace.sentence_embedding import check_pooling, pool, pooling_behind_prompt, prompted
 from regard.trace.trace import NO_POOLING, PairTrace, Trace
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Model:
         if image_processor is None and isinstance(model, Seer) and tokenizer is not None:
             image_processor = seer_processor(model.config, tokenizer)
         if not pooling.include_prompt and tokenizer is not None:
-            self.pooling = self._pooling_behind(pooling.prompt)
+            self.pooling = pooling_behind_prompt(pooling, pooling.prompt, tokenizer)
         self.image_processor = image_processor
         self.limit = most_positions_of_model(model)
         config_pairs = bool(
@@ -324,20 +324,15 @@ class Model:
             raise RegardError(f"embedding: {self.name} is an encoder-decoder, which makes no sentence embedding here")
         check_pooling(self.pooling, self.name)
         chosen = prompted(self.pooling, prompt, prompt_name)
-        pooling = self._pooling_behind(chosen)
+        pooling = pooling_behind_prompt(self.pooling, chosen, self.tokenizer)
         if chosen and text is not None and not isinstance(text, (bytes, dict)):
             text = chosen + check_text(text) if isinstance(text, str) else [chosen + check_text(each) for each in text]
-        single, sources, _ = read_inputs(self._reader, self._session, text, None, None, None)
+        single, sources = self._reader.read("embedding: text", text, None)
         for source in sources:
             check_pooling(pooling, self.name, source.text)
         traces = self._runner.traces(sources, None, (), CaptureOptions(NO_LAYERS, False, False), streamed=True)
         rows = {number: pool(trace.contextual, pooling) for number, trace in traces if isinstance(trace, Trace)}
         return rows[0] if single else torch.stack([rows[number] for number in range(len(sources))])
-
-    def _pooling_behind(self, prompt: str) -> Pooling:
-        """How the texts that begin with a prompt are pooled."""
-        left_out = 0 if self.pooling.include_prompt else count_prompt_tokens(self.tokenizer, prompt)
-        return replace(self.pooling, prompt=prompt, left_out=left_out)
 
     def ablated(
         self,

@@ -38,6 +38,12 @@ def corpus_page(stores: Sequence[Store], asked: CorpusAsked, models: Sequence[Mo
         return Kept(store.stats().page())
     if asked.word is None:
         raise RegardError("word: a store is asked about one word")
+    if store.manifest.unit == "texts" and asked.about == "occurrences":
+        if asked.like is not None:
+            raise RegardError(f"like: store {str(store.path)!r} keeps texts, which the text itself is compared with")
+        if lacking := _give_model(store, models):
+            raise lacking
+        return Kept(store.find_texts(asked.word, top=LINES).page())
     if asked.about == "senses":
         lacking = _give_model(store, models)
         found = store.senses(asked.word, asked.senses, checked=0 if lacking else CHECKED)

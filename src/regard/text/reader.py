@@ -25,8 +25,8 @@ class Reader:
     def read(self, name: str, given: Any, ids: Any, *, windowed: bool = False) -> tuple[bool, list[Encoded]]:
         """Read one text (or its ids) or several: whether it was one, and the tokens of each.
 
-        name: "text", "prompt" or "target", for messages. given, ids: one of them, the other None. windowed: it will be
-        read in windows, so that it may have any length.
+        name: "text", "prompt", "target" or "embedding: text", for messages. given, ids: one of them, the other None.
+        windowed: it will be read in windows, so that it may have any length.
 
         Raises:
             RegardError: no text, an empty or blank one, ids that the model has not, or more tokens than it takes.
@@ -119,8 +119,8 @@ class Reader:
         if self.limit is not None and count > self.limit and not windowed:
             pair = getattr(self.model.config, "is_encoder_decoder", False)
             window = control_name("window", "--window (window=)")
-            whole = pair or name == "chat"  # which are not read in windows
-            hint = "" if whole else f"; it can be read in overlapping windows, with {window}"
+            cut = name.startswith("text") and not pair  # nothing else is read in windows
+            hint = f"; it can be read in overlapping windows, with {window}" if cut else ""
             raise RegardError(
                 f"{name} has {count} tokens, special ones included: {self.name} takes {self.limit} at most{hint}"
             )

@@ -13,6 +13,9 @@ it has some; where the model normalises, the vector is divided by its length. Wh
 over the tokens behind it. Which of these a model wants is in its folder (`regard.model_files.pooling`).
 """
 
+from dataclasses import replace
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -20,7 +23,7 @@ from torch.nn import functional as F
 
 from regard.errors import RegardError
 from regard.model_files.pooling import Dense, Pooling
-from regard.text.tokens import shortened
+from regard.text.tokens import count_prompt_tokens, shortened
 
 
 def pool(vectors: Float[Tensor, "L K"], pooling: Pooling) -> Float[Tensor, " P"]:
@@ -54,6 +57,12 @@ def prompted(pooling: Pooling, prompt: str | None, prompt_name: str | None) -> s
     if prompt is not None and not isinstance(prompt, str):
         raise RegardError(f"embedding: prompt: given {type(prompt).__name__}, needs to be a string")
     return prompt if prompt is not None else pooling.prompt if prompt_name is None else pooling.prompts[prompt_name]
+
+
+def pooling_behind_prompt(pooling: Pooling, prompt: str, tokenizer: Any) -> Pooling:
+    """Say how the texts that begin with a prompt are pooled."""
+    left_out = 0 if pooling.include_prompt else count_prompt_tokens(tokenizer, prompt)
+    return replace(pooling, prompt=prompt, left_out=left_out)
 
 
 def check_pooling(pooling: Pooling, name: str, text: str | None = None) -> None:

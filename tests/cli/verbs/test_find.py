@@ -53,3 +53,34 @@ def test_what_is_wrong_is_one_line(regard_command, bank_folder: Path, tmp_path: 
         assert message in result.stderr
         assert len(result.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_of_texts_is_asked_for_those_like_one(regard_command, tmp_path: Path) -> None:
+    texts = {"a": "The river flooded the fields.", "b": "The bank raised its rates.", "c": "She planted beans."}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
+    made = regard_command("embed", "a.txt", "b.txt", "c.txt", "--out", "s", "--unit", "texts", "--no-statistics")
+    assert (made.returncode, "3 documents" in made.stdout, "3 rows" in made.stdout) == (0, True, True), made.stderr
+    asked = ("find", "Money was lent at higher interest.", "--store", "s")
+    found = regard_command(*asked, "--top", "1", "--json", "a.json", "--csv", "a.csv")
+    assert found.returncode == 0, found.stderr
+    assert texts["b"] in found.stdout
+    assert texts["c"] not in found.stdout
+    data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert (data["format"], [line["text"] for line in data["lines"]]) == ("regard find texts", [texts["b"]])
+    with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
+        assert [row["text"] for row in csv.DictReader(file)] == [texts["b"]]
+    for given, message in (
+        (["--like", "a bank"], "--like: store 's' keeps texts, of which it cannot be asked"),
+        (["--lookup", "lemma"], "--lookup: store 's' keeps texts"),
+        (
+            ["--text-prompt", "x " * 600],
+            "embedding: text has 609 tokens, special ones included: all-MiniLM-L6",
+        ),
+    ):
+        refused = regard_command(*asked, *given)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert message in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1
+    asked_of_texts = regard_command("senses", "bank", "--store", "s")
+    assert "keeps texts, not words: it can be asked for the texts that are nearest to one" in asked_of_texts.stderr

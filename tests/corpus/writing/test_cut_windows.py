@@ -49,3 +49,29 @@ def test_a_text_of_which_nothing_is_left(minilm: Any) -> None:
     size = window_size(minilm, Settings())
     cuts = cut_texts(minilm, ["A bank.", "\u200b\u200b", "Another."], size)
     assert [cut is None for cut in cuts] == [False, True, False]
+
+
+WORDS = st.lists(st.sampled_from(["river", "bank", "unbelievable", "a", "été", "x:", "\n", "(money)"]), max_size=60)
+
+
+@given(WORDS.map(" ".join), st.sampled_from(["", "query: ", "So:", "title: none | text: "]), st.integers(23, 43))
+def test_behind_a_prompt_windows_are_those_of_the_text(minilm: Any, text: str, prompt: str, window: int) -> None:
+    size = window_size(minilm, Settings(unit="texts", statistics=False, window=window, prompt=prompt))
+    alone = minilm.tokenizer(text, add_special_tokens=False)["input_ids"]
+    asked = minilm.tokenizer(prompt, add_special_tokens=False)["input_ids"]
+    [cut] = cut_texts(minilm, [text], size, prompt)
+    if not alone:
+        assert cut is None
+        return
+    assert cut is not None
+    assert cut.ids.tolist() == [101, *alone, 102]
+    assert cut.encoded.text == text
+    assert [text[a:b] for a, b in zip(cut.starts, cut.ends, strict=True)] == [
+        text[a:b] for a, b in minilm.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
+    ]
+    covered = set()
+    for read, (start, stop) in zip(cut.windows, cut.spans, strict=True):
+        assert read.ids == [101, *asked, *cut.ids[start:stop].tolist(), 102]
+        assert len(read.ids) <= window
+        covered |= set(range(start, stop))
+    assert covered == set(range(1, len(alone) + 1))

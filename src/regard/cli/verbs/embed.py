@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Paths = Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, folders, patterns; - for standard input.")]
 Out = Annotated[Path, options.out()]
 Layers = Annotated[str, said("--layers", "N,N-N", "These layers alone, counted from 0.", "last; all keeps each")]
-Unit = Annotated[str, said("--unit", "words|tokens", "What has a vector; a word's is the mean of its tokens'.")]
+Unit = Annotated[str, said("--unit", "words|tokens|texts", "What has a vector; a word's is the mean of its tokens'.")]
 WhereOption = Annotated[
     str | None, said("--where", "word=W,W", "Keep these words alone, or lemma=W,W, with what they look at most.")
 ]
@@ -39,6 +39,7 @@ Backend = Annotated[
 Precision = Annotated[
     str, said("--precision", "float32|bf16", "In what to compute the vectors; bf16 is coarser, without statistics.")
 ]
+Prompt = Annotated[str | None, options.text_prompt()]
 Workers = Annotated[int | None, number("--workers", "How many processes to run, one thread each.", "one a core")]
 Shard = Annotated[int, number("--shard", "How many characters of text are one unit of work.")]
 Prune = Annotated[bool, flag("--prune", "Remove documents from the store that are gone.")]
@@ -64,6 +65,7 @@ def embed(
     shard: Shard = 250_000,
     backend: Backend = "torch",
     precision: Precision = "float32",
+    prompt: Prompt = None,
     workers: Workers = None,
     ray: Ray = None,
     prune: Prune = False,
@@ -84,6 +86,7 @@ def embed(
         shard=shard,
         backend=backend,
         precision=precision,
+        prompt=prompt,
     )
     outputs.check()
     from regard.corpus.reading.find_files import find_files

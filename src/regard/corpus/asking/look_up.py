@@ -22,10 +22,12 @@ def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
     """Find every occurrence of a word, of a lemma, or of a run of words, in the order of the store.
 
     Raises:
-        RegardError: the word is blank, by is neither, or the word does not occur; of a run the line says what does.
+        RegardError: the word is blank, by is neither, the store keeps no words, or the word does not occur; of a run
+            the line says what does.
     """
     if by not in FIELDS:
         raise RegardError(f"by: given {by!r}, needs {' or '.join(FIELDS)}")
+    check_keeps_words(tables)
     wanted = normal(word.strip())
     if not wanted:
         raise RegardError("word is empty: give a word of the store")
@@ -45,6 +47,15 @@ def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
     if not len(found):
         raise _missing(tables, word, by, _of_run(tables, wanted, words, counts))
     return found
+
+
+def check_keeps_words(tables: StoreTables) -> None:
+    """Refuse a store of texts where a word is asked for."""
+    if tables.manifest.unit == "texts":
+        raise RegardError(
+            f"store {str(tables.path)!r} keeps texts, not words: it can be asked for the texts that are nearest to one "
+            "(regard find TEXT; Store.find_texts)"
+        )
 
 
 def _by(tables: StoreTables, by: str, wanted: str) -> Occurrences:
@@ -129,6 +140,6 @@ def _instead(tables: StoreTables, by: str) -> str:
     if settings.get("where"):
         field, values = settings["where"]
         return f": of {field} it keeps {' and '.join(values)} alone, as it was made"
-    if settings.get("unit") == "tokens":
+    if tables.manifest.unit == "tokens":
         return ": it keeps tokens, not words: ask for a token as the model's tokenizer cuts it"
     return ""

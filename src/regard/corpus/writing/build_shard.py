@@ -6,6 +6,7 @@ import numpy as np
 
 from regard.corpus.reading.document import Document
 from regard.corpus.writing.cut_windows import CutText, cut_texts, window_of_each_word
+from regard.corpus.writing.pooled_windows import find_windows
 from regard.corpus.writing.read_words import Part, Reading, read_words
 from regard.corpus.writing.shard import ShardTables, sort_rows
 from regard.corpus.writing.shard_tables import Span, heads_table, rows_table, spans_table, texts_table
@@ -25,7 +26,7 @@ def build_shard(reading: Reading, documents: Sequence[Document]) -> ShardTables:
     spans: list[Span] = []
     unknown = reading.model.tokenizer.unk_token_id
     texts = [each.text for each in documents]
-    cuts = cut_texts(reading.model, texts, reading.size)
+    cuts = cut_texts(reading.model, texts, reading.size, settings.prompt or "")
     part_rows = []
     for row, (document, cut) in enumerate(zip(documents, cuts, strict=True)):
         if cut is None:
@@ -48,6 +49,9 @@ def build_shard(reading: Reading, documents: Sequence[Document]) -> ShardTables:
 def _part(document: Document, cut: CutText, reading: Reading) -> tuple[Part, list[tuple[int, int, str]]]:
     """The words of a part that are kept; and those that are not read whole, with their characters and why."""
     settings = reading.settings
+    if settings.unit == "texts":
+        every = np.arange(len(cut.windows))
+        return Part(document, cut, find_windows(cut), every, np.zeros_like(every)), []
     tokens = np.flatnonzero(~cut.special & (cut.ends > cut.starts))
     starts, ends = cut.starts[tokens], cut.ends[tokens]
     if settings.unit == "words":

@@ -1,7 +1,7 @@
 """Cut a part of a document into the windows a model reads, and say which window each word is taken from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -11,8 +11,10 @@ from regard.errors import RegardError
 from regard.models.model import Model
 from regard.models.states import Window
 from regard.models.windows import FAR, plan
-from regard.text.tokens import Encoded, encode_all
+from regard.text.tokens import Encoded, count_prompt_tokens, encode_all
 from regard.trace.trace import is_causal
+
+LEAST_BEHIND_PROMPT = 8  # tokens of the text in a window
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class WindowSize:
 class CutText:
     """A part's tokens, and the windows it is read in. spans: the tokens [start, stop) of the part that each has.
 
-    before: special tokens in front of each. ids, starts, ends, special: of all tokens; characters are the part's.
+    before: tokens in front of each: special ones, and those of the prompt. ids, starts, ends, special: of all tokens;
+    characters are the part's.
     """
 
     encoded: Encoded
@@ -40,12 +43,20 @@ class CutText:
     ends: Int[np.ndarray, " L"]
     special: Bool[np.ndarray, " L"]
 
+    def first(self, span: slice) -> int:
+        """Return the first character of some tokens of the part."""
+        return int(self.starts[span].min())
+
+    def last(self, span: slice) -> int:
+        """Return the character behind the last of some tokens of the part."""
+        return int(self.ends[span].max())
+
 
 def window_size(model: Model, settings: Settings) -> WindowSize:
     """Return the size of windows for a model, which makes one short pass to see whether it looks ahead.
 
     Raises:
-        RegardError: the model takes no such windows.
+        RegardError: the model takes no such windows, or the prompt fills them.
     """
     window, stride = window_tokens(model, settings)
     trace = model.trace("One two three four.", logits=False, attention_outputs=False)
@@ -54,18 +65,29 @@ def window_size(model: Model, settings: Settings) -> WindowSize:
 
 
 def window_tokens(model: Model, settings: Settings) -> tuple[int, int]:
-    """Return how many tokens a window has, special ones included, and how far each is past the last."""
+    """Return how many tokens a window has, special ones and the prompt's included, and how far each is past the last.
+
+    Raises:
+        RegardError: the prompt leaves no room in it.
+    """
     most = min(model.limit or WINDOW, WINDOW)
     window = most if settings.window is None else settings.window
     held = window - model.tokenizer.num_special_tokens_to_add(pair=False)
+    prompt = count_prompt_tokens(model.tokenizer, settings.prompt or "")
+    if prompt and held - prompt < LEAST_BEHIND_PROMPT:
+        raise RegardError(
+            f"prompt: its {prompt} tokens leave {max(0, held - prompt)} of a window of {window} to the text, needs "
+            f"{LEAST_BEHIND_PROMPT} or more (--window)"
+        )
+    held -= prompt
     return window, max(1, held - held // OVERLAP) if settings.stride is None else settings.stride
 
 
-def cut_texts(model: Model, texts: Sequence[str], size: WindowSize) -> list[CutText | None]:
-    """Tokenise texts and cut them; None for one of which the tokenizer leaves nothing."""
+def cut_texts(model: Model, texts: Sequence[str], size: WindowSize, prompt: str = "") -> list[CutText | None]:
+    """Tokenise texts and cut them; None for one of which the tokenizer leaves nothing. prompt: before each window."""
     return [
-        None if each is None else _cut_into_windows(model, each, size)
-        for each in _encoded_texts_to_cut(model.tokenizer, texts)
+        None if each is None else _cut_into_windows(model, each, size, prompt)
+        for each in _encoded_texts_to_cut(model.tokenizer, [prompt + text for text in texts])
     ]
 
 
@@ -97,15 +119,39 @@ def _encoded_texts_to_cut(tokenizer: object, texts: Sequence[str]) -> list[Encod
         return [each for text in texts for each in _encoded_texts_to_cut(tokenizer, [text])]
 
 
-def _cut_into_windows(model: Model, encoded: Encoded, size: WindowSize) -> CutText:
-    cut = plan(encoded, model.tokenizer, size.window, size.stride, model.limit, model.name)
+def _cut_into_windows(model: Model, whole: Encoded, size: WindowSize, prompt: str) -> CutText | None:
+    front, asked = _tokens_of_prompt(whole, prompt)
+    encoded = _without_prompt(whole, len(prompt), front, asked)
     tokens = encoded.tokens
-    all_ids, end = encoded.ids, len(tokens) - cut.after
+    if prompt and all(token.special for token in tokens):
+        return None
+    cut = plan(encoded, model.tokenizer, size.window - asked, size.stride, model.limit, model.name)
+    all_ids, end = whole.ids, len(whole.tokens) - cut.after
     windows = []
     for start, stop in cut.spans:
-        run = [*range(cut.before), *range(start, stop), *range(end, len(tokens))]
-        segments = None if encoded.segments is None else tuple(encoded.segments[n] for n in run)
+        run = [*range(cut.before + asked), *range(start + asked, stop + asked), *range(end, len(whole.tokens))]
+        segments = None if whole.segments is None else tuple(whole.segments[n] for n in run)
         windows.append(Window([all_ids[n] for n in run], segments))
     ids, starts, ends = (np.array([getattr(token, name) for token in tokens]) for name in ("id", "start", "end"))
     special = np.array([token.special for token in tokens])
-    return CutText(encoded, windows, list(cut.spans), cut.before, ids, starts, ends, special)
+    return CutText(encoded, windows, list(cut.spans), cut.before + asked, ids, starts, ends, special)
+
+
+def _tokens_of_prompt(encoded: Encoded, prompt: str) -> tuple[int, int]:
+    """How many tokens stand before a prompt's, and how many are its own: one that reaches into the text is not."""
+    own = [n for n, token in enumerate(encoded.tokens) if token.start < token.end <= len(prompt)]
+    front = next((n for n, t in enumerate(encoded.tokens) if not t.special or t.end > t.start), 0)
+    return (front, own[-1] + 1 - front) if own else (front, 0)
+
+
+def _without_prompt(encoded: Encoded, length: int, front: int, asked: int) -> Encoded:
+    """A text's tokens alone, of those that it has behind a prompt of so many characters."""
+    if not length:
+        return encoded
+    kept = [*range(front), *range(front + asked, len(encoded.tokens))]
+    tokens = tuple(
+        replace(token, start=max(0, token.start - length), end=max(0, token.end - length))
+        for token in (encoded.tokens[n] for n in kept)
+    )
+    segments = None if encoded.segments is None else tuple(encoded.segments[n] for n in kept)
+    return replace(encoded, text=encoded.text[length:], tokens=tokens, segments=segments)

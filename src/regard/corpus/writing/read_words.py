@@ -17,11 +17,13 @@ from regard.corpus.writing.compare_states import StateComparison
 from regard.corpus.writing.cut_windows import CutText, WindowSize, window_of_each_word
 from regard.corpus.writing.openvino_states import openvino_states
 from regard.corpus.writing.plain_stack import StatesReader
+from regard.corpus.writing.pooled_windows import pool_windows, text_pooling, vector_width
 from regard.corpus.writing.words import Units
 from regard.errors import RegardError
 from regard.memory import give_memory_back
+from regard.model_files.pooling import Pooling
 from regard.models.model import Model
-from regard.models.states import StateBatch, Window, count_heads, count_layers, read_states, state_width
+from regard.models.states import StateBatch, Window, count_heads, count_layers, read_states
 
 HALF = float(np.finfo(np.float16).max)
 PASSES = 8  # after so many what was freed goes back to the system: 140 MiB less at most, and no slower
@@ -49,6 +51,11 @@ class Reading:
         if self.settings.backend == "torch" and self.settings.precision == "float32":
             return read_states(self.model, windows, self.layers, attention=self.settings.statistics)
         return self._vectors_alone(windows)
+
+    @cached_property
+    def pooling(self) -> Pooling:
+        """How windows are pooled, where texts are the unit."""
+        return text_pooling(self.settings, self.model)
 
     @cached_property
     def _vectors_alone(self) -> StatesReader:
@@ -154,7 +161,10 @@ def _add_batch(
 ) -> None:
     """Put what a batch gave in its places. runs: its windows."""
     words = _words_of_windows(parts, runs, firsts)
-    states = words.mean(batch.states.transpose(1, 2).float().cpu().numpy())
+    if reading.settings.unit == "texts":
+        states = pool_windows(batch.states[:, -1], reading.pooling)[words.row, None]
+    else:
+        states = words.mean(batch.states.transpose(1, 2).float().cpu().numpy())
     most = max(-float(states.min(initial=0)), float(states.max(initial=0)))
     if reading.settings.dtype == "float16" and most > HALF:
         raise RegardError(
@@ -187,7 +197,7 @@ def _windows_to_read(parts: Sequence[Part], *, everything: bool) -> list[_Run]:
 def _empty(reading: Reading, count: int) -> Found:
     """What is kept of so many words, before any was read."""
     settings, depth = reading.settings, count_layers(reading.model)
-    width, heads = state_width(reading.model), count_heads(reading.model)
+    width, heads = vector_width(settings, reading.model), count_heads(reading.model)
     vectors = np.zeros((count, len(reading.layers), width), settings.dtype)
     if not settings.statistics:
         return Found(vectors, None, None, None)

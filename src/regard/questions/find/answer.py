@@ -12,9 +12,10 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.corpus.asking.look_up import look_up
-from regard.corpus.asking.occurrences import COLUMNS, CONTEXT, MOST, Line, Occurrences, flat_rows, in_store_order
-from regard.corpus.asking.vectors import cosines, largest, principal_axes
+from regard.corpus.asking.look_up import check_keeps_words, look_up
+from regard.corpus.asking.nearest_rows import find_nearest_rows
+from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows
+from regard.corpus.asking.vectors import cosines, principal_axes
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.errors import RegardError
@@ -134,12 +135,12 @@ def find(
     if everywhere and like is None:
         raise RegardError("everywhere: needs like, a sentence with the word, to compare other words with")
     tables.layer_index(layer)
+    check_keeps_words(tables)
     notes = tables.notes
     similarity: Float[np.ndarray, " n"] | None
     if everywhere and like is not None:
-        found, similarity, total = _find_nearest_rows(
-            tables, _embed_like(tables, word, like, layer), top or NEAREST, layer
-        )
+        near = find_nearest_rows(tables, _embed_like(tables, word, like, layer), top or NEAREST, layer)
+        found, similarity, total = near.found, near.similarity, near.total
     else:
         found = look_up(tables, word, by)
         if found.run:
@@ -176,28 +177,6 @@ def _embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None
     used = tables.layer if layer is None else layer
     vector: Float[np.ndarray, " M"] = embed_places(tables.model, [Place(sentence, *spans[0])], [used])[0, 0, 0]
     return vector
-
-
-def _find_nearest_rows(
-    tables: StoreTables, query: Float[np.ndarray, " M"], top: int, layer: int | None
-) -> tuple[Occurrences, Float[np.ndarray, " n"], int]:
-    """The rows of the store whose vectors are nearest to one, in the order of the store, with their cosines."""
-    best: list[tuple[float, str, int]] = []
-    total = 0
-    for shard, first, vectors in tables.all_vectors(layer):
-        scores = cosines(vectors, query)
-        total += len(scores)
-        best += [(float(scores[n]), shard, first + int(n)) for n in largest(scores, top)]
-        best = sorted(best, key=lambda each: -each[0])[:top]
-    if not best:
-        raise RegardError(f"store {str(tables.path)!r} has no rows")
-    wanted: dict[str, list[int]] = {}
-    for _, shard, row in best:
-        wanted.setdefault(shard, []).append(row)
-    found = in_store_order(tables, tables.rows_at(wanted, COLUMNS))
-    score = {(shard, row): value for value, shard, row in best}
-    similarity = [score[shard, row] for shard, row in zip(found.shard, found.row.tolist(), strict=True)]
-    return found, np.array(similarity, dtype=np.float32), total
 
 
 def _order_of_found_lines(

@@ -1,0 +1,1 @@
+"""The texts of a store that are nearest to a text."""

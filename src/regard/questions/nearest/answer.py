@@ -1,0 +1,134 @@
+"""Find the texts of a store whose sentence embeddings are nearest to that of a text: `regard embed --unit texts`.
+
+Reimers & Gurevych 2019, "Sentence-BERT": texts are compared by the cosine of one vector each.
+"""
+
+import textwrap
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from regard.corpus.asking.nearest_rows import find_nearest_rows
+from regard.corpus.asking.occurrences import Line, flat_rows
+from regard.corpus.store_tables import StoreTables
+from regard.display.answer import Answer
+from regard.display.panels import Column, Panel, Table
+from regard.errors import RegardError
+from regard.explain.frames import Row
+from regard.explain.wording import listed
+from regard.text.tokens import check_text
+
+NEAREST = 100  # texts, where no other number is given
+BEGINNING = 160  # characters of a text that a table shows
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NearestTexts(Answer):
+    """Texts of a store, the most alike first. like: what they are compared with.
+
+    total, mean: how many texts the store has, and the mean of the cosines of all of them. prompt: what `like` began
+    with; prompts: the names of those that the model's folder has.
+    """
+
+    format: ClassVar[str] = "regard find texts"
+
+    like: str
+    lines: tuple[Line, ...]
+    total: int
+    mean: float
+    prompt: str
+    prompts: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def title(self) -> str:
+        """Say what was looked for."""
+        return f"Texts of the corpus like “{_beginning(self.like)}”"
+
+    def findings(self) -> list[str]:
+        """Say how many texts there are, and how alike the first are beside all of them."""
+        shown, alike = len(self.lines), [line.similarity or 0.0 for line in self.lines]
+        which = "here they are" if shown == self.total else f"here are the {shown:,} nearest"
+        texts = "1 text" if self.total == 1 else f"{self.total:,} texts"
+        said = f"The store has {texts}; {which}, by the cosine of their sentence embeddings with that of the text."
+        if shown == self.total:
+            return [said]
+        return [
+            f"{said} The first has {alike[0]:.3f}, the last of these {alike[-1]:.3f}, and the mean of all texts is "
+            f"{self.mean:.3f}."
+        ]
+
+    def rows(self) -> list[Row]:
+        """List the texts, whole, as rows of one table: metadata as columns of their own, metadata.NAME."""
+        return [_line_of_text(row) for row in flat_rows(self.lines)]
+
+    def data(self) -> dict[str, object]:
+        """Give all that is known of the texts, and what was asked."""
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("lines", "about")}
+        return own | {"lines": [_line_of_text(asdict(line)) for line in self.lines]}
+
+    def panels(self) -> list[Panel]:
+        """Show how each text begins, where it is from, and how alike it is."""
+        columns = [Column("text"), Column("document"), Column("from", 0), Column("similarity", 3)]
+        rows = [[_beginning(line.form), line.document, line.start, line.similarity] for line in self.lines]
+        note = "text: how it begins; from: its first character in the document"
+        return [Table(name="Texts", title="Texts", note=note, columns=columns, rows=rows, screen=True)]
+
+    def exactness(self) -> list[str]:
+        """Say what is to be known of the store, and what stood before the text."""
+        said = f"the text was read behind the prompt {self.prompt!r}" if self.prompt else ""
+        if not said and self.prompts:
+            said = f"the text was read without a prompt; the model's folder has {listed([*map(repr, self.prompts)])}"
+        return [*self.notes, *[said] * bool(said)]
+
+
+def find_texts(tables: StoreTables, text: str, *, prompt: str | None = None, top: int | None = None) -> NearestTexts:
+    """Find the texts that are nearest to one.
+
+    Args:
+        tables: a store of texts.
+        text: what they are compared with; the store's model embeds it.
+        prompt: what it begins with: itself, or its name in the model's folder; None for the folder's own choice.
+        top: how many, None for 100.
+
+    Raises:
+        RegardError: the store is of words or tokens, its model is not there or pools otherwise than it did, or an
+            argument does not fit.
+    """
+    from regard.corpus.settings import Settings
+    from regard.corpus.writing.pooled_windows import settings_for_texts
+
+    settings = tables.manifest.settings
+    if tables.manifest.unit != "texts":
+        raise RegardError(
+            f"store {str(tables.path)!r} keeps {tables.manifest.unit}: `regard embed --unit texts` makes one of texts"
+        )
+    if top is not None and top < 1:
+        raise RegardError(f"top: given {top}, needs 1 or more")
+    check_text(text)
+    model = tables.model
+    asked = settings_for_texts(Settings(unit="texts", statistics=False, prompt=prompt), model)
+    if asked.pooling != settings.get("pooling"):
+        raise RegardError(
+            f"store {str(tables.path)!r}: its texts were pooled by {settings.get('pooling')}, {model.name} is by "
+            f"{asked.pooling}"
+        )
+    vector = model.embedding(text, prompt=asked.prompt)
+    near = find_nearest_rows(tables, vector.detach().float().cpu().numpy(), top or NEAREST)
+    order = np.argsort(-near.similarity, kind="stable")
+    lines = near.found.take(order).lines(0, near.similarity[order].tolist())
+    return NearestTexts(
+        text, tuple(lines), near.total, near.mean, asked.prompt or "", tuple(model.pooling.prompts), tables.notes
+    )
+
+
+def _line_of_text(line: dict[str, Any]) -> dict[str, Any]:
+    """A line of a concordance as one of texts: it has no word, and nothing beside it."""
+    return {"text": line["form"]} | {
+        name: each for name, each in line.items() if name not in ("left", "right", "word", "form")
+    }
+
+
+def _beginning(text: str) -> str:
+    """How a text begins, on one line."""
+    return textwrap.shorten(text, BEGINNING, placeholder=" …")
