@@ -50,7 +50,7 @@ def test_the_nearest_are_those_of_all_cosines(folder: Path, minilm: Any) -> None
     longest = next(row for row in every.rows() if row["document"] == "d4")
     assert (longest["text"], longest["metadata.kind"]) == (TEXTS[4].strip(), "4")
     assert set(every.rows()[0]) >= {"text", "document", "start", "end", "source", "similarity"}
-    shown = every.panels()[0].rows[[line.document for line in every.lines].index("d4")][0]
+    shown = every.panels()[0].rows[[line.document for line in every.lines].index("d4")][-1]
     assert shown.endswith(" …")
     assert len(shown) <= 160
     assert [line["similarity"] for line in every.data()["lines"]] == [line.similarity for line in every.lines]
