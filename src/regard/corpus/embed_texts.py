@@ -20,6 +20,7 @@ from regard.corpus.reading.document import Columns, Rejected
 from regard.corpus.reading.documents import read_documents
 from regard.corpus.reading.find_files import find_files_and_rejected
 from regard.corpus.settings import Settings, chosen_layers_to_store
+from regard.corpus.writing.autocast_states import note_on_processor
 from regard.corpus.writing.cut_windows import window_size
 from regard.corpus.writing.openvino_states import check_openvino_installed
 from regard.corpus.writing.plan_shards import ShardPlan, hash_of_settings, plan_shards
@@ -118,6 +119,8 @@ def embed(
     check_apart(Path(out), given, [each for each in found if isinstance(each, Path)])
     loaded = model if isinstance(model, Model) else load(model)
     settings = settings_for_texts(settings, loaded)
+    bf16 = settings.precision == "bf16" and settings.backend == "torch"
+    emulated = [note for note in [note_on_processor(loaded)] if note] if bf16 else []
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
     columns = columns or Columns()
     with opened_store_folder(store):
@@ -168,7 +171,7 @@ def embed(
         done.write(store)
         remove_others(job.folder, {shard.name for shard in shards}, hash_of_settings(manifest))
     if settings.precision == "bf16" and closeness:
-        notes += (closeness_sentence(closeness),)
+        notes += (closeness_sentence(closeness), *emulated)
     return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started, notes, closeness)
 
 

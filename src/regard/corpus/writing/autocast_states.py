@@ -4,6 +4,7 @@ The model's own modules run, and its own attention: nothing of it is watched.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +24,15 @@ from regard.errors import RegardError, first_line
 from regard.models.model import Model
 
 OPTION = "--precision bf16"
+INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "bf16", "sve_bf16")  # as torch names what multiplies in bf16
+EMULATED = "this processor has no bf16 arithmetic, which torch emulates: in float32 it takes less time"
+
+
+def note_on_processor(model: Model) -> str:
+    """Say where bf16 is no gain: on a processor that has no instructions for it; "" elsewhere, or where none knows."""
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # newer versions' alone
+    known = [capabilities[name] for name in INSTRUCTIONS if name in capabilities]
+    return EMULATED if model.model.device.type == "cpu" and known and not any(known) else ""
 
 
 def autocast_states(model: Model, layers: Sequence[int], size: WindowSize) -> StatesReader:
