@@ -19,7 +19,7 @@ from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, a
 from regard.corpus.reading.document import Columns, Rejected
 from regard.corpus.reading.documents import read_documents
 from regard.corpus.reading.find_files import find_files_and_rejected
-from regard.corpus.settings import Settings, chosen_layers_to_store
+from regard.corpus.settings import Settings, chosen_layers_to_store, pooling_sentence
 from regard.corpus.writing.autocast_states import note_on_processor
 from regard.corpus.writing.cut_windows import window_size
 from regard.corpus.writing.openvino_states import check_openvino_installed
@@ -170,6 +170,8 @@ def embed(
         )
         done.write(store)
         remove_others(job.folder, {shard.name for shard in shards}, hash_of_settings(manifest))
+    if settings.unit == "texts":
+        notes += (pooling_sentence(done.settings),)
     if settings.precision == "bf16" and closeness:
         notes += (closeness_sentence(closeness), *emulated)
     return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started, notes, closeness)

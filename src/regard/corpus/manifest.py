@@ -189,6 +189,8 @@ def _check_manifest_settings(settings: dict[str, Any]) -> None:
     for name, known in (("precision", PRECISIONS), ("unit", UNITS)):
         if settings.get(name, known[0]) not in known:
             raise ValueError(f"settings: {name} {settings[name]!r}")
+    if settings.get("unit") == "texts" and not settings.get("pooling"):
+        raise TypeError("settings: pooling")
     where = settings.get("where")
     if where is not None:
         field_, values = where

@@ -1,7 +1,7 @@
 """What `regard embed` is asked to keep of the texts: the settings that a shard's bytes depend on."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -137,6 +137,13 @@ def place_among_stored_layers(layers: Sequence[int], layer: int | None) -> int:
         kept = ", ".join(map(str, layers))
         raise RegardError(f"layer {layer}: the store keeps {kept}; `regard embed --layers` says which")
     return layers.index(layer)
+
+
+def pooling_sentence(settings: Mapping[str, Any]) -> str:
+    """Say how the vectors of a store of texts were made. settings: as its manifest has them."""
+    prompt = settings.get("prompt")
+    behind = f", read behind the prompt {prompt!r}" if prompt else ""
+    return f"a vector is of a text, or of a window of a long one{behind}: its tokens' pooled by {settings['pooling']}"
 
 
 def normal(word: str) -> str:

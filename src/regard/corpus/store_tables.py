@@ -16,7 +16,7 @@ from regard.corpus.closeness import closeness_sentence
 from regard.corpus.columns import Cells, Columns, cells_at, codes_of, integers
 from regard.corpus.manifest import Manifest, read_manifest
 from regard.corpus.schema import ROW_GROUP
-from regard.corpus.settings import place_among_stored_layers
+from regard.corpus.settings import place_among_stored_layers, pooling_sentence
 from regard.corpus.shard_reader import ShardReader
 from regard.errors import RegardError
 from regard.files import is_link
@@ -236,6 +236,8 @@ def _notes(manifest: Manifest) -> Iterator[str]:
         yield "an earlier version made the store, without checksums: what is damaged in it may pass unnoticed"
     if manifest.precision == "bf16":
         yield closeness_sentence(manifest.closeness)
+    if manifest.unit == "texts":
+        yield pooling_sentence(manifest.settings)
 
 
 def _places_of(column: "pa.ChunkedArray", value: str) -> Int[np.ndarray, " n"]:

@@ -73,6 +73,8 @@ def test_a_store_of_texts_is_asked_for_those_like_one(regard_command, tmp_path: 
     for given, message in (
         (["--like", "a bank"], "--like: store 's' keeps texts, of which it cannot be asked"),
         (["--lookup", "lemma"], "--lookup: store 's' keeps texts"),
+        (["--layer", "5"], "--layer: store 's' keeps texts"),
+        (["--context", "9"], "--context: store 's' keeps texts"),
         (
             ["--text-prompt", "x " * 600],
             "embedding: text has 609 tokens, special ones included: all-MiniLM-L6",

@@ -69,7 +69,11 @@ def test_what_a_text_begins_with_is_said(tmp_path: Path, minilm: Any) -> None:
             cosine = float(document @ vector / document.norm() / vector.norm())
             assert found.lines[0].similarity == pytest.approx(cosine, abs=1e-6)
             said = f"behind the prompt {found.prompt!r}" if prompt else "the model's folder has 'query' and 'document'"
-            assert said in found.exactness()[0]
+            assert said in found.exactness()[1]
+            assert found.exactness()[0] == (
+                "a vector is of a text, or of a window of a long one, read behind the prompt 'title: none | text: ': "
+                "its tokens' pooled by mean"
+            )
         (tmp_path / "m" / "1_Pooling" / "config.json").write_text('{"pooling_mode": "max"}')
         store.use(regard.load(tmp_path / "m", device="cpu"))
         with pytest.raises(regard.RegardError, match="its texts were pooled by mean, .* is by max"):

@@ -20,7 +20,7 @@ Sort = Annotated[
 ]
 Prompt = Annotated[str | None, options.text_prompt()]
 Top = Annotated[int | None, options.top("25; all go into files")]
-SHOWN = 25
+SHOWN, CONTEXT = 25, 60
 
 
 @writes("html", "csv", "parquet", "json")
@@ -33,7 +33,7 @@ def find(
     top: Top = None,
     by: Lookup = "word",
     layer: KeptLayer = None,
-    context: Context = 60,
+    context: Context = CONTEXT,
     prompt: Prompt = None,
     model: StoreModel = None,
     outputs: Outputs = NOTHING,
@@ -45,7 +45,10 @@ def find(
     """
     outputs.check()
     unit = check_store(store, layer)
-    words = {"--like": like, "--everywhere": everywhere, "--sort": sort, "--lookup": by != "word", "--layer": layer}
+    words = {
+        "--like": like is not None, "--everywhere": everywhere, "--sort": sort is not None, "--lookup": by != "word",
+        "--layer": layer is not None, "--context": context != CONTEXT,
+    }  # fmt: skip
     only = words if unit == "texts" else {"--text-prompt": prompt is not None}
     if given := [name for name, each in only.items() if each]:
         raise RegardError(f"{given[0]}: store {str(store)!r} keeps {unit}, of which it cannot be asked")
