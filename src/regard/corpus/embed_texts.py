@@ -13,29 +13,26 @@ from regard.corpus import schema
 from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.checksums import sha256_of_shard_file
 from regard.corpus.closeness import Closeness, closeness_of_counts, closeness_sentence
-from regard.corpus.environment import check_store_environment, check_store_products, describe_store_environment
 from regard.corpus.extra import import_from_corpus_extra
-from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
+from regard.corpus.manifest import Manifest, ShardSummary
 from regard.corpus.reading.document import Columns, Rejected
 from regard.corpus.reading.documents import read_documents
 from regard.corpus.reading.find_files import find_files_and_rejected
-from regard.corpus.settings import Settings, chosen_layers_to_store, pooling_sentence
+from regard.corpus.settings import Settings, pooling_sentence
 from regard.corpus.writing.autocast_states import note_on_processor
+from regard.corpus.writing.begin_store import begin_store, place_store
 from regard.corpus.writing.cut_windows import window_size
 from regard.corpus.writing.openvino_states import check_openvino_installed
 from regard.corpus.writing.plan_shards import ShardPlan, hash_of_settings, plan_shards
-from regard.corpus.writing.pooled_windows import settings_for_texts, vector_width
-from regard.corpus.writing.shard import remove_unfinished_shards
+from regard.corpus.writing.pooled_windows import settings_for_texts
 from regard.corpus.writing.store_folder import QUARANTINE, SHARDS, check_apart, opened_store_folder, remove_others
-from regard.corpus.writing.stored_texts import Compared, StoredTexts, check_same, check_seen, compare
+from regard.corpus.writing.stored_texts import Compared, StoredTexts, check_seen, compare
 from regard.corpus.writing.words import check_lemma_language
 from regard.corpus.writing.workers import Built, Job, build_here, build_in_processes
 from regard.errors import RegardError
 from regard.files import whole
-from regard.models.digest import digest_model
 from regard.models.load import load
 from regard.models.model import Model
-from regard.models.states import count_heads, count_layers
 
 SELDOM = 50  # times as long as writing the manifest takes, which names all shards, before it is written again
 Runner = Callable[[Job, Iterable[ShardPlan]], Iterator[Built]]
@@ -124,10 +121,10 @@ def embed(
     source = None if isinstance(model, Model) or model is None else os.fspath(model)
     columns = columns or Columns()
     with opened_store_folder(store):
-        manifest = _begin(store, given, loaded, source, settings, columns)
+        manifest = begin_store(store, given, loaded, source, settings, columns)
         stored = StoredTexts(store / SHARDS, [each.name for each in manifest.shards])
         check_seen(found, stored)
-        manifest, notes = _placed(store, manifest, columns, stored, prune)
+        manifest, notes = place_store(store, manifest, columns, stored, prune)
         size = window_size(loaded, settings)
         job = Job(
             store / SHARDS,
@@ -221,77 +218,6 @@ def _gather(
             seconds = time.monotonic() - started
             progress(EmbedProgress(len(shards), characters, counts["tokens"], new_tokens, seconds))
     return shards, counts, new, new_tokens, near.numbers()
-
-
-def _begin(
-    store: Path, paths: list[str], model: Model, source: str | None, settings: Settings, columns: Columns
-) -> Manifest:
-    """The manifest of a new store, or that of a store that is there, where it is of the same."""
-    if model.tokenizer is None:
-        raise RegardError(f"model {model.name!r} has no tokenizer: texts cannot be read with it")
-    if model.pairs:
-        raise RegardError(f"model {model.name!r} is an encoder-decoder: a corpus is read with a model of one stack")
-    depth = count_layers(model)
-    width = vector_width(settings, model)
-    summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), width)
-    layers = chosen_layers_to_store(settings.layers, depth, model.name)
-    if not (store / NAME).exists():
-        environment, named, here = describe_store_environment(settings.backend), [columns.text, columns.id], os.getcwd()
-        manifest = Manifest(
-            summary, settings.to_json(), environment, absolute(paths, here), layers, columns=named, given=paths,
-            folder=here,
-        )  # fmt: skip
-        manifest.write(store)
-        return manifest
-    held = read_manifest(store)
-    wanted, usual = settings.to_json(), Settings().to_json()  # an earlier version's lack what it did not know
-    for what, was, given in (
-        ("paths", held.inputs, absolute(paths, os.getcwd()) if held.placed else paths),
-        ("model", held.model.digest, summary.digest),
-        *((f"setting {name}", held.settings.get(name, usual[name]), wanted[name]) for name in wanted),
-        ("layers", held.layers, layers),
-        ("columns", held.columns, [columns.text, columns.id]),
-    ):
-        if was != given:
-            raise RegardError(
-                f"store {str(store)!r} was made with {what} {was}, given is {given}: give another --out, or what it "
-                "was made with"
-            )
-    check_store_environment(held.environment)
-    check_store_products(held.environment)
-    remove_unfinished_shards(store / SHARDS)
-    return held
-
-
-def _placed(
-    store: Path, held: Manifest, columns: Columns, stored: StoredTexts, prune: bool
-) -> tuple[Manifest, tuple[str, ...]]:
-    """A store's manifest with the folder that its texts are in; of an earlier version's, what to know of that.
-
-    Raises:
-        RegardError: an earlier version made the store, and its texts are not those that are here; or its inputs are
-            not what it was given.
-    """
-    if held.placed:
-        if absolute(held.given, held.folder) != held.inputs:
-            raise RegardError(f"store {str(store)!r}: its {NAME} names other inputs than those that it was given")
-        return held, ()
-    here = os.getcwd()
-    made = replace(held, given=held.inputs, folder=here, inputs=absolute(held.inputs, here))
-    if made.inputs == held.inputs:
-        return made, ()
-    named = ", ".join(map(repr, held.inputs[:3]))
-    early = f"store {str(store)!r} was made by an earlier version, which did not keep the folder that {named} was in"
-    paths = [each for each in held.inputs if each != "-"]  # standard input is read once
-    if not held.shards:  # it was not finished: its shards are there, and nothing says in which order
-        stored = StoredTexts(store / SHARDS, sorted(path.name for path in (store / SHARDS).iterdir()))
-    differing = Compared() if prune else check_same(read_documents(paths, columns), stored)
-    if differing.gone:
-        raise RegardError(
-            f"{early}: {differing.gone:,} of its documents are not here as they were ({differing.first!r}); go to that "
-            "folder, give another --out, or --prune to take what is here instead"
-        )
-    return made, (f"{early}: from now on its texts are those of {', '.join(made.inputs[:3])}",)
 
 
 def _documents_not_read_again(compared: Compared, prune: bool) -> str:
