@@ -17,7 +17,6 @@ from hypothesis import settings
 
 from tests.support import MONEY, RIVER, annotations, default_model, durations, run_in_process
 from tests.support.browser import BUILT, chromium
-from tests.support.web_pages import build_nothing
 
 __all__ = ["chromium"]  # one for all tests: a process can drive one browser
 
@@ -140,5 +139,7 @@ def regard_process(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[
 @pytest.fixture
 def some_page(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a page that shows nothing stand in where the real one is not built: --html is one of many files here."""
+    from tests.support.web_pages import build_nothing  # what it imports of regard has to wait for the lines above
+
     if not BUILT.exists():
         build_nothing(tmp_path_factory.mktemp("page") / "built", monkeypatch)
