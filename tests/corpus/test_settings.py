@@ -52,6 +52,7 @@ def test_where_of_what_is_several_words_is_refused(given: str, said: str) -> Non
         ({"unit": "texts", "statistics": False, "layers": (0,)}, "--layers needs words or tokens"),
         ({"unit": "texts", "statistics": False, "lemma": "en"}, "--lemma needs words: .* with texts"),
         ({"unit": "texts", "statistics": False, "where": Where("word", ("a",))}, "--where needs words: .* with texts"),
+        ({"pooling": "mean"}, "--text-prompt needs --unit texts"),
         ({"prompt": "query"}, "--text-prompt needs --unit texts: it cannot be given with words"),
         ({"backend": "onnx", "statistics": False}, "backend: given 'onnx', needs torch or openvino"),
         ({"precision": "int8", "statistics": False}, "precision: given 'int8', needs float32 or bf16"),

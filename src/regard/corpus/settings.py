@@ -91,7 +91,7 @@ class Settings:
             raise RegardError(f"--lemma needs words: it cannot be given with {self.unit}")
         if self.unit == "texts" and self.layers is not None:
             raise RegardError("--layers needs words or tokens: a text's vector is pooled from the last layer")
-        if self.unit != "texts" and self.prompt is not None:
+        if self.unit != "texts" and (self.prompt, self.pooling) != (None, None):
             raise RegardError(f"--text-prompt needs --unit texts: it cannot be given with {self.unit}")
         for option, given in (
             ("--backend openvino", self.backend),
