@@ -25,7 +25,7 @@ from regard.attention.map_inputs import MapInputs
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics
 from regard.attention.masks import Index
 from regard.attention.region_scores import RowSums, of_scores
-from regard.attention.scores import ScoreRule, leveled, score_tile, score_tile_budget, valid_rows
+from regard.attention.scores import ScoreRule, score_tile, score_tile_budget, subtract_row_bias, valid_rows
 from regard.attention.softmax import finite_max, sink_column, sink_share
 from regard.memory import require_memory
 
@@ -59,9 +59,8 @@ class AttentionMap(MapInputs):
         super().__init__(query, key, rule, offset=offset, ndim=ndim)
         self._attached = query, key, rule
         self._from_kernel, self._known = row_max_sum, known
-        # the rule that weights are computed by, and what it takes off each query's scores
-        self.leveled, self._off = (self.rule, None) if self.rule.bias is None else leveled(self.rule)
-        self._rows = RowSums(self.query, self.key, self.leveled)
+        self.near_rule = subtract_row_bias(self.query, self.key, self.rule)  # the same weights, scores near 0
+        self._rows = RowSums(self.query, self.key, self.near_rule)
 
     @classmethod
     def of(cls, inputs: MapInputs) -> "AttentionMap":
@@ -78,12 +77,12 @@ class AttentionMap(MapInputs):
     def rows(self, batch: slice, rows: Int[Tensor, " r"]) -> Float[Tensor, "b H r S"]:
         """Compute the weights of some queries of some texts, as `m[batch, :, rows]` does, and remember nothing."""
         heads, cols = slice(0, self._full_shape[1]), slice(0, self._full_shape[3])
-        scores = region_scores.scores(self.query, self.key, self.leveled, batch, heads, rows, cols)
-        if self.leveled.sinks is None:  # the same numbers by one exponential a score
+        scores = region_scores.scores(self.query, self.key, self.near_rule, batch, heads, rows, cols)
+        if self.near_rule.sinks is None:  # the same numbers by one exponential a score
             exponentials = (scores - finite_max(scores.amax(-1, keepdim=True))).to(self.dtype).exp_()
             row_sum = exponentials.sum(-1, keepdim=True, dtype=scores.dtype)
             return exponentials.div_(torch.where(row_sum == 0, 1.0, row_sum).to(self.dtype))
-        row_max, row_sum = of_scores(scores, self.leveled, heads, self.dtype)
+        row_max, row_sum = of_scores(scores, self.near_rule, heads, self.dtype)
         return region_scores.weights(scores, row_max, row_sum, self.dtype)
 
     @property
@@ -100,7 +99,7 @@ class AttentionMap(MapInputs):
         require_memory(
             3 * math.prod(self._full_shape) * self.dtype.itemsize, self.device, "dense(differentiable=True)", HELPS
         )
-        scores = score_tile(query, key, leveled(rule)[0], *whole)
+        scores = score_tile(query, key, subtract_row_bias(query, key, rule), *whole)
         empty = (scores == -torch.inf).all(-1, keepdim=True)
         sink = sink_column(rule, whole[1], scores.dtype)
         if sink is not None:
@@ -114,7 +113,7 @@ class AttentionMap(MapInputs):
         Sinks are included; (-inf, 0) where there is no key and no sink.
         """
         row_max, row_sum = self._rows.of(*self._everything()[:3])
-        row_max = row_max if self._off is None else row_max.double() + self._off[..., 0]
+        row_max = row_max if self.near_rule.row_bias is None else row_max.double() + self.near_rule.row_bias[..., 0]
         rounded = row_max.to(self.dtype)
         row_sum = row_sum * torch.exp(finite_max(row_max) - finite_max(rounded.to(row_max.dtype)))
         return self._shown(rounded), self._shown(row_sum.to(self.dtype))
@@ -256,7 +255,7 @@ class AttentionMap(MapInputs):
         return region_scores.scores(self.query, self.key, self.rule, batch, heads, rows, cols).to(self.dtype)
 
     def _weights_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
-        scores = region_scores.scores(self.query, self.key, self.leveled, batch, heads, rows, cols)
+        scores = region_scores.scores(self.query, self.key, self.near_rule, batch, heads, rows, cols)
         if cols == slice(0, self._full_shape[3]) and scores.shape[-1] > 0:
             row_max, row_sum = self._rows.of_scores(scores, batch, heads, rows)
         else:

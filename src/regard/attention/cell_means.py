@@ -51,7 +51,7 @@ def _map_fits_cpu_kernel(weights: AttentionMap) -> bool:
 def _cell_means_by_kernel(weights: AttentionMap, start: int, length: int) -> Iterator[tuple[int, Tensor]]:
     from regard.attention.kernels.cpu import cell_means as fast  # numba is loaded when it is first needed
 
-    query, key, rule = weights.query[0, 0].detach(), weights.key[0, 0].detach(), weights.leveled
+    query, key, rule = weights.query[0, 0].detach(), weights.key[0, 0].detach(), weights.near_rule
     step = ROWS * BLOCKS * threads.worker_thread_count()
     for first in range(start, length, step):
         last = min(first + step, length)

@@ -27,6 +27,7 @@ class ScoreRule:
     """How scores come from queries and keys.
 
     bias: (B|1, H|1, L|1, S|1) added to the scaled, capped scores. sinks: (H,) scores that join the denominator only.
+    row_bias: (B|1, H|1, L|1, 1) subtracted from the bias, by `subtract_row_bias` alone: weights don't depend on it.
     """
 
     scale: float
@@ -34,6 +35,14 @@ class ScoreRule:
     bias: Float[Tensor, "#B #H #L #S"] | None = None
     mask: Mask | None = None
     sinks: Float[Tensor, " H"] | None = None
+    row_bias: Float[Tensor, "#B #H #L 1"] | None = None
+
+    def tile_bias(self, batch: Index, heads: Index, rows: Index, cols: Index, dtype: torch.dtype) -> Tensor | None:
+        """Return what a tile adds to its scores, every axis at its size or 1; None without a bias."""
+        if self.bias is None:
+            return None
+        bias = select(self.bias, batch, heads, rows, cols).to(dtype)
+        return bias if self.row_bias is None else bias - select(self.row_bias, batch, heads, rows, cols).to(dtype)
 
     def detached(self) -> "ScoreRule":
         """Return the same rule outside any graph of gradients."""
@@ -58,26 +67,35 @@ class ScoreRule:
         return replace(self, bias=bias, sinks=sinks, mask=None if self.mask is None else self.mask.to(device))
 
 
-# From where on a query's biases are worth levelling, and up to where float64 still tells its scores apart.
+# Biases from FAR on are worth subtracting; up to FARTHEST, float64 still distinguishes a query's scores.
 FAR, FARTHEST = 16.0, 1e9
 
 
-def leveled(rule: ScoreRule) -> tuple[ScoreRule, Float[Tensor, "#B #H #L 1"] | None]:
-    """Take from each query's biases the largest of them: its weights stay the same, and its scores are near 0.
+def subtract_row_bias(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule) -> ScoreRule:
+    """Return the rule with each query's largest allowed bias in `row_bias`: equal weights, scores near 0.
 
-    A score of 10,000 is rounded by 5e-4 in float32, and with it what query · key made of it. Returns the rule and what
-    was taken off, None where no query has biases that are all far from 0; or where there are sinks, whose scores are
-    the same for all queries.
+    float32 rounds a score of 10,000 by 5e-4, and with it the product of query and key. The rule stays as it is if no
+    bias is large, and if it has sinks: their scores are the same for all queries.
     """
-    if rule.bias is None or rule.sinks is not None:
-        return rule, None
-    bias = rule.bias.to(torch.promote_types(rule.bias.dtype, torch.float32))
-    largest = bias.amax(-1, keepdim=True)
-    far = (largest.abs() > FAR) & (largest.abs() < FARTHEST)
-    if not bool(far.any()):
-        return rule, None
-    largest = torch.where(far, largest, 0.0)
-    return replace(rule, bias=bias - largest), largest
+    bias = rule.bias
+    if bias is None or rule.sinks is not None or not bool(_is_far(bias).any()):
+        return rule
+    bias = bias.detach().to(torch.promote_types(bias.dtype, torch.float32))
+    if rule.mask is None:
+        largest = bias.amax(-1, keepdim=True)
+    else:  # only allowed keys count, a tile at a time
+        largest = bias.new_full((*query.shape[:3], 1), -torch.inf)
+        for b, h, r in query_blocks(query, key):
+            for cols in key_blocks(query, key, rule, b, h, r):
+                tile, allowed = select(bias, b, h, r, cols), rule.mask.tile(b, h, r, cols, query.device)
+                tile = tile if allowed is None else torch.where(allowed, tile, -torch.inf)
+                largest[b, h, r] = torch.maximum(largest[b, h, r], tile.amax(-1, keepdim=True))
+    far = _is_far(largest)
+    return replace(rule, row_bias=torch.where(far, largest, 0.0)) if bool(far.any()) else rule
+
+
+def _is_far(bias: Tensor) -> Tensor:
+    return (bias.abs() > FAR) & (bias.abs() < FARTHEST)
 
 
 def working_dtype(*tensors: Tensor) -> torch.dtype:
@@ -112,8 +130,8 @@ def score_tile(
     scores = (product or grouped_product)(q * rule.scale, k.mT)
     if rule.softcap is not None:
         scores = rule.softcap * torch.tanh(scores / rule.softcap)
-    if rule.bias is not None:
-        scores = scores + select(rule.bias, batch, heads, rows, cols).to(dtype)
+    bias = rule.tile_bias(batch, heads, rows, cols, dtype)
+    scores = scores if bias is None else scores + bias
     allowed = None if rule.mask is None else rule.mask.tile(batch, heads, rows, cols, query.device)
     return scores if allowed is None else torch.where(allowed, scores, -torch.inf)
 

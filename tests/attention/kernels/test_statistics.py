@@ -51,7 +51,7 @@ def check_against_float64(inputs: dict[str, torch.Tensor], length: int, computed
     weights = attend(**inputs, statistics=computed_with_output).weights
     found = weights.statistics(top=8, pooled=(7, 11))
     keys = reference.top(exact.scores, 8)
-    largest = exact.weights.gather(-1, keys.clamp(min=0))
+    largest = exact.weights.gather(-1, keys.clamp(min=0)).masked_fill(keys < 0, 0.0)
     for ours, right, whole in (
         (weights.dense(), exact.weights, 1.0),
         (weights[0, 0, 3:50, 5:40], exact.weights[0, 0, 3:50, 5:40], 1.0),
@@ -84,6 +84,28 @@ def test_biases_of_whole_rows_cost_no_answer_its_precision(length: int, computed
     ):
         inputs = {"query": query, "key": key, "value": value, "bias": bias}
         check_against_float64(inputs, length, computed_with_output)
+
+
+@pytest.mark.parametrize("computed_with_output", [False, True])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_biases_of_forbidden_keys_do_not_count(length: int, computed_with_output: bool) -> None:
+    """The biases of the allowed keys are all far from 0; some that the mask forbids are 0."""
+    query, key, value = (random(n, 1, 2, length, 7) for n in range(3))
+    all_but_last = torch.full((1, 1, 1, length), -1e4)
+    all_but_last[..., -1] = 0.0
+    for bias in (torch.full((1, 1, length, length), -1e4).tril(), all_but_last):
+        inputs = {"query": query, "key": key, "value": value, "bias": bias, "causal": True}
+        check_against_float64(inputs, length, computed_with_output)
+
+
+@pytest.mark.parametrize("size", [0, 3])
+def test_a_bias_without_queries_or_keys(size: int) -> None:
+    query, key = random(0, 1, 2, 3 - size, 5), random(1, 1, 2, size, 5)
+    done = attend(query, key, key, bias=random(2, 1, 2, 3 - size, size), statistics=True)
+    assert done.output.shape == query.shape
+    assert not done.output.any()
+    assert done.weights.dense().shape == (1, 2, 3 - size, size)
+    assert not done.weights.received().any()
 
 
 @pytest.mark.parametrize("length", LENGTHS)

@@ -8,7 +8,7 @@ from regard.attention.kernels import blockwise, cuda, matmul, sdpa_cpu, statisti
 from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.kernels.result import KernelResult
 from regard.attention.map_statistics import Statistics
-from regard.attention.scores import ScoreRule, leveled
+from regard.attention.scores import ScoreRule, subtract_row_bias
 
 # The CPU tiles win from about 700 × 700 scores a head on; beside slower kernels than PyTorch's they win much earlier,
 # and only loading them (half a second, some seconds once after an installation) speaks against it.
@@ -66,7 +66,7 @@ def compute_with_statistics(
     """
     large = query.shape[:3].numel() * key.shape[2] >= statistics.CPU_SCORES
     fits = large and cpu.fits(query, key, value, rule, dropout) and not wants_gradient(query, key, value, rule)
-    if fits and (rule.bias is None or leveled(rule)[1] is None):
+    if fits and subtract_row_bias(query, key, rule).row_bias is None:
         from regard.attention.kernels.cpu import forward_statistics  # numba is loaded when it is first needed
 
         if forward_statistics.fits(query, key, rule):

@@ -18,7 +18,7 @@ from regard.attention.map_statistics import (
     spread_nan,
 )
 from regard.attention.masks import positions
-from regard.attention.scores import ScoreRule, key_blocks, leveled, query_blocks, score_tile, working_dtype
+from regard.attention.scores import ScoreRule, key_blocks, query_blocks, score_tile, subtract_row_bias, working_dtype
 from regard.attention.softmax import row_max_sum, sink_share, softmax_weights
 
 # Scores from which the CPU's own pass is worth the half second of loading it, once; far smaller ones gain nothing.
@@ -45,11 +45,11 @@ def compute(
         progress: called with the share of the pass that was just done, from any thread.
         alike: for how many calls of this size they are wanted, which load what is fast once.
     """
-    rule, off = (rule, None) if rule.bias is None else leveled(rule)
+    rule = subtract_row_bias(query, key, rule)
     if alike * math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
         from regard.attention.kernels.cpu import statistics as fast  # numba is loaded when it is first needed
 
-        rows = kernel_rows if off is None else None  # those are of the scores as they are
+        rows = kernel_rows if rule.row_bias is None else None  # those are of the scores as they are
         found = fast.compute(query, key, rule, wanted, offset, rows, progress)
     else:
         found = blockwise(query, key, rule, wanted, offset, progress)

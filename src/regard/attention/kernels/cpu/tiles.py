@@ -12,7 +12,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.kernels.matmul import Product
-from regard.attention.masks import select
 from regard.attention.scores import ScoreRule
 
 ROWS, COLS = 512, 1024  # a tile of 2 MiB: measured against 128 to 1024 rows and 256 to 4096 columns
@@ -85,8 +84,9 @@ class Head:
         if rule.softcap is not None:
             scores.div_(rule.softcap).tanh_().mul_(rule.softcap)
         batch, heads = slice(self.batch, self.batch + 1), slice(self.head, self.head + 1)
-        if rule.bias is not None:
-            scores.add_(select(rule.bias, batch, heads, rows, cols)[0, 0].float())
+        bias = rule.tile_bias(batch, heads, rows, cols, torch.float32)
+        if bias is not None:
+            scores.add_(bias[0, 0])
         if rule.mask is not None and not rule.mask.only_band:
             without_band = replace(rule.mask, low=None, high=None)
             allowed = without_band.tile(batch, heads, rows, cols, scores.device)
