@@ -34,11 +34,10 @@ TRAINED = [
     "docs/commands/evolve.md",
     "docs/commands/generate.md",
 ]  # they go on with what docs/training.md trains
-PAINTED = "docs/commands/paint.md"
 STORIES = SHARED / "models" / "stories260K"
 ABSENT = [name for name, there in (("cl100k_base", RANKS is not None), ("stories260K", STORIES.exists())) if not there]
 # these models are another here, tiny and random: of what they print the headings of tables are compared
-OTHER_MODEL = {f"docs/commands/{name}.md" for name in ("train", "evolve", "translate", "paint")}
+OTHER_MODEL = {f"docs/commands/{name}.md" for name in ("train", "evolve", "translate")}
 FEW_STEPS = ["• From step 1 to", "nats a token", "• Guessing evenly among its", "• Held out"]
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 SMALL = ["layers=3", "d_model=16", "heads=2", "d_hidden=16", "batch=64", "held_out=0.2", "vocabulary=300", "warmup=1"]
@@ -165,9 +164,6 @@ def told(files: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[st
         shutil.copytree(files, folder, dirs_exist_ok=True)
         if page in TRAINED:
             calls += [Call(folder, quick(c), None, n) for n, c in enumerate(commands("docs/training.md")[:2])]
-        if page == PAINTED:  # it goes on with the painter that docs/training.md trains
-            trained = [each for each in commands("docs/training.md") if "--painter" in each][:1]
-            calls += [Call(folder, quick(c), None, n) for n, c in enumerate(trained)]
         calls += [Call(folder, quick(c), page, n) for n, c in enumerate(commands(page))]
     calls = [call for call in calls if not set(ABSENT) & set(call.arguments)]
     environment = dict(os.environ) | {"COLUMNS": "80"} | ({} if RANKS is None else {"TIKTOKEN_CACHE_DIR": str(RANKS)})

@@ -52,7 +52,7 @@ def run(file: Path, folder: Path, **extra: str) -> "subprocess.CompletedProcess[
 
 
 def test_all_are_listed_and_lead_on_to_the_next() -> None:
-    assert sorted(path.stem for path in FOLDER.glob("*.py")) == ORDER
+    assert sorted(path.stem for path in FOLDER.glob("[0-9]_*.py")) == ORDER
     for name, following in pairwise(ORDER):
         assert f"({following}.py)" in (FOLDER / f"{name}.py").read_text("utf-8")
 

@@ -7,7 +7,7 @@ from typing import Any
 from mkdocs.exceptions import PluginError
 
 SCRIPTS = re.compile(r"<!-- Load mathjax -->.*?<!-- End of mermaid configuration -->", re.DOTALL)
-LINK = re.compile(r'(<a href="[^":#]+)\.(?:py|md)(?=["#])')  # to another lesson's file, or to a page's
+LINK = re.compile(r'(<a href="(?!painter\.)[^":#]+)\.(?:py|md)(?=["#])')  # to another lesson's file, or to a page's
 
 # nbconvert folds long lines of what was printed; a table that is folded cannot be read down
 STYLE = "<style>.jp-OutputArea-output pre { white-space: pre !important; overflow-x: auto; }</style>"

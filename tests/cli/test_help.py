@@ -75,8 +75,9 @@ def call(monkeypatch, tmp_path: Path):
     (tmp_path / "watched" / "watch" / "step-000001.safetensors").touch()
     texts = {"map": ["a.txt"], "train": ["a.txt"], "positions": ["--kind", "learned"], "evolve": ["watched"]}
     monkeypatch.setattr("regard.cli.verbs.lesson.run_lesson", stop("reads"))
-    monkeypatch.setattr("regard.nn.folder.read_painter", stop("reads"))
-    texts |= {"paint": ["watched", "a seven top left , a two bottom right"]}
+    monkeypatch.setattr("regard.diffusion.pipeline.load_pipeline", stop("loads"))
+    (tmp_path / "watched" / "model_index.json").touch()
+    texts |= {"paint": ["watched", "a cat on the mat"]}
     texts |= {"lesson": ["1"], "embed": ["a.txt"], "shift": ["word", "--column", "date"], "patch": ["a text", "b text"]}
 
     def run(verb: str, *options: str) -> str:

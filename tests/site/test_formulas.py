@@ -91,7 +91,9 @@ def test_scripts_from_elsewhere_are_left_out() -> None:
 def test_links_between_lessons_lead_to_what_is_built() -> None:
     scripts = "<!-- Load mathjax --><!-- End of mermaid configuration -->"
     content = '<a href="2_x.py">a</a><a href="../see.md#a">b</a><a href="https://x.org/a.py">c</a><a href="#md">d</a>'
+    content += '<a href="painter.py">e</a>'  # a file that is not built
     built = lessons.on_page_content(scripts + content, page=page("lessons/1_x.py"))
     assert built == lessons.STYLE + (
         '<a href="2_x.html">a</a><a href="../see.html#a">b</a><a href="https://x.org/a.py">c</a><a href="#md">d</a>'
+        '<a href="painter.py">e</a>'
     )

@@ -122,7 +122,7 @@ def pictures(name: str, page: Page) -> list[bytes]:
 
 
 def lessons() -> list[str]:
-    return sorted(path.stem for path in (ROOT / "docs" / "lessons").glob("*.py"))
+    return sorted(path.stem for path in (ROOT / "docs" / "lessons").glob("[0-9]_*.py"))
 
 
 def test_every_page_was_built() -> None:

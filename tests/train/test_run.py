@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,9 @@ import torch
 import regard
 from regard.cli.progress_lines import ProgressLines
 from regard.cli.train_progress import TrainArguments, train_and_follow
-from regard.nn.folder import read_painter
 from regard.train.log import read_log
 from regard.train.run import (
     RunOptions,
-    prepare_painter_run,
-    prepare_seer_run,
     prepare_text_run,
     run_training,
     stop_training_on_interrupt,
@@ -245,7 +241,7 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
     state.write_bytes(state.read_bytes()[:-100])
     again = [str(text), "--steps", "70", *SMALL, *OFTEN]
     bad: list[tuple[list[str], str]] = [
-        (["train"], "needs text files, --pairs FILE, --repeated, --painter, or --seer; given none"),
+        (["train"], "needs text files, --pairs FILE, or --repeated; given none"),
         (["train", str(text), "--pairs", "x.tsv", *out], "given several of them"),
         (["train", str(text), "--repeated", *out], "given several of them"),
         (["train", str(text)], "--out is needed"),
@@ -418,111 +414,3 @@ def test_what_nohup_has_ignored_stays_ignored() -> None:
             assert not stop()
     finally:
         signal.signal(signal.SIGHUP, before)
-
-
-PAINTER = Settings.for_painter(layers=1, d_model=10, batch=3, warmup=1, evaluate_every=2, steps=4)
-
-
-def test_a_painter_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    logs: dict[str, list[float]] = {"whole": [], "half": []}
-    run_training(prepare_painter_run(tmp_path / "whole", PAINTER), on_log=lambda at: logs["whole"].append(at.loss))
-    first = prepare_painter_run(tmp_path / "half", replace(PAINTER, save_every=2))
-    run_training(first, on_log=lambda _: None)
-    shutil.rmtree(tmp_path / "half" / "checkpoints" / "step-000004")
-    (tmp_path / "half" / "latest.json").write_text('{"checkpoint": "step-000002"}')
-    again = prepare_painter_run(tmp_path / "half", PAINTER, RunOptions(resume=True))
-    run_training(again, on_log=lambda at: logs["half"].append(at.loss))
-    assert logs["half"] == logs["whole"][2:]
-    ours, theirs = weights(tmp_path / "whole"), weights(tmp_path / "half")
-    assert ours.keys() == theirs.keys()
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-
-
-def test_a_painter_is_read_back_and_no_model_of_texts(tmp_path: Path) -> None:
-    run = prepare_painter_run(tmp_path / "run", replace(PAINTER, steps=1, values="contextual"))
-    run_training(run, on_log=lambda _: None)
-    painter = read_painter(tmp_path / "run")
-    assert painter.config.values == "contextual"
-    assert not painter.training
-    inputs = torch.randn(2, 16, 16), torch.rand(2), torch.zeros(2, 10, dtype=torch.long)
-    with torch.no_grad():
-        assert torch.equal(painter(*inputs), run.model.eval()(*inputs))
-    with pytest.raises(regard.RegardError, match="is a painter, needs a model of texts: regard paint reads it"):
-        regard.load(tmp_path / "run")
-    with pytest.raises(regard.RegardError, match="its values is 'contextual', given is 'plain'"):
-        prepare_painter_run(tmp_path / "run", PAINTER, RunOptions(resume=True))
-
-
-def test_what_a_painter_cannot_be_asked(tmp_path: Path) -> None:
-    with pytest.raises(regard.RegardError, match="--watch 'a cat': given beside --painter, needs a model of texts"):
-        prepare_painter_run(tmp_path / "run", PAINTER, RunOptions(watch="a cat"))
-    with pytest.raises(regard.RegardError, match="--prompt 'a cat': 'cat' is none of a painter's words"):
-        prepare_painter_run(tmp_path / "run", PAINTER, RunOptions(prompt="a cat"))
-    assert not (tmp_path / "run").exists()
-
-
-def test_the_command_trains_a_painter_and_shows_what_it_paints(tmp_path: Path) -> None:
-    sizes = ["--set", "layers=1", "--set", "d_model=10", "--set", "batch=3", "--set", "sample_every=2"]
-    train_it = ["train", "--painter", "--out", str(tmp_path / "run"), "--steps", "3", *sizes]
-    refused = ["train", "--painter", "--out", str(tmp_path / "x"), "--set", "patch=3"]
-    several = ["train", "--painter", "--repeated", "--out", str(tmp_path / "x")]
-    found = in_one_process(tmp_path, [train_it, refused, several])
-    (code, shown, error), (wrong, _, patch), (two, _, both) = found
-    assert (code, error) == (0, ""), error
-    shown = " ".join(shown.split())
-    assert "1,200 pictures of digits to paint from, 597 held out; 17 words, plain values" in shown
-    assert "squared error a pixel" in shown
-    assert "nats" not in shown
-    assert "pixels/s" in shown
-    files = sorted(file.name for file in (tmp_path / "run" / "samples").iterdir())
-    assert files == ["step-000002.png", "step-000003.png"]
-    assert (wrong, two) == (2, 2)
-    assert "patch: given 3, needs a size that divides the 16 pixels of a side" in patch
-    assert "needs text files, --pairs FILE, --repeated, --painter, or --seer; given several of them" in both
-
-
-SEER = Settings.for_seer(layers=1, d_model=10, batch=3, warmup=1, evaluate_every=2, steps=4)
-
-
-def test_a_seer_that_was_stopped_goes_on_to_the_same_bits(tmp_path: Path) -> None:
-    run_training(prepare_seer_run(tmp_path / "whole", SEER), on_log=lambda _: None)
-    run_training(prepare_seer_run(tmp_path / "half", replace(SEER, save_every=2)), on_log=lambda _: None)
-    shutil.rmtree(tmp_path / "half" / "checkpoints" / "step-000004")
-    (tmp_path / "half" / "latest.json").write_text('{"checkpoint": "step-000002"}')
-    run_training(prepare_seer_run(tmp_path / "half", SEER, RunOptions(resume=True)), on_log=lambda _: None)
-    ours, theirs = weights(tmp_path / "whole"), weights(tmp_path / "half")
-    assert ours.keys() == theirs.keys()
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    with pytest.raises(regard.RegardError, match="its patch is 4, given is 2"):
-        prepare_seer_run(tmp_path / "half", replace(SEER, patch=2), RunOptions(resume=True))
-    with pytest.raises(regard.RegardError, match="it is a run of kind 'seer', asked for is 'painter'"):
-        prepare_painter_run(tmp_path / "half", PAINTER, RunOptions(resume=True))
-
-
-def test_what_a_seer_cannot_be_asked(tmp_path: Path) -> None:
-    for option in ("watch", "prompt"):
-        with pytest.raises(regard.RegardError, match=f"--{option} 'a cat': given beside --seer, whose texts have a"):
-            prepare_seer_run(tmp_path / "run", SEER, RunOptions(**{option: "a cat"}))
-    assert not (tmp_path / "run").exists()
-
-
-def test_the_command_trains_a_seer_that_can_be_asked(tmp_path: Path) -> None:
-    sizes = ["--set", "layers=1", "--set", "d_model=10", "--set", "batch=3", "--set", "sample_every=2"]
-    train_it = ["train", "--seer", "--out", str(tmp_path / "run"), "--steps", "3", *sizes]
-    ask = ["see", "bottom left ?", "--model", str(tmp_path / "run"), "--image", str(tmp_path / "run" / "pictures")]
-    refused = ["train", "--seer", "--out", str(tmp_path / "x"), "--set", "patch=3"]
-    several = ["train", "--painter", "--seer", "--out", str(tmp_path / "x")]
-    (code, shown, error), (wrong, _, patch), (two, _, both) = in_one_process(tmp_path, [train_it, refused, several])
-    assert (code, error) == (0, ""), error
-    shown = " ".join(shown.split())
-    assert "pictures of four out of 1,200 digits, 597 held out" in shown
-    assert shown.count("answers right about") == 2
-    pictures = sorted((tmp_path / "run" / "pictures").iterdir())
-    assert "more: regard see 'top left ?' --image" in shown
-    assert (wrong, two) == (2, 2)
-    assert "patch: given 3, needs a size that divides the 16 pixels of a side" in patch
-    assert "needs text files, --pairs FILE, --repeated, --painter, or --seer; given several of them" in both
-    ask[-1] = str(pictures[0])
-    ((code, shown, error),) = in_one_process(tmp_path, [ask])
-    assert (code, error) == (0, ""), error
-    assert f"{pictures[0].name}: the next word is most likely" in " ".join(shown.split())

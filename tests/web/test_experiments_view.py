@@ -11,12 +11,12 @@ import regard
 from regard.display.written import number_text
 from regard.explain.causes.outcomes import cosine
 from regard.questions.evolve.answer import evolution
-from regard.questions.paint.answer import painting
 from regard.questions.patch.panels import said
+from regard.questions.prompt.answer import PromptPainting
 from regard.questions.score.panels import short_score_part_name
-from tests.questions.paint.test_answer import SCENE, small
 from tests.questions.patch.test_panels import made
 from tests.support import own_models
+from tests.support.prompt_heat import painted
 from tests.web.tables import open_twin, read_number, rows_of, total_of
 
 pytestmark = pytest.mark.browser
@@ -321,27 +321,26 @@ def test_a_slider_goes_through_the_steps_of_a_training(page_of: Any, tmp_path: P
 
 
 def test_a_painted_picture_lies_under_the_heat_of_its_words(page_of: Any, tmp_path: Path) -> None:
-    found = painting(small(patch=4), SCENE, samples=2)
+    found = PromptPainting(painted(11), "tiny", "3 steps")
     regard.save_page(found, tmp_path / "paint.html")
     page = page_of(None, file=tmp_path / "paint.html")
-    page.open_grid("As written", "Pictures")
+    page.open_view("Picture")
     drawn = page.tab.evaluate(PIXELS)
-    assert len(drawn) == 256
-    ink = ((found.written.pictures[0] + 1) / 2).clamp(0, 1).flatten()
-    assert all(abs(red - 255 * (1 - 0.65 * float(part))) <= 1 for (red, *_), part in zip(drawn, ink, strict=True))
+    ink = 1 - 128 / 255  # grey, 28 × 20
+    assert len(drawn) == 560
+    assert all(abs(red - 255 * (1 - 0.65 * ink)) <= 1 for red, *_ in drawn)
     assert page.tab.locator("[role=tabpanel] .numbers").count() == 0
     page.open_view("Heat")
-    assert page.tab.locator("h2").last.inner_text() == "a: mean of all steps"  # at the first word that is no sign
     frames = "all => all.map(each => getComputedStyle(each).borderColor)"
     colours = page.tab.locator("[data-grid]").evaluate_all(frames)
-    assert [colours.count(each) for each in colours] == [9, 1] + [9] * 8  # the chosen one stands out
-    page.open_grid("Heat of 2 seven", "Heat")
-    assert page.tab.locator("h2").last.inner_text() == "seven: mean of all steps"
+    assert [colours.count(each) for each in colours] == [1, 4, 4, 4, 4]  # the chosen one stands out
+    page.open_grid("Heat of cat", "Heat")
+    assert page.tab.locator("h2").last.inner_text() == "cat: mean of all steps"
     over = page.tab.evaluate(PIXELS)
-    assert len(over) == 256
+    assert len(over) == 560
     assert any(blue > red for red, _, blue, _ in over)
     page.tab.focus("[data-over]")
     page.tab.keyboard.press("Home")
-    assert page.tab.locator("h2").last.inner_text() == "seven: step 0"
+    assert page.tab.locator("h2").last.inner_text() == "cat: step 0"
     page.tab.wait_for_timeout(100)
     assert page.tab.evaluate(PIXELS) != over

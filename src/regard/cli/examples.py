@@ -25,8 +25,8 @@ steps "A man on a river bank." --word bank --layer 0 --head 4
 steps "A man on a river bank." --word bank --figure steps.png
 train book.txt --out runs/book --steps 2000
 train --repeated --out runs/induction
-paint runs/painter "a seven top left , a two bottom right"
-paint runs/painter "a six top right , a one top left" --html p.html
+paint pipeline/ "a cat on the mat" --steps 30
+paint pipeline/ "a cat on the mat" --html painted.html
 generate "Once upon a time" --model runs/book --new-tokens 40
 generate "Once" --model runs/book --temperature 0.8 --seed 1
 translate "the river bank" --model runs/translator

@@ -2,43 +2,33 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from regard.errors import RegardError
 from regard.train.data import hold_out, read_training_pairs, read_training_texts
-from regard.train.scene_words import LENGTH, WORDS
-from regard.train.settings import Settings, painter_config, pair_config, read_training_settings, text_config
+from regard.train.settings import Settings, pair_config, read_training_settings, text_config
 
-Pictures = Literal["painter", "seer"] | None
 FEW = 10  # times as many pairs as are held out: of more, enough share no sentence, and looking takes a second
 
 
-def starting_settings(files: Sequence[Path], pairs: Path | None, pictures: Pictures = None) -> Settings:
-    """Settings of a run that begins: of text files, of pairs, of pictures, or, of none, of repeated letters."""
-    if pictures is not None:
-        return Settings.for_painter() if pictures == "painter" else Settings.for_seer()
+def starting_settings(files: Sequence[Path], pairs: Path | None) -> Settings:
+    """Settings of a run that begins: of text files, of pairs, or, of none, of repeated letters."""
     if pairs is not None:
         return Settings.for_pairs()
     return Settings() if files else Settings.for_repeated()
 
 
-def check_train_options(
-    files: Sequence[Path], pairs: Path | None, chosen: Settings, *, resume: bool, pictures: Pictures = None
-) -> None:
+def check_train_options(files: Sequence[Path], pairs: Path | None, chosen: Settings, *, resume: bool) -> None:
     """Refuse what cannot be trained on, and sizes that no model has. A pipe, which is read once, is left to the run.
 
     Args:
         pairs: the file of pairs, None where texts are learned.
-        pictures: which model learns from them, None for none.
         resume: then a run that goes on may have settings of its own, and only its texts are looked at.
 
     Raises:
         RegardError: a text is empty, no UTF-8 or without pairs, there are too few pairs to hold some out, or sizes of
             the model do not fit each other.
     """
-    if pictures is not None:
-        _ = None if resume else painter_config(len(WORDS), LENGTH, chosen)  # a seer has the same sizes
-        return
     if not resume:
         _ = text_config(2, chosen) if pairs is None else pair_config(2, 0, chosen)  # of any vocabulary
     if all(file.is_file() for file in files):

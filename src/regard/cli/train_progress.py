@@ -12,38 +12,31 @@ from rich.text import Text
 from regard.cli.console import consoles
 from regard.cli.estimate import Estimate
 from regard.cli.progress_lines import ProgressLines
-from regard.cli.setting_changes import Pictures, starting_settings
+from regard.cli.setting_changes import starting_settings
 from regard.cli.start import settle
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
-from regard.nn.painter import Painter
-from regard.nn.seer import Seer
 from regard.questions.evolve.training import training_of_log
-from regard.questions.paint.picture.samples import draw_samples
-from regard.train.asked_scenes import QUESTIONS, AskedScenes, share_answered, write_pictures
 from regard.train.distributed import ProcessGroup, process_group
 from regard.train.log import read_log
 from regard.train.loop import StepMetrics, training_step_due
 from regard.train.run import (
     RunOptions,
     TrainingRun,
-    prepare_painter_run,
     prepare_pair_run,
     prepare_repeated_run,
-    prepare_seer_run,
     prepare_text_run,
     run_training,
 )
 from regard.train.run_folder import RUN_JSON, read_run_info
 from regard.train.samples import save_watched_trace, write_sample
-from regard.train.scene_words import EXAMPLE
 from regard.train.settings import with_changes
 from regard.train.watched import LOSS
 
 
 @dataclass(frozen=True)
 class TrainArguments:
-    """What was asked of `regard train`: text files, pairs, pictures, or none of them: repeated letters.
+    """What was asked of `regard train`: text files, pairs, or none of them: repeated letters.
 
     The rest is as its options have it.
     """
@@ -54,7 +47,6 @@ class TrainArguments:
     changes: Mapping[str, Any]
     options: RunOptions
     tensorboard: bool
-    pictures: Pictures = None
 
 
 def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
@@ -64,7 +56,7 @@ def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
         RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
     """
     options = asked.options
-    settings = starting_settings(asked.files, asked.pairs, asked.pictures)
+    settings = starting_settings(asked.files, asked.pairs)
     if options.resume and (asked.folder / RUN_JSON).is_file():  # what is not given anew stays as the run has it
         info = read_run_info(asked.folder)
         settings = info.settings
@@ -77,11 +69,7 @@ def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
         if processes is not None and not is_main:  # the first one makes the folder, the others find it made
             processes.wait()
         options = replace(options, resume=options.resume or not is_main, is_main=is_main)
-        if asked.pictures is not None:
-            settle()  # scikit-learn needs scipy, which a command does without at its start
-            prepare = prepare_painter_run if asked.pictures == "painter" else prepare_seer_run
-            run = prepare(asked.folder, chosen, options)
-        elif asked.pairs is not None:
+        if asked.pairs is not None:
             run = prepare_pair_run(asked.pairs, asked.folder, chosen, options)
         elif asked.files:
             run = prepare_text_run(asked.files, asked.folder, chosen, options)
@@ -117,8 +105,6 @@ def follow_run_in_terminal(
             say(note, style="dim")
     writer = board(str(run.folder / "tensorboard")) if board is not None and is_main else None
     settings, watch, prompt = run.settings, run.watched, run.prompt
-    painter = run.model if isinstance(run.model, Painter) else None
-    counted = "tokens" if painter is None else "pixels"
     columns = (TextColumn("step {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn(),
                TextColumn("loss {task.fields[loss]}  {task.fields[speed]}"))  # fmt: skip
     speed: list[float] = []
@@ -129,7 +115,7 @@ def follow_run_in_terminal(
         def on_log(metrics: StepMetrics) -> None:
             speed.append(metrics.tokens / metrics.seconds)
             del speed[:-50]
-            fast = f"{sorted(speed)[len(speed) // 2]:,.0f} {counted}/s"
+            fast = f"{sorted(speed)[len(speed) // 2]:,.0f} tokens/s"
             progress.update(task, completed=metrics.step, loss=f"{metrics.loss:.3f}", speed=fast)
             held = "" if metrics.validation is None else f", held out {metrics.validation:.4f}"
             progress_line = f"step {metrics.step} of {settings.steps}: loss {metrics.loss:.4f}{held}, {fast}"
@@ -149,13 +135,7 @@ def follow_run_in_terminal(
                 save_watched_trace(run, watch, step)
             if not (last or training_step_due(step, settings.sample_every)):
                 return
-            if painter is not None:
-                say(f"  paints: {draw_samples(painter, run.folder, step, prompt)}", style="dim")
-            elif isinstance(run.model, Seer) and isinstance(run.data, AskedScenes):
-                say(
-                    f"  answers right about {share_answered(run.model, run.data):.1%} of pictures held out", style="dim"
-                )
-            elif prompt is not None or run.held:
+            if prompt is not None or run.held:
                 text = prompt if prompt is not None else run.held[0].source
                 say(f"  writes: {write_sample(run, text, step)!r}", style="dim")
 
@@ -173,13 +153,8 @@ def follow_run_in_terminal(
     ended = "done" if done.step == settings.steps else "stopped, go on with the same command and --resume"
     best = "" if done.best is None else f", smallest loss held out {done.best:.4f}"
     say(f"step {done.step} of {settings.steps}: {ended}{best}")
-    if isinstance(run.data, AskedScenes):
-        verbs = [f"see {QUESTIONS[0]!r} --image {write_pictures(run.data, run.folder)[0]} --model {run.folder}"]
-    elif painter is not None:
-        verbs = [f"paint {run.folder} {EXAMPLE!r}"]
-    else:
-        verbs = [f"generate TEXT --model {run.folder}", f"see TEXT --model {run.folder}"]
-    more = f"more: {', '.join(f'regard {verb}' for verb in verbs)}; {run.folder / LOSS}"
+    verbs = (f"regard {verb} TEXT --model {run.folder}" for verb in ("generate", "see"))
+    more = f"more: {', '.join(verbs)}; {run.folder / LOSS}"
     for line in ["", *plain_lines_of_parts([*went.shown(out.width), Text(more)], out.width)]:
         say(line)
     say(f"wrote {run.folder}", style="dim")

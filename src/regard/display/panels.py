@@ -51,8 +51,7 @@ class Panel:
     screen: it stands on a terminal's first screen. brief: and there alone, for other panels have all of it. leads: a
     terminal shows it, one of the first panels, before the findings. picture: `plot` draws it where none is named.
     group: what it is part of, where an answer shows the same of several: in a picture heat maps stand side by side
-    under this name, on a terminal's first screen tables. tab: of a page, that it shares with the others of this tab;
-    opens: of these it is the one that is shown at first.
+    under this name, on a terminal's first screen tables. tab: of a page, that it shares with the others of this tab.
     """
 
     ranked: ClassVar[bool] = True  # a terminal names its largest or first parts, as many as are asked for
@@ -67,7 +66,6 @@ class Panel:
     picture: bool = False
     group: str = ""
     tab: str = ""
-    opens: bool = False
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,6 @@ from regard.models.inputs import how_pictures_are_read, model_inputs_of_trace, r
 from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
 from regard.nn.folder import save_model
-from regard.nn.seer import Seer, seer_processor
 from regard.nn.transformer import Transformer
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import check_text
@@ -71,8 +70,6 @@ class Model:
         image_processor: Any = None,
     ) -> None:
         self.model, self.tokenizer, self.name, self.notes, self.pooling = model, tokenizer, name, notes, pooling
-        if image_processor is None and isinstance(model, Seer) and tokenizer is not None:
-            image_processor = seer_processor(model.config, tokenizer)
         if not pooling.include_prompt and tokenizer is not None:
             self.pooling = pooling_behind_prompt(pooling, pooling.prompt, tokenizer)
         self.image_processor = image_processor

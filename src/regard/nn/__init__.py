@@ -16,12 +16,7 @@ if TYPE_CHECKING:
     from regard.nn import linear as linear
     from regard.nn import multihead as multihead
     from regard.nn import padding as padding
-    from regard.nn import painter as painter
-    from regard.nn import painter_config as painter_config
-    from regard.nn import painting as painting
     from regard.nn import positions as positions
-    from regard.nn import seer as seer
-    from regard.nn import seer_config as seer_config
     from regard.nn import single_head as single_head
     from regard.nn import transformer as transformer
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from regard.checks import kind_needed
 from regard.errors import RegardError
@@ -12,43 +12,10 @@ Kind = Literal["encoder", "decoder", "encoder-decoder"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "silu"]
 Position = Literal["learned", "sinusoidal", "rotary", "alibi", "none"]
 FORMAT, VERSION = "transformer", 1
-Kept = TypeVar("Kept", bound="KeptConfig")
-
-
-@dataclass(frozen=True)
-class KeptConfig:
-    """A description that is kept as config.json. form: what it says there that it is. entire: whether all is there."""
-
-    form = ""
-    entire = False
-
-    def as_json(self) -> dict[str, str | int | float | bool | None]:
-        """Return what config.json holds."""
-        return {"regard": self.form, "version": VERSION, **asdict(self)}
-
-    @classmethod
-    def from_json(cls: type[Kept], content: Mapping[str, Any], name: str = "config.json") -> Kept:
-        """Read back what `as_json` gave.
-
-        Raises:
-            RegardError: it is of another format or a newer version, or an entry is unknown, missing or impossible; the
-                file's name stands before it.
-        """
-        check_format(content, cls.form, VERSION, name)
-        given = {key: value for key, value in content.items() if key not in ("regard", "version")}
-        for key in sorted(set(given) - {field.name for field in fields(cls)}):
-            raise RegardError(f"{name}: {key!r} is no entry of a {cls.form}'s config")
-        for field in fields(cls):
-            if field.name not in given and (cls.entire or field.default is MISSING):
-                raise RegardError(f"{name}: the entry {field.name!r} is missing")
-        try:
-            return cls(**given)
-        except RegardError as error:
-            raise RegardError(f"{name}: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerConfig(KeptConfig):
+class TransformerConfig:
     """The sizes and kinds of a `regard.Transformer`. None means that it follows from the others.
 
     kind: "encoder" reads all of a text at once; "decoder" reads from left to right and tells the next token;
@@ -101,8 +68,6 @@ class TransformerConfig(KeptConfig):
     initial: float = 0.02
     start: int | None = None
 
-    form = FORMAT
-
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self)).items():
             if needed := kind_needed(getattr(self, name), kind):
@@ -140,6 +105,34 @@ class TransformerConfig(KeptConfig):
             raise _wrong("start", self.start, needed)
         if self.segments and self.kind == "encoder-decoder":
             raise _wrong("segments", self.segments, "0 for an encoder-decoder")
+
+    def as_json(self) -> dict[str, str | int | float | bool | None]:
+        """Return what config.json holds."""
+        return {"regard": FORMAT, "version": VERSION, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], name: str = "config.json") -> "TransformerConfig":
+        """Read back what `as_json` gave.
+
+        Raises:
+            RegardError: it is of another format or a newer version, or an entry is unknown, missing or impossible; the
+                file's name stands before it.
+        """
+        if content.get("regard") != FORMAT:
+            raise RegardError(f"{name}: regard is {content.get('regard')!r}, needs {FORMAT!r}")
+        version = content.get("version")
+        if not isinstance(version, int) or version > VERSION:
+            raise RegardError(f"{name} has format version {version!r}, this regard reads {VERSION}: update it")
+        given = {key: value for key, value in content.items() if key not in ("regard", "version")}
+        for key in sorted(set(given) - {field.name for field in fields(cls)}):
+            raise RegardError(f"{name}: {key!r} is no entry of a {FORMAT}'s config")
+        for field in fields(cls):
+            if field.name not in given and field.default is MISSING:
+                raise RegardError(f"{name}: the entry {field.name!r} is missing")
+        try:
+            return cls(**given)
+        except RegardError as error:
+            raise RegardError(f"{name}: {error}") from None
 
     @property
     def head_width(self) -> int:
@@ -253,19 +246,6 @@ class TransformerConfig(KeptConfig):
         width = (sizes | changes)["d_model"]
         first: dict[str, Any] = {"initial": width**-0.5 if isinstance(width, int) and width > 0 else 0.02}
         return cls(vocabulary=vocabulary, start=start, **(sizes | kinds | first | changes))
-
-
-def check_format(content: Mapping[str, Any], form: str, newest: int, name: str) -> None:
-    """Check the format and version of a config.json.
-
-    Raises:
-        RegardError: it is of another format or a newer version.
-    """
-    if content.get("regard") != form:
-        raise RegardError(f"{name}: regard is {content.get('regard')!r}, needs {form!r}")
-    version = content.get("version")
-    if not isinstance(version, int) or version > newest:
-        raise RegardError(f"{name} has format version {version!r}, this regard reads {newest}: update it")
 
 
 def _wrong(name: str, given: Any, needed: str) -> RegardError:

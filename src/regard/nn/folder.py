@@ -1,6 +1,6 @@
-"""A transformer, seer or painter of ours as a folder, and the folder of a training run that holds several.
+"""A transformer of ours as a folder, and the folder of a training run that holds several.
 
-A model's folder: config.json (what it is made of, `"regard": "transformer"` or another kind), model.safetensors, and
+A model's folder: config.json (what it is made of, with `"regard": "transformer"`), model.safetensors, and
 where it has a tokenizer tokenizer.json with tokenizer_config.json (which of its tokens are special).
 
 A training run's folder, RUN: each checkpoint is such a folder, RUN/checkpoints/step-000100/, with whatever training
@@ -9,9 +9,8 @@ writes it last, after every file of the checkpoint, so that reading it never mee
 """
 
 import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import safetensors
 import safetensors.torch
@@ -26,25 +25,17 @@ from regard.model_files.config_limits import check_sizes_in_config
 from regard.model_files.size_limit import Budget, needs
 from regard.model_files.weight_headers import held
 from regard.nn.config import FORMAT, TransformerConfig
-from regard.nn.painter import Painter
-from regard.nn.painter_config import FORMAT as PAINTER
-from regard.nn.painter_config import PainterConfig
-from regard.nn.seer import Seer
-from regard.nn.seer_config import SEER, SeerConfig
 from regard.nn.transformer import Transformer
 from regard.text.tokenizers import read_tokenizer, tokenizer_files
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-Kind = TypeVar("Kind", Transformer, Painter)
-
-Trained = Transformer | Painter
 POINTER, CHECKPOINTS = "latest.json", "checkpoints"
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 
 
-def save_model(folder: Path | str, model: Trained, tokenizer: Any = None) -> None:
+def save_model(folder: Path | str, model: Transformer, tokenizer: Any = None) -> None:
     """Write a model's folder; each file whole or not at all, its config last.
 
     Raises:
@@ -79,58 +70,21 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
     Raises:
         RegardError: it is neither, or its files are not whole; the file is named, and what is needed.
     """
-    folder, content = _content_of_config(folder)
-    if content.get("regard") == PAINTER:
-        raise RegardError(f"{str(folder)!r} is a painter, needs a model of texts: regard paint reads it")
-    config = config_of_json(content, repr(str(folder / CONFIG)))
-    assert isinstance(config, TransformerConfig)
-    model = _filled_model(Seer if isinstance(config, SeerConfig) else Transformer, config, folder)
+    folder = newest_transformer_folder(folder)
+    if not (folder / CONFIG).exists():
+        raise RegardError(f"{str(folder)!r} is no folder of a model of ours: it has no {CONFIG}")
+    config = TransformerConfig.from_json(read_json(folder / CONFIG, most=SMALL), repr(str(folder / CONFIG)))
+    _check_whole(folder, config)
+    with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten: nobody's random numbers move on
+        model = Transformer(config)
+    fill_module_weights(model, read_tensors(folder / WEIGHTS), repr(str(folder / WEIGHTS)))
     tokenizer = read_tokenizer(folder) if (folder / TOKENIZER).exists() else None
     if tokenizer is not None and len(tokenizer) > config.vocabulary:
         raise RegardError(
             f"{str(folder)!r}: its tokenizer has {len(tokenizer)} tokens, the model {config.vocabulary}: they do not "
             "belong together"
         )
-    return model, tokenizer
-
-
-def read_painter(folder: Path | str) -> Painter:
-    """Read the painter of a folder, a model's or a run's, on the CPU and ready to be used.
-
-    Raises:
-        RegardError: it is none, or its files are not whole; the file is named, and what is needed.
-    """
-    folder, content = _content_of_config(folder)
-    if content.get("regard") != PAINTER:
-        raise RegardError(f"{str(folder)!r} is no painter: regard train --painter makes one")
-    return _filled_model(Painter, PainterConfig.from_json(content, repr(str(folder / CONFIG))), folder)
-
-
-def config_of_json(content: Mapping[str, Any], name: str) -> TransformerConfig | PainterConfig:
-    """Read the config of a model of ours, of the kind that it says it is.
-
-    Raises:
-        RegardError: as their `from_json`.
-    """
-    kinds: dict[Any, type[TransformerConfig | PainterConfig]] = {PAINTER: PainterConfig, SEER: SeerConfig}
-    return kinds.get(content.get("regard"), TransformerConfig).from_json(content, name)
-
-
-def _content_of_config(folder: Path | str) -> tuple[Path, dict[str, Any]]:
-    """The model's folder itself, and what its config.json says."""
-    folder = newest_transformer_folder(folder)
-    if not (folder / CONFIG).exists():
-        raise RegardError(f"{str(folder)!r} is no folder of a model of ours: it has no {CONFIG}")
-    return folder, read_json(folder / CONFIG, most=SMALL)
-
-
-def _filled_model(kind: Callable[[Any], Kind], config: TransformerConfig | PainterConfig, folder: Path) -> Kind:
-    """A model of a config with a folder's weights."""
-    _check_whole(folder, kind, config)
-    with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten: nobody's random numbers move on
-        model = kind(config)
-    fill_module_weights(model, read_tensors(folder / WEIGHTS), repr(str(folder / WEIGHTS)))
-    return model.eval()
+    return model.eval(), tokenizer
 
 
 def is_transformer_folder(folder: Path) -> bool:
@@ -138,7 +92,7 @@ def is_transformer_folder(folder: Path) -> bool:
     if (folder / POINTER).is_file():
         return True
     try:
-        return read_json(folder / CONFIG, most=SMALL, infinite=True).get("regard") in (FORMAT, SEER)
+        return read_json(folder / CONFIG, most=SMALL, infinite=True).get("regard") == FORMAT
     except RegardError:
         return False
 
@@ -190,7 +144,7 @@ def fill_module_weights(model: nn.Module, tensors: dict[str, Tensor], name: str)
         own[key].copy_(tensor)
 
 
-def _check_whole(folder: Path, kind: Callable[[Any], nn.Module], config: TransformerConfig | PainterConfig) -> None:
+def _check_whole(folder: Path, config: TransformerConfig) -> None:
     """Refuse weights that are none, and a config that asks for more than they are, before a model is made of either."""
     if not (folder / WEIGHTS).exists():
         raise RegardError(f"{str(folder)!r}: no weights, needs {WEIGHTS}")
@@ -198,7 +152,7 @@ def _check_whole(folder: Path, kind: Callable[[Any], nn.Module], config: Transfo
     check_sizes_in_config(config.as_json(), found, repr(str(folder / CONFIG)))
     require_memory(needs(found), torch.device("cpu"), f"the model {str(folder)!r}", "take a smaller model")
     with Budget(found, str(folder)), torch.device("meta"):
-        kind(config)
+        Transformer(config)
 
 
 def read_tensors(file: Path, suspect: str = "truncated") -> dict[str, Tensor]:

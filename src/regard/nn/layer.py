@@ -67,7 +67,6 @@ class Layer(nn.Module):
         self,
         x: Float[Tensor, "B L M"],
         context: Float[Tensor, "B S M"] | None = None,
-        values: Float[Tensor, "B S M"] | None = None,
         *,
         positions: Int[Tensor, "*b L"] | None = None,
         mask: Bool[Tensor, "..."] | Mask | None = None,
@@ -78,7 +77,6 @@ class Layer(nn.Module):
 
         Args:
             context: the states of the other sequence, where it attends to one.
-            values: what the other sequence's values come from; its states by default.
             positions: where the tokens stand, None for 0, 1, 2, …
             mask, context_mask: which tokens of each sequence may be attended to, None for all.
             cache: of earlier tokens, which these go on from.
@@ -89,7 +87,7 @@ class Layer(nn.Module):
 
         x = self._add(x, attend, self.attention_norm)
         if self.cross is not None and self.cross_norm is not None:
-            cross = partial(self.cross, context=context, values=values, mask=context_mask)
+            cross = partial(self.cross, context=context, mask=context_mask)
             x = self._add(x, cross, self.cross_norm)
         return self._add(x, self.feedforward, self.feedforward_norm)
 

@@ -122,8 +122,6 @@ class Transformer(nn.Module):
         segments: Int[Tensor, "B T"] | None = None,
         caches: Sequence[KeyValueCache] | None = None,
         only_last: bool = False,
-        learned: Float[Tensor, "B T M"] | None = None,
-        may: Bool[Tensor, "B 1 T T"] | None = None,
     ) -> Output:
         """Compute the decoder's states and logits.
 
@@ -131,8 +129,6 @@ class Transformer(nn.Module):
             context: of an encoder-decoder, what `encode` gave, and context_mask its mask. segments: BERT's.
             caches: of `caches()`: ids go on where the ids before them ended. Without padding, then.
             only_last: whether the last token's logits alone are computed, (B, 1, V).
-            learned: what stands for the ids; by default their rows of the learned embeddings.
-            may: of texts without padding, which of the tokens before it a token may attend to.
         """
         if self.decoder is None:
             raise RegardError("decode: this model is an encoder")
@@ -142,8 +138,8 @@ class Transformer(nn.Module):
         if caches is not None and mask is not None:
             raise RegardError("mask: given together with caches, which hold texts without padding")
         at = positions_in_padded_batch(ids, mask, len(caches[0]) if caches else 0, causal=True)
-        x = self._embed(ids, at, segments, learned)  # (B, T, M)
-        padding = may if at.keys is None else masks.padding(at.keys)
+        x = self._embed(ids, at, segments)  # (B, T, M)
+        padding = None if at.keys is None else masks.padding(at.keys)
         across = None if context_mask is None or bool(context_mask.all()) else masks.padding(context_mask.bool())
         for n, layer in enumerate(self.decoder):
             cache = None if caches is None else caches[n]
@@ -204,10 +200,10 @@ class Transformer(nn.Module):
         """Return the language head's linear layer."""
         return self.head
 
-    def _embed(self, ids: Tensor, at: Places, segments: Tensor | None, learned: Tensor | None = None) -> Tensor:
+    def _embed(self, ids: Tensor, at: Places, segments: Tensor | None) -> Tensor:
         """(B, L, M): what enters the first layer."""
         check_transformer_ids(ids, at.stop, self.config.vocabulary, self.config.length)
-        x = self.embedding(ids) if learned is None else learned
+        x = self.embedding(ids)
         if self.config.scale_embeddings:
             x = x * self.config.d_model**0.5
         if self.positions is not None:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
-    from regard.train import asked_scenes as asked_scenes
     from regard.train import batches as batches
     from regard.train import checkpoint as checkpoint
     from regard.train import data as data
@@ -13,14 +12,11 @@ if TYPE_CHECKING:
     from regard.train import folder_lock as folder_lock
     from regard.train import log as log
     from regard.train import loop as loop
-    from regard.train import painter_measures as painter_measures
     from regard.train import progress as progress
     from regard.train import repeated as repeated
     from regard.train import run as run
     from regard.train import run_folder as run_folder
     from regard.train import samples as samples
-    from regard.train import scene_words as scene_words
-    from regard.train import scenes as scenes
     from regard.train import settings as settings
     from regard.train import watched as watched
 

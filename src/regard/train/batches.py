@@ -23,8 +23,7 @@ IGNORED = -100  # a label that has no loss: PyTorch's own number for it
 class Batch:
     """What a step learns from. labels: the next token of each place, IGNORED where there is none.
 
-    source, source_mask: of pairs, what the encoder reads and which of its tokens are real. pixels: of texts with
-    pictures, what these show.
+    source, source_mask: of pairs, what the encoder reads and which of its tokens are real.
     """
 
     ids: Int[Tensor, "B L"]
@@ -32,7 +31,6 @@ class Batch:
     mask: Bool[Tensor, "B L"] | None = None
     source: Int[Tensor, "B S"] | None = None
     source_mask: Bool[Tensor, "B S"] | None = None
-    pixels: Float[Tensor, "B 3 R R"] | None = None
 
     @property
     def tokens(self) -> int:
@@ -45,7 +43,7 @@ class Batch:
         if rank >= len(self.ids):  # nothing is left for this one: it goes along with a row that has no loss
             first = self.part(0, len(self.ids))
             return replace(first, labels=torch.full_like(first.labels, IGNORED))
-        rows = (self.ids, self.labels, self.mask, self.source, self.source_mask, self.pixels)
+        rows = (self.ids, self.labels, self.mask, self.source, self.source_mask)
         return Batch(*(None if x is None else x[own] for x in rows))  # type: ignore[arg-type]
 
     def loss(self, model: Any, smoothing: float) -> Float[Tensor, ""]:
@@ -54,7 +52,7 @@ class Batch:
         moved = [None if x is None else x.to(device) for x in (self.ids, self.mask, self.source, self.source_mask)]
         ids, mask, source, source_mask = moved
         if source is None:
-            logits = model(ids, *(() if self.pixels is None else (self.pixels.to(device),))).logits
+            logits = model(ids).logits
         else:
             logits = model(source, ids, attention_mask=source_mask, decoder_attention_mask=mask).logits
         logits, labels = logits.float().flatten(0, 1), self.labels.to(device).flatten()
@@ -62,28 +60,13 @@ class Batch:
 
 
 @runtime_checkable
-class Learned(Protocol):
-    """What a step learns from: a batch of tokens, or of pictures."""
-
-    @property
-    def tokens(self) -> int:
-        """Count what has a loss: the loss that is told is the mean over these."""
-
-    def part(self, rank: int, of: int) -> "Learned":
-        """Take the rows of one of several processes."""
-
-    def loss(self, model: Any, smoothing: float) -> Float[Tensor, ""]:
-        """Sum the loss."""
-
-
-@runtime_checkable
 class Data(Protocol):
     """What a run trains on."""
 
-    def batch(self, place: tuple[int, int]) -> tuple[Learned, tuple[int, int]]:
+    def batch(self, place: tuple[int, int]) -> tuple[Batch, tuple[int, int]]:
         """Draw the batch at a place; returns it and the place after it. The first place is (0, 0)."""
 
-    def validation(self, most: int | None = None) -> Iterator[Learned]:
+    def validation(self, most: int | None = None) -> Iterator[Batch]:
         """Yield batches of what was held out, always the same; the first ones alone where most is given."""
 
 

@@ -29,13 +29,13 @@ from regard.nn.folder import (
     CHECKPOINTS,
     POINTER,
     WEIGHTS,
-    Trained,
     fill_module_weights,
     newest_transformer_folder,
     read_tensors,
     save_model,
     weights_of,
 )
+from regard.nn.transformer import Transformer
 from regard.train.watched import WATCH
 
 STATE, NOTES = "training.safetensors", "training.json"
@@ -51,7 +51,7 @@ class TrainingState:
 
 
 def save_checkpoint(
-    run: Path, model: Trained, tokenizer: Any, optimiser: torch.optim.Optimizer, state: TrainingState, *, keep: int
+    run: Path, model: Transformer, tokenizer: Any, optimiser: torch.optim.Optimizer, state: TrainingState, *, keep: int
 ) -> Path:
     """Write a checkpoint into a run's folder, point at it, and only then remove those older than the newest keep.
 
@@ -108,7 +108,7 @@ def run_files_by_step(folder: Path, ending: str = "") -> list[tuple[int, Path]]:
 
 
 def load_checkpoint(
-    run: Path, model: Trained, optimiser: torch.optim.Optimizer, *, batches: int
+    run: Path, model: Transformer, optimiser: torch.optim.Optimizer, *, batches: int
 ) -> tuple[TrainingState, tuple[str, ...]]:
     """Fill model and optimiser, and set the random numbers, from a run's newest whole checkpoint; and notes.
 
@@ -194,7 +194,7 @@ def remove_run_leftovers(run: Path) -> None:
         files.remove_leftovers(place)
 
 
-def size_of_checkpoint(model: Trained) -> int:
+def size_of_checkpoint(model: Transformer) -> int:
     """Estimate the bytes of a checkpoint on disk: weights, and twice as much for the optimiser."""
     return 12 * sum(parameter.numel() for parameter in model.parameters()) + (1 << 20)
 
@@ -215,7 +215,7 @@ def _set_random(state: Mapping[str, Tensor]) -> None:
             torch.cuda.set_rng_state(state[f"random.cuda.{n}"].cpu(), n)
 
 
-def _state(model: Trained, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _state(model: Transformer, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     tensors = dict(random_state())
     for name, parameter in weights_of(model).items():
         gathered = optimiser.state[parameter]

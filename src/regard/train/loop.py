@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from regard.errors import RegardError
 from regard.nn.evaluation_mode import model_in_evaluation_mode
-from regard.nn.folder import Trained
-from regard.train.batches import Data, Learned
+from regard.nn.transformer import Transformer
+from regard.train.batches import Batch, Data
 from regard.train.checkpoint import TrainingState
 from regard.train.distributed import ProcessGroup
 from regard.train.settings import Settings
@@ -28,8 +28,7 @@ from regard.train.settings import Settings
 class StepMetrics:
     """What is known after an update.
 
-    loss: its own, in nats a token, or a pixel's squared error. validation: where it was measured, else None. tokens:
-    those of the update, of a painter its pixels.
+    loss: its own, in nats a token. validation: where it was measured, else None. tokens: those of the update.
     """
 
     step: int
@@ -54,12 +53,12 @@ def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
     )
 
 
-def loss_of(model: Any, batch: Learned, settings: Settings, *, smoothing: float = 0.0) -> Float[Tensor, ""]:
+def loss_of(model: Any, batch: Batch, settings: Settings, *, smoothing: float = 0.0) -> Float[Tensor, ""]:
     """Sum a batch's loss.
 
     Args:
         model: ours, perhaps compiled or wrapped.
-        batch: of tokens, whose cross-entropy is in nats, or of pictures.
+        batch: its cross-entropy is in nats.
         settings: of the run, for the dtype that is computed in.
         smoothing: of labels (Szegedy et al. 2016).
     """
@@ -69,7 +68,7 @@ def loss_of(model: Any, batch: Learned, settings: Settings, *, smoothing: float 
 
 
 @torch.no_grad()
-def validate(model: nn.Module, batches: Iterable[Learned], settings: Settings) -> float:
+def validate(model: nn.Module, batches: Iterable[Batch], settings: Settings) -> float:
     """Measure the mean loss, of tokens in nats, without dropout."""
     total, tokens = 0.0, 0
     with model_in_evaluation_mode(model):
@@ -80,7 +79,7 @@ def validate(model: nn.Module, batches: Iterable[Learned], settings: Settings) -
 
 
 def train(
-    model: Trained,
+    model: Transformer,
     data: Data,
     optimiser: torch.optim.Optimizer,
     settings: Settings,
@@ -159,7 +158,7 @@ def training_step_due(step: int, every: int) -> bool:
 
 
 @torch.no_grad()
-def _check_outputs(model: nn.Module, batches: Iterable[Learned], settings: Settings, step: int) -> None:
+def _check_outputs(model: nn.Module, batches: Iterable[Batch], settings: Settings, step: int) -> None:
     """Raise RegardError naming the first module with non-finite output."""
     found: list[str] = []
 

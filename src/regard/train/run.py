@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from regard.errors import RegardError
-from regard.nn.folder import POINTER, Trained, write_tokenizer
-from regard.nn.seer_config import IMAGE
+from regard.nn.folder import POINTER, write_tokenizer
+from regard.nn.transformer import Transformer
 from regard.text import tokenizers
 from regard.text.tokenizers import read_tokenizer
 from regard.text.tokens import check_text
-from regard.train.asked_scenes import ASKS, AskedScenes, seer_tokenizer
 from regard.train.batches import Data, NextToken, Translation, encode_pairs, encode_training_texts
 from regard.train.checkpoint import TrainingState, load_checkpoint, remove_run_leftovers, save_checkpoint
 from regard.train.data import Pair, hold_out, read_training_pairs, read_training_texts, watched_pair
@@ -31,15 +30,12 @@ from regard.train.run_folder import (
     check_run_folder,
     check_space,
     lock_folder,
-    model_of,
     source_files,
     source_of,
     training_device,
     write_run_info,
 )
-from regard.train.scene_words import LENGTH, WORDS, read_scene
-from regard.train.scenes import Scenes
-from regard.train.settings import Settings, painter_config, pair_config, seer_config, text_config
+from regard.train.settings import Settings, pair_config, text_config
 from regard.train.watched import LOSS, WATCH
 
 if TYPE_CHECKING:
@@ -57,7 +53,7 @@ class TrainingRun:
     """
 
     folder: Path
-    model: Trained
+    model: Transformer
     tokenizer: Any
     data: Data
     optimiser: torch.optim.Optimizer
@@ -198,46 +194,6 @@ def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunO
     return replace(run, held=tuple(held), watched=watched, prompt=options.prompt)
 
 
-def prepare_painter_run(folder: Path, settings: Settings, options: RunOptions = DEFAULT) -> TrainingRun:
-    """Prepare a run that learns to paint what a line of words says (`regard.train.scenes`).
-
-    Raises:
-        RegardError: as `prepare_text_run`; a sentence is to be watched, which a painter does not trace; the prompt is
-            no line that it reads; or scikit-learn, whose digits it learns from, is not installed.
-    """
-    if options.watch is not None:
-        raise RegardError(f"--watch {options.watch[:40]!r}: given beside --painter, needs a model of texts")
-    if options.prompt is not None:
-        read_scene(options.prompt, "--prompt")
-    data = Scenes(batch=settings.batch, seed=settings.seed)
-    sources = (source_of("scikit-learn's digits", data.pixels),)
-    info = RunInfo("painter", settings, painter_config(len(WORDS), LENGTH, settings), sources, None, options.prompt)
-    notes = (
-        f"{len(data.trained.labels):,} pictures of digits to paint from, {len(data.held.labels):,} held out; "
-        f"{len(WORDS)} words, {settings.values} values",
-    )
-    return replace(_prepare(folder, info, None, data, notes, options), prompt=options.prompt)
-
-
-def prepare_seer_run(folder: Path, settings: Settings, options: RunOptions = DEFAULT) -> TrainingRun:
-    """Prepare a run that learns to answer what a picture shows where (`regard.train.asked_scenes`).
-
-    Raises:
-        RegardError: as `prepare_text_run`; a sentence is to be watched or a prompt to be continued, which have no
-            picture; or scikit-learn is not installed.
-    """
-    for option, given in (("--watch", options.watch), ("--prompt", options.prompt)):
-        if given is not None:
-            raise RegardError(f"{option} {given[:40]!r}: given beside --seer, whose texts have a picture")
-    tokenizer = seer_tokenizer()
-    config = seer_config(len(tokenizer), tokenizer.vocab[IMAGE], tokenizer.vocab[ASKS], settings)
-    data = AskedScenes(tokenizer, config.grid**2, batch=settings.batch, seed=settings.seed)
-    sources = (source_of("scikit-learn's digits", data.pixels),)
-    drawn, held = len(data.trained.labels), len(data.held.labels)
-    notes = (f"pictures of four out of {drawn:,} digits, {held:,} held out, {settings.values} values",)
-    return _prepare(folder, RunInfo("seer", settings, config, sources), tokenizer, data, notes, options)
-
-
 def run_training(
     run: TrainingRun,
     *,
@@ -308,7 +264,7 @@ def _prepare(
     check_space(folder, info.config, settings)
     lock = lock_folder(folder, info, resume=options.resume) if options.is_main else None
     torch.manual_seed(settings.seed)
-    model = model_of(info.config)
+    model = Transformer(info.config)
     model.to(training_device())
     optimiser, state = optimiser_of(model, settings), TrainingState()
     if (folder / POINTER).is_file():

@@ -13,7 +13,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -23,11 +23,6 @@ from regard.files import whole
 from regard.json_files import read_json
 from regard.memory import require_memory, spelled
 from regard.nn.config import TransformerConfig
-from regard.nn.folder import Trained, config_of_json
-from regard.nn.painter import Painter
-from regard.nn.painter_config import PainterConfig
-from regard.nn.seer import Seer
-from regard.nn.seer_config import SeerConfig
 from regard.nn.transformer import Transformer
 from regard.train.checkpoint import size_of_checkpoint
 from regard.train.folder_lock import FolderLock
@@ -35,7 +30,6 @@ from regard.train.settings import Settings
 from regard.train.watched import RUN_JSON, check_place_for_run
 
 FORMAT, VERSION = "training run", 1
-ModelConfig = TransformerConfig | PainterConfig
 
 
 @dataclass(frozen=True)
@@ -53,7 +47,7 @@ class RunInfo:
 
     kind: str
     settings: Settings
-    config: ModelConfig
+    config: TransformerConfig
     sources: tuple[SourceFile, ...]
     watch: str | None = None
     prompt: str | None = None
@@ -131,7 +125,7 @@ def read_run_info(run: Path) -> RunInfo:
         if record["regard"] != FORMAT or record["version"] > VERSION:
             raise RegardError(f"{str(file)!r} is of another format or a newer version: update regard")
         sources = tuple(SourceFile(**source) for source in record["sources"])
-        config = config_of_json(record["model"], repr(str(file)))
+        config = TransformerConfig.from_json(record["model"], repr(str(file)))
         return RunInfo(
             record["kind"], Settings(**record["settings"]), config, sources, record["watch"], record.get("prompt")
         )
@@ -141,25 +135,17 @@ def read_run_info(run: Path) -> RunInfo:
         raise RegardError(f"{str(file)!r} is damaged: it is not what a run writes") from error
 
 
-def model_of(config: ModelConfig) -> Trained:
-    """Make the model that a config describes, with its first weights."""
-    if isinstance(config, PainterConfig):
-        return Painter(config)
-    return Seer(config) if isinstance(config, SeerConfig) else Transformer(config)
-
-
-def check_space(run: Path, config: ModelConfig, settings: Settings) -> None:
+def check_space(run: Path, config: TransformerConfig, settings: Settings) -> None:
     """Refuse a run whose checkpoints or memory there is no room for, before its model is made.
 
     Raises:
         RegardError: naming what is needed and what there is.
     """
     device, helps = training_device(), "a smaller batch, block or model"
-    named = "patches" if isinstance(config, PainterConfig) else "tokens"
-    what = f"training {_tokens_at_once(config, settings):,} {named} at a time"
+    what = f"training {_tokens_at_once(config, settings):,} tokens at a time"
     require_memory(training_memory(config, settings), device, what, helps)
     with torch.device("meta"):
-        model = model_of(config)
+        model = Transformer(config)
     if device.type != "cpu":  # the model is made on the CPU, and each checkpoint gathered there
         require_memory(size_of_checkpoint(model), torch.device("cpu"), "a checkpoint that is written", helps)
     need = (settings.keep + 1) * size_of_checkpoint(model)
@@ -176,10 +162,8 @@ def training_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def training_memory(config: ModelConfig, settings: Settings) -> int:
+def training_memory(config: TransformerConfig, settings: Settings) -> int:
     """Estimate the bytes that training takes on its device: weights, gradients, optimiser, and what backward needs."""
-    if isinstance(config, PainterConfig):  # as an encoder-decoder's, whose every layer has cross-attention
-        return training_memory(config.stack(config.layers), replace(settings, block=config.grid**2)) * 2
     stacks = 2 if config.kind == "encoder-decoder" else 1
     width, hidden = config.d_model, config.hidden_width
     layer = 4 * width * width + (3 if config.gated else 2) * width * hidden
@@ -188,10 +172,8 @@ def training_memory(config: ModelConfig, settings: Settings) -> int:
     return weights + 4 * _tokens_at_once(config, settings) * each
 
 
-def _tokens_at_once(config: ModelConfig, settings: Settings) -> int:
-    """Count the tokens of a batch, of pictures their patches; of pairs, settings count tokens themselves."""
-    if isinstance(config, PainterConfig):
-        return settings.batch * config.grid**2
+def _tokens_at_once(config: TransformerConfig, settings: Settings) -> int:
+    """Count the tokens of a batch; of pairs, settings count tokens themselves."""
     return settings.batch * (1 if config.kind == "encoder-decoder" else settings.block)
 
 

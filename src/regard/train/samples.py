@@ -59,7 +59,7 @@ def open_watched(run: Path, most: int | None = None) -> list[tuple[int, Trace | 
 
 
 def write_sample(run: TrainingRun, prompt: str, step: int) -> str:
-    """Let the model continue (or translate) a prompt, and add what it wrote to RUN/samples.txt; no painter's."""
+    """Let the model continue (or translate) a prompt, and add what it wrote to RUN/samples.txt."""
     opened = Model(run.model, run.tokenizer, name=run.folder.name)
     pairs = bool(run.held)
     with torch.random.fork_rng(devices=[]):

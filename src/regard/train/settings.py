@@ -11,9 +11,6 @@ from typing import Any, Literal, get_type_hints
 from regard.checks import kind_needed
 from regard.errors import RegardError
 from regard.nn.config import TransformerConfig
-from regard.nn.painter_config import PainterConfig
-from regard.nn.seer_config import SeerConfig
-from regard.train.scene_words import ASKED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +21,6 @@ class Settings:
         for the last three.
     layers, d_model, heads, d_hidden: sizes of the model; block: tokens of a training example, at most. positions: how
         a model of texts knows them: "learned", "sinusoidal", "rotary" or "alibi"; the last three take longer texts.
-    values, patch: of a painter or seer, what attention carries, as `PainterConfig` and `SeerConfig` have it, and the
-        pixels of a patch's side.
     dropout: while training.
     steps: how many updates. batch: examples of one update's part; for pairs, the tokens of the longer side that an
         update's part holds at most, padding included. accumulate: parts of an update.
@@ -46,8 +41,6 @@ class Settings:
     d_hidden: int | None = None
     block: int = 64
     positions: Literal["learned", "sinusoidal", "rotary", "alibi"] = "learned"
-    values: Literal["plain", "contextual"] = "plain"
-    patch: int = 4
     dropout: float = 0.0
     steps: int = 2000
     batch: int = 12
@@ -76,7 +69,7 @@ class Settings:
             if needed := kind_needed(given, kind):
                 raise RegardError(f"{name}: given {given!r}, needs {needed}")
         least = {"vocabulary": 2, "layers": 1, "d_model": 1, "heads": 1, "block": 2, "steps": 1, "batch": 1, "keep": 1}
-        least |= dict.fromkeys(("accumulate", "patch"), 1) | dict.fromkeys(("warmup", "seed", "decay", "clip"), 0)
+        least |= {"accumulate": 1} | dict.fromkeys(("warmup", "seed", "decay", "clip"), 0)
         least |= dict.fromkeys(("evaluate_every", "save_every", "sample_every", "watch_every"), 0)
         for name, number in least.items():
             if getattr(self, name) < number:
@@ -105,17 +98,6 @@ class Settings:
         sizes |= {"block": 32, "batch": 32, "steps": 1200, "warmup": 50, "decay": 0.0, "beta2": 0.98}
         sizes |= {"watch_every": 50, "save_every": 500}
         return cls(**{**sizes, **changes})
-
-    @classmethod
-    def for_painter(cls, **changes: Any) -> "Settings":
-        """Make settings in which words learn to paint within two minutes of a small machine (`regard.train.scenes`)."""
-        sizes = {"layers": 3, "d_model": 64, "heads": 2, "batch": 64, "rate": 2e-3, "least_rate": 1e-6, "warmup": 200}
-        return cls(**{**sizes, "decay": 0.01, "beta2": 0.98, **changes})
-
-    @classmethod
-    def for_seer(cls, **changes: Any) -> "Settings":
-        """Make settings in which a seer learns to answer within three minutes (`regard.train.asked_scenes`)."""
-        return cls.for_painter(**{"batch": 128, "decay": 0.05, "steps": 2400, **changes})
 
     def learning_rate(self, step: int) -> float:
         """Compute the learning rate of an update, counted from 0: linear warm-up, then a cosine down to least_rate."""
@@ -162,25 +144,6 @@ def pair_config(vocabulary: int, start: int, settings: Settings) -> TransformerC
         vocabulary, start, layers=settings.layers, d_model=settings.d_model, heads=settings.heads,
         d_hidden=settings.d_hidden, dropout=settings.dropout,
     )  # fmt: skip
-
-
-def painter_config(vocabulary: int, length: int, settings: Settings) -> PainterConfig:
-    """Describe the model of a run that paints. Raises RegardError for sizes that do not fit."""
-    return PainterConfig(
-        vocabulary=vocabulary, length=length, patch=settings.patch, layers=settings.layers, d_model=settings.d_model,
-        heads=settings.heads, values=settings.values,
-    )  # fmt: skip
-
-
-def seer_config(vocabulary: int, image: int, asks: int, settings: Settings) -> SeerConfig:
-    """Describe the model of a run that answers what a picture shows. Raises RegardError for sizes that do not fit.
-
-    image, asks: the ids of the tokens that stand for a patch and that end a question of three words.
-    """
-    same = ("layers", "d_model", "heads", "d_hidden", "dropout", "patch", "values")
-    sizes = {name: getattr(settings, name) for name in same}
-    config = SeerConfig(vocabulary=vocabulary, length=1, image=image, asks=asks, **sizes)
-    return replace(config, length=config.grid**2 + ASKED)
 
 
 def read_training_settings(file: Path) -> dict[str, object]:

@@ -137,9 +137,9 @@ export interface HeadScores {
 }
 
 /** A sorted list, a grid of colours, a cloud of points, paths, lines: components that know no attention. name: of its tab, short.
- *  caption: a sentence that neither title nor note says. total: the row of all. opens: of several in its tab, it is the one that
- *  is shown at first. places: its rows or points are places in a corpus, of which a server tells the text. */
-export type Panel = { name: string; title: string; note: string; caption?: string; tab?: string; opens?: true; places?: true } & (
+ *  caption: a sentence that neither title nor note says. total: the row of all.
+ *  places: its rows or points are places in a corpus, of which a server tells the text. */
+export type Panel = { name: string; title: string; note: string; caption?: string; tab?: string; places?: true } & (
   | { kind: "table"; columns: Column[]; rows: Cell[][]; total?: Cell[] | null }
   | BarsData
   | HeatData

@@ -1,4 +1,4 @@
-"""`regard train`: a transformer of one's own, of texts, sentence pairs, letters that come again, or pictures."""
+"""`regard train`: a transformer of your own, of texts, sentence pairs, or letters that come again."""
 
 import os
 import sys
@@ -10,21 +10,18 @@ import typer
 from regard.cli import options
 from regard.cli.options import flag, said
 from regard.cli.progress_lines import ProgressLines
-from regard.cli.setting_changes import Pictures, check_train_options, setting_changes, starting_settings
+from regard.cli.setting_changes import check_train_options, setting_changes, starting_settings
 from regard.errors import RegardError
 from regard.files import check_readable
 from regard.text.tokens import check_text
-from regard.train.scene_words import read_scene
 from regard.train.settings import with_changes
 from regard.train.watched import check_place_for_run
 
 Files = Annotated[list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files, UTF-8: learn the next token.")]
 PairsFile = Annotated[Path | None, options.file("--pairs", "Learn to translate, from lines of source<tab>target.")]
 Repeated = Annotated[bool, flag("--repeated", "Learn induction, from random letters that come again and again.")]
-Painter = Annotated[bool, flag("--painter", "Learn to paint digits where words say (extra painter).")]
-Seer = Annotated[bool, flag("--seer", "Learn to answer which digit a picture shows where (extra painter).")]
 Out = Annotated[Path | None, options.out("none, needed")]
-Steps = Annotated[int | None, options.steps("2000; of --pairs 8000, of --repeated 1200, of --seer 2400")]
+Steps = Annotated[int | None, options.steps("2000; of --pairs 8000, of --repeated 1200")]
 Resume = Annotated[bool, flag("--resume", "Go on with the run in --out where it stopped, or start it.")]
 Config = Annotated[Path | None, options.file("--config", "Read settings: .toml or .json.")]
 Set = Annotated[
@@ -39,8 +36,6 @@ def train(
     files: Files = None,
     pairs: PairsFile = None,
     repeated: Repeated = False,
-    painter: Painter = False,
-    seer: Seer = False,
     out: Out = None,
     steps: Steps = None,
     resume: Resume = False,
@@ -50,37 +45,33 @@ def train(
     prompt: Prompt = None,
     tensorboard: Board = False,
 ) -> None:
-    """Train on texts, on pairs (--pairs), on letters that come again (--repeated), to paint (--painter), or
-    to see (--seer).
+    """Train on texts, on pairs (--pairs), or on letters that come again (--repeated).
 
     docs/training.md has more.
     """
-    sources = bool(files) + (pairs is not None) + repeated + painter + seer
+    sources = bool(files) + (pairs is not None) + repeated
     if sources != 1:
         given = "several of them" if sources else "none"
-        raise RegardError(f"train: needs text files, --pairs FILE, --repeated, --painter, or --seer; given {given}")
+        raise RegardError(f"train: needs text files, --pairs FILE, or --repeated; given {given}")
     if out is None:
         raise RegardError("--out is needed: the folder that the run is written to")
     sources_read = files or ([] if pairs is None else [pairs])
     for file in sources_read:
         check_readable(file)
-    pictures: Pictures = "painter" if painter else "seer" if seer else None
     changes = setting_changes(config, settings or (), steps)
-    chosen = with_changes(starting_settings(files or [], pairs, pictures), changes)
-    check_train_options(files or [], pairs, chosen, resume=resume, pictures=pictures)
+    chosen = with_changes(starting_settings(files or [], pairs), changes)
+    check_train_options(files or [], pairs, chosen, resume=resume)
     is_main = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks, and makes the folder
     if is_main:
         check_place_for_run(out, resume=resume)
     for option, text in (("--watch", watch), ("--prompt", prompt)):
         if text is not None and not (pairs and option == "--watch"):  # of pairs it has a target, or is one held out
             check_text(text, option)
-            if painter and option == "--prompt":
-                read_scene(text, option)
 
     shown = sys.stdout.isatty() and sys.stderr.isatty()  # then a progress bar shows how far it is
     with ProgressLines(alone=is_main and not shown) as telling:
         if is_main:
-            read = ", ".join(map(str, sources_read)) or "scikit-learn's digits"
+            read = ", ".join(map(str, sources_read))
             telling.say("drawing repeated letters" if repeated else f"reading {read}")
 
         # torch is imported only now: help and bad input do not wait for it
@@ -88,4 +79,4 @@ def train(
         from regard.train.run import RunOptions
 
         options = RunOptions(resume, watch, prompt)
-        train_and_follow(TrainArguments(files or [], pairs, out, changes, options, tensorboard, pictures), telling)
+        train_and_follow(TrainArguments(files or [], pairs, out, changes, options, tensorboard), telling)

@@ -12,10 +12,10 @@ from regard.display.answer import Answer
 from regard.display.panels import Cell, Column, Curve, Curves, Panel, Table
 from regard.explain.frames import Row
 from regard.explain.wording import capital
-from regard.nn.painter_config import PainterConfig
+from regard.nn.config import TransformerConfig
 from regard.questions.evolve.panels import evenly
 from regard.train.log import LOG, read_log
-from regard.train.run_folder import RUN_JSON, ModelConfig, read_run_info
+from regard.train.run_folder import RUN_JSON, read_run_info
 from regard.train.settings import Settings
 
 Log = Sequence[
@@ -28,18 +28,7 @@ POINTS = 400  # of a line of the loss on a page
 DRAWN = 100  # of one in a picture, where nobody can look closer
 
 
-@dataclass(frozen=True)
-class Unit:
-    """What a loss is measured in. same: losses that differ by less are called about equal. digits: behind the point."""
-
-    name: str
-    same: float
-    digits: int
-    of: str
-
-
-NATS = Unit("nats a token", 0.02, 2, "texts")
-PIXELS = Unit("squared error a pixel", 0.002, 4, "digits")  # of pixels from -1 to 1
+SAME = 0.02  # nats a token: losses that differ by less are called about equal
 
 
 @dataclass(frozen=True)
@@ -60,17 +49,15 @@ class Training(Answer):
     log: Log
     vocabulary: int = 1
     smoothing: float = 0.0
-    unit: Unit = NATS
 
     def title(self) -> str:
         """What the loss was at first and at last."""
         if not self.log:
             return "Training loss: no update yet"
-        digits = self.unit.digits
-        ends = ", ".join(f"{_loss(each):.{digits}f} at step {each['step']:.0f}" for each in (self.log[0], self.log[-1]))
+        ends = ", ".join(f"{_loss(each):.2f} at step {each['step']:.0f}" for each in (self.log[0], self.log[-1]))
         held = [each for each in self.log if each["validation"] is not None][-1:]
         return f"Training loss: {ends}" + "".join(
-            f"; held out: {e['validation']:.{max(3, digits)}f} at step {e['step']}" for e in held
+            f"; held out: {e['validation']:.3f} at step {e['step']}" for e in held
         )
 
     def findings(self) -> list[str]:
@@ -81,8 +68,7 @@ class Training(Answer):
         size = max(1, len(known) // PART)
         first, last = sum(known[:size]) / size, sum(known[-size:]) / size
         fell = _fell(self, first, last, size)
-        chance = _chance(last, self.vocabulary) if self.unit is NATS else ""
-        said = (fell, chance, *_held(self.log, last, self.unit))
+        said = (fell, _chance(last, self.vocabulary), *_held(self.log, last))
         return [sentence for sentence in said if sentence]
 
     def rows(self) -> list[Row]:
@@ -96,9 +82,9 @@ class Training(Answer):
         panels: list[Panel] = [replace(self.loss(), screen=len(found) < 2 and len(self.log) > 1, picture=True)]
         if len(some) < len(found):
             note = f"{len(found) - len(some)} more evaluations are in {LOG}"
-            panels.append(_evaluations("Some evaluations", some, self.unit, f"; {note}", screen=True))
+            panels.append(_evaluations("Some evaluations", some, f"; {note}", screen=True))
         if len(found) > 1:
-            panels.append(_evaluations("Evaluations", found, self.unit, screen=len(some) == len(found)))
+            panels.append(_evaluations("Evaluations", found, screen=len(some) == len(found)))
         return panels
 
     def chosen(self, names: Sequence[str] = ()) -> list[Panel]:
@@ -119,7 +105,7 @@ class Training(Answer):
         note = "; ".join(notes)
         return Curves(
             name="Loss", title="Loss, step by step", note=note, caption=capital(note), x="step",
-            y=f"loss in {self.unit.name}", series=lines, digits=4,
+            y="loss in nats a token", series=lines, digits=4,
         )  # fmt: skip
 
 
@@ -137,9 +123,9 @@ def training_of(run: Path) -> Training | None:
     return training_of_log(read_log(run), info.config, info.settings)
 
 
-def training_of_log(log: Log, config: ModelConfig, settings: Settings) -> Training:
+def training_of_log(log: Log, config: TransformerConfig, settings: Settings) -> Training:
     """Say how a run with this model and these settings went."""
-    return Training(log, config.vocabulary, settings.smoothing, PIXELS if isinstance(config, PainterConfig) else NATS)
+    return Training(log, config.vocabulary, settings.smoothing)
 
 
 def evaluations(log: Log) -> list[Evaluation]:
@@ -156,13 +142,12 @@ def evaluations(log: Log) -> list[Evaluation]:
     return found
 
 
-def _evaluations(name: str, found: Sequence[Evaluation], unit: Unit, more: str = "", *, screen: bool) -> Table:
-    digits = max(3, unit.digits)
+def _evaluations(name: str, found: Sequence[Evaluation], more: str = "", *, screen: bool) -> Table:
     rows: list[list[Cell]] = [[each.step, each.loss, each.validation] for each in found]
     return Table(
         name=name, title="Loss at evaluations", rows=rows, screen=screen, brief=bool(more),
         note=f"loss: mean of the updates since the evaluation before; a bar: held out{more}",
-        columns=[Column("step", 0), Column("loss", digits), Column("held out", digits, bar=True)],
+        columns=[Column("step", 0), Column("loss", 3), Column("held out", 3, bar=True)],
     )  # fmt: skip
 
 
@@ -198,45 +183,44 @@ def _line(name: str, points: Sequence[tuple[int, float]], most: int) -> tuple[Cu
 
 
 def _fell(went: Training, first: float, last: float, size: int) -> str:
-    log, unit = went.log, went.unit
-    plain = went.smoothing == 0 and unit is NATS and last < 20
+    log, plain = went.log, went.smoothing == 0 and last < 20
     mean = f", each a mean of {size} updates" if size > 1 else ""
     among = f": as unsure as among {math.exp(last):.1f} equally likely tokens" if plain else ""
     begin, end = (f"{each['step']:.0f}" for each in (log[0], log[-1]))
     if len(log) == 1:
-        return f"After one update the loss is {last:.{unit.digits}f} {unit.name}{among}."
-    how = "stayed at about" if abs(first - last) < unit.same else "fell from" if last < first else "rose from"
-    to = "" if how.startswith("stayed") else f" to {last:.{unit.digits}f}"
-    return f"From step {begin} to {end} the loss {how} {first:.{unit.digits}f}{to} {unit.name}{mean}{among}."
+        return f"After one update the loss is {last:.2f} nats a token{among}."
+    how = "stayed at about" if abs(first - last) < SAME else "fell from" if last < first else "rose from"
+    to = "" if how.startswith("stayed") else f" to {last:.2f}"
+    return f"From step {begin} to {end} the loss {how} {first:.2f}{to} nats a token{mean}{among}."
 
 
 def _chance(last: float, vocabulary: int) -> str:
     chance = math.log(vocabulary) if vocabulary > 1 else 0.0
     if not chance:
         return ""
-    says = "the run is no better than that" if last > chance - NATS.same else f"the run is {chance - last:.2f} below it"
+    says = "the run is no better than that" if last > chance - SAME else f"the run is {chance - last:.2f} below it"
     return f"Guessing evenly among its {vocabulary:,} tokens would be {chance:.2f}; {says}."
 
 
-def _held(log: Log, last: float, unit: Unit) -> list[str]:
+def _held(log: Log, last: float) -> list[str]:
     """What held-out losses say: whether it still learns, or has begun to learn its texts by heart."""
     found = evaluations(log)
     if not found:
         return []
 
     def told(loss: float) -> str:
-        return f"{loss:.{unit.digits}f}"
+        return f"{loss:.2f}"
 
     best, end = min(found, key=lambda each: each.validation), found[-1]
     if len(found) == 1:
         says = f"Held out the loss is {told(end.validation)} at step {end.step}."
-    elif end.validation - best.validation >= unit.same:
-        since = f"learned its own {unit.of}, not others" if end.loss < best.loss else "rose"
+    elif end.validation - best.validation >= SAME:
+        since = "learned its own texts, not others" if end.loss < best.loss else "rose"
         says = (
             f"Held out it was smallest at step {best.step} ({told(best.validation)}) and is {told(end.validation)} at "
             f"step {end.step}: since then it {since}."
         )
-    elif len(found) > 2 and best is end and found[-2].validation - end.validation >= unit.same:
+    elif len(found) > 2 and best is end and found[-2].validation - end.validation >= SAME:
         says = (
             f"Held out it is smallest at its last evaluation, {told(end.validation)} at step {end.step}: still falling."
         )
@@ -244,5 +228,5 @@ def _held(log: Log, last: float, unit: Unit) -> list[str]:
         smallest = f"smallest was {told(best.validation)} at step {best.step}"
         says = f"Held out it is {told(end.validation)} at step {end.step}; {smallest}."
     gap = end.validation - last
-    apart = f"On {unit.of} held out the loss is {told(gap)} larger than on those it trained on."
-    return [says, apart if gap >= 5 * unit.same else ""]
+    apart = f"On texts held out the loss is {told(gap)} larger than on those it trained on."
+    return [says, apart if gap >= 5 * SAME else ""]

@@ -1,1 +1,0 @@
-"""Pictures of what is painted: under its heat, and on a run's way."""
