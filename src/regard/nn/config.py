@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_type_hints
 
 from regard.checks import kind_needed
@@ -126,9 +126,8 @@ class TransformerConfig:
         given = {key: value for key, value in content.items() if key not in ("regard", "version")}
         for key in sorted(set(given) - {field.name for field in fields(cls)}):
             raise RegardError(f"{name}: {key!r} is no entry of a {FORMAT}'s config")
-        for field in fields(cls):
-            if field.name not in given and field.default is MISSING:
-                raise RegardError(f"{name}: the entry {field.name!r} is missing")
+        if "vocabulary" not in given:
+            raise RegardError(f"{name}: the entry 'vocabulary' is missing")
         try:
             return cls(**given)
         except RegardError as error:
