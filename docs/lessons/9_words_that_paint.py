@@ -40,7 +40,7 @@ from regard.train.settings import Settings
 # where. The digits come with scikit-learn (`pip install scikit-learn`). 1,200 are to learn from. The other 597 train a
 # judge, who names a digit in a corner: nobody has to believe their eyes.
 #
-# The whole painter is one file, [painter.py](painter.py), to read from top to bottom and to change.
+# The whole painter is one file next to this lesson, [painter.py](painter.py), to read from top to bottom and to change.
 
 # %%
 known, others = read_digits()
