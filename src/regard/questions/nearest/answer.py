@@ -46,17 +46,15 @@ class NearestTexts(Answer):
         return f"Texts of the corpus like “{_beginning(self.like)}”"
 
     def findings(self) -> list[str]:
-        """Say how many texts there are, and how alike the first are beside all of them."""
+        """Report how many texts there are, the nearest cosine and the mean of all, and what the lines leave out."""
         shown, alike = len(self.lines), [line.similarity or 0.0 for line in self.lines]
-        which = "here they are" if shown == self.total else f"here are the {shown:,} nearest"
         texts = "1 text" if self.total == 1 else f"{self.total:,} texts"
-        said = f"The store has {texts}; {which}, by the cosine of their sentence embeddings with that of the text."
-        if shown == self.total:
-            return [said]
-        return [
-            f"{said} The first has {alike[0]:.3f}, the last of these {alike[-1]:.3f}, and the mean of all texts is "
-            f"{self.mean:.3f}."
-        ]
+        said = (
+            f"The store has {texts}. By the cosine of sentence embeddings with that of your text, the nearest has "
+            f"{alike[0]:.3f} and the mean of all is {self.mean:.3f}."
+        )
+        kept = f"Only the nearest {shown:,} are kept, down to {alike[-1]:.3f}: --top (top=) keeps more."
+        return [said, *[kept] * (shown < self.total)]
 
     def rows(self) -> list[Row]:
         """List the texts, whole, as rows of one table: metadata as columns of their own, metadata.NAME."""
