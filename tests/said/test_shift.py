@@ -14,6 +14,7 @@ from regard.corpus.store_tables import StoreTables
 from regard.questions.shift.answer import Fate, SharedSense, Shift, _fate_of_sense
 from regard.questions.shift.sentences import of_shift
 from tests.said.templates import Groups, Template, hold, shows
+from tests.said.test_senses import UNSUPPORTED
 
 CHANCE, ABSENT, PRESENT, LEAST = 0.05, 0.02, 0.10, 5  # as docs/corpus.md has them
 P = r"p = (?P<p>[\d.e-]+)"
@@ -117,6 +118,7 @@ TEMPLATES = [
              rf"{P}{AMONG}\.", another),
     Template("none", r"None of the (?P<k>\d+) senses came or went \(at most 2% of one side and at least 10% of the "
              r"other\), and none has a share that differs by more than chance\.", none),
+    UNSUPPORTED,
     Template("apart", r"The senses of “bank” could not be told apart: .+", apart),
 ]  # fmt: skip
 
@@ -144,9 +146,11 @@ def answer(draw: random.Random) -> Shift:
     change = Change(0.1, (0.1, 0.1), 0.0, draw.choice([0.001, 0.05, 0.05004, 0.4]), 199, 0, sizes, sizes)
     clusters = Clusters(own, np.ones((k, 3)), np.zeros(len(own)), {})
     permuted = draw.choice(["documents", "occurrences"])
+    asked = None if k == 1 else draw.choice([None, k])
+    tried = {asked: draw.choice([0.05, 0.1])} if asked else {2: 0.05}
     return Shift(
-        "bank", 5, ("old", "new"), change, permuted, tuple(senses), {2: 0.1} if k == 1 else {}, (),
-        (side(sizes[0]), side(sizes[1])), clusters, None if k == 1 else draw.choice([None, k]),
+        "bank", 5, ("old", "new"), change, permuted, tuple(senses), tried, (), (side(sizes[0]), side(sizes[1])),
+        clusters, asked,
     )  # fmt: skip
 
 

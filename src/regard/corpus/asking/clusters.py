@@ -1,16 +1,16 @@
 """Cluster the embeddings of one word's occurrences into senses, by k-means on vectors of length 1.
 
-How many senses there are is chosen by the mean silhouette (Rousseeuw 1987) of k = 2 to 8, among those k whose smallest
-cluster has two occurrences and 2 % of all. Below 0.25, where Kaufman and Rousseeuw (1990) see no substantial structure,
-they are not told apart: all occurrences are one cluster, which says nothing of how many senses there are.
+The number of senses is the k of 2 to 8 with the largest mean separation, among those k whose smallest cluster has two
+occurrences and 2 % of all. An occurrence's separation is its mean cosine with the others of its cluster, less that with
+the nearest other cluster: the silhouette (Rousseeuw 1987) without its division by the larger distance. Below 0.08
+senses are not told apart: all occurrences are one cluster, which says nothing of how many senses there are.
 
-Why k-means: tried on all-MiniLM-L6-v2, last layer, HDBSCAN leaves 80 to 100 % of a word's occurrences without a cluster
-(24 made sentences with "bank", the words of Moby Dick and of Shakespeare): in 384 dimensions a sense is no dense spot.
-By this criterion made sentences with two senses have 0.43 ("bank", every one in its own), 0.39 ("spring"), 0.33
-("seal"). In Moby Dick, sentence by sentence, those of "whale" (0.13), "sea" (0.22) and "mast" (0.13) are not told
-apart, "fast" (made fast, fast fish, not slow) is two (0.30). Read in long windows "fast" has 0.23 and they are not:
-what a store was made with counts. Under about 20 occurrences chance alone reaches 0.3. In both cases give k, or read
-the examples.
+Why not the silhouette: it has no scale. Words with one sense reach the same silhouettes as words with several, because
+small differences between their occurrences are divided by distances that are as small. `benchmarks/senses.py` compares
+both and gives the figures. The threshold was tuned on the last layer of all-MiniLM-L6-v2.
+
+Why k-means: tried on the same vectors, HDBSCAN leaves 80 to 100 % of a word's occurrences without a cluster: in 384
+dimensions a sense is no dense spot. Average linkage, Ward, spectral clustering and Gaussian mixtures are no better.
 """
 
 import warnings
@@ -23,7 +23,7 @@ from regard.corpus.asking.vectors import unit
 from regard.corpus.extra import import_from_corpus_extra
 from regard.errors import RegardError
 
-THRESHOLD = 0.25  # mean silhouette from which senses are told apart
+THRESHOLD = 0.08  # mean separation from which senses are told apart
 NOT_TOLD_APART = "could not be told apart"  # what all occurrences together are called where it is not reached
 MOST = 8  # senses that are tried
 SMALLEST = 0.02  # of all occurrences, that a sense needs where k is chosen
@@ -36,13 +36,14 @@ class Clusters:
     """Occurrences by sense, the largest sense first.
 
     labels: each occurrence's sense. centroids: unit length. distances: 1 - cosine of each occurrence to its sense's
-    centroid. silhouettes: the mean silhouette of each k that was tried (on at most 5,000 occurrences, see notes).
+    centroid. separations: the mean separation of each k that was tried (on at most 5,000 occurrences, see notes), or of
+    the k that was given.
     """
 
     labels: Int[np.ndarray, " R"]
     centroids: Float[np.ndarray, "k M"]
     distances: Float[np.ndarray, " R"]
-    silhouettes: dict[int, float]
+    separations: dict[int, float]
     notes: tuple[str, ...] = ()
 
     @property
@@ -65,7 +66,7 @@ class Clusters:
 
 
 def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, seed: int = 0) -> Clusters:
-    """Cluster occurrences into k senses, or into as many as the silhouette says. The same seed gives the same senses.
+    """Cluster occurrences into k senses, or into as many as the separation says. The same seed gives the same senses.
 
     Raises:
         RegardError: there is no occurrence, k is no number from 1 on, or larger than there are different vectors.
@@ -75,52 +76,51 @@ def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, se
     if k is not None and not 1 <= k <= len(vectors):
         raise RegardError(f"k: given {k}, needs 1 to {len(vectors)}: the word has {len(vectors)} occurrences")
     points = unit(vectors)
-    silhouettes: dict[int, float] = {}
+    separations: dict[int, float] = {}
     notes: tuple[str, ...] = ()
     if k is None:
         sample = points
         if len(points) > TRIED:
             sample = points[np.sort(np.random.default_rng(seed).choice(len(points), TRIED, replace=False))]
             notes = (f"k was chosen on {TRIED:,} occurrences drawn from {len(points):,}; all of them are clustered",)
-        silhouettes = _silhouettes(sample, seed)
-        k = max(silhouettes, key=lambda each: silhouettes[each], default=1)
-        if silhouettes.get(k, 0) < THRESHOLD:
+        separations = _separations(sample, seed)
+        k = max(separations, key=lambda each: separations[each], default=1)
+        if separations.get(k, 0) < THRESHOLD:
             k = 1
     labels, centroids = _k_means(points, k, seed)
     if len(centroids) < k:
         raise RegardError(f"k: given {k}, but only {len(centroids)} clusters differ: needs a smaller k")
+    if k > 1 and not separations:
+        separations = {k: separation_of_senses(points, labels)}
     order = np.argsort(-np.bincount(labels, minlength=k), kind="stable")
     labels, centroids = np.argsort(order)[labels], centroids[order]
     distances = 1 - np.einsum("rm,rm->r", points, centroids[labels])
-    return Clusters(labels, centroids, distances, silhouettes, notes)
+    return Clusters(labels, centroids, distances, separations, notes)
 
 
-def silhouette_of_senses(vectors: Float[np.ndarray, "R M"], labels: Int[np.ndarray, " R"]) -> float:
-    """Compute the mean silhouette by cosine distance, of two clusters or more; a cluster of one counts 0.
+def separation_of_senses(vectors: Float[np.ndarray, "R M"], labels: Int[np.ndarray, " R"]) -> float:
+    """Compute the mean separation by cosine, of two clusters or more; an occurrence alone in its cluster counts 0.
 
-    The mean of 1 - cosine to many vectors of length 1 is 1 - cosine with their mean, so no R × R distances are needed.
+    The mean cosine with many vectors of length 1 is the product with their mean, so no R × R cosines are needed.
     """
     points = unit(vectors).astype(np.float64)
     counts = np.bincount(labels)
     sums = np.stack([points[labels == each].sum(0) for each in range(len(counts))])
-    total = counts - points @ sums.T  # of each occurrence to all of each cluster; 0 to itself
+    total = points @ sums.T  # of each occurrence with all of each cluster
     rows = np.arange(len(points))
-    own = total[rows, labels] / np.maximum(counts[labels] - 1, 1)
+    own = (total[rows, labels] - (points**2).sum(1)) / np.maximum(counts[labels] - 1, 1)
     others = total / counts
-    others[rows, labels] = np.inf
-    nearest = others.min(1)
-    larger = np.maximum(own, nearest)
-    scores = np.where(larger > 0, (nearest - own) / np.where(larger > 0, larger, 1), 0.0)
-    return float(np.where(counts[labels] > 1, scores, 0.0).mean())
+    others[rows, labels] = -np.inf
+    return float(np.where(counts[labels] > 1, own - others.max(1), 0.0).mean())
 
 
-def _silhouettes(points: Float[np.ndarray, "R M"], seed: int) -> dict[int, float]:
-    """The silhouette of each k whose clusters are large enough."""
+def _separations(points: Float[np.ndarray, "R M"], seed: int) -> dict[int, float]:
+    """The mean separation of each k whose clusters are large enough."""
     found = {}
     for k in range(2, min(MOST, len(points) // 2) + 1):
         labels, centroids = _k_means(points, k, seed)
         if len(centroids) == k and np.bincount(labels).min() >= max(2, SMALLEST * len(points)):
-            found[k] = silhouette_of_senses(points, labels)
+            found[k] = separation_of_senses(points, labels)
     return found
 
 

@@ -25,9 +25,9 @@ def how_found(found: "Senses") -> str:
             f"learned from labelled sentences, layer {found.layer}; of those put aside {rate.micro:.0%} are right "
             f"(mean over words {rate.macro:.0%}, most frequent label {rate.most_frequent:.0%})"
         )
-    if found.silhouettes:
-        tried = ", ".join(f"{k}: {number(value)}" for k, value in found.silhouettes.items())
-        return f"layer {found.layer}; mean silhouette by number of senses: {tried}; below {THRESHOLD} not told apart"
+    if found.separations:
+        tried = ", ".join(f"{k}: {number(value)}" for k, value in found.separations.items())
+        return f"layer {found.layer}; mean separation by number of senses: {tried}; below {THRESHOLD} not told apart"
     return f"layer {found.layer}"
 
 
@@ -43,27 +43,42 @@ def senses_title(found: "Senses") -> str:
     return f"{quoted(found.word)}: {rows:,} occurrence{'s' if rows != 1 else ''}, {senses}"
 
 
-def senses_not_told_apart(word: str, occurrences: int, silhouettes: Mapping[int, float]) -> str:
+def senses_not_told_apart(word: str, occurrences: int, separations: Mapping[int, float]) -> str:
     """Say that a word's senses could not be told apart, and by how much they fall short of it."""
     said = f"The senses of {quoted(word)} {NOT_TOLD_APART}: "
-    if not silhouettes:
+    if not separations:
         return (
             f"{said}no number of senses gives each of them two of the {occurrences:,} occurrence"
             f"{'s' if occurrences != 1 else ''} and {SMALLEST:.0%} of all."
         )
-    best, tried = max(silhouettes, key=lambda k: silhouettes[k]), listed([str(k) for k in silhouettes])
-    digits = next(n for n in range(2, 18) if n == 17 or round(silhouettes[best], n) < THRESHOLD)
+    best, tried = max(separations, key=lambda k: separations[k]), listed([str(k) for k in separations])
     return (
-        f"{said}of the numbers tried ({tried}) {best} senses lie apart most, with a mean silhouette of "
-        f"{silhouettes[best]:.{digits}f}, and {THRESHOLD} is needed."
+        f"{said}of the numbers tried ({tried}) {best} senses lie apart most, with a mean separation of "
+        f"{_below_threshold(separations[best])}, and {THRESHOLD} is needed."
     )
+
+
+def senses_not_supported(k: int | None, separations: Mapping[int, float]) -> list[str]:
+    """Warn if so many senses were asked for that the embeddings do not separate them; else nothing."""
+    if k is None or separations.get(k, THRESHOLD) >= THRESHOLD:
+        return []
+    return [
+        f"You asked for {k} senses. Their mean separation is {_below_threshold(separations[k])} and {THRESHOLD} is "
+        "needed: the embeddings do not show that these groups are senses."
+    ]
+
+
+def _below_threshold(value: float) -> str:
+    """Write a separation with as many decimals as show that it is below the threshold."""
+    return next(shown for n in range(2, 18) if float(shown := f"{value:z.{n}f}") < THRESHOLD)
 
 
 def of_senses(found: "Senses") -> list[str]:
     """Say of every sense how large it is and what stands near it; then, of all, how much cutting that changed."""
     if not found.told_apart:
-        return [senses_not_told_apart(found.word, len(found.found), found.silhouettes)]
-    sentences = [f"{_titled(found, sense)}: {_size(found, sense)}{_told_by(sense)}." for sense in found.senses]
+        return [senses_not_told_apart(found.word, len(found.found), found.separations)]
+    sentences = senses_not_supported(found.k, found.separations)
+    sentences += [f"{_titled(found, sense)}: {_size(found, sense)}{_told_by(sense)}." for sense in found.senses]
     done = [(sense, word) for sense in found.senses for word in sense.words if word.checked]
     if done:
         sentences.append(_all_cut(found, done))
