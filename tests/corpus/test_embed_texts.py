@@ -376,6 +376,21 @@ def test_a_folder_that_cannot_be_listed_any_more(texts: str, tiny: Any, monkeypa
     assert store_digest(Path("store")) == whole
 
 
+def test_links_out_of_the_folder_are_counted_and_read_only_on_request(texts: str, tiny: Any) -> None:
+    for name in ("outside/secret.txt", "some/one.txt"):
+        Path(name).parent.mkdir()
+        Path(name).write_text(f"A whale of {name}.")
+    Path("some/folder").symlink_to("../outside")
+    Path("some/file.txt").symlink_to("../outside/secret.txt")
+    for options, documents in (({}, 1), ({"follow_links": True}, 2), ({}, 2)):  # what was read once stays
+        report = made("some", "store", tiny, **options)
+        assert report.counts["documents"] == documents
+        said = "2 links not followed: --follow-links (follow_links=True) reads them"
+        assert (said in report.notes) == (not options)
+    made("some", "store", tiny, prune=True)
+    assert documents_in("store") == ["some/one.txt"]
+
+
 def test_a_folder_of_photos_in_the_place_of_the_shards(texts: str, tiny: Any) -> None:
     Path("photos/2019").mkdir(parents=True)
     Path("photos/2019/1.jpg").write_bytes(b"mine")

@@ -17,7 +17,7 @@ from regard.corpus.extra import import_from_corpus_extra
 from regard.corpus.manifest import Manifest, ShardSummary
 from regard.corpus.reading.document import Columns, Rejected
 from regard.corpus.reading.documents import read_documents
-from regard.corpus.reading.find_files import find_files_and_rejected
+from regard.corpus.reading.find_files import LINK, find_files_and_rejected
 from regard.corpus.settings import Settings, pooling_sentence
 from regard.corpus.writing.autocast_states import note_on_processor
 from regard.corpus.writing.begin_store import begin_store, place_store
@@ -78,6 +78,7 @@ def embed(
     runner: Runner | None = None,
     progress: Callable[[EmbedProgress], None] | None = None,
     prune: bool = False,
+    follow_links: bool = False,
 ) -> EmbedReport:
     """Read texts and write a store of their words' contextual embeddings and attention.
 
@@ -93,6 +94,7 @@ def embed(
         runner: what builds the shards instead of local processes, such as `regard.corpus.ray_runner.on_ray`.
         progress: called after each shard.
         prune: take documents out of the store that are not there any more.
+        follow_links: read the files and folders that links below the paths lead to; else they are counted only.
 
     Raises:
         RegardError: nothing to read, a folder that cannot be listed any more, a model that cannot be read so, a store
@@ -112,7 +114,7 @@ def embed(
     if settings.backend == "openvino":
         check_openvino_installed()
     store = Path(out).absolute()
-    found = find_files_and_rejected(given)
+    found = find_files_and_rejected(given, follow_links=follow_links)
     check_apart(Path(out), given, [each for each in found if isinstance(each, Path)])
     loaded = model if isinstance(model, Model) else load(model)
     settings = settings_for_texts(settings, loaded)
@@ -124,7 +126,7 @@ def embed(
         manifest = begin_store(store, given, loaded, source, settings, columns)
         stored = StoredTexts(store / SHARDS, [each.name for each in manifest.shards])
         check_seen(found, stored)
-        manifest, notes = place_store(store, manifest, columns, stored, prune)
+        manifest, notes = place_store(store, manifest, columns, stored, prune, follow_links)
         size = window_size(loaded, settings)
         job = Job(
             store / SHARDS,
@@ -136,7 +138,7 @@ def embed(
             manifest.environment,
         )
         rejected: list[Rejected] = []
-        read = read_documents(manifest.given, columns, folder=Path(manifest.folder))
+        read = read_documents(manifest.given, columns, folder=Path(manifest.folder), follow_links=follow_links)
         compared = Compared()
         kept = compare(read, stored, compared, by_id=columns.id is not None, prune=prune)
         plans = plan_shards(kept, manifest, rejected)
@@ -167,6 +169,8 @@ def embed(
         )
         done.write(store)
         remove_others(job.folder, {shard.name for shard in shards}, hash_of_settings(manifest))
+    if links := sum(each.reason == LINK for each in rejected):
+        notes += (f"{links:,} link{'s' * (links > 1)} not followed: --follow-links (follow_links=True) reads them",)
     if settings.unit == "texts":
         notes += (pooling_sentence(done.settings),)
     if settings.precision == "bf16" and closeness:

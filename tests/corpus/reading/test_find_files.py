@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from regard.corpus.reading.document import Rejected
-from regard.corpus.reading.find_files import find_files, find_files_and_rejected
+from regard.corpus.reading.find_files import LINK, find_files, find_files_and_rejected
 from regard.errors import RegardError
 
 
@@ -19,12 +19,13 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def names(*paths: str) -> list[str]:
-    return [path.as_posix() for path in find_files(paths)]
+def names(*paths: str, links: bool = True) -> list[str]:
+    return [path.as_posix() for path in find_files(paths, follow_links=links)]
 
 
-def told(*paths: str) -> dict[str, str]:
-    return {each.source: each.reason for each in find_files_and_rejected(paths) if isinstance(each, Rejected)}
+def told(*paths: str, links: bool = True) -> dict[str, str]:
+    found = find_files_and_rejected(paths, follow_links=links)
+    return {each.source: each.reason for each in found if isinstance(each, Rejected)}
 
 
 def test_folders_are_read_in_the_order_of_names(tree: Path) -> None:
@@ -75,6 +76,30 @@ def test_links_to_folders_are_followed_once(tree: Path) -> None:
         "e/c/round/c": "it is the same folder as 'e/c', which is read",
         "e/c/round/e": "it is the same folder as 'e', which is read",
     }
+
+
+def test_links_are_followed_only_on_request_or_by_name(tree: Path) -> None:
+    Path("e/f").mkdir(parents=True)
+    Path("e/own.txt").write_text("a")
+    for link, target in (
+        ("e/up", ".."),
+        ("e/file.txt", "../d.parquet"),
+        ("e/near.txt", "own.txt"),
+        ("e/f/c", "../../c"),
+    ):
+        Path(link).symlink_to(target)
+    Path("named").symlink_to("e")
+    every = {"file.txt", "near.txt", "up", "f/c"}
+    for given, start, links in (
+        ("e", "e", every), ("named", "named", every), ("e/**/*.*", "e", every), ("e/**", "e", every),
+        ("e/*.txt", "e", {"file.txt", "near.txt"}),
+    ):  # fmt: skip
+        assert names(given, links=False) == [f"{start}/own.txt"]
+        assert told(given, links=False) == {f"{start}/{link}": LINK for link in links}
+    for given in ("e/f", "n*d/*.txt"):
+        with pytest.raises(RegardError, match="'.* holds nothing to read: found 1 behind links, which --follow-links"):
+            find_files([given])
+    assert names("e/file.txt", "e/up/c/*.txt", links=False) == ["e/file.txt", "e/up/c/a.txt", "e/up/c/b.txt"]
 
 
 def test_what_cannot_be_read_in_a_folder_is_told(tree: Path) -> None:

@@ -43,6 +43,7 @@ Prompt = Annotated[str | None, options.text_prompt()]
 Workers = Annotated[int | None, number("--workers", "How many processes to run, one thread each.", "one a core")]
 Shard = Annotated[int, number("--shard", "How many characters of text are one unit of work.")]
 Prune = Annotated[bool, flag("--prune", "Remove documents from the store that are gone.")]
+Links = Annotated[bool, flag("--follow-links", "Read also what links in folders lead to, wherever it is.")]
 Ray = Annotated[str | None, said("--ray", "ADDRESS|local", "Build the shards on a Ray cluster.")]
 EVERY = 20.0  # seconds between lines of progress where no line can be redrawn
 
@@ -69,6 +70,7 @@ def embed(
     workers: Workers = None,
     ray: Ray = None,
     prune: Prune = False,
+    follow_links: Links = False,
     outputs: Outputs = NOTHING,
 ) -> None:
     """Read texts once; keep every word's contextual embedding and attention in a store that can be asked."""
@@ -95,7 +97,7 @@ def embed(
         from regard.corpus.writing.words import check_lemma_language
 
         check_lemma_language(lemma)
-    sizes = _sizes(find_files(paths))
+    sizes = _sizes(find_files(paths, follow_links=follow_links))
     reader = read_sizes(model)
     if reader.layers is not None:
         chosen_layers_to_store(chosen.layers, reader.layers, reader.name)
@@ -127,6 +129,7 @@ def embed(
                 runner=runner,
                 progress=line.show,
                 prune=prune,
+                follow_links=follow_links,
             )
     except KeyboardInterrupt:
         errors.print("stopped: what is written stays, the same command goes on from there", markup=False)

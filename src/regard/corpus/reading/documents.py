@@ -27,11 +27,17 @@ _PACKAGES = {".zst": "zstandard", ".parquet": "pyarrow"}
 
 
 def read_documents(
-    paths: Sequence[str], columns: Columns = DEFAULT, *, most: int = MOST, folder: Path = Path()
+    paths: Sequence[str],
+    columns: Columns = DEFAULT,
+    *,
+    most: int = MOST,
+    folder: Path = Path(),
+    follow_links: bool = False,
 ) -> Iterator[Document | Rejected]:
     """Read files, folders, patterns and standard input ("-", one text): documents, and what could not be read.
 
     columns: of tables, those of text and id. folder: which relative paths are in; what is there is named as from there.
+    follow_links: whether links in folders are read too.
 
     The same files give the same sequence. A document of more than `most` characters comes in parts, one after another.
     Of documents with the same id the first is read and the others are told.
@@ -41,7 +47,7 @@ def read_documents(
     """
     if most < 1:
         raise RegardError(f"most: given {most}, needs to be at least 1")
-    found = find_files_and_rejected(paths, folder)
+    found = find_files_and_rejected(paths, folder, follow_links=follow_links)
     for path in found:
         for ending in (kind_of(path) or ()) if isinstance(path, Path) else ():
             package = _PACKAGES.get(ending)

@@ -1,8 +1,9 @@
 """Find the files of a corpus: those that are named, all in a folder, all that a pattern matches.
 
-The same paths give the same files in the same order: as named, and sorted by name within a folder. Each file and folder
-is read once, under its first name, however many paths and links lead to it; so links cannot lead round in circles.
-Hidden files in folders are passed over; of all else that is not read, it is said why.
+The same paths give the same files in the same order: as named, and sorted by name within a folder. Links below a folder
+or a pattern may lead anywhere, so they are followed only on request; a link that is named itself is followed. Each file
+and folder is read once, under its first name, however many paths and links lead to it; so links cannot lead round in
+circles. Hidden files in folders are passed over; of all else that is not read, it is said why.
 
 Paths that are relative can be read as in a folder other than the one that the process is in: files are named the same.
 """
@@ -20,6 +21,7 @@ from regard.errors import RegardError
 from regard.files import KINDS, check_regular
 
 STANDARD_INPUT = Path("-")
+LINK = "it is a link: --follow-links (follow_links=True) reads what it leads to"
 _MOST_NAMED = 5  # endings that a message names
 
 
@@ -27,19 +29,22 @@ class Unseen(Rejected):
     """What could not be looked at: where it is a folder, nobody knows what is in it now."""
 
 
-def find_files(paths: Sequence[str]) -> list[Path]:
+def find_files(paths: Sequence[str], *, follow_links: bool = False) -> list[Path]:
     """Find the files that can be read: named ones, those in folders and below, those that patterns match, "-".
 
     Raises:
         RegardError: a path leads to nothing, to a pipe or a device, or a folder holds no file of a known kind.
     """
-    return [each for each in find_files_and_rejected(paths) if isinstance(each, Path)]
+    return [each for each in find_files_and_rejected(paths, follow_links=follow_links) if isinstance(each, Path)]
 
 
-def find_files_and_rejected(paths: Sequence[str], folder: Path = Path()) -> list[Path | Rejected]:
+def find_files_and_rejected(
+    paths: Sequence[str], folder: Path = Path(), *, follow_links: bool = False
+) -> list[Path | Rejected]:
     """Find files as `find_files` does, and between them what is not read, with the reason.
 
     folder: which paths that are relative are in; they are named as from there, and opened as `folder / path`.
+    follow_links: whether links in folders and those that patterns match are read too.
 
     Raises:
         RegardError: as `find_files`.
@@ -52,8 +57,8 @@ def find_files_and_rejected(paths: Sequence[str], folder: Path = Path()) -> list
         if given == "-":
             found += [STANDARD_INPUT] * (STANDARD_INPUT not in found)
             continue
-        several, there = _expand_input_path(given, folder)
-        entries, known = _walk(there, names, folder)
+        several, there, named = _expand_input_path(given, folder, follow_links)
+        entries, known = _walk(there, names, folder, None if follow_links else named)
         if several and not known:
             for each in entries:
                 if isinstance(each, Unseen) and os.path.isdir(folder / each.source):
@@ -66,26 +71,40 @@ def find_files_and_rejected(paths: Sequence[str], folder: Path = Path()) -> list
     return found
 
 
-def _expand_input_path(given: str, folder: Path) -> tuple[bool, list[Path]]:
-    """Look at a path: does it stand for several files (a folder, a pattern), and what is there."""
-    place = os.path.join(folder, given) if folder != Path() else given
+def _expand_input_path(given: str, folder: Path, follow_links: bool) -> tuple[bool, list[Path], int]:
+    """Look at a path: does it stand for several files (a folder, a pattern), what is there, and how many of its parts
+    are named and not matched by wildcards."""
+    place, parts = os.path.join(folder, given) if folder != Path() else given, Path(given).parts
     if os.path.isdir(place):
-        return True, [Path(given)]
+        return True, [Path(given)], len(parts)
     if not os.path.lexists(place) and glob.has_magic(given):
-        matches = sorted(glob.glob(given, root_dir=folder, recursive=True))
+        named = next(n for n, part in enumerate(parts) if glob.has_magic(part))
+        if follow_links:
+            matches = [Path(match) for match in glob.glob(given, root_dir=folder, recursive=True)]
+        else:  # glob goes through links, and round in circles
+            root, rest = folder / Path(*parts[:named]), parts[named:]
+            within = set(root.glob("/".join(rest)))
+            if "**" in rest:  # the links that it does not go through are matches too: to be counted
+                below = root.glob("/".join(rest[: rest.index("**") + 1]))
+                within |= {each for inside in below for each in inside.iterdir() if each.is_symlink() and each.is_dir()}
+            hidden = any(part.startswith(".") for part in rest)
+            relative = [each.relative_to(root) for each in within]
+            relative = [each for each in relative if hidden or not any(part.startswith(".") for part in each.parts)]
+            matches = [Path(*parts[:named]) / each for each in relative]
         if not matches:
             raise RegardError(f"{given!r} matches no file")
-        return True, [Path(match) for match in matches]
+        return True, sorted(matches, key=Path.as_posix), named
     check_regular(place)
-    return False, [Path(given)]
+    return False, [Path(given)], len(parts)
 
 
 def _walk(
-    paths: Iterable[Path], names: dict[tuple[int, int], Path], folder: Path
+    paths: Iterable[Path], names: dict[tuple[int, int], Path], folder: Path, named: int | None
 ) -> tuple[list[Path | Rejected], bool]:
     """List files that are not listed yet, and those in folders and below, in order; and tell whether any can be read.
 
-    names: of each file and folder on the disk the path under which it is listed, added to here.
+    names: of each file and folder on the disk the path under which it is listed, added to here. named: how many parts
+    of each path are no link to pass over, None to follow every link.
     """
     found: list[Path | Rejected] = []
     known = False
@@ -96,6 +115,10 @@ def _walk(
         try:
             name.encode()
             at = folder / path
+            if named is not None and (link := _link_on(path, named, folder)) is not None:
+                passed = Rejected(link.as_posix(), None, LINK)
+                found += [passed] * (passed not in found[-1:])  # a pattern may find many files behind one link
+                continue
             status = at.stat()
             several = stat.S_ISDIR(status.st_mode)
             place = status.st_dev, status.st_ino
@@ -126,9 +149,19 @@ def _walk(
     return found, known
 
 
+def _link_on(path: Path, named: int, folder: Path) -> Path | None:
+    """Find the first link among a path's parts, after those that were named."""
+    parts = (Path(*path.parts[:n]) for n in range(named + 1, len(path.parts) + 1))
+    return next((part for part in parts if os.path.islink(folder / part)), None)
+
+
 def _counted(entries: Iterable[Path | Rejected]) -> list[str]:
     """Count what was found by its ending, for a message."""
-    endings = Counter(Path(each.source).suffix for each in entries if isinstance(each, Rejected))
+    rejected = [each for each in entries if isinstance(each, Rejected)]
+    endings = Counter(
+        "behind links, which --follow-links reads" if each.reason == LINK else Path(each.source).suffix
+        for each in rejected
+    )
     ranked = sorted(endings.items(), key=lambda item: (-item[1], item[0]))
     named = [f"{count} {ending or 'without an ending'}" for ending, count in ranked[:_MOST_NAMED]]
     rest = sum(count for _, count in ranked[_MOST_NAMED:])

@@ -71,7 +71,7 @@ def begin_store(
 
 
 def place_store(
-    store: Path, held: Manifest, columns: Columns, stored: StoredTexts, prune: bool
+    store: Path, held: Manifest, columns: Columns, stored: StoredTexts, prune: bool, follow_links: bool = False
 ) -> tuple[Manifest, tuple[str, ...]]:
     """Return a store's manifest with the folder that its texts are in; of an earlier version's, what to know of that.
 
@@ -92,7 +92,8 @@ def place_store(
     paths = [each for each in held.inputs if each != "-"]  # standard input is read once
     if not held.shards:  # it was not finished: its shards are there, and nothing says in which order
         stored = StoredTexts(store / SHARDS, sorted(path.name for path in (store / SHARDS).iterdir()))
-    differing = Compared() if prune else check_same(read_documents(paths, columns), stored)
+    read = read_documents(paths, columns, follow_links=follow_links)
+    differing = Compared() if prune else check_same(read, stored)
     if differing.gone:
         raise RegardError(
             f"{early}: {differing.gone:,} of its documents are not here as they were ({differing.first!r}); go to that "
