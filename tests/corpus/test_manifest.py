@@ -72,7 +72,11 @@ MODEL_ENTRY = {"name": "tiny", "source": "", "digest": "ab12", "layers": 3, "hea
         ("settings", []), ("settings", {"where": "word"}), ("settings", {"where": ["word", [1]]}),
         ("settings", {"where": [1]}), ("settings", {"window": "x"}), ("settings", {"statistics": "no"}),
         ("settings", {"precision": 16}), ("closeness", []), ("closeness", {"states": 3}),
-        ("settings", {"precision": "fp8"}),
+        ("settings", {"precision": "fp8"}), ("settings", {"dtype": "x" * 5000}),
+        *(("model", MODEL_ENTRY | {size: huge}) for size in ("layers", "heads", "width") for huge in (10**9, 2**52)),
+        ("model", MODEL_ENTRY | {"x" * 5000: 1}), ("model", MODEL_ENTRY | {"name": "\ud800"}),
+        ("counts", {"x" * 5000: "7"}), ("layers", list(range(10**5))),
+        *(("shards", [SHARD | {"name": name}]) for name in ("x" * 5000, "a\nb", "\x1b[31m", "\ud800", "...")),
     ],
 )  # fmt: skip
 def test_entries_of_other_types_are_refused(tmp_path: Path, entry: str, given: object) -> None:
@@ -80,7 +84,19 @@ def test_entries_of_other_types_are_refused(tmp_path: Path, entry: str, given: o
     change_manifest(tmp_path, **{entry: given})
     with pytest.raises(RegardError, match="lacks or misnames an entry") as said:
         read_manifest(tmp_path)
-    assert "\n" not in str(said.value)
+    assert str(said.value).isprintable()
+    assert len(str(said.value)) < 400 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize("number", ["1e999", "NaN", "9" * 5000])
+def test_numbers_that_are_none_are_refused_in_one_line(tmp_path: Path, number: str) -> None:
+    MADE.write(tmp_path)
+    file = tmp_path / NAME
+    file.write_text(file.read_text().replace('"layers": 3', f'"layers": {number}'))
+    with pytest.raises(RegardError, match="manifest .* cannot be read") as said:
+        read_manifest(tmp_path)
+    assert str(said.value).isprintable()
+    assert len(str(said.value)) < 400 + len(str(tmp_path))
 
 
 def test_a_flipped_bit_is_noticed(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import Any
 from regard.checks import is_whole
 from regard.corpus.closeness import check_closeness
 from regard.corpus.schema import FORMAT
-from regard.corpus.settings import PRECISIONS, UNITS
+from regard.corpus.settings import DTYPES, PRECISIONS, UNITS
 from regard.errors import RegardError, first_line
-from regard.json_files import read_json, write_json
+from regard.json_files import read_json, short, write_json
 
 NAME = "manifest.json"
 LATER = ("given", "folder", "quarantine", "closeness")  # entries that earlier versions did not write
+LARGEST_SIZE = 1 << 16  # layers, heads, numbers of a vector
+SHARD_NAME = re.compile(r"(?!\.+$)[\w.-]{1,200}", re.ASCII)
 LARGEST, LARGEST_OF_SHARD = 8 << 20, 1 << 10  # bytes that it may have, of paths, and more for each shard
 SHA256 = "sha256"  # its last entry, of all others
 KINDS = {dict: "object", list: "list", str: "string", bool: "true or false"}
@@ -136,7 +139,7 @@ def read_manifest(store: Path) -> Manifest:
         return _checked(data)
     except (KeyError, TypeError, ValueError) as error:
         raise RegardError(
-            f"store {str(store)!r}: its {NAME} lacks or misnames an entry ({first_line(error)})"
+            f"store {str(store)!r}: its {NAME} lacks or misnames an entry ({first_line(error)[:200]})"
         ) from error
 
 
@@ -147,7 +150,7 @@ def _checked(data: dict[str, Any]) -> Manifest:
     for name in ("name", "source", "digest"):
         _of(f"model: {name}", getattr(model, name), str)
     for name, least in (("layers", 1), ("heads", 0), ("width", 1)):
-        _manifest_count(f"model: {name}", getattr(model, name), least)
+        _manifest_count(f"model: {name}", getattr(model, name), least, LARGEST_SIZE)
     for name, kind in (("settings", dict), ("environment", dict), ("counts", dict), ("inputs", list), ("given", list)):
         _of(name, known.get(name, kind()), kind)
     for name in ("inputs", "given"):
@@ -163,15 +166,15 @@ def _checked(data: dict[str, Any]) -> Manifest:
     _of("complete", known["complete"], bool)
     layers = [_manifest_count("layers", each) for each in _of("layers", known["layers"], list)]
     if not layers or layers != sorted(set(layers)) or layers[-1] >= model.layers:
-        raise ValueError(f"layers: given {layers}, needs some of 0 to {model.layers - 1}, ascending")
+        raise ValueError(f"layers: given {short(layers)}, needs some of 0 to {model.layers - 1}, ascending")
     columns = _of("columns", known["columns"], list)
     if len(columns) != 2 or not all(each is None or isinstance(each, str) for each in columns):
         raise TypeError("columns: needs those of texts and of ids")
     shards = [ShardSummary(**_of("shards", each, dict)) for each in _of("shards", known["shards"], list)]
     for shard in shards:
         name = _of("shard: name", shard.name, str)
-        if name in ("", "..") or Path(name).name != name or "\0" in name:
-            raise ValueError(f"it names a shard {name!r}, no folder's name")
+        if not SHARD_NAME.fullmatch(name):
+            raise ValueError(f"it names a shard {short(name)}, needs at most 200 letters, digits, '_', '-' or '.'")
         _of("shard: sha256", shard.sha256, str)
         for what in ("parts", "rows", "tokens"):
             _manifest_count(f"shard {name}: {what}", getattr(shard, what))
@@ -186,9 +189,9 @@ def _check_manifest_settings(settings: dict[str, Any]) -> None:
     for name, kinds in SETTINGS.items():
         if name in settings and not isinstance(settings[name], kinds):
             raise TypeError(f"settings: {name}")
-    for name, known in (("precision", PRECISIONS), ("unit", UNITS)):
+    for name, known in (("precision", PRECISIONS), ("unit", UNITS), ("dtype", DTYPES)):
         if settings.get(name, known[0]) not in known:
-            raise ValueError(f"settings: {name} {settings[name]!r}")
+            raise ValueError(f"settings: {name} {short(settings[name])}")
     if settings.get("unit") == "texts" and not settings.get("pooling"):
         raise TypeError("settings: pooling")
     where = settings.get("where")
@@ -199,14 +202,14 @@ def _check_manifest_settings(settings: dict[str, Any]) -> None:
 
 
 def _of(name: str, given: Any, kind: type) -> Any:
-    if not isinstance(given, kind):
+    if not isinstance(given, kind) or (kind is str and given.encode(errors="replace").decode() != given):
         raise TypeError(f"{name}: given {json.dumps(given)[:40]}, needs a {KINDS[kind]}")
     return given
 
 
-def _manifest_count(name: str, given: Any, least: int = 0) -> int:
-    if not is_whole(given) or not least <= given < 1 << 53:
-        raise TypeError(f"{name}: given {json.dumps(given)[:40]}, needs a whole number from {least}")
+def _manifest_count(name: str, given: Any, least: int = 0, most: int = (1 << 53) - 1) -> int:
+    if not is_whole(given) or not least <= given <= most:
+        raise TypeError(f"{name}: given {json.dumps(given)[:40]}, needs a whole number from {least} to {most:,}")
     return int(given)
 
 

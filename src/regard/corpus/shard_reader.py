@@ -147,7 +147,8 @@ class ShardReader:
     def _table(self, name: str) -> "Iterator[tuple[CheckedFile, pq.ParquetFile]]":
         """Open a table's file; its footer is what the manifest says."""
         pa, pq = import_from_corpus_extra("pyarrow"), import_from_corpus_extra("pyarrow.parquet")
-        count = {"rows": self.summary.rows, "texts": self.summary.parts}.get(name, schema.ROW_GROUP)
+        model = self.manifest.model
+        count = {"rows": self.summary.rows, "texts": self.summary.parts, "heads": model.layers * model.heads}[name]
         with CheckedFile(self.folder / f"{name}.parquet", self.index) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - 8))
@@ -162,7 +163,7 @@ class ShardReader:
                 raise
             except (pa.ArrowException, OSError, ValueError, KeyError) as error:  # KeyError: it lacks one of STRINGS
                 raise damaged(file.path, first_line(error)) from error
-            if name != "heads" and sum(groups) != count:
+            if sum(groups) != count:
                 raise damaged(file.path, f"it has {sum(groups):,} rows, the manifest says {count:,}")
             if any(each != schema.ROW_GROUP for each in groups[:-1]) or any(each > schema.ROW_GROUP for each in groups):
                 raise damaged(file.path, f"its row groups have not {schema.ROW_GROUP:,} rows each")

@@ -59,16 +59,17 @@ def head_means(store: StoreTables) -> HeadMeans:
     if not store.manifest.settings.get("statistics"):
         raise RegardError(f"store {str(store.path)!r} was made with --no-statistics: it does not say what heads did")
     shape = store.manifest.model.layers, store.manifest.model.heads
-    sums = {name: np.zeros(shape) for name in SUMS}
+    sums: dict[str, np.ndarray] = {}
     for shard in store.shards.values():
         for _, table in shard.tables("heads", ["layer", "head", *SUMS]):
+            sums = sums or {name: np.zeros(shape) for name in SUMS}  # that many rows are there: it was checked
             layer, head = (table[name].to_numpy() for name in ("layer", "head"))
             places = [(layer, shape[0]), (head, shape[1])]
             if any(len(each) and not (each.min() >= 0 and each.max() < count) for each, count in places):
                 raise RegardError(f"shard {shard.summary.name}: heads.parquet names heads that the model does not have")
             for name in SUMS:
                 np.add.at(sums[name], (layer, head), table[name].to_numpy())
-    if not sums["queries"].max(initial=0):
+    if not sums or not sums["queries"].max(initial=0):
         raise RegardError(f"store {str(store.path)!r} holds no token that looks at anything: there is no score")
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = {name: sums[name] / np.where(sums[over] > 0, sums[over], np.nan) for name, over in OVER.items()}

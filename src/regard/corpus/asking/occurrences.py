@@ -85,11 +85,14 @@ class Occurrences:
                 f"{self.word[0]!r} is {len(self.run)} words of the store, which have an embedding each and none "
                 f"together: ask for {words}"
             )
-        found = np.empty((len(self), self.tables.manifest.model.width), np.float32)
+        found = np.empty((0, self.tables.manifest.model.width), np.float32)
         shards = np.array(self.shard)
         for shard in dict.fromkeys(self.shard):
             own = np.flatnonzero(shards == shard)
-            found[own] = self.tables.vectors(shard, self.row[own], layer)
+            read = self.tables.vectors(shard, self.row[own], layer)  # which checks the manifest's width
+            if not len(found):
+                found = np.empty((len(self), read.shape[1]), np.float32)
+            found[own] = read
         return found
 
     def texts(self) -> "dict[tuple[str, int], Part]":
