@@ -3,7 +3,7 @@
 CORPUS: a text file, whose paragraphs are documents, or a .jsonl of lines with a text. The documents are dealt out at
 random to two halves, again and again; nothing differs between them, so a sense is said to be gained or lost by chance
 alone. Asked are the words that the store has most evenly by rank, of so many occurrences, each in halves of its own,
-with as many senses as the separation says and with four, so that there is something to gain and to lose.
+with as many senses as the silhouette says and with four, so that there is something to gain and to lose.
 
 Counted are the questions in which any sense is said to be gained or lost; beside it those in which the shares alone
 would say so (at most 2 % of one half, 10 % of the other or more), in which any sense's p is 0.05 or less, and in which
@@ -26,7 +26,7 @@ from regard.corpus.asking.sense_shares import ABSENT, PRESENT
 from regard.questions.shift.answer import Shift
 
 OCCURRENCES = (20, 400)  # of a word that is asked about
-SENSES = (None, 4)  # as many as the separation says, and so many
+SENSES = (None, 4)  # as many as the silhouette says, and so many
 COLUMNS = 40  # ways to halve the documents
 
 
@@ -92,7 +92,7 @@ def false_alarms(file: Path, store: Path, words: int, halves: int) -> None:
                     counted["said"] += any(each.fate in ("gained", "lost") for each in found.senses)
                     counted["test"] += any(each.p is not None and each.p <= 0.05 for each in found.senses)
                     counted["whole"] += found.change.p <= 0.05
-            senses = "senses by separation" if k is None else f"{k} senses"
+            senses = "senses by silhouette" if k is None else f"{k} senses"
             print(
                 f"{file.name}, {senses}: {len(chosen)} words, {counted['asked']} questions, {counted['apart']} with "
                 f"senses told apart, {counted['documents']} by documents"

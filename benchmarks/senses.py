@@ -10,7 +10,8 @@ labels, 0 if several senses are one cluster. A word with one sense scores 1 if i
 - replaced: the same, and a made-up word in the place of each, so that the context alone tells them apart.
 - one sense: the largest sense of each SemCor noun alone, and each unambiguous noun alone.
 
-Compared: the separation (`regard.corpus.asking.clusters`), the silhouette from 0.25, and the right k given.
+Compared: what `senses` does (silhouette and separation, `regard.corpus.asking.clusters`), the silhouette alone, and the
+right k given.
 """
 
 import argparse
@@ -33,7 +34,6 @@ UNAMBIGUOUS = (
 MADE_UP = "blicket"
 EACH = 40  # occurrences of an unambiguous noun
 DRAWN = 6  # joined words of two, three and four nouns each
-SILHOUETTE = 0.25  # from which Kaufman and Rousseeuw (1990) see a structure
 
 Word = tuple[np.ndarray, np.ndarray]  # vectors, labels
 
@@ -72,18 +72,12 @@ def joined(vectors: np.ndarray, names: np.ndarray, half: int) -> Iterator[Word]:
 
 
 def by_silhouette(vectors: np.ndarray) -> np.ndarray:
-    """The clusters of the k with the largest silhouette; one where it is too small."""
-    from sklearn.metrics import silhouette_score
+    """The clusters of the k with the largest silhouette; one if it is too small."""
+    from regard.corpus.asking.clusters import SILHOUETTE, find_clusters
 
-    from regard.corpus.asking.clusters import MOST, SMALLEST, find_clusters
-
-    found = {}
-    for k in range(2, MOST + 1):
-        labels = find_clusters(vectors, k).labels
-        if np.bincount(labels).min() >= max(2, SMALLEST * len(vectors)):
-            found[silhouette_score(vectors, labels, metric="cosine")] = labels
-    best = max(found, default=0.0)
-    return found[best] if best >= SILHOUETTE else np.zeros(len(vectors), dtype=int)
+    tried = find_clusters(vectors).silhouettes
+    best = max(tried, key=tried.__getitem__, default=1)
+    return find_clusters(vectors, best if tried.get(best, 0) >= SILHOUETTE else 1).labels
 
 
 def report(name: str, words: list[Word]) -> None:
@@ -94,8 +88,8 @@ def report(name: str, words: list[Word]) -> None:
 
     line = f"  {name:28} {len(words):3} words"
     rules = {
-        "separation": lambda vectors, _: find_clusters(vectors).labels,
-        "silhouette": lambda vectors, _: by_silhouette(vectors),
+        "senses": lambda vectors, _: find_clusters(vectors).labels,
+        "silhouette alone": lambda vectors, _: by_silhouette(vectors),
         "k given": lambda vectors, k: find_clusters(vectors, k).labels,
     }
     for rule, clusters in rules.items():

@@ -144,10 +144,10 @@ def answer(draw: random.Random) -> Shift:
         assert fate in get_args(Fate)
         senses.append(SharedSense(str(number + 1), (counts[0], counts[1]), shares, fate, ((), ()), p))
     change = Change(0.1, (0.1, 0.1), 0.0, draw.choice([0.001, 0.05, 0.05004, 0.4]), 199, 0, sizes, sizes)
-    clusters = Clusters(own, np.ones((k, 3)), np.zeros(len(own)), {})
     permuted = draw.choice(["documents", "occurrences"])
     asked = None if k == 1 else draw.choice([None, k])
-    tried = {asked: draw.choice([0.05, 0.1])} if asked else {2: 0.05}
+    tried = {asked: draw.choice([0.05, 0.3])} if asked else {2: 0.05}
+    clusters = Clusters(own, np.ones((k, 3)), np.zeros(len(own)), tried, dict.fromkeys(tried, 0.1))
     return Shift(
         "bank", 5, ("old", "new"), change, permuted, tuple(senses), tried, (), (side(sizes[0]), side(sizes[1])),
         clusters, asked,

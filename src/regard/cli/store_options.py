@@ -11,7 +11,7 @@ StoreFolder = Annotated[Path, options.store()]
 StoreModel = Annotated[str | None, options.model("the default model, where it made the store")]
 Lookup = Annotated[str, options.said("--lookup", "word|lemma", "Compare WORD with words as written, or with lemmas.")]
 KeptLayer = Annotated[int | None, options.layer("the last that is kept")]
-Senses = Annotated[int | None, options.number("--k", "How many senses there are.", "as many as the separation says")]
+Senses = Annotated[int | None, options.number("--k", "How many senses there are.", "as many as the silhouette says")]
 Examples = Annotated[int, options.number("--examples", "How many examples of each sense to show.")]
 Context = Annotated[int, options.number("--context", "How many characters to show on either side.")]
 

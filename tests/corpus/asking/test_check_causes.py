@@ -11,7 +11,7 @@ PLACE = Place(TEXT, TEXT.index("bank"), TEXT.index("bank") + 4)
 
 
 def clusters_at(*centroids: np.ndarray) -> Clusters:
-    return Clusters(np.zeros(1, np.int64), unit(np.stack(centroids)), np.zeros(1, np.float32), {})
+    return Clusters(np.zeros(1, np.int64), unit(np.stack(centroids)), np.zeros(1, np.float32), {}, {})
 
 
 def test_a_cut_is_an_ablation_of_each_edge() -> None:

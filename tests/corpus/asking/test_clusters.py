@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import silhouette_score
 
-from regard.corpus.asking.clusters import THRESHOLD, TRIED, find_clusters, separation_of_senses
+from regard.corpus.asking.clusters import SEPARATION, SILHOUETTE, TRIED, find_clusters, silhouette_and_separation
 from regard.corpus.asking.vectors import unit
 from regard.errors import RegardError
 from tests.support import MONEY, RIVER
@@ -22,7 +23,7 @@ def made(*sizes: int, width: int = 7, spread: float = 0.1, seed: int = 0) -> tup
 def test_groups_are_found_without_their_number_the_largest_first(sizes: tuple[int, ...]) -> None:
     vectors, groups = made(*sizes)
     found = find_clusters(vectors)
-    assert found.k == len(sizes) == max(found.separations, key=found.separations.__getitem__)
+    assert found.k == len(sizes) == max(found.silhouettes, key=found.silhouettes.__getitem__)
     assert (found.labels == groups).all()
     assert found.sizes() == list(sizes)
     for sense in range(found.k):
@@ -39,16 +40,17 @@ def test_one_cloud_is_one_sense_and_k_is_kept_where_it_is_given() -> None:
     cloud = (np.ones(13) + 0.3 * np.random.default_rng(1).standard_normal((97, 13))).astype(np.float32)
     found = find_clusters(cloud)
     assert found.k == 1
-    assert max(found.separations.values()) < THRESHOLD
+    assert max(found.silhouettes.values()) < SILHOUETTE
     assert found.sizes() == [97]
     given_three = find_clusters(cloud, 3)
     assert given_three.k == 3
-    assert given_three.separations == {3: pytest.approx(separation_of_senses(cloud, given_three.labels))}
+    measured = given_three.silhouettes[3], given_three.separations[3]
+    assert measured == pytest.approx(silhouette_and_separation(cloud, given_three.labels), abs=1e-5)
     assert (given_three.assign(cloud) == given_three.labels).all()
 
 
 @given(st.integers(0, 10_000), st.integers(2, 4))
-def test_the_separation_from_sums_is_that_of_all_pairs(seed: int, k: int) -> None:
+def test_both_measures_from_sums_are_those_of_all_pairs(seed: int, k: int) -> None:
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((19, 5)).astype(np.float32)
     labels = np.concatenate([np.arange(k), rng.integers(0, k, 19 - k)])
@@ -57,7 +59,8 @@ def test_the_separation_from_sums_is_that_of_all_pairs(seed: int, k: int) -> Non
         own = (labels == label) & (np.arange(19) != n)
         nearest = max(cosines[n, labels == other].mean() for other in range(k) if other != label)
         expected.append(cosines[n, own].mean() - nearest if own.any() else 0.0)
-    assert separation_of_senses(vectors, labels) == pytest.approx(np.mean(expected), abs=1e-6)
+    silhouette = silhouette_score(vectors, labels, metric="cosine")
+    assert silhouette_and_separation(vectors, labels) == pytest.approx((silhouette, np.mean(expected)), abs=1e-6)
 
 
 def test_small_differences_are_not_senses_however_clear_they_are() -> None:
@@ -65,7 +68,7 @@ def test_small_differences_are_not_senses_however_clear_they_are() -> None:
     vectors, groups = made(20, 20, spread=0.01)
     close = vectors / np.linalg.norm(vectors, axis=1, keepdims=True) + 5
     found = find_clusters(close)
-    assert (found.k, found.separations[2] < THRESHOLD) == (1, True)
+    assert (found.k, found.silhouettes[2] > SILHOUETTE, found.separations[2] < SEPARATION) == (1, True, True)
     asked = find_clusters(close, 2)
     assert len(set(zip(asked.labels.tolist(), groups.tolist(), strict=True))) == 2
     assert asked.separations[2] == pytest.approx(found.separations[2])

@@ -112,7 +112,7 @@ def test_a_terminal_has_the_senses_their_words_and_examples(bank_store: Any, clo
     for sense in found.senses:
         assert sense.words[0].word in said
         assert sense.examples[0].document in said
-    assert f"2: {found.separations[2]:.2f}" in found.exactness()[0]
+    assert f"2: {found.silhouettes[2]:.2f} and {found.clusters.separations[2]:.2f}" in found.exactness()[0]
     assert max(map(len, said.splitlines())) <= 80
     said = "\n".join(plain_lines_of_parts(cloud_store.senses("bank").shown(200), 200))
     assert "30 occurrences, whose senses could not be told apart" in said

@@ -60,7 +60,7 @@ def test_one_sense_that_was_asked_for_is_one(bank_store: Any) -> None:
 
 def test_senses_that_were_asked_for_are_claimed_only_as_far_as_they_separate(cloud_store: Any, bank_store: Any) -> None:
     found = cloud_store.senses("bank", 2, checked=0)
-    assert of_senses(found)[0].startswith("You asked for 2 senses. Their mean separation is 0.02 and 0.08 is needed")
+    assert of_senses(found)[0].startswith("You asked for 2 senses, which have a mean silhouette of 0.")
     assert of_senses(bank_store.senses("bank", 2, checked=0))[0].startswith("Sense 1")
 
 
@@ -70,16 +70,19 @@ def test_what_could_not_be_told_apart_is_no_sense(cloud_store: Any) -> None:
     assert senses_title(found) == "“bank”: 30 occurrences, whose senses could not be told apart"
     (said,) = of_senses(found)
     assert said.startswith("The senses of “bank” could not be told apart: of the numbers tried (2, 3")
-    assert said.endswith(f"{max(found.separations.values()):.2f}, and 0.08 is needed.")
+    assert "is needed) and a mean separation of " in said
     assert sense_name(found, found.senses[0]) == "could not be told apart"
-    found = replace(found, separations={2: 0.025, 3: 0.0799})
+    tried = {"silhouettes": {2: 0.125, 3: 0.2499}, "separations": {2: 0.09, 3: 0.07996}}
+    found = replace(found, silhouettes=tried["silhouettes"], clusters=replace(found.clusters, **tried))
     assert how_found(found) == (
-        "layer 5; mean separation by number of senses: 2: 0.025, 3: 0.080; below 0.08 not told apart"
+        "layer 5; mean silhouette and separation by number of senses: 2: 0.12 and 0.090, 3: 0.25 and 0.080; below 0.25 "
+        "or 0.08 not told apart"
     )
     assert of_senses(found)[0].endswith(
-        "of the numbers tried (2 and 3) 3 senses lie apart most, with a mean separation of 0.0799, and 0.08 is needed."
+        "of the numbers tried (2 and 3) 3 senses lie apart most, with a mean silhouette of 0.2499 (0.25 is needed) and "
+        "a mean separation of 0.07996 (0.08)."
     )
-    assert senses_not_told_apart("bank", 3, {}) == (
+    assert senses_not_told_apart("bank", 3, replace(found.clusters, silhouettes={})) == (
         "The senses of “bank” could not be told apart: no number of senses gives each of them two of the 3 occurrences "
         "and 2% of all."
     )

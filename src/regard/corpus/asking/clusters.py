@@ -1,13 +1,15 @@
 """Cluster the embeddings of one word's occurrences into senses, by k-means on vectors of length 1.
 
-The number of senses is the k of 2 to 8 with the largest mean separation, among those k whose smallest cluster has two
-occurrences and 2 % of all. An occurrence's separation is its mean cosine with the others of its cluster, less that with
-the nearest other cluster: the silhouette (Rousseeuw 1987) without its division by the larger distance. Below 0.08
-senses are not told apart: all occurrences are one cluster, which says nothing of how many senses there are.
+The number of senses is the k of 2 to 8 with the largest mean silhouette (Rousseeuw 1987), among those k whose smallest
+cluster has two occurrences and 2 % of all. Senses are told apart if it reaches 0.25, below which Kaufman and Rousseeuw
+(1990) see no substantial structure, and if the mean separation reaches 0.08. Otherwise all occurrences are one cluster,
+which says nothing of how many senses there are.
 
-Why not the silhouette: it has no scale. Words with one sense reach the same silhouettes as words with several, because
-small differences between their occurrences are divided by distances that are as small. `benchmarks/senses.py` compares
-both and gives the figures. The threshold was tuned on the last layer of all-MiniLM-L6-v2.
+An occurrence's separation is its mean cosine with the others of its cluster, less that with the nearest other cluster:
+the silhouette without its division by the larger distance. Why both: the silhouette has no scale. Words with one sense
+reach the same silhouettes as words with several, as small differences between their occurrences are divided by
+distances that are as small. `benchmarks/senses.py` gives the figures. The separation's threshold was tuned on the last
+layer of all-MiniLM-L6-v2.
 
 Why k-means: tried on the same vectors, HDBSCAN leaves 80 to 100 % of a word's occurrences without a cluster: in 384
 dimensions a sense is no dense spot. Average linkage, Ward, spectral clustering and Gaussian mixtures are no better.
@@ -23,7 +25,7 @@ from regard.corpus.asking.vectors import unit
 from regard.corpus.extra import import_from_corpus_extra
 from regard.errors import RegardError
 
-THRESHOLD = 0.08  # mean separation from which senses are told apart
+SILHOUETTE, SEPARATION = 0.25, 0.08  # means from which senses are told apart
 NOT_TOLD_APART = "could not be told apart"  # what all occurrences together are called where it is not reached
 MOST = 8  # senses that are tried
 SMALLEST = 0.02  # of all occurrences, that a sense needs where k is chosen
@@ -36,13 +38,14 @@ class Clusters:
     """Occurrences by sense, the largest sense first.
 
     labels: each occurrence's sense. centroids: unit length. distances: 1 - cosine of each occurrence to its sense's
-    centroid. separations: the mean separation of each k that was tried (on at most 5,000 occurrences, see notes), or of
-    the k that was given.
+    centroid. silhouettes, separations: the means of each k that was tried (on at most 5,000 occurrences, see notes), or
+    of the k that was given.
     """
 
     labels: Int[np.ndarray, " R"]
     centroids: Float[np.ndarray, "k M"]
     distances: Float[np.ndarray, " R"]
+    silhouettes: dict[int, float]
     separations: dict[int, float]
     notes: tuple[str, ...] = ()
 
@@ -50,6 +53,10 @@ class Clusters:
     def k(self) -> int:
         """Return how many senses there are."""
         return len(self.centroids)
+
+    def separates(self, k: int) -> bool:
+        """Tell whether so many senses lie far enough apart to be told apart; True if that was not measured."""
+        return self.silhouettes.get(k, SILHOUETTE) >= SILHOUETTE and self.separations.get(k, SEPARATION) >= SEPARATION
 
     def sizes(self) -> list[int]:
         """Count the occurrences of each sense."""
@@ -66,7 +73,7 @@ class Clusters:
 
 
 def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, seed: int = 0) -> Clusters:
-    """Cluster occurrences into k senses, or into as many as the separation says. The same seed gives the same senses.
+    """Cluster occurrences into k senses, or into as many as the silhouette says. The same seed gives the same senses.
 
     Raises:
         RegardError: there is no occurrence, k is no number from 1 on, or larger than there are different vectors.
@@ -76,30 +83,31 @@ def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, se
     if k is not None and not 1 <= k <= len(vectors):
         raise RegardError(f"k: given {k}, needs 1 to {len(vectors)}: the word has {len(vectors)} occurrences")
     points = unit(vectors)
-    separations: dict[int, float] = {}
+    tried: dict[int, tuple[float, float]] = {}
     notes: tuple[str, ...] = ()
     if k is None:
         sample = points
         if len(points) > TRIED:
             sample = points[np.sort(np.random.default_rng(seed).choice(len(points), TRIED, replace=False))]
             notes = (f"k was chosen on {TRIED:,} occurrences drawn from {len(points):,}; all of them are clustered",)
-        separations = _separations(sample, seed)
-        k = max(separations, key=lambda each: separations[each], default=1)
-        if separations.get(k, 0) < THRESHOLD:
+        tried = _tried_numbers(sample, seed)
+        k = max(tried, key=lambda each: tried[each], default=1)
+        if k > 1 and not (tried[k][0] >= SILHOUETTE and tried[k][1] >= SEPARATION):
             k = 1
     labels, centroids = _k_means(points, k, seed)
     if len(centroids) < k:
         raise RegardError(f"k: given {k}, but only {len(centroids)} clusters differ: needs a smaller k")
-    if k > 1 and not separations:
-        separations = {k: separation_of_senses(points, labels)}
+    if k > 1 and not tried:
+        tried = {k: silhouette_and_separation(points, labels)}
     order = np.argsort(-np.bincount(labels, minlength=k), kind="stable")
     labels, centroids = np.argsort(order)[labels], centroids[order]
     distances = 1 - np.einsum("rm,rm->r", points, centroids[labels])
-    return Clusters(labels, centroids, distances, separations, notes)
+    silhouettes, separations = ({each: means[n] for each, means in tried.items()} for n in range(2))
+    return Clusters(labels, centroids, distances, silhouettes, separations, notes)
 
 
-def separation_of_senses(vectors: Float[np.ndarray, "R M"], labels: Int[np.ndarray, " R"]) -> float:
-    """Compute the mean separation by cosine, of two clusters or more; an occurrence alone in its cluster counts 0.
+def silhouette_and_separation(vectors: Float[np.ndarray, "R M"], labels: Int[np.ndarray, " R"]) -> tuple[float, float]:
+    """Compute both means by cosine, of two clusters or more; an occurrence alone in its cluster counts 0.
 
     The mean cosine with many vectors of length 1 is the product with their mean, so no R × R cosines are needed.
     """
@@ -111,16 +119,19 @@ def separation_of_senses(vectors: Float[np.ndarray, "R M"], labels: Int[np.ndarr
     own = (total[rows, labels] - (points**2).sum(1)) / np.maximum(counts[labels] - 1, 1)
     others = total / counts
     others[rows, labels] = -np.inf
-    return float(np.where(counts[labels] > 1, own - others.max(1), 0.0).mean())
+    nearest = others.max(1)
+    apart = np.where(counts[labels] > 1, own - nearest, 0.0)
+    larger = 1 - np.minimum(own, nearest)
+    return float((apart / np.where(larger > 0, larger, 1)).mean()), float(apart.mean())
 
 
-def _separations(points: Float[np.ndarray, "R M"], seed: int) -> dict[int, float]:
-    """The mean separation of each k whose clusters are large enough."""
+def _tried_numbers(points: Float[np.ndarray, "R M"], seed: int) -> dict[int, tuple[float, float]]:
+    """The silhouette and the separation of each k whose clusters are large enough."""
     found = {}
     for k in range(2, min(MOST, len(points) // 2) + 1):
         labels, centroids = _k_means(points, k, seed)
         if len(centroids) == k and np.bincount(labels).min() >= max(2, SMALLEST * len(points)):
-            found[k] = separation_of_senses(points, labels)
+            found[k] = silhouette_and_separation(points, labels)
     return found
 
 

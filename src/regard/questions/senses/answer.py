@@ -76,10 +76,10 @@ class Sense:
 class Senses(Answer):
     """The senses of a word, the largest first.
 
-    separations: of each number of senses that was tried. found, clusters: all occurrences, and their senses. points:
+    silhouettes: of each number of senses that was tried. found, clusters: all occurrences, and their senses. points:
     where each lies on the first two principal axes; axes: the variance that each keeps, a share. learned: how labelled
     sentences taught the senses, where they did. context: characters on either side that were asked for. k: how many
-    senses were asked for, None where the separation was to say it. contexts: of each occurrence, for a page.
+    senses were asked for, None where the silhouette was to say it. contexts: of each occurrence, for a page.
     """
 
     format: ClassVar[str] = "regard senses"
@@ -90,7 +90,7 @@ class Senses(Answer):
     word: str
     layer: int
     senses: tuple[Sense, ...]
-    separations: dict[int, float]
+    silhouettes: dict[int, float]
     notes: tuple[str, ...]
     found: Occurrences = field(repr=False)
     clusters: Clusters = field(repr=False)
@@ -103,7 +103,7 @@ class Senses(Answer):
 
     @property
     def told_apart(self) -> bool:
-        """Whether there are senses: asked for by their number, learned, or told apart by the separation."""
+        """Whether there are senses: asked for by their number, learned, or told apart by their measures."""
         return self.learned is not None or self.k is not None or len(self.senses) > 1
 
     def findings(self) -> list[str]:
@@ -135,7 +135,8 @@ class Senses(Answer):
         return {
             "word": self.word, "told_apart": self.told_apart, "layer": self.layer, "occurrences": len(self.found),
             "senses": [asdict(each) for each in self.senses],
-            "separations": {str(k): value for k, value in self.separations.items()},
+            "silhouettes": {str(k): value for k, value in self.silhouettes.items()},
+            "separations": {str(k): value for k, value in self.clusters.separations.items()},
             "accuracy": None if self.learned is None else _senses_accuracy_as_json(self.learned),
             "points": [
                 {"x": x, "y": y, "sense": self.senses[label].name, "shard": shard, "row": row}
@@ -182,7 +183,7 @@ def find_senses(
 
     Args:
         word: the word itself, or its lemma where by says so.
-        k: how many, None for as many as the separation says.
+        k: how many, None for as many as the silhouette says.
         by: "word" or "lemma".
         layer: of the embeddings, None for the last that is kept.
         labelled: sentences that teach the senses instead; of the store's layers the one is taken that tells them apart
@@ -230,7 +231,7 @@ def find_senses(
         made.append(Sense(names[sense], size, size / len(found), distance, tuple(lines), telling[sense]))
     points, axes = principal_axes(vectors, 2)
     return Senses(
-        word, used, tuple(made), clusters.separations, tuple(notes), found, clusters, points, axes, learned, context,
+        word, used, tuple(made), clusters.silhouettes, tuple(notes), found, clusters, points, axes, learned, context,
         k,
     )  # fmt: skip
 
@@ -243,7 +244,7 @@ def _by_labels(learned: Disambiguator, word: str, vectors: Float[np.ndarray, "R 
     order = np.argsort(-np.bincount(labels, minlength=len(names)), kind="stable")
     labels, centroids = np.argsort(order)[labels], centroids[order]
     distances = 1 - np.einsum("rm,rm->r", points, centroids[labels])
-    return Clusters(labels, centroids, distances, {}), [names[n] for n in order]
+    return Clusters(labels, centroids, distances, {}, {}), [names[n] for n in order]
 
 
 def _context_words(

@@ -1,9 +1,9 @@
 """Say in sentences what the senses of a word are, which words of the context tell them, and what cutting those did."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from regard.corpus.asking.clusters import NOT_TOLD_APART, SMALLEST, THRESHOLD
+from regard.corpus.asking.clusters import NOT_TOLD_APART, SEPARATION, SILHOUETTE, SMALLEST, Clusters
 from regard.explain.wording import capital, listed, number
 from regard.text.quoting import quoted
 
@@ -25,9 +25,13 @@ def how_found(found: "Senses") -> str:
             f"learned from labelled sentences, layer {found.layer}; of those put aside {rate.micro:.0%} are right "
             f"(mean over words {rate.macro:.0%}, most frequent label {rate.most_frequent:.0%})"
         )
-    if found.separations:
-        tried = ", ".join(f"{k}: {number(value)}" for k, value in found.separations.items())
-        return f"layer {found.layer}; mean separation by number of senses: {tried}; below {THRESHOLD} not told apart"
+    if tried := found.silhouettes:
+        apart = found.clusters.separations
+        each = ", ".join(f"{k}: {number(value)} and {number(apart[k])}" for k, value in tried.items())
+        return (
+            f"layer {found.layer}; mean silhouette and separation by number of senses: {each}; below {SILHOUETTE} or "
+            f"{SEPARATION} not told apart"
+        )
     return f"layer {found.layer}"
 
 
@@ -43,41 +47,44 @@ def senses_title(found: "Senses") -> str:
     return f"{quoted(found.word)}: {rows:,} occurrence{'s' if rows != 1 else ''}, {senses}"
 
 
-def senses_not_told_apart(word: str, occurrences: int, separations: Mapping[int, float]) -> str:
+def senses_not_told_apart(word: str, occurrences: int, clusters: Clusters) -> str:
     """Say that a word's senses could not be told apart, and by how much they fall short of it."""
     said = f"The senses of {quoted(word)} {NOT_TOLD_APART}: "
-    if not separations:
+    if not clusters.silhouettes:
         return (
             f"{said}no number of senses gives each of them two of the {occurrences:,} occurrence"
             f"{'s' if occurrences != 1 else ''} and {SMALLEST:.0%} of all."
         )
-    best, tried = max(separations, key=lambda k: separations[k]), listed([str(k) for k in separations])
-    return (
-        f"{said}of the numbers tried ({tried}) {best} senses lie apart most, with a mean separation of "
-        f"{_below_threshold(separations[best])}, and {THRESHOLD} is needed."
-    )
+    best = max(clusters.silhouettes, key=lambda k: clusters.silhouettes[k])
+    tried = listed([str(k) for k in clusters.silhouettes])
+    return f"{said}of the numbers tried ({tried}) {best} senses lie apart most, with a {_measured(clusters, best)}."
 
 
-def senses_not_supported(k: int | None, separations: Mapping[int, float]) -> list[str]:
+def senses_not_supported(k: int | None, clusters: Clusters) -> list[str]:
     """Warn if so many senses were asked for that the embeddings do not separate them; else nothing."""
-    if k is None or separations.get(k, THRESHOLD) >= THRESHOLD:
+    if k is None or clusters.separates(k):
         return []
     return [
-        f"You asked for {k} senses. Their mean separation is {_below_threshold(separations[k])} and {THRESHOLD} is "
-        "needed: the embeddings do not show that these groups are senses."
+        f"You asked for {k} senses, which have a {_measured(clusters, k)}: the embeddings do not show that these "
+        "groups are senses."
     ]
 
 
-def _below_threshold(value: float) -> str:
-    """Write a separation with as many decimals as show that it is below the threshold."""
-    return next(shown for n in range(2, 18) if float(shown := f"{value:z.{n}f}") < THRESHOLD)
+def _measured(clusters: Clusters, k: int) -> str:
+    """Name both measures of k senses, with as many decimals as show which is below its threshold."""
+    both = [(clusters.silhouettes[k], SILHOUETTE), (clusters.separations[k], SEPARATION)]
+    one, other = (
+        next(shown for n in range(2, 18) if (float(shown := f"{value:z.{n}f}") < needed) == (value < needed))
+        for value, needed in both
+    )
+    return f"mean silhouette of {one} ({SILHOUETTE} is needed) and a mean separation of {other} ({SEPARATION})"
 
 
 def of_senses(found: "Senses") -> list[str]:
     """Say of every sense how large it is and what stands near it; then, of all, how much cutting that changed."""
     if not found.told_apart:
-        return [senses_not_told_apart(found.word, len(found.found), found.separations)]
-    sentences = senses_not_supported(found.k, found.separations)
+        return [senses_not_told_apart(found.word, len(found.found), found.clusters)]
+    sentences = senses_not_supported(found.k, found.clusters)
     sentences += [f"{_titled(found, sense)}: {_size(found, sense)}{_told_by(sense)}." for sense in found.senses]
     done = [(sense, word) for sense in found.senses for word in sense.words if word.checked]
     if done:

@@ -50,7 +50,7 @@ class SharedSense:
 class Shift(Answer):
     """A word in two groups of occurrences. groups: their names. permuted: "documents" or "occurrences".
 
-    k: how many senses were asked for, None where the separation was to say it. context: characters on either side.
+    k: how many senses were asked for, None where the silhouette was to say it. context: characters on either side.
     """
 
     format: ClassVar[str] = "regard shift"
@@ -63,7 +63,7 @@ class Shift(Answer):
     change: Change
     permuted: str
     senses: tuple[SharedSense, ...]
-    separations: dict[int, float]
+    silhouettes: dict[int, float]
     notes: tuple[str, ...]
     found: tuple[Occurrences, Occurrences] = field(repr=False)
     clusters: Clusters = field(repr=False)
@@ -98,7 +98,8 @@ class Shift(Answer):
         return {
             "word": self.word, "layer": self.layer, "groups": list(self.groups), "change": asdict(self.change),
             "permuted": self.permuted, "senses": [asdict(each) for each in self.senses],
-            "separations": {str(k): value for k, value in self.separations.items()}, "notes": list(self.notes),
+            "silhouettes": {str(k): value for k, value in self.silhouettes.items()},
+            "separations": {str(k): value for k, value in self.clusters.separations.items()}, "notes": list(self.notes),
         }  # fmt: skip
 
 
@@ -169,7 +170,7 @@ def find_shift(
     permuted = "documents" if whole else "occurrences"
     notes += clusters.notes
     return Shift(
-        word, used, groups, change, permuted, tuple(senses), clusters.separations, tuple(notes), found, clusters, k,
+        word, used, groups, change, permuted, tuple(senses), clusters.silhouettes, tuple(notes), found, clusters, k,
         context,
     )  # fmt: skip
 

@@ -20,14 +20,14 @@ def of_shift(found: "Shift") -> list[str]:
     """Say how the test of the whole word ended, then of each sense that came, went or has another share."""
     sentences = [_test_outcome(found)]
     if found.k is None and len(found.senses) == 1:
-        return [*sentences, senses_not_told_apart(found.word, sum(found.senses[0].occurrences), found.separations)]
+        return [*sentences, senses_not_told_apart(found.word, sum(found.senses[0].occurrences), found.clusters)]
     told = [_sense(found, each) for each in found.senses if each.fate != "kept" or (each.p or 1) <= ALARM]
     if not told and len(found.senses) > 1:
         told = [
             f"None of the {len(found.senses)} senses came or went (at most {ABSENT:.0%} of one side and at least "
             f"{PRESENT:.0%} of the other), and none has a share that differs by more than chance."
         ]
-    return [*sentences, *senses_not_supported(found.k, found.separations), *told]
+    return [*sentences, *senses_not_supported(found.k, found.clusters), *told]
 
 
 def _test_outcome(found: "Shift") -> str:
