@@ -129,14 +129,9 @@ def embed(
         manifest, notes = place_store(store, manifest, columns, stored, prune, follow_links)
         size = window_size(loaded, settings)
         job = Job(
-            store / SHARDS,
-            _absolute_source_of_model(source),
-            manifest.model.digest,
-            settings,
-            tuple(manifest.layers),
-            size,
-            manifest.environment,
-        )
+            store / SHARDS, _absolute_source_of_model(source), manifest.model.digest, settings, tuple(manifest.layers),
+            size, manifest.environment,
+        )  # fmt: skip
         rejected: list[Rejected] = []
         read = read_documents(manifest.given, columns, folder=Path(manifest.folder), follow_links=follow_links)
         compared = Compared()

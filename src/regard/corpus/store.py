@@ -5,25 +5,14 @@ import numpy as np
 from regard.corpus.schema import SUMS
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
-from regard.explain.weights.head_means import COUNTS, HeadMeans
+from regard.explain.weights.head_means import COUNTS, OVER, HeadMeans
 from regard.questions.find.answer import find as find_occurrences
 from regard.questions.heads.answer import Heads
 from regard.questions.nearest.answer import find_texts
 from regard.questions.senses.answer import find_senses
 from regard.questions.shift.answer import find_shift
 
-# Each score, and over how many queries it is a mean.
-OVER = {
-    "previous": "queries",
-    "next": "nexts",
-    "same": "queries",
-    "special": "queries",
-    "first": "queries",
-    "duplicate": "duplicates",
-    "induction": "inductions",
-    "entropy": "queries",
-    "distance": "queries",
-}
+SCORES = ("previous", "next", "same", "special", "first", "duplicate", "induction", "entropy", "distance")
 
 
 class Store(StoreTables):
@@ -72,6 +61,7 @@ def head_means(store: StoreTables) -> HeadMeans:
     if not sums or not sums["queries"].max(initial=0):
         raise RegardError(f"store {str(store.path)!r} holds no token that looks at anything: there is no score")
     with np.errstate(invalid="ignore", divide="ignore"):
-        scores = {name: sums[name] / np.where(sums[over] > 0, sums[over], np.nan) for name, over in OVER.items()}
+        queries = {name: sums[OVER.get(name, "queries")] for name in SCORES}
+        scores = {name: sums[name] / np.where(over > 0, over, np.nan) for name, over in queries.items()}
     counts = {name: int(sums[name].max()) for name in COUNTS}
     return HeadMeans(scores, counts, model=store.manifest.model.name, notes=store.notes)

@@ -77,19 +77,10 @@ def embed(
     from regard.corpus.settings import Settings, Where, chosen_layers_to_store
 
     chosen = Settings(
-        layers=_layers_option_value(layers),
-        unit=unit,
-        where=None if where is None else Where.parse(where),
-        lemma=lemma,
-        dtype=dtype,
-        statistics=statistics,
-        window=window,
-        stride=stride,
-        shard=shard,
-        backend=backend,
-        precision=precision,
-        prompt=prompt,
-    )
+        layers=_layers_option_value(layers), unit=unit, where=None if where is None else Where.parse(where),
+        lemma=lemma, dtype=dtype, statistics=statistics, window=window, stride=stride, shard=shard, backend=backend,
+        precision=precision, prompt=prompt,
+    )  # fmt: skip
     outputs.check()
     from regard.corpus.reading.find_files import find_files
 
@@ -120,17 +111,9 @@ def embed(
     try:
         with line:
             report = embed_texts(
-                paths,
-                out,
-                model=model,
-                settings=chosen,
-                columns=Columns(text_column, id_column),
-                workers=workers,
-                runner=runner,
-                progress=line.show,
-                prune=prune,
-                follow_links=follow_links,
-            )
+                paths, out, model=model, settings=chosen, columns=Columns(text_column, id_column), workers=workers,
+                runner=runner, progress=line.show, prune=prune, follow_links=follow_links,
+            )  # fmt: skip
     except KeyboardInterrupt:
         errors.print("stopped: what is written stays, the same command goes on from there", markup=False)
         raise

@@ -92,7 +92,7 @@ def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, se
             notes = (f"k was chosen on {TRIED:,} occurrences drawn from {len(points):,}; all of them are clustered",)
         tried = _tried_numbers(sample, seed)
         k = max(tried, key=lambda each: tried[each], default=1)
-        if k > 1 and not (tried[k][0] >= SILHOUETTE and tried[k][1] >= SEPARATION):
+        if k > 1 and (tried[k][0] < SILHOUETTE or tried[k][1] < SEPARATION):
             k = 1
     labels, centroids = _k_means(points, k, seed)
     if len(centroids) < k:

@@ -27,13 +27,9 @@ _PACKAGES = {".zst": "zstandard", ".parquet": "pyarrow"}
 
 
 def read_documents(
-    paths: Sequence[str],
-    columns: Columns = DEFAULT,
-    *,
-    most: int = MOST,
-    folder: Path = Path(),
+    paths: Sequence[str], columns: Columns = DEFAULT, *, most: int = MOST, folder: Path = Path(),
     follow_links: bool = False,
-) -> Iterator[Document | Rejected]:
+) -> Iterator[Document | Rejected]:  # fmt: skip
     """Read files, folders, patterns and standard input ("-", one text): documents, and what could not be read.
 
     columns: of tables, those of text and id. folder: which relative paths are in; what is there is named as from there.

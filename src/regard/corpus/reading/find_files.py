@@ -72,25 +72,20 @@ def find_files_and_rejected(
 
 
 def _expand_input_path(given: str, folder: Path, follow_links: bool) -> tuple[bool, list[Path], int]:
-    """Look at a path: does it stand for several files (a folder, a pattern), what is there, and how many of its parts
-    are named and not matched by wildcards."""
+    """Look at a path: does it stand for several files, what is there, and how many of its parts have no wildcard."""
     place, parts = os.path.join(folder, given) if folder != Path() else given, Path(given).parts
     if os.path.isdir(place):
         return True, [Path(given)], len(parts)
     if not os.path.lexists(place) and glob.has_magic(given):
         named = next(n for n, part in enumerate(parts) if glob.has_magic(part))
-        if follow_links:
+        if follow_links or "**" not in parts:
             matches = [Path(match) for match in glob.glob(given, root_dir=folder, recursive=True)]
-        else:  # glob goes through links, and round in circles
-            root, rest = folder / Path(*parts[:named]), parts[named:]
-            within = set(root.glob("/".join(rest)))
-            if "**" in rest:  # the links that it does not go through are matches too: to be counted
-                below = root.glob("/".join(rest[: rest.index("**") + 1]))
-                within |= {each for inside in below for each in inside.iterdir() if each.is_symlink() and each.is_dir()}
-            hidden = any(part.startswith(".") for part in rest)
-            relative = [each.relative_to(root) for each in within]
-            relative = [each for each in relative if hidden or not any(part.startswith(".") for part in each.parts)]
-            matches = [Path(*parts[:named]) / each for each in relative]
+        else:  # glob's ** goes through links, and round in circles: here links to folders are matches, to be counted
+            top, inside = Path(*parts[:named]), folder / Path(*parts[:named])
+            links = [Path(at, n) for at, names, _ in os.walk(inside) for n in names if os.path.islink(f"{at}/{n}")]
+            within = {each.relative_to(inside) for each in [*inside.glob("/".join(parts[named:])), *links]}
+            hidden = any(part.startswith(".") for part in parts[named:])
+            matches = [top / each for each in within if hidden or not any(n.startswith(".") for n in each.parts)]
         if not matches:
             raise RegardError(f"{given!r} matches no file")
         return True, sorted(matches, key=Path.as_posix), named
@@ -157,11 +152,9 @@ def _link_on(path: Path, named: int, folder: Path) -> Path | None:
 
 def _counted(entries: Iterable[Path | Rejected]) -> list[str]:
     """Count what was found by its ending, for a message."""
+    behind = "behind links, which --follow-links reads"
     rejected = [each for each in entries if isinstance(each, Rejected)]
-    endings = Counter(
-        "behind links, which --follow-links reads" if each.reason == LINK else Path(each.source).suffix
-        for each in rejected
-    )
+    endings = Counter(behind if each.reason == LINK else Path(each.source).suffix for each in rejected)
     ranked = sorted(endings.items(), key=lambda item: (-item[1], item[0]))
     named = [f"{count} {ending or 'without an ending'}" for ending, count in ranked[:_MOST_NAMED]]
     rest = sum(count for _, count in ranked[_MOST_NAMED:])
