@@ -85,10 +85,11 @@ def by_hypothesis(target: Any, seconds: int, runs: int, seed: int) -> None:
             target(start)
 
     chosen = settings(
-        max_examples=runs if runs > 0 else 10**7, deadline=None, database=None, suppress_health_check=list(HealthCheck),
+        max_examples=runs if runs > 0 else 1000, deadline=None, database=None, suppress_health_check=list(HealthCheck),
         phases=[Phase.generate, Phase.shrink],
     )  # fmt: skip
-    seeded(seed or time.time_ns())(chosen(given(st.sampled_from(target.seeds()), changes)(run)))()
+    while time.monotonic() < until and (count < runs or runs < 0):
+        seeded(seed + count if seed else time.time_ns())(chosen(given(st.sampled_from(target.seeds()), changes)(run)))()
     print(f"number_of_executed_units: {count}")
 
 

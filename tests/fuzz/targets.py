@@ -6,6 +6,7 @@ behind them is reached.
 
 import asyncio
 import hashlib
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +16,14 @@ import gguf
 import numpy as np
 import pytest
 import safetensors.numpy
+from PIL import Image
 
 import regard
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.parquet_pages import parquet_page_sizes
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
+from regard.images.picture import read_picture_bytes
 from regard.model_files.gguf_header import read_gguf_header
 from regard.model_files.weight_headers import files_in_weight_index, held
 from regard.server.app import make_app
@@ -193,6 +196,35 @@ class Stores:
                 pass
 
 
+class Images:
+    """Files of images, as a browser sends them."""
+
+    def __init__(self, folder: Path) -> None:
+        """It writes no files."""
+
+    def seeds(self) -> list[bytes]:
+        """One of each format, some with two frames, turned, transparent, compressed or of 16 bits."""
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        image = Image.fromarray(np.arange(105, dtype=np.uint8).reshape(7, 5, 3))
+        deep = Image.fromarray(np.arange(35, dtype=np.uint16).reshape(7, 5))
+        several = {"save_all": True, "append_images": [image]}
+        asked: list[tuple[Image.Image, str, dict[str, Any]]] = [
+            (image, "PNG", {"exif": exif}), (image.convert("LA"), "PNG", {}), (deep, "PNG", {}), (image, "BMP", {}),
+            (image, "JPEG", {"exif": exif}), (image.convert("CMYK"), "JPEG", {}), (image, "PPM", {}),
+            (image.convert("RGBA"), "WEBP", several), (image, "GIF", several), (deep, "TIFF", {}),
+            *((image, "TIFF", {"compression": kind, **several}) for kind in ("raw", "tiff_lzw", "jpeg")),
+        ]  # fmt: skip
+        files = [io.BytesIO() for _ in asked]
+        for file, (each, form, options) in zip(files, asked, strict=True):
+            each.save(file, form, **options)
+        return [b"\0" + file.getvalue() for file in files]
+
+    def __call__(self, data: bytes) -> None:
+        """A file."""
+        refused_in_a_line(lambda: read_picture_bytes(data[1:], "x.png"))
+
+
 class Requests:
     """JSON that a server is sent; no model is asked, for none is there."""
 
@@ -258,6 +290,7 @@ class Requests:
 
 TARGETS: dict[str, Any] = {
     "safetensors": Safetensors, "gguf": Gguf, "traces": Traces, "stores": Stores, "requests": Requests,
+    "images": Images,
 }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Pictures come upright, in eight bits and three colours, and what was done is noted; what is none is named."""
 
 import io
+import re
 import struct
 import zlib
 from pathlib import Path
@@ -75,13 +76,35 @@ def test_the_first_frame_is_read_and_cmyk_is_told(tmp_path: Path) -> None:
     assert "CMYK" in printed.notes[0]
 
 
-def bomb() -> bytes:
-    """A PNG whose header asks for 60,000 × 60,000 pixels, in 100 bytes."""
+def test_a_damaged_second_frame_leaves_the_first(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    frame = Image.fromarray(WIDE)
+    content = written(tmp_path, frame, "a.tiff", save_all=True, append_images=[frame], exif=exif).read_bytes()
+    second = content.rindex(struct.pack("<HHI", 256, 4, 1))  # the tag of the width
+    (tmp_path / "a.tiff").write_bytes(content[:second] + b"\1\3" + content[second + 2 :])
+    picture = read_picture(tmp_path / "a.tiff")
+    assert np.array_equal(np.asarray(picture.pixels), np.rot90(WIDE, -1))
+    assert picture.notes[0] == "a.tiff was turned upright, as its EXIF data says"
+
+
+def test_what_pillow_warns_of_is_a_note(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    whole = written(tmp_path, Image.fromarray(WIDE), "a.tiff", description="a river bank").read_bytes()
+    at = whole.index(struct.pack("<HH", 270, 2))  # the tag of the description, and how long it is
+    (tmp_path / "a.tiff").write_bytes(whole[: at + 4] + b"\0\0\1\0" + whole[at + 8 :])
+    picture = read_picture(tmp_path / "a.tiff")
+    assert np.array_equal(np.asarray(picture.pixels), WIDE)
+    assert picture.notes[0].startswith("a.tiff is damaged in part: ")
+    assert not list(recwarn)
+
+
+def bomb(width: int, height: int) -> bytes:
+    """A PNG of 100 bytes whose header asks for any number of pixels."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0))
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
 
 
@@ -91,13 +114,24 @@ def png() -> bytes:
     return file.getvalue()
 
 
+def damaged_tiff() -> bytes:
+    """A TIFF that gives the place of its pixels as text."""
+    file = io.BytesIO()
+    Image.fromarray(WIDE).save(file, "TIFF")
+    return re.sub(rb"\x11\x01[\x03\x04]\x00", b"\x11\x01\x02\x00", file.getvalue(), count=1)
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
         (b"", "is none that can be read, needs PNG, JPEG"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "is none that can be read"),
-        (png()[:2000], "is not whole"),
-        (bomb(), "has too many pixels"),
+        (png()[:2000], "is damaged, or cut short"),
+        (damaged_tiff(), "is damaged, or cut short"),
+        (bomb(60_000, 60_000), "has too many pixels"),
+        (bomb(7072, 7072), "has too many pixels: at most 50,000,000 are read, 65,535 a side; make it smaller"),
+        (bomb(1, 65_536), "has too many pixels"),
+        (bomb(1, 65_535), "is damaged, or cut short"),
     ],
 )
 def test_files_that_are_no_pictures(tmp_path: Path, content: bytes, says: str) -> None:
@@ -116,6 +150,8 @@ def test_files_that_are_no_pictures(tmp_path: Path, content: bytes, says: str) -
         (WIDE[:, :, 0], r"given an array \(7, 11\) uint8"),
         (Image.new("F", (3, 3)), "pixels of mode F"),
         ("no/such.png", "No such file"),
+        (Image.new("1", (7072, 7072)), "has too many pixels"),
+        (Image.open(io.BytesIO(png()[:2000])), "'a picture' is damaged, or cut short"),
     ],
 )
 def test_what_is_no_picture(given: Any, says: str) -> None:

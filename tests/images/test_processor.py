@@ -54,7 +54,9 @@ def test_what_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match="preprocessor_config.json of .* cannot be used"):
         read_processor(tmp_path)
     image = read_picture(np.zeros((5, 7, 3), np.uint8))
-    with pytest.raises(RegardError, match=r"'a picture' \(7 × 5 pixels\): .* asks for 900,000 pixels a side"):
+    with pytest.raises(RegardError, match=r"'a picture' \(7 × 5 pixels\): .* makes 810,000,000,000 pixels"):
         processed(ViTImageProcessorPil(size={"height": 900_000, "width": 4}), image)
+    with pytest.raises(RegardError, match="makes 51,380,224 pixels of it, at most 22,369,621 are made"):
+        processed(cropping(224, 224, 224), read_picture(np.zeros((1024, 1, 3), np.uint8)))
     with pytest.raises(RegardError, match="cannot be made ready by the model's processor"):
         processed(lambda images, return_tensors: 1 / 0, image)

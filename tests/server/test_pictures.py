@@ -15,6 +15,7 @@ import regard
 from regard.questions.look.answer import looked
 from regard.server.app import make_app
 from regard.server.work import Limits
+from tests.images.test_picture import damaged_tiff
 from tests.models.test_pictured_text import save_looker
 from tests.models.test_pictures import PROCESSOR, built, noise
 
@@ -73,8 +74,9 @@ def test_what_is_refused_is_one_line(client: TestClient, monkeypatch: pytest.Mon
     whole = file_of(noise(67, 59))
     for data, more, status, says in [
         (b"no picture", {}, 422, "image 'cat.png' is none that can be read, needs PNG"),
-        (whole[: len(whole) // 2], {}, 422, "image 'cat.png' is not whole"),
+        (whole[: len(whole) // 2], {}, 422, "image 'cat.png' is damaged, or cut short"),
         (bytes(MOST + 1), {}, 413, "cat.png has 40,001 bytes, 40,000 are the most"),
+        (damaged_tiff(), {}, 422, "image 'cat.png' is damaged, or cut short"),
         (whole, {"model": 0}, 422, "needs a model that reads pictures"),
         (whole, {"model": 3}, 422, "model: given 3"),
         (whole, {"text": TEXT}, 422, "reads pictures alone"),
@@ -88,8 +90,8 @@ def test_what_is_refused_is_one_line(client: TestClient, monkeypatch: pytest.Mon
         assert answer.status_code == status, says
         assert says in answer.json()["error"]
         assert "\n" not in answer.json()["error"]
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
-    assert "has too many pixels, at most 1,000 are read" in ask(client, whole).json()["error"]
+    monkeypatch.setattr("regard.images.picture.MAX_PIXELS", 1000)
+    assert "has too many pixels: at most 1,000 are read" in ask(client, whole).json()["error"]
 
 
 def test_the_text_beside_it_counts_as_texts_do(models: list[Any], stand_in: None) -> None:

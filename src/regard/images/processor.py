@@ -55,12 +55,9 @@ def seen_box(processor: Any, size: tuple[int, int]) -> tuple[float, float, float
     width, height = size
     across = np.round(255 * (np.arange(width) + 0.5) / width).astype(np.uint8)
     down = np.round(255 * (np.arange(height) + 0.5) / height).astype(np.uint8)
-    ramp = np.zeros((height, width, 3), np.uint8)
-    ramp[:, :, 0], ramp[:, :, 1] = across, down[:, None]
-    black, white = (
-        _run(processor, Image.fromarray(np.full_like(ramp, level)), "a measure").double() for level in (0, 255)
-    )
-    shown = _run(processor, Image.fromarray(ramp), "a measure").double()
+    black, white = (_run(processor, Image.new("RGB", size, (level,) * 3), "a measure").double() for level in (0, 255))
+    red, green = (Image.fromarray(line).resize(size) for line in (across[None], down[:, None]))
+    shown = _run(processor, Image.merge("RGB", (red, green, Image.new("L", size))), "a measure").double()
     if bool((white == black).any()):  # padded
         return None
     shown = (shown - black) / (white - black)  # 0 to 1 of the width, and of the height
@@ -96,9 +93,12 @@ def _straight(values: Float[Tensor, " n"]) -> tuple[float, float] | None:
 def _run(processor: Any, image: Image.Image, name: str) -> Float[Tensor, "1 3 h w"]:
     what = f"image {name!r} ({image.width} × {image.height} pixels)"
     sizes = [getattr(processor, each, None) for each in ("size", "crop_size", "pad_size")]
-    asked = [n for size in sizes if size is not None for n in dict(size).values() if isinstance(n, int)]
-    if max(asked, default=1) ** 2 * 3 > LARGEST:
-        raise RegardError(f"{what}: the model's processor asks for {max(asked):,} pixels a side, more than are made")
+    asked = [side for size in sizes if size is not None for side in dict(size).items() if isinstance(side[1], int)]
+    longer = max(image.size) / max(min(image.size), 1)  # times the shorter side, whose size "shortest_edge" is
+    made = max((n * n * (longer if key == "shortest_edge" else 1) for key, n in asked), default=0)
+    if made * 3 > LARGEST:
+        most = f"{made:,.0f} pixels of it, at most {LARGEST // 3:,} are made"
+        raise RegardError(f"{what}: the model's processor makes {most}")
     with quiet():
         try:
             pixels = processor(images=image, return_tensors="pt")["pixel_values"]
