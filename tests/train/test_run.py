@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import safetensors.torch
@@ -16,7 +18,8 @@ import torch
 
 import regard
 from regard.cli.progress_lines import ProgressLines
-from regard.cli.train_progress import TrainArguments, train_and_follow
+from regard.cli.train_progress import TrainArguments, follow_run_in_terminal, train_and_follow
+from regard.train.checkpoint import save_checkpoint
 from regard.train.log import read_log
 from regard.train.run import (
     RunOptions,
@@ -388,6 +391,39 @@ def test_a_run_that_was_killed_behind_its_last_checkpoint_is_finished(
             train_and_follow(asked, ProgressLines())
         (folder / "loss.png").unlink()
         capsys.readouterr()
+
+
+@pytest.mark.parametrize("killed", [2, 6])
+def test_killed_behind_a_checkpoint_no_sample_is_lost(
+    text: Path, tmp_path: Path, killed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(
+        tokenizer="words", layers=1, d_model=8, heads=2, block=5, batch=2, steps=6, evaluate_every=0, warmup=1,
+        dropout=0.1, save_every=2, sample_every=2, watch_every=1,
+    )  # fmt: skip
+
+    def kept(folder: Path) -> tuple[str, dict[tuple[str, str], bytes]]:
+        files = (folder / "watch").iterdir()
+        read = [(file.name, name, x) for file in files for name, x in safetensors.torch.load_file(file).items()]
+        return (folder / "samples.txt").read_text(), {(file, name): x.numpy().tobytes() for file, name, x in read}
+
+    def save_and_die(folder: Path, model: Any, tokenizer: Any, optimiser: Any, state: Any, **options: Any) -> None:
+        save_checkpoint(folder, model, tokenizer, optimiser, state, **options)
+        if folder.parent.name == "killed" and state.step == killed:
+            raise InterruptedError
+
+    monkeypatch.setattr("regard.train.run.save_checkpoint", save_and_die)
+    runs = [tmp_path / name / "run" for name in ("whole", "killed")]
+    for folder in runs:
+        folder.parent.mkdir()
+        run = prepare_text_run([text], folder, settings, RunOptions(watch="the river bank", prompt="the"))
+        with suppress(InterruptedError):
+            follow_run_in_terminal(run, board=None, processes=None, telling=ProgressLines())
+    monkeypatch.undo()
+    train_and_follow(TrainArguments([text], None, runs[1], {}, RunOptions(resume=True), False), ProgressLines())
+    assert kept(runs[1]) == kept(runs[0])
+    assert kept(runs[0])[0].count("step ") == 3
+    assert {file for file, _ in kept(runs[0])[1]} == {f"step-{step:06d}.safetensors" for step in range(7)}
 
 
 @pytest.mark.parametrize("kind", ["SIGINT", "SIGTERM", "SIGHUP"])

@@ -141,8 +141,6 @@ def follow_run_in_terminal(
 
         if watch is not None and is_main and run.state.step == 0:
             save_watched_trace(run, watch, 0)
-        if is_main and run.state.step == settings.steps:  # it was ended behind its last checkpoint
-            on_step_end(settings.steps)
         done = run_training(run, on_log=on_log, on_step_end=on_step_end, processes=processes)
     if writer is not None:
         writer.close()

@@ -203,7 +203,8 @@ def run_training(
 ) -> TrainingState:
     """Train a run to its end, or until Ctrl-C, which saves first; then others may have the folder.
 
-    on_log, on_step_end, processes: as `train` has them.
+    on_log, on_step_end, processes: as `train` has them. When a run resumes, on_step_end is called first with its
+    checkpoint's step: the run may have been killed between the two.
     """
     is_main = processes is None or processes.rank == 0
     log = Log(run.folder, run.state.step) if is_main else None
@@ -219,6 +220,8 @@ def run_training(
 
     try:
         with stop_training_on_interrupt() as stop:
+            if is_main and run.state.step:
+                on_step_end(run.state.step)
             return train(
                 run.model, run.data, run.optimiser, run.settings, run.state, save=save, on_log=log_step,
                 on_step_end=on_step_end if is_main else lambda step: None, stop=stop, processes=processes,
