@@ -6,6 +6,7 @@ Sockets that send nothing, half a head, or are too many do not shut its owner ou
 import contextlib
 import http.client
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -173,3 +174,41 @@ def test_of_too_many_strangers_the_oldest_goes_and_the_owner_stays(port: int, ow
         assert answered(first) == 200
         assert answered(owner()) == 200
         assert answered(owner(), "wrong") == 401
+
+
+BURST = """
+import resource, sys
+from regard.server import serve
+from tests.server.test_serve import hello
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (160, 160))
+serve.make_app = lambda *_: hello
+serve.serve([], started=lambda link: print(link, flush=True))
+"""
+
+
+@pytest.mark.long  # 5 s: a process
+def test_a_burst_of_silent_connections_keeps_nobody_out(tmp_path: Path) -> None:
+    """More at once than there are descriptors, while the server does something else: then as many that are no HTTP."""
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen([sys.executable, "-c", BURST], stdout=subprocess.PIPE, stderr=log, text=True) as process,
+        contextlib.ExitStack() as opened,
+    ):
+        opened.callback(process.kill)
+        assert process.stdout is not None
+        _, port, token = re.split(r"127\.0\.0\.1:|/\?token=", process.stdout.readline().strip())
+        process.send_signal(signal.SIGSTOP)
+        for _ in range(400):
+            silent = opened.enter_context(socket.socket())
+            silent.setblocking(False)
+            silent.connect_ex(("127.0.0.1", int(port)))
+        process.send_signal(signal.SIGCONT)
+        assert ask(int(port), token, "/") == (200, b"ok")
+        for _ in range(50):
+            with socket.create_connection(("127.0.0.1", int(port)), timeout=20) as raw:
+                raw.sendall(b"no HTTP\r\n\r\n")
+                assert raw.recv(99).startswith(b"HTTP/1.1 400")
+        assert ask(int(port), token, "/") == (200, b"ok")
+    told = (tmp_path / "log").read_text().splitlines()
+    assert len(told) <= 2, told[:20]

@@ -1,8 +1,10 @@
 """Run the server on 127.0.0.1: open what it shows, find a port, print the link that opens it, end cleanly at Ctrl-C."""
 
 import asyncio
+import logging
 import secrets
 import socket
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +33,12 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 HEAD = 10.0  # seconds for the head of a request
 STRANGERS = 64  # connections on which nothing was answered yet to who has the cookie
+BACKLOG = 16  # connections accepted before any of them is looked at: with the strangers, far fewer than 256 descriptors
+FLOODS = {  # logged for each connection, and what is logged instead
+    "socket.accept() out of system resource": "more connections than files may be open: raise the limit of `ulimit -n`",
+    "Invalid HTTP request received.": "a connection sent something that is no HTTP",
+}
+QUIET = 60.0  # seconds in which such a message is logged once
 
 
 def serve(
@@ -64,8 +72,10 @@ def serve(
         config = uvicorn.Config(
             gate, log_level="warning", access_log=False, server_header=False, date_header=False,
             timeout_graceful_shutdown=2, lifespan="on", h11_max_incomplete_event_size=32_768, proxy_headers=False,
-            http=connections(gate),
+            http=connections(gate), backlog=BACKLOG,
         )  # fmt: skip
+        for name in ("asyncio", "uvicorn.error"):
+            logging.getLogger(name).addFilter(log_once_per_minute)
         server = Started(config, lambda: started(f"http://{HOST}:{port}/?token={token}"))
         server.run(sockets=[bound])
 
@@ -123,6 +133,21 @@ def bind_server_port(port: int) -> socket.socket:
         bound.close()
         raise RegardError(f"--port: given {port}: {getattr(error, 'strerror', None) or error}") from None
     return bound
+
+
+_logged: dict[str, float] = {}  # when each of FLOODS was logged
+
+
+def log_once_per_minute(record: logging.LogRecord) -> bool:
+    """Let a message that every connection can cause through once a minute, as one line; others as they are."""
+    line = record.getMessage().partition("\n")[0]
+    if line not in FLOODS:
+        return True
+    record.msg, record.args, record.exc_info = FLOODS[line], None, None
+    due = time.monotonic() - _logged.get(line, -QUIET) >= QUIET
+    if due:
+        _logged[line] = time.monotonic()
+    return due
 
 
 class Started(uvicorn.Server):
