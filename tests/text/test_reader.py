@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import numpy as np
+import pandas
 import pytest
 import torch
+from transformers import BatchEncoding
 
 from regard.errors import RegardError
 from tests.support.own_models import no_checks_of_annotations, opened, pair
@@ -13,18 +16,24 @@ __all__ = ["no_checks_of_annotations"]  # the fixture
 TEXT = "A man is fishing on a river bank."
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_one_or_several() -> None:
     reader = opened("gpt")._reader
     single, (one,) = reader.read("text", TEXT, None)
     several, (again,) = reader.read("text", [TEXT], None)
     assert (single, several) == (True, False)
     assert one.ids == again.ids
-    for ids in (one.ids, torch.tensor(one.ids)):
+    array = np.array(one.ids)
+    for ids in (one.ids, torch.tensor(one.ids), array, array.astype(np.uint16), list(array), list(torch.tensor(array)),
+                pandas.Series(array), (n for n in one.ids)):  # fmt: skip
         single, (by_ids,) = reader.read("text", None, ids)
         assert single
         assert by_ids.ids == one.ids
-    single, both = reader.read("text", None, [[1, 2], [3]])
-    assert (single, [each.ids for each in both]) == (False, [[1, 2], [3]])
+    for rows in ([[1, 2], [3]], [np.array([1, 2]), torch.tensor([3])], [list(torch.tensor([1, 2])), range(3, 4)]):
+        single, both = reader.read("text", None, rows)
+        assert (single, [each.ids for each in both]) == (False, [[1, 2], [3]])
+    for texts in (np.array(["A man", "A bank"]), pandas.Series(["A man", "A bank"]), {"A man": 1, "A bank": 2}.keys()):
+        assert [each.text for each in reader.read("text", texts, None)[1]] == ["A man", "A bank"]
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")
@@ -36,6 +45,21 @@ def test_one_or_several() -> None:
         ([], None, "given no text, needs at least one"),
         (3, None, "given int, needs a string or several of them"),
         (b"a", None, "given bytes, needs a string"),
+        (torch.tensor(3), None, "given Tensor, needs a string"),
+        ({"input_ids": [1]}, None, "text: given dict, needs a string or several of them, or token ids as ids="),
+        (BatchEncoding({"input_ids": [1]}), None, "text: given BatchEncoding, .* as ids="),
+        (pandas.DataFrame({"text": ["a"]}), None, "text: given DataFrame, .* as ids="),
+        (None, BatchEncoding({"input_ids": [1]}), r"text ids: given BatchEncoding, needs .* encoding\['input_ids'\]"),
+        (None, pandas.DataFrame({"ids": [1]}), "text ids: given DataFrame, needs a list of ids"),
+        (None, 5, "text ids: given int, needs a list of ids"),
+        (None, torch.tensor(5), "text ids: given Tensor, needs a list of ids"),
+        (None, "12", "text ids: given str, needs a list of ids"),
+        (None, [1.0, 2.0], "text ids: given float, needs a list of ids"),
+        (None, [[1.5, 2.0]], r"text ids: given \[1.5, 2.0\], needs whole numbers"),
+        (None, np.array([[1.0, 2.0]]), "needs whole numbers"),
+        (None, [1, [2]], "needs whole numbers"),
+        (None, [True, False], "text ids: given bool, needs"),
+        (None, torch.ones(2, 2, 2, dtype=torch.int64), "needs whole numbers"),
         ("", None, "text is empty"),
         (["A bank", " "], None, "text 2 is blank"),
         (None, [[]], "text ids are empty: needs at least one"),

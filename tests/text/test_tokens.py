@@ -1,7 +1,9 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
+import pandas
 import pytest
 import transformers
 from hypothesis import given
@@ -9,12 +11,19 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from regard.errors import RegardError
+from regard.explain.weights.content_or_position import content_or_position
 from regard.models.load import load_tokenizer
+from regard.questions.check.answer import check
+from regard.questions.tokens.answer import tokens
 from regard.text import tokenizers
+from regard.text.neutral_sentences import neutral_sentences
 from regard.text.quoting import spelled as spelled_token
 from regard.text.tokens import Token, Turn, check_text, encode, encoded_ids, readable_token, tokens_in_turns
 from regard.text.words import find_word, words_of
 from tests.support import SHARED
+from tests.support.own_models import no_checks_of_annotations, opened, pair
+
+__all__ = ["no_checks_of_annotations"]  # the fixture
 
 SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
 
@@ -106,6 +115,32 @@ def test_unknown_and_dropped_characters_are_named(minilm) -> None:
 def test_texts_that_are_none(text: object, says: str) -> None:
     with pytest.raises(RegardError, match=says):
         check_text(text)
+
+
+@pytest.mark.usefixtures("no_checks_of_annotations")
+@pytest.mark.parametrize(
+    ("read", "says"),
+    [
+        (lambda minilm, given: minilm.trace(given), "as ids="),
+        (lambda minilm, given: opened("gpt").generate(given), "as ids="),
+        (lambda minilm, given: pair().trace("A bank", target=given), "as target_ids="),
+        (lambda minilm, given: minilm.embedding(given), "trace[(]ids="),
+        (lambda minilm, given: minilm.embedding(given, prompt="query: "), "trace[(]ids="),
+        (lambda minilm, given: content_or_position(minilm, given), "a list of ids"),
+        (lambda minilm, given: neutral_sentences("bank", given), "control"),
+        (lambda minilm, given: tokens(given), "texts"),
+        (lambda minilm, given: check(minilm, given), "check: texts"),
+        (lambda minilm, given: tokenizers.words(given), "texts"),
+        (lambda minilm, given: tokenizers.batch(minilm.tokenizer, given), "texts"),
+    ],
+)
+def test_whatever_reads_texts_refuses_mappings_and_tables(minilm, read: Any, says: str) -> None:
+    """They list their keys: "input_ids" and "attention_mask" were traced as texts."""
+    given = minilm.tokenizer("A man is fishing.")
+    for wrong in (given, dict(given), pandas.DataFrame({"text": ["A man is fishing."]})):
+        with pytest.raises(RegardError, match=says) as caught:
+            read(minilm, wrong)
+        assert f"given {type(wrong).__name__}, needs a string or several of them" in str(caught.value)
 
 
 def test_a_text_of_dropped_characters_only_is_refused(minilm) -> None:

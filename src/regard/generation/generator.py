@@ -1,7 +1,7 @@
 """What generation has in common for every model: the request checked, prompts read, one text written after another."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
@@ -103,8 +103,6 @@ class Generator(ABC, Generic[S]):
         """
         if (prompt is None) == (ids is None):
             raise RegardError(f"generate: needs either a prompt or its ids, given {'none' if ids is None else 'both'}")
-        if prompt is not None and (isinstance(prompt, (bytes, dict)) or not isinstance(prompt, Iterable)):
-            raise RegardError(f"generate: prompt: given {type(prompt).__name__}, needs a string or several of them")
         self.check_model()
         if cache not in self.caches:
             raise RegardError(f"generate: cache: given {cache!r}, needs {' or '.join(map(repr, self.caches))}")

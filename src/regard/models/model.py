@@ -32,8 +32,8 @@ from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
 from regard.nn.folder import save_model
 from regard.nn.transformer import Transformer
-from regard.text.reader import Ids, Reader
-from regard.text.tokens import check_text
+from regard.text.reader import INSTEAD, Ids, Reader
+from regard.text.tokens import check_text, check_texts
 from regard.text.words import Word
 from regard.trace.sentence_embedding import check_pooling, pool, pooling_behind_prompt, prompted
 from regard.trace.trace import NO_POOLING, PairTrace, Trace
@@ -322,8 +322,9 @@ class Model:
         check_pooling(self.pooling, self.name)
         chosen = prompted(self.pooling, prompt, prompt_name)
         pooling = pooling_behind_prompt(self.pooling, chosen, self.tokenizer)
-        if chosen and text is not None and not isinstance(text, (bytes, dict)):
-            text = chosen + check_text(text) if isinstance(text, str) else [chosen + check_text(each) for each in text]
+        if chosen and text is not None:
+            given = check_texts(text, "embedding: text", INSTEAD["embedding: text"])
+            text = chosen + check_text(text) if isinstance(text, str) else [chosen + check_text(each) for each in given]
         single, sources = self._reader.read("embedding: text", text, None)
         for source in sources:
             check_pooling(pooling, self.name, source.text)

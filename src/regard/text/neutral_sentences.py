@@ -7,7 +7,7 @@ range is one that a sentence like them leaves by chance in one of twenty cases (
 from collections.abc import Sequence
 
 from regard.errors import RegardError
-from regard.text.tokens import shortened
+from regard.text.tokens import check_texts, shortened
 from regard.text.words import find_spans
 
 SLOT = "{}"  # where the word goes
@@ -65,6 +65,7 @@ def neutral_sentences(word: str, sentences: Sequence[str] = SENTENCES) -> list[s
     """
     if not isinstance(word, str) or not word.strip():
         raise RegardError(f"neutral_sentences: given {word!r}, needs a word")
+    check_texts(sentences, "control")
     if isinstance(sentences, str) or not all(isinstance(each, str) for each in sentences):
         raise RegardError(f"control: given {type(sentences).__name__}, needs a list of sentences")
     for number, sentence in enumerate(sentences, 1):

@@ -1,16 +1,20 @@
 """Turn what a model is to read, texts or token ids, into tokens that fit it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from jaxtyping import Int
 from torch import Tensor
 
+from regard.checks import is_whole
 from regard.errors import RegardError, control_name
-from regard.text.tokens import Encoded, Turn, check_text, encode_all, encoded_ids, tokens_in_turns
+from regard.text.tokens import Encoded, Turn, check_text, check_texts, encode_all, encoded_ids, tokens_in_turns
 
-Ids = Sequence[int] | Sequence[Sequence[int]] | Int[Tensor, "..."]  # of one text, or of several
+# Of one text, or of several.
+Ids = Sequence[int] | Sequence[Sequence[int]] | Int[Tensor, "..."] | Int[np.ndarray, "..."]
+INSTEAD = {"target": ", or token ids as target_ids=", "embedding: text": ", or trace(ids=...).embedding()"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +38,11 @@ class Reader:
         if (given is None) == (ids is None):
             raise RegardError(f"trace: needs either {name} or its ids, given {'none' if given is None else 'both'}")
         if ids is not None:
-            rows = ids.tolist() if isinstance(ids, Tensor) else list(ids)
-            single = bool(rows) and isinstance(rows[0], int)
+            rows = _listed(ids, name)
+            single = bool(rows) and is_whole(rows[0])
             return single, [self._from_ids(name, row, windowed) for row in ([rows] if single else rows)]
+        texts = list(check_texts(given, name, INSTEAD.get(name, ", or token ids as ids=")))
         single = isinstance(given, str)
-        if not single and (isinstance(given, (bytes, dict)) or not isinstance(given, Iterable)):
-            raise RegardError(f"trace: given {type(given).__name__}, needs a string or several of them")
-        texts = [given] if single else list(given)
         if not texts:
             raise RegardError("trace: given no text, needs at least one")
         names = [name] if single else [f"{name} {n}" for n in range(1, len(texts) + 1)]
@@ -74,7 +76,9 @@ class Reader:
 
     def _from_ids(self, name: str, row: Sequence[int], windowed: bool) -> Encoded:
         size = self._id_count()
-        row = [int(number) for number in row]
+        row = _listed(row, name)
+        if not all(map(is_whole, row)):
+            raise RegardError(f"{name} ids: given {row!r:.60}, needs whole numbers, or a list of them for each text")
         if not row:
             raise RegardError(f"{name} ids are empty: needs at least one")
         wrong = [number for number in row if not 0 <= number < size]
@@ -124,6 +128,14 @@ class Reader:
             raise RegardError(
                 f"{name} has {count} tokens, special ones included: {self.name} takes {self.limit} at most{hint}"
             )
+
+
+def _listed(ids: Any, name: str) -> list[Any]:
+    """List ids, or rows of them, as Python has them: of lists, tensors and arrays, and lists of such numbers."""
+    rows = ids.tolist() if hasattr(ids, "tolist") else ids
+    if isinstance(rows, (str, bytes, Mapping)) or hasattr(rows, "columns") or not isinstance(rows, Iterable):
+        raise RegardError(f"{name} ids: given {type(ids).__name__}, needs a list of ids, such as encoding['input_ids']")
+    return [row.tolist() if hasattr(row, "tolist") else row for row in rows]
 
 
 def _tokens_of_turn(found: Encoded, turn: Turn) -> tuple[int, ...]:

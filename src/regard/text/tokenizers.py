@@ -22,6 +22,7 @@ from regard.errors import RegardError
 from regard.files import read_regular
 from regard.json_files import read_json
 from regard.text.tokenizer_limits import LARGEST, check_tokenizer, check_tokenizer_files, read_tokenizer_quietly
+from regard.text.tokens import check_texts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -138,9 +139,10 @@ def batch(tokenizer: Any, texts: Sequence[str], *, length: int | None = None) ->
     Raises:
         RegardError: there is no text, one has no token, or one has more tokens than length; none is ever cut.
     """
-    if isinstance(texts, str) or not texts:
-        raise RegardError(f"texts: given {'one string' if isinstance(texts, str) else 'none'}, needs a list of them")
-    rows = tokenizer(list(texts), padding=False, truncation=False, verbose=False)["input_ids"]
+    texts = list(check_texts(texts))
+    if not texts:
+        raise RegardError("texts: given none, needs a list of them")
+    rows = tokenizer(texts, padding=False, truncation=False, verbose=False)["input_ids"]
     longest = max(map(len, rows))
     for number, row in enumerate(rows, 1):
         if not row:
@@ -263,7 +265,7 @@ def _texts_to_tokenize(texts: str | Iterable[str]) -> Iterator[str]:
         RegardError: one is no string, or all of them are blank.
     """
     seen = False
-    for number, text in enumerate([texts] if isinstance(texts, str) else texts, 1):
+    for number, text in enumerate(check_texts(texts), 1):
         if not isinstance(text, str):
             raise RegardError(f"text {number}: given {type(text).__name__}, needs to be a string")
         seen = seen or bool(text.strip())

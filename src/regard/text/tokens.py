@@ -1,7 +1,7 @@
 """From text to tokens, whatever the tokenizer."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
@@ -131,6 +131,18 @@ def check_text(text: Any, name: str = "text") -> str:
         lone = f"character {error.start} is the lone surrogate U+{ord(text[error.start]):04X}"
         raise RegardError(f"{name} is not valid Unicode: {lone}") from None
     return text
+
+
+def check_texts(given: Any, name: str = "texts", instead: str = "") -> Iterable[Any]:
+    """Return texts, of one text a list of it. instead: what else to pass, for the message.
+
+    Raises:
+        RegardError: it is neither. A mapping (such as a tokenizer's output) and a table would list their keys' names.
+    """
+    keys = isinstance(given, (bytes, Mapping)) or hasattr(given, "columns")
+    if keys or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
+        raise RegardError(f"{name}: given {type(given).__name__}, needs a string or several of them{instead}")
+    return [given] if isinstance(given, str) else given
 
 
 def encode(tokenizer: Any, text: str) -> Encoded:

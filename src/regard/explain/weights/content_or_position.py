@@ -24,6 +24,7 @@ from regard.errors import RegardError
 from regard.explain.places import refuse_pairs
 from regard.explain.weights.attended import held_attention_calls
 from regard.explain.weights.head_means import HeadMeans
+from regard.text.tokens import check_texts
 from regard.trace.layer_subset import CallNumber
 from regard.trace.trace import Trace
 
@@ -53,6 +54,7 @@ def content_or_position(
     Raises:
         RegardError: no text, one with fewer than 8 tokens that are not special, or an encoder-decoder.
     """
+    texts = list(check_texts(texts, "content_or_position", ", or a list of ids for each"))
     if not texts or exchanges < 1:
         raise RegardError(f"content_or_position: given {len(texts)} texts, {exchanges} exchanges, needs 1 or more")
     if model.pairs:

@@ -1,7 +1,7 @@
 """Choose what a model is checked on: texts of several kinds, ids where it has no tokenizer, a picture of noise."""
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from regard.capture.options import CaptureOptions, PassOptions
 from regard.errors import RegardError
 from regard.images.processor import PROCESSOR_FILE
 from regard.models.inputs import how_pictures_are_read, read_images, read_inputs
-from regard.text.tokens import Encoded
+from regard.text.tokens import Encoded, check_texts
 
 if TYPE_CHECKING:
     from regard.models.model import Model
@@ -130,9 +130,7 @@ def takes_positions(model: "Model") -> bool:
 
 def _checked_texts(model: "Model", texts: Any) -> list[str]:
     """The texts of a caller, of which one may stand alone."""
-    if isinstance(texts, (bytes, Mapping)) or not isinstance(texts, Iterable):
-        raise RegardError(f"check: given {type(texts).__name__} as texts, needs a string or several of them")
-    given = [texts] if isinstance(texts, str) else list(texts)
+    given = list(check_texts(texts, "check: texts"))
     if not given:
         raise RegardError("check: given no text, needs at least one, or None for texts of several kinds")
     for n, each in enumerate(given, 1):

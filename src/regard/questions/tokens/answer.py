@@ -10,7 +10,7 @@ from regard.display.answer import Answer, Read
 from regard.explain.frames import Row
 from regard.models.load import load_tokenizer
 from regard.questions.tokens import panels, sentences
-from regard.text.tokens import Token, encode
+from regard.text.tokens import Token, check_texts, encode
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +54,7 @@ def tokens(texts: Sequence[str], tokenizer: str | None = None, ranks: Path | Non
     Raises:
         RegardError: there is no such tokenizer, or its file cannot be read.
     """
+    texts = list(check_texts(texts))
     about = Read(tuple((text, None) for text in texts))
     found = list(zip(texts, _read(texts, tokenizer, ranks), strict=True))
     return Tokens(tokenizer or "the default model", found, about=about)
