@@ -118,7 +118,7 @@ assert (scaled - unscaled).abs().max() > 0.01
 # ## The recipe as a class
 #
 # `SelfAttention(4, 3)` with seed 0. The article draws its matrices by `torch.rand`, from 0 to 1 and in the order query,
-# key, value; PyTorch's layers, and `regard.SelfAttention(4, 3)` with them, draw otherwise. So the matrices are given:
+# key, value. PyTorch's layers draw otherwise, and so does `regard.SelfAttention(4, 3, 3)`. So the matrices are given:
 
 # %%
 torch.manual_seed(0)

@@ -1,5 +1,6 @@
 """Multi-head attention: by its formula, as torch's own module, with positions, and step by step with a cache."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -142,16 +143,58 @@ def test_what_torch_has_and_we_have_not() -> None:
         MultiHeadAttention.from_torch(nn.MultiheadAttention(12, 3, add_bias_kv=True))
     with pytest.raises(ValueError, match="module: given add_zero_attn=True"):
         MultiHeadAttention.from_torch(nn.MultiheadAttention(12, 3, add_zero_attn=True))
-    with pytest.raises(ValueError, match=r"attn_mask: given shape \(5, 4, 4\), needs \(L, S\) or \(B · 3, L, S\)"):
-        masks_from_torch(torch.zeros(5, 4, 4).bool(), heads=3)
-    with pytest.raises(ValueError, match=r"key_padding_mask: given shape \(1, 1, 4\), needs \(B, S\) or \(S,\)"):
-        masks_from_torch(None, torch.zeros(1, 1, 4).bool(), heads=3)
-    with pytest.raises(
-        ValueError, match=r"attn_mask: given shape \(6, 4, 4\), needs \(3, L, S\) beside a key_padding_mask"
-    ):
-        masks_from_torch(torch.zeros(6, 4, 4).bool(), torch.zeros(4).bool(), heads=3)
-    with pytest.raises(ValueError, match=r"attn_mask: given shape \(3, 4, 4\), needs \(6, L, S\) beside"):
-        masks_from_torch(torch.zeros(3, 4, 4).bool(), torch.zeros(2, 4).bool(), heads=3)
+
+
+# Of 2 texts, 3 heads, 5 queries and 4 keys: shapes that torch takes, and what could be broadcast to them or mistaken.
+MASKS = [None, (5, 4), (1, 4), (5, 1), (1, 1), (4, 5), (4,), (3, 5, 4), (6, 5, 4), (2, 5, 4), (1, 5, 4), (6, 1, 4),
+         (6, 5, 1), (2, 3, 5, 4), (3, 3, 5, 4), (), (0, 5, 4), (12, 5, 4), (6, 4, 5)]  # fmt: skip
+PADDINGS = [None, (), (4,), (1,), (5,), (2, 4), (1, 4), (2, 1), (3, 4), (2, 5), (6, 4), (2, 1, 4), (2, 1, 1, 4)]
+
+
+def mask_of(shape: tuple[int, ...] | None, dtype: torch.dtype) -> torch.Tensor | None:
+    if shape is None:
+        return None
+    return random(9, *shape) > 1.5 if dtype == torch.bool else (random(9, *shape) * 2).to(dtype)
+
+
+@pytest.mark.parametrize("batched", [True, False])
+@pytest.mark.parametrize("kinds", [
+    (torch.bool, torch.bool), (torch.float64, torch.float64), (torch.bool, torch.float64), (torch.int64, torch.bool),
+    (torch.bool, torch.uint8), (torch.float64, torch.bool), (torch.complex64, torch.bool),
+], ids=str)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:Support for mismatched")
+def test_masks_are_taken_where_torch_takes_them(batched: bool, kinds: tuple[torch.dtype, torch.dtype]) -> None:
+    module = nn.MultiheadAttention(12, 3, batch_first=True).double()
+    layer = MultiHeadAttention.from_torch(module)
+    shape = (2, 5, 4) if batched else (5, 4)
+    x, context = (random(n, *shape[:-2], size, 12) for n, size in enumerate(shape[-2:]))
+    taken = 0
+    for attn, padding in itertools.product(MASKS, PADDINGS):
+        masks = mask_of(attn, kinds[0]), mask_of(padding, kinds[1])
+        try:
+            right, _ = module(x, context, context, attn_mask=masks[0], key_padding_mask=masks[1])
+        except (RuntimeError, AssertionError):
+            with pytest.raises(ValueError, match="given"):
+                layer(x, context, **masks_from_torch(*masks, heads=3, shape=shape))
+            continue
+        taken += 1
+        for known in (shape, None):
+            output = layer(x, context, **masks_from_torch(*masks, heads=3, shape=known))
+            torch.testing.assert_close(output, right, rtol=0, atol=1e-9)
+    assert taken > 1
+
+
+def test_masks_have_to_fit_each_other() -> None:
+    for attn, padding, says in [
+        ((5, 4, 4), None, r"attn_mask: given shape \(5, 4, 4\), needs \(L, S\) or \(B · 3, L, S\)$"),
+        (None, (1, 1, 4), r"key_padding_mask: given shape \(1, 1, 4\), needs \(B, S\), or \(S,\) without a batch$"),
+        ((6, 4, 4), (4,), r"attn_mask: given shape \(6, 4, 4\), needs .*, with B = 1, S = 4$"),
+        ((3, 4, 4), (2, 4), r"attn_mask: given shape \(3, 4, 4\), needs .*, with B = 2, S = 4$"),
+        ((4, 1), (2, 4), r"attn_mask: given shape \(4, 1\), needs .*, with B = 2, S = 4$"),
+    ]:
+        masks = (None if each is None else torch.zeros(each).bool() for each in (attn, padding))
+        with pytest.raises(ValueError, match=says):
+            masks_from_torch(*masks, heads=3)
 
 
 KINDS: dict[str, Any] = {

@@ -1,10 +1,15 @@
 """The textbook layers: published figures, both conventions of weights, and the way to the weights."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
+from transformers import LlamaConfig, LlamaModel
 
 import regard
+from regard.nn.from_transformers import from_transformers
+from regard.nn.multihead import MultiHeadAttention
 from regard.nn.single_head import CrossAttention, SelfAttention
 from regard.textbook import printed
 from tests.attention.cases import random
@@ -50,6 +55,33 @@ def test_one_sentence_step_by_step() -> None:
     near(seen.scores[1] * 24**0.5, SENTENCE["unnormalised_weights"], 4)
     near(seen[1], SENTENCE["weights"], 4)
     near(context[1], SENTENCE["context"], 4)
+
+
+SQUARES = [torch.eye(6)] * 3
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SelfAttention.from_weights(*SQUARES, convention="W @ x"),
+        lambda: CrossAttention.from_weights(*SQUARES, convention="W @ x"),
+        lambda: MultiHeadAttention.from_torch(TORCHS),
+        lambda: MultiHeadAttention.from_torch(WIDE_TORCHS),
+        lambda: from_transformers(LLAMA),
+    ],
+)
+def test_copied_weights_leave_random_numbers_alone(make: Callable[[], nn.Module]) -> None:
+    """What is drawn next is what would have been drawn without the layer: an article's next matrices."""
+    before = torch.get_rng_state()
+    made = make()
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(each.device.type == "cpu" and each.requires_grad for each in made.parameters())
+
+
+TORCHS = nn.MultiheadAttention(6, 3)
+WIDE_TORCHS = nn.MultiheadAttention(6, 3, kdim=5, vdim=4, bias=False)
+LLAMA = LlamaModel(LlamaConfig(vocab_size=7, hidden_size=6, intermediate_size=5, num_hidden_layers=1,
+                               num_attention_heads=3, max_position_embeddings=8))  # fmt: skip
 
 
 def test_the_two_conventions_are_one_layer() -> None:

@@ -131,15 +131,11 @@ class MultiHeadAttention(nn.Module):
             raise ValueError("module: given bias_k and bias_v (add_bias_kv=True), which have no counterpart here")
         if module.add_zero_attn:
             raise ValueError("module: given add_zero_attn=True, which has no counterpart here")
-        layer = cls(
-            d_model=module.embed_dim,
-            heads=module.num_heads,
-            d_context=module.kdim,
-            d_values=module.vdim,
-            bias=module.in_proj_bias is not None,
-            dropout=module.dropout,
-            batch_first=module.batch_first,
-        )
+        with torch.device("meta"):  # nothing is drawn, as in SelfAttention.from_weights
+            layer = cls(
+                d_model=module.embed_dim, heads=module.num_heads, d_context=module.kdim, d_values=module.vdim,
+                bias=module.in_proj_bias is not None, dropout=module.dropout, batch_first=module.batch_first,
+            )  # fmt: skip
         parts = (layer.query, layer.key, layer.value, layer.output)
         apart = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
         weights = apart if module.in_proj_weight is None else module.in_proj_weight.chunk(3)
@@ -255,7 +251,11 @@ class MultiHeadAttention(nn.Module):
 
 
 def masks_from_torch(
-    attn_mask: Tensor | None = None, key_padding_mask: Tensor | None = None, *, heads: int
+    attn_mask: Tensor | None = None,
+    key_padding_mask: Tensor | None = None,
+    *,
+    heads: int,
+    shape: tuple[int, ...] | None = None,
 ) -> dict[str, Tensor | None]:
     """Translate the masks of nn.MultiheadAttention into the mask and bias of a layer's call.
 
@@ -265,29 +265,35 @@ def masks_from_torch(
         attn_mask: (L, S) or (B · heads, L, S).
         key_padding_mask: (B, S), or (S,) where there is no batch: then an attn_mask of three axes is (heads, L, S).
         heads: the layer's number of heads.
+        shape: of the call, (B, L, S), or (L, S) without a batch. Masks have to fit it as torch wants it: nothing is
+            broadcast. Without it they have to fit each other.
 
     Raises:
-        ValueError: a shape that torch's module does not take.
+        ValueError: a shape or dtype that torch's module does not take.
     """
+    known = {"H": heads, **dict(zip("SLB", (shape or ())[::-1], strict=False))}
+    if len(shape or ()) == 2 or (key_padding_mask is not None and key_padding_mask.ndim == 1):
+        known.setdefault("B", 1)
     mask: Tensor | None = None
     bias: Tensor | None = None
-    for name, tensor, axes in (("attn_mask", attn_mask, (2, 3)), ("key_padding_mask", key_padding_mask, (1, 2))):
+    for name, tensor, needed in (
+        ("key_padding_mask", key_padding_mask, "(B, S), or (S,) without a batch"),
+        ("attn_mask", attn_mask, f"(L, S) or (B · {heads}, L, S)"),
+    ):
         if tensor is None:
             continue
-        if tensor.ndim not in axes or (tensor.ndim == 3 and tensor.shape[0] % heads):
-            needed = f"(L, S) or (B · {heads}, L, S)" if name == "attn_mask" else "(B, S) or (S,)"
-            raise ValueError(f"{name}: given shape {tuple(tensor.shape)}, needs {needed}")
-        if tensor.ndim == 3 and key_padding_mask is not None:
-            texts = 1 if key_padding_mask.ndim == 1 else key_padding_mask.shape[0]
-            if tensor.shape[0] != texts * heads:
-                raise ValueError(
-                    f"attn_mask: given shape {tuple(tensor.shape)}, needs ({texts * heads}, L, S) beside a "
-                    f"key_padding_mask of shape {tuple(key_padding_mask.shape)}"
-                )
-        if tensor.ndim == 3:
-            tensor = tensor.unflatten(0, (-1, heads))
-        elif name == "key_padding_mask" and tensor.ndim == 2:
-            tensor = tensor[:, None, None, :]
+        if tensor.dtype != torch.bool and not tensor.is_floating_point():
+            raise ValueError(f"{name}: given {tensor.dtype}, needs bool or a floating-point dtype")
+        given, sizes = tuple(tensor.shape), ", ".join(f"{axis} = {known[axis]}" for axis in "BLS" if axis in known)
+        if name == "attn_mask":
+            split = len(given) == 3 and given[0] % heads == 0
+            tensor = tensor.unflatten(0, (given[0] // heads, heads)) if split else tensor
+            fits, axes = split or len(given) == 2, "BHLS" if split else "LS"
+        else:
+            fits, axes = len(given) in ((1, 2) if shape is None else (len(shape) - 1,)), "BS"[-len(given) :]
+        if not fits or any(known.setdefault(axis, n) != n for axis, n in zip(axes, tensor.shape, strict=True)):
+            raise ValueError(f"{name}: given shape {given}, needs {needed}{sizes and f', with {sizes}'}")
+        tensor = tensor[:, None, None, :] if axes == "BS" else tensor
         if tensor.dtype == torch.bool:
             mask = ~tensor if mask is None else mask & ~tensor
         else:

@@ -8,6 +8,7 @@ width. Source: Vaswani et al. 2017, "Attention Is All You Need".
 
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -71,7 +72,8 @@ class SelfAttention(_OneHead):
         for name, weight in (("key", key), ("value", value)):
             if weight.shape[1] != query.shape[1]:
                 raise ValueError(f"{name}: given weights for inputs of width {weight.shape[1]}, needs {query.shape[1]}")
-        layer = cls(query.shape[1], query.shape[0], value.shape[0])
+        with torch.device("meta"):  # nothing is drawn: torch's random numbers go on as if no layer had been made
+            layer = cls(query.shape[1], query.shape[0], value.shape[0])
         layer._copy_weights(query, key, value)
         return layer
 
@@ -106,7 +108,8 @@ class CrossAttention(_OneHead):
         query, key, value = _as_linear_weights(convention, query=query, key=key, value=value)
         if value.shape[1] != key.shape[1]:
             raise ValueError(f"value: given weights for inputs of width {value.shape[1]}, needs {key.shape[1]}")
-        layer = cls(query.shape[1], key.shape[1], query.shape[0], value.shape[0])
+        with torch.device("meta"):
+            layer = cls(query.shape[1], key.shape[1], query.shape[0], value.shape[0])
         layer._copy_weights(query, key, value)
         return layer
 
