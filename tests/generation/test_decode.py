@@ -74,7 +74,7 @@ def test_a_prompt_is_gone_on_with_and_may_end() -> None:
         ({"do_sample": True, "top_k": -1}, "top_k: given -1, needs a whole number"),
         ({"seed": -1}, "seed: given -1"),
         ({"cache": "static"}, "cache: given 'static', needs 'dynamic'"),
-        ({"ids": [3]}, "needs either a prompt or its ids, given both"),
+        ({"ids": [3]}, "needs either prompt or its ids, given both"),
     ],
     ids=str,
 )

@@ -207,8 +207,8 @@ def test_text_and_its_tokens(minilm) -> None:
 
 
 REFUSED = [
-    ({}, "needs either a prompt or its ids, given none"),
-    ({"prompt": "a", "ids": IDS}, "needs either a prompt or its ids, given both"),
+    ({}, "needs either prompt or its ids, given none"),
+    ({"prompt": "a", "ids": IDS}, "needs either prompt or its ids, given both"),
     ({"prompt": "a"}, "has no tokenizer"),
     ({"ids": IDS, "new_tokens": 0}, "new_tokens: given 0, needs a whole number of 1 or more"),
     ({"ids": IDS, "new_tokens": True}, "new_tokens: given True"),

@@ -22,7 +22,7 @@ TEXT = "A man is fishing on a river"
         ({"cache": "static"}, "cache: given 'static', needs 'dynamic'"),
         ({"seed": -1}, "seed: given -1"),
         ({"stop": ["a", ""]}, "needs strings that are not empty"),
-        ({"ids": [1]}, "needs either a prompt or its ids, given both"),
+        ({"ids": [1]}, "needs either prompt or its ids, given both"),
         ({"new_tokens": 25}, "prompt has 7 tokens and 25 new ones are more than the 31 that transformer takes"),
         ({"new_tokens": 25}, "new_tokens can be 24 at most"),
     ],

@@ -101,8 +101,6 @@ class Generator(ABC, Generic[S]):
             prompt, ids, new_tokens, seed, cache, stop, interventions, statistics, progress, options: as
                 `Model.generate` takes them.
         """
-        if (prompt is None) == (ids is None):
-            raise RegardError(f"generate: needs either a prompt or its ids, given {'none' if ids is None else 'both'}")
         self.check_model()
         if cache not in self.caches:
             raise RegardError(f"generate: cache: given {cache!r}, needs {' or '.join(map(repr, self.caches))}")

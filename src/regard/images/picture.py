@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
-from PIL.Image import DecompressionBombError
 
 from regard.errors import RegardError, first_line
 from regard.files import check_regular
@@ -18,7 +17,6 @@ from regard.files import check_regular
 # Formats that Pillow decodes itself; of the others some run a program (EPS) or fetch what they name.
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 PLAIN = ("RGB", "L", "1", "P", "YCbCr")  # modes that become RGB without a note
-SIXTEEN = ("I;16", "I;16L", "I;16B", "I;16N")
 MAX_PIXELS = 50_000_000  # 8 bytes each while an image is read, of WebP 16; a small file can ask for any number
 MAX_SIDE = 65_535  # the most that JPEG allows; Pillow also needs memory for each row
 
@@ -52,9 +50,7 @@ def read_picture(given: Any) -> Picture:
         return given
     if isinstance(given, np.ndarray):
         if given.dtype != np.uint8 or given.ndim != 3 or given.shape[2] != 3 or given.size == 0:
-            raise RegardError(
-                f"image: given an array {given.shape} {given.dtype}, needs (height, width, 3) uint8, red, green, blue"
-            )
+            raise RegardError(f"image: given an array {given.shape} {given.dtype}, needs (height, width, 3) uint8, RGB")
         given = Image.fromarray(given)
     if isinstance(given, Image.Image):
         return _read(given, "a picture", "a picture")
@@ -81,9 +77,7 @@ def _read(source: Path | BytesIO | Image.Image, name: str, called: str) -> Pictu
                 with suppress(Exception):  # counting reads on, where anything may be damaged
                     if (frames := getattr(image, "n_frames", 1)) > 1:
                         notes.append(f"{name} has {frames} frames: the first was read")
-        except RegardError:
-            raise
-        except DecompressionBombError as error:
+        except Image.DecompressionBombError as error:
             most = f"at most {MAX_PIXELS:,} are read, {MAX_SIDE:,} a side"
             raise RegardError(f"image {called!r} has too many pixels: {most}; make it smaller") from error
         except UnidentifiedImageError as error:
@@ -98,14 +92,13 @@ def _read(source: Path | BytesIO | Image.Image, name: str, called: str) -> Pictu
 def _converted(opened: Image.Image, name: str) -> tuple[Image.Image, list[str]]:
     """Convert an opened image to upright 8-bit RGB. It is decoded once. Return the pixels, and notes on changes."""
     if opened.width * opened.height > MAX_PIXELS or max(opened.size) > MAX_SIDE:
-        raise DecompressionBombError
+        raise Image.DecompressionBombError
     notes = []
     opened.seek(0)
-    image = opened
-    if image.getexif().get(ExifTags.Base.Orientation) in range(2, 9):
+    if (image := opened).getexif().get(ExifTags.Base.Orientation) in range(2, 9):
         notes.append(f"{name} was turned upright, as its EXIF data says")
         image = ImageOps.exif_transpose(image)
-    if image.mode in SIXTEEN:
+    if image.mode.startswith("I;16"):
         notes.append(f"{name} has 16 bits a pixel: they were made 8, by the high byte")
         return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB"), notes
     if image.has_transparency_data:

@@ -251,11 +251,7 @@ class MultiHeadAttention(nn.Module):
 
 
 def masks_from_torch(
-    attn_mask: Tensor | None = None,
-    key_padding_mask: Tensor | None = None,
-    *,
-    heads: int,
-    shape: tuple[int, ...] | None = None,
+    attn_mask: Tensor | None = None, key_padding_mask: Tensor | None = None, *, heads: int, shape: tuple[int, ...] = ()
 ) -> dict[str, Tensor | None]:
     """Translate the masks of nn.MultiheadAttention into the mask and bias of a layer's call.
 
@@ -271,8 +267,8 @@ def masks_from_torch(
     Raises:
         ValueError: a shape or dtype that torch's module does not take.
     """
-    known = {"H": heads, **dict(zip("SLB", (shape or ())[::-1], strict=False))}
-    if len(shape or ()) == 2 or (key_padding_mask is not None and key_padding_mask.ndim == 1):
+    known = {"H": heads, **dict(zip("SLB", shape[::-1], strict=False))}
+    if len(shape) == 2 or (key_padding_mask is not None and key_padding_mask.ndim == 1):
         known.setdefault("B", 1)
     mask: Tensor | None = None
     bias: Tensor | None = None
@@ -290,7 +286,7 @@ def masks_from_torch(
             tensor = tensor.unflatten(0, (given[0] // heads, heads)) if split else tensor
             fits, axes = split or len(given) == 2, "BHLS" if split else "LS"
         else:
-            fits, axes = len(given) in ((1, 2) if shape is None else (len(shape) - 1,)), "BS"[-len(given) :]
+            fits, axes = len(given) in ((len(shape) - 1,) if shape else (1, 2)), "BS"[-len(given) :]
         if not fits or any(known.setdefault(axis, n) != n for axis, n in zip(axes, tensor.shape, strict=True)):
             raise ValueError(f"{name}: given shape {given}, needs {needed}{sizes and f', with {sizes}'}")
         tensor = tensor[:, None, None, :] if axes == "BS" else tensor

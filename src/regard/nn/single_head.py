@@ -6,7 +6,7 @@
 width. Source: Vaswani et al. 2017, "Attention Is All You Need".
 """
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from jaxtyping import Float
@@ -38,10 +38,14 @@ class _OneHead(nn.Module):
         output = result.output[:, 0] if x.ndim == 3 else result.output
         return (output, result.weights) if return_attention else output
 
-    def _copy_weights(self, query: Tensor, key: Tensor, value: Tensor) -> None:
-        """Copy three (out, in) matrices into the layer."""
-        for layer, weight in ((self.query, query), (self.key, key), (self.value, value)):
+    @classmethod
+    def _of_weights(cls, widths: Any, query: Tensor, key: Tensor, value: Tensor) -> Self:
+        """Make a layer of these widths with copies of three (out, in) matrices."""
+        with torch.device("meta"):  # nothing is drawn: torch's random numbers go on as if no layer had been made
+            made = cls(*widths)
+        for layer, weight in ((made.query, query), (made.key, key), (made.value, value)):
             layer.weight = nn.Parameter(weight.detach().clone())
+        return made
 
 
 class SelfAttention(_OneHead):
@@ -72,10 +76,7 @@ class SelfAttention(_OneHead):
         for name, weight in (("key", key), ("value", value)):
             if weight.shape[1] != query.shape[1]:
                 raise ValueError(f"{name}: given weights for inputs of width {weight.shape[1]}, needs {query.shape[1]}")
-        with torch.device("meta"):  # nothing is drawn: torch's random numbers go on as if no layer had been made
-            layer = cls(query.shape[1], query.shape[0], value.shape[0])
-        layer._copy_weights(query, key, value)
-        return layer
+        return cls._of_weights((query.shape[1], query.shape[0], value.shape[0]), query, key, value)
 
     def forward(
         self, x: Float[Tensor, "*B L d_in"], *, return_attention: bool = False, **rule: Any
@@ -108,10 +109,7 @@ class CrossAttention(_OneHead):
         query, key, value = _as_linear_weights(convention, query=query, key=key, value=value)
         if value.shape[1] != key.shape[1]:
             raise ValueError(f"value: given weights for inputs of width {value.shape[1]}, needs {key.shape[1]}")
-        with torch.device("meta"):
-            layer = cls(query.shape[1], key.shape[1], query.shape[0], value.shape[0])
-        layer._copy_weights(query, key, value)
-        return layer
+        return cls._of_weights((query.shape[1], key.shape[1], query.shape[0], value.shape[0]), query, key, value)
 
     def forward(
         self,

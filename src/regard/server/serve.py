@@ -4,7 +4,6 @@ import asyncio
 import logging
 import secrets
 import socket
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,11 +33,8 @@ HOST = "127.0.0.1"
 HEAD = 10.0  # seconds for the head of a request
 STRANGERS = 64  # connections on which nothing was answered yet to who has the cookie
 BACKLOG = 16  # connections accepted before any of them is looked at: with the strangers, far fewer than 256 descriptors
-FLOODS = {  # logged for each connection, and what is logged instead
-    "socket.accept() out of system resource": "more connections than files may be open: raise the limit of `ulimit -n`",
-    "Invalid HTTP request received.": "a connection sent something that is no HTTP",
-}
-QUIET = 60.0  # seconds in which such a message is logged once
+# What is logged for each connection, and when that was done last, in seconds.
+FLOODS = dict.fromkeys(("socket.accept() out of system resource", "Invalid HTTP request received."), 0.0)
 
 
 def serve(
@@ -135,19 +131,14 @@ def bind_server_port(port: int) -> socket.socket:
     return bound
 
 
-_logged: dict[str, float] = {}  # when each of FLOODS was logged
-
-
 def log_once_per_minute(record: logging.LogRecord) -> bool:
-    """Let a message that every connection can cause through once a minute, as one line; others as they are."""
+    """Tell whether to log a message. Each of `FLOODS` is logged once a minute, as one line."""
     line = record.getMessage().partition("\n")[0]
     if line not in FLOODS:
         return True
-    record.msg, record.args, record.exc_info = FLOODS[line], None, None
-    due = time.monotonic() - _logged.get(line, -QUIET) >= QUIET
-    if due:
-        _logged[line] = time.monotonic()
-    return due
+    record.msg, record.exc_info, before = line, None, FLOODS[line]
+    FLOODS[line] = record.created if record.created - before >= 60 else before
+    return FLOODS[line] != before
 
 
 class Started(uvicorn.Server):

@@ -65,8 +65,7 @@ def neutral_sentences(word: str, sentences: Sequence[str] = SENTENCES) -> list[s
     """
     if not isinstance(word, str) or not word.strip():
         raise RegardError(f"neutral_sentences: given {word!r}, needs a word")
-    check_texts(sentences, "control")
-    if isinstance(sentences, str) or not all(isinstance(each, str) for each in sentences):
+    if isinstance(sentences, str) or not all(isinstance(each, str) for each in check_texts(sentences, "control")):
         raise RegardError(f"control: given {type(sentences).__name__}, needs a list of sentences")
     for number, sentence in enumerate(sentences, 1):
         if lacks := lacking(sentence, word):

@@ -12,8 +12,7 @@ from regard.checks import is_whole
 from regard.errors import RegardError, control_name
 from regard.text.tokens import Encoded, Turn, check_text, check_texts, encode_all, encoded_ids, tokens_in_turns
 
-# Of one text, or of several.
-Ids = Sequence[int] | Sequence[Sequence[int]] | Int[Tensor, "..."] | Int[np.ndarray, "..."]
+Ids = Sequence[int] | Sequence[Sequence[int]] | Int[Tensor | np.ndarray, "..."]  # of one text, or of several
 INSTEAD = {"target": ", or token ids as target_ids=", "embedding: text": ", or trace(ids=...).embedding()"}
 
 
@@ -36,7 +35,7 @@ class Reader:
             RegardError: no text, an empty or blank one, ids that the model has not, or more tokens than it takes.
         """
         if (given is None) == (ids is None):
-            raise RegardError(f"trace: needs either {name} or its ids, given {'none' if given is None else 'both'}")
+            raise RegardError(f"needs either {name} or its ids, given {'none' if given is None else 'both'}")
         if ids is not None:
             rows = _listed(ids, name)
             single = bool(rows) and is_whole(rows[0])

@@ -133,7 +133,7 @@ def check_text(text: Any, name: str = "text") -> str:
     return text
 
 
-def check_texts(given: Any, name: str = "texts", instead: str = "") -> Iterable[Any]:
+def check_texts(given: Any, name: str = "texts", instead: str = "") -> Iterable[str]:
     """Return texts, of one text a list of it. instead: what else to pass, for the message.
 
     Raises:

@@ -56,7 +56,7 @@ def test_other_inputs() -> None:
 def test_texts_that_are_none_are_refused_and_one_stands_alone(minilm: Model) -> None:
     assert [each.asked for each in readings_of(minilm, "A man")] == [{"text": "A man"}]
     wrong: dict[str, object] = {
-        "given no text": [], "text 2 is of type int, needs a string": ["a", 3], "texts: given int": 3,
+        "given no text": [], "text 2: given int, needs to be a string": ["a", 3], "texts: given int": 3,
         "texts: given bytes": b"a",
     }  # fmt: skip
     for said, given in wrong.items():

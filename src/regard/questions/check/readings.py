@@ -12,7 +12,7 @@ from regard.capture.options import CaptureOptions, PassOptions
 from regard.errors import RegardError
 from regard.images.processor import PROCESSOR_FILE
 from regard.models.inputs import how_pictures_are_read, read_images, read_inputs
-from regard.text.tokens import Encoded, check_texts
+from regard.text.tokens import Encoded, check_text, check_texts
 
 if TYPE_CHECKING:
     from regard.models.model import Model
@@ -134,8 +134,7 @@ def _checked_texts(model: "Model", texts: Any) -> list[str]:
     if not given:
         raise RegardError("check: given no text, needs at least one, or None for texts of several kinds")
     for n, each in enumerate(given, 1):
-        if not isinstance(each, str):
-            raise RegardError(f"check: text {n} is of type {type(each).__name__}, needs a string")
+        check_text(each, f"check: text {n}")
     if "input_ids" not in model._session.takes:
         raise RegardError(f"check: {model.name} reads {model.model.main_input_name!r}, no texts: leave them out")
     if model.tokenizer is None:
