@@ -6,7 +6,7 @@ from pathlib import Path
 from regard.errors import RegardError
 from regard.json_files import read_json
 from regard.model_files import gguf, hub
-from regard.model_files.folder import ADAPTER, CONFIG
+from regard.model_files.folder import ADAPTER, CONFIG, names_default_model
 
 
 def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
@@ -33,17 +33,29 @@ def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
 
 
 def model_under_adapter(source: str | os.PathLike[str]) -> str | None:
-    """Read which model the adapter in a folder adapts: a folder, or a name on the hub. None for what is no such folder.
+    """Read which model the adapter in a folder adapts: the path of its folder or file. None for what is no such folder.
+
+    The adapter may come from anybody: the model has to be on this machine, under its full path or in the hub's cache.
 
     Raises:
-        RegardError: its adapter_config.json cannot be read, or names no model.
+        RegardError: its adapter_config.json cannot be read, or names no such model.
     """
-    file = Path(source) / ADAPTER
+    file, folder = Path(source) / ADAPTER, os.fspath(source)
     if not file.is_file() or os.path.lexists(Path(source) / CONFIG):
         return None
     base = read_json(file, infinite=True).get("base_model_name_or_path")
     if not isinstance(base, str) or not base:
         raise RegardError(
-            f"{os.fspath(source)!r}: {ADAPTER} names no model that it adapts: regard.load(model, adapter=) takes one"
+            f"{folder!r}: {ADAPTER} names no model that it adapts: regard.load(model, adapter=) takes one"
+        )
+    if names_default_model(base):
+        return base
+    full = os.path.isabs(base)
+    if not full and (cached := hub.cached_hub_file(base, CONFIG)) is not None:
+        return str(cached.parent)
+    if not full or not os.path.exists(base) or os.path.exists(os.path.join(base, ADAPTER)):
+        raise RegardError(
+            f"{folder!r} adapts {base[:80]!r}, which is no full path of a model and not in the hub's cache: write the "
+            f"model's full path in {ADAPTER}, or give both, regard.load(model, adapter=folder)"
         )
     return base

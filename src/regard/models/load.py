@@ -79,7 +79,8 @@ def load(
             precision, as a program that asks for it does: the status of a trace says how far that is from float32
             arithmetic. A model object is taken as it is.
         adapter: the folder of a LoRA adapter of PEFT for this model (extra `adapters`), which is added to its weights,
-            in float32 unless `dtype` says otherwise. As a source such a folder stands for the model that it names.
+            in float32 unless `dtype` says otherwise. As a source such a folder stands for the model that it names, if
+            that is a full path or in the hub's cache: nothing is fetched because an adapter says so.
         device_map: "auto", or the device of each module, as Hugging Face accelerate takes them: GPUs by their numbers,
             "cpu", "disk". Weights are spread so, and fetched where they are used; "auto" for `dtype` is float32 then.
         offload_folder: where the weights lie that `device_map` has on disk.
@@ -129,7 +130,11 @@ def load(
         name = called = DEFAULT_NAME
     elif isinstance(source, (str, os.PathLike)):
         (folder, held), name = _locate_checked_model(source), str(source)
-        called = Path(os.path.abspath(source)).name if isinstance(folder, Path) else name
+        *_, hub_name, parent, called = ("", "", *Path(os.path.abspath(source)).parts)
+        if isinstance(folder, str):
+            called = name
+        elif parent == "snapshots":  # of the hub's cache
+            called = hub_name.removeprefix("models--").replace("--", "/")
     else:
         raise RegardError(f"load: given {type(source).__name__}, needs a folder, a hub name or a model object")
     where = memory.device_to_load_on(device)
