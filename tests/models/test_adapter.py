@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import huggingface_hub.constants
 import peft
 import pytest
 import safetensors.torch
@@ -13,10 +14,13 @@ import regard
 from regard.cli.main import main
 from regard.explain.causes.contributions import contributions
 from regard.models.load import load_tokenizer
-from tests.capture.test_families import DECODERS, IDS, tiny
+from tests.capture.test_families import DECODER, DECODERS, IDS, PAIRS, SMALL, TARGET, tiny
 from tests.support import make_tiny
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing")  # which peft asks transformers for
+# What peft asks transformers for, and what it says of models whose matrices are shared.
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore:.*{each}") for each in ("is_gradient_checkpointing", "tie_word", "save_emb")
+]
 ADAPTED = {"llama": ["q_proj", "v_proj", "o_proj", "up_proj"], "gpt2": ["c_attn", "c_proj"]}
 
 
@@ -42,6 +46,36 @@ def made(place: Path, kind: str, **options) -> tuple[Path, Path, torch.Tensor]:
         return base, adapter, wrapped(input_ids=torch.tensor([IDS])).logits[0]
 
 
+@pytest.mark.parametrize(
+    ("kind", "head", "sizes", "name"),
+    [
+        ("llama", "CausalLM", {"tie_word_embeddings": True}, "embed_tokens"),
+        ("llama", "CausalLM", {"tie_word_embeddings": True}, "lm_head"),
+        ("gpt2", "CausalLM", {}, "wte"),
+        ("bert", "MaskedLM", {}, "predictions.decoder"),
+        ("t5", "Seq2SeqLM", {}, "shared"),
+        ("umt5", "Seq2SeqLM", {}, "lm_head"),
+    ],
+)
+def test_an_adapter_of_a_matrix_that_is_shared(tmp_path: Path, kind: str, head: str, sizes: dict, name: str) -> None:
+    """The embeddings are the head's matrix in all of these models: the other use of it stays as it was."""
+    torch.manual_seed(0)
+    sizes = SMALL | (DECODERS | PAIRS | {"bert": DECODER, "umt5": PAIRS["t5"]})[kind] | sizes
+    auto = getattr(transformers, f"AutoModelFor{head}")
+    model = auto.from_config(transformers.AutoConfig.for_model(kind, **sizes)).eval()
+    model.save_pretrained(tmp_path / "base")
+    config = peft.LoraConfig(r=3, target_modules=[name], init_lora_weights=False)
+    beside = peft.get_peft_model(model, config).eval()
+    beside.save_pretrained(tmp_path / "adapter")
+    opened = regard.load(tmp_path / "base", adapter=tmp_path / "adapter", device="cpu")
+    ids = {"ids": IDS} | ({"target_ids": TARGET} if opened.pairs else {})
+    more = {"decoder_input_ids": torch.tensor([TARGET])} if opened.pairs else {}
+    with torch.no_grad():
+        logits = beside(input_ids=torch.tensor([IDS]), **more).logits[0]
+    trace = opened.trace(**ids)
+    torch.testing.assert_close((trace.decoder if opened.pairs else trace).logits, logits, atol=2e-5, rtol=0)
+
+
 @pytest.mark.parametrize(("kind", "options"), [("llama", {}), ("gpt2", {}), ("llama", {"use_dora": True})])
 def test_an_adapter_gives_what_it_gives_beside_the_weights(tmp_path: Path, kind: str, options: dict) -> None:
     base, adapter, logits = made(tmp_path, kind, **options)
@@ -54,6 +88,22 @@ def test_an_adapter_gives_what_it_gives_beside_the_weights(tmp_path: Path, kind:
         assert found.error < 1e-5
     plain = regard.load(base, device="cpu").trace(ids=IDS)
     assert float((plain.logits - logits).abs().max()) > 1e-3
+
+
+def test_an_adapter_of_a_model_in_the_cache_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read from there by its path, so that the hub is not asked; its name stays."""
+    base, adapter, logits = made(tmp_path, "llama")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    cached = tmp_path / "models--someone--tiny"
+    for each in ("snapshots", "refs"):
+        (cached / each).mkdir(parents=True)
+    base.rename(cached / "snapshots" / "a0")
+    (cached / "refs" / "main").write_text("a0")
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    (adapter / "adapter_config.json").write_text(json.dumps(config | {"base_model_name_or_path": "someone/tiny"}))
+    opened = regard.load(adapter, device="cpu")
+    assert opened.name == "someone/tiny + adapter"
+    torch.testing.assert_close(opened.trace(ids=IDS).logits, logits, atol=2e-6, rtol=0)
 
 
 def test_an_adapter_on_weights_in_half_precision_is_added_in_float32(tmp_path: Path) -> None:
@@ -102,7 +152,7 @@ def test_of_an_adapter_that_stays_beside_an_output_projection_no_split_is_told(t
                 contributions(trace, 3, 1)
 
 
-def test_adapters_that_cannot_be(tmp_path: Path) -> None:
+def test_adapters_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base, adapter, _ = made(tmp_path, "llama")
     config = json.loads((adapter / "adapter_config.json").read_text())
     weights = safetensors.torch.load_file(adapter / "adapter_model.safetensors")
@@ -123,10 +173,22 @@ def test_adapters_that_cannot_be(tmp_path: Path) -> None:
     refused("given a model object and an adapter", tiny("llama", DECODERS["llama"], True), adapter=adapter)
     changed(base_model_name_or_path=None)
     refused("names no model that it adapts: regard.load.model, adapter=. takes one")
-    changed(base_model_name_or_path=str(tmp_path / "gone"))
-    refused("there is no such folder")
+    # The folder may be a stranger's: it neither fetches a model, nor finds one where the command happens to run.
+    monkeypatch.chdir(tmp_path)
+    for name in ("evil/evil", "base", "./base", str(tmp_path / "gone"), "/" + "a" * 5000, str(adapter)):
+        changed(base_model_name_or_path=name)
+        refused("adapts .*, which is no full path of a model and not in the hub's cache: write")
     changed(peft_type="PREFIX_TUNING")
     refused("its peft_type is 'PREFIX_TUNING', needs LORA")
+    # The first names a module, which peft 0.18 imports; the last makes other weights each time.
+    for entry, value in {
+        "megatron_core": "antigravity", "megatron_config": {"a": 1}, "alora_invocation_tokens": [1], "of_tomorrow": 2,
+        "init_lora_weights": "pissa_niter_4",
+    }.items():  # fmt: skip
+        changed(**{entry: value})
+        refused(f"'{entry}' is .* in its adapter_config.json, which is not supported: needs plain LoRA or DoRA")
+    changed(r=1 << 40)  # of which no memory is taken
+    refused("does not fit base: .*loading state_dict for PeftModel: size mismatch")
     changed(r=2)
     refused("does not fit base: .*loading state_dict for PeftModel: size mismatch")
     changed()

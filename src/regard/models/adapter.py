@@ -1,9 +1,12 @@
 """Open a LoRA adapter of PEFT (Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models") on its model."""
 
+import copy
 import importlib.util
 import os
 import warnings
 from pathlib import Path
+
+import torch
 
 from regard.errors import RegardError
 from regard.files import check_regular
@@ -13,6 +16,20 @@ from regard.model_files.quiet import quiet
 from regard.models.model import Model
 
 WEIGHTS = "adapter_model.safetensors"
+# The entries of a config that say what is added to the weights. peft gets these alone, for others import modules, read
+# files or change what layers compute. UNUSED ones may say anything, all others have to say nothing.
+USED_NAMES = """
+    r lora_alpha target_modules exclude_modules target_parameters layers_to_transform layers_pattern rank_pattern
+    alpha_pattern fan_in_fan_out bias lora_bias use_rslora use_dora modules_to_save trainable_token_indices
+    ensure_weight_tying init_lora_weights
+"""
+UNUSED_NAMES = """
+    peft_type peft_version task_type auto_mapping base_model_name_or_path revision inference_mode lora_dropout
+    eva_config
+"""
+USED, UNUSED = frozenset(USED_NAMES.split()), frozenset(UNUSED_NAMES.split())
+FROM_BASE = ("pissa", "olora")  # beginnings that peft computes from the weights, and takes out of them
+BEGINNINGS = (None, True, False, "gaussian", "orthogonal", "eva", "mica", *FROM_BASE)  # others need other files
 
 
 def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
@@ -21,37 +38,51 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
     Contributions and attribution then see one output projection, as they do in any model.
 
     Raises:
-        RegardError: peft is missing, the folder holds no LoRA adapter in safetensors, or it is another model's.
+        RegardError: peft is missing, the folder holds no plain LoRA adapter in safetensors, or it is another model's.
     """
     place, called = Path(folder), repr(os.fspath(folder))
     if importlib.util.find_spec("peft") is None:
         raise RegardError(f"adapter {called}: reading it needs peft: pip install 'regard[adapters]'")
     if not (place / ADAPTER).is_file():
         raise RegardError(f"adapter {called}: there is no {ADAPTER}, it is no folder of an adapter")
-    kind = read_json(place / ADAPTER, infinite=True).get("peft_type")
-    if kind != "LORA":
+    import peft
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    given = read_json(place / ADAPTER, infinite=True)
+    if (kind := given.get("peft_type")) != "LORA":
         raise RegardError(f"adapter {called}: its peft_type is {kind!r}, needs LORA, which can be added to weights")
+    plain = peft.LoraConfig().to_dict()
+    more = [name for name in given if name not in USED | UNUSED and given[name] and given[name] != plain.get(name)]
+    if (beginning := given.get("init_lora_weights")) not in BEGINNINGS:
+        more.append("init_lora_weights")
+    if more:
+        told = f"{more[0][:40]!r} is {str(given[more[0]])[:40]!r} in its {ADAPTER}"
+        raise RegardError(f"adapter {called}: {told}, which is not supported: needs plain LoRA or DoRA")
     if not os.path.lexists(place / WEIGHTS):
         raise RegardError(f"adapter {called}: there is no {WEIGHTS}; weights are read from safetensors alone")
     check_regular(place / WEIGHTS, "weights")
-    import peft
-
     try:
         with quiet(), warnings.catch_warnings(action="ignore"):  # what is missing or unused is looked at below
-            config = peft.PeftConfig.from_pretrained(str(place))
-            config.inference_mode = True
-            wrapped = peft.PeftModel(opened.model, config)
-            found = wrapped.load_adapter(str(place), "default", use_safetensors=True)
+            config = peft.LoraConfig(**{name: given[name] for name in USED & given.keys()}, inference_mode=True)
+            empty = beginning not in FROM_BASE  # without memory for what is read next, whatever rank the config says
+            with torch.device("meta" if empty else "cpu"):
+                wrapped = peft.PeftModel(opened.model, config)
+            found = wrapped.load_adapter(str(place), "default", use_safetensors=True, low_cpu_mem_usage=empty)
             lacking = [name for name in found.missing_keys if "lora_" in name]
-            odd = [*found.unexpected_keys, *lacking]
+            if odd := [*found.unexpected_keys, *lacking]:
+                raise RegardError(f"{len(odd)} of its tensors, first {odd[0]!r}")
+            tied = getattr(opened.model.config, "tie_word_embeddings", False)
+            for layer in list(wrapped.modules()):
+                if isinstance(layer, BaseTunerLayer):  # other modules that share its weight keep theirs as it is
+                    layer.base_layer = copy.deepcopy(layer.base_layer)
             model = wrapped.merge_and_unload(safe_merge=True)
+            if tied:  # UMT5 scales its logits by this entry, which peft sets to False
+                model.config.tie_word_embeddings = True
     except Exception as error:  # peft raises whatever a config or a shape leads it to
         lines = str(error).split("\n") if str(error) else [type(error).__name__]
         reason = lines[:2] if lines[0].endswith(":") else lines[:1]  # the reason stands behind its heading
         told = " ".join(line.strip() for line in reason)
         raise RegardError(f"adapter {called} does not fit {opened.name}: {told}") from error
-    if odd:
-        raise RegardError(f"adapter {called} does not fit {opened.name}: {len(odd)} of its tensors, first {odd[0]!r}")
     note = f"the LoRA adapter {place.name!r} (rank {config.r}) is added to the weights of {opened.name}"
     return Model(
         model.eval(), opened.tokenizer, name=f"{opened.name} + {Path(os.path.abspath(place)).name}",
