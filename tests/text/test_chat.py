@@ -8,7 +8,7 @@ import pytest
 
 import regard
 from regard.errors import RegardError
-from regard.text import chat
+from regard.text import chat, tokenizers
 from tests.support import default_model, make_tiny, run_in_process
 
 TEMPLATE = (
@@ -26,10 +26,10 @@ ASKED = [
 class Templated:
     """As far as a tokenizer is asked for its template."""
 
-    def __init__(self, template: str | None) -> None:
+    def __init__(self, template: Any) -> None:
         self.template, self.special_tokens_map = template, {"bos_token": "<s>"}
 
-    def get_chat_template(self) -> str:
+    def get_chat_template(self) -> Any:
         if self.template is None:
             raise ValueError("none")
         return self.template
@@ -61,24 +61,18 @@ def test_messages_are_found_where_the_template_writes_them() -> None:
         ("{{ 'ab' * 600000 }}", "refuses it: it writes more than 1,000,000 characters"),
         ("{% for m in messages %}{{ m.content | upper }}{% endfor %}", "writes messages in another way than they are"),
         ("{{ messages[0].content }}", "writes messages in another way than they are given"),
-        ("x" * 1_000_001, "the chat template of m has more than 1,000,000 characters"),
+        ("{% for a in range(99999) %}{{ '%9000s' % a }}{% endfor %}", "refuses it: it writes more than 1,000,000 char"),
+        ("{% for a in range(9999) %}" * 4 + "{% endfor %}" * 4, "the chat template of m refuses it: it does not end"),
+        ("x" * 1_000_001, "the chat template of m is no text of up to 1,000,000 characters"),
+        (5, "the chat template of m is no text of up to 1,000,000 characters"),
     ],
 )
-def test_a_template_that_does_not_write_it(template: str | None, says: str) -> None:
+def test_a_template_that_does_not_write_it(template: Any, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat, "SECONDS", 0.3)
     with pytest.raises(RegardError, match="chat: ") as told:
         chat.chat_text(Templated(template), ASKED, "m")
     assert says in str(told.value)
     assert "\n" not in str(told.value)
-
-
-def test_a_template_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat, "SECONDS", 3)
-    rounds = "{% for a in range(9999) %}" * 4 + "{% endfor %}" * 4
-    with pytest.raises(RegardError, match="the chat template of m does not end within 3 seconds"):
-        chat.chat_text(Templated(rounds), ASKED, "m")
-    memory = Templated("{{ ('ab' * 9000000000) | length }}")
-    with pytest.raises(RegardError, match="the chat template of m (refuses it: it asks for too much|ends its process)"):
-        chat.chat_text(memory, ASKED, "m")
 
 
 @pytest.mark.parametrize(
@@ -140,6 +134,15 @@ def test_a_trace_knows_the_turns(folder: Path, tmp_path: Path) -> None:
         model.trace(messages=[{"role": "user", "content": "bank " * 800}])
     with pytest.raises(RegardError, match="the tokenizer of all-MiniLM-L6-v2 has no chat template: give a text"):
         default_model().trace(messages=ASKED)
+
+
+def test_an_empty_message_has_no_token_of_those_around_it(folder: Path) -> None:
+    own = tokenizers.byte_pairs("a bank\n\n" * 9, size=300)
+    own.chat_template = "{% for m in messages %}{{ m.content }}\n{% endfor %}"
+    asked = [{"role": "user", "content": each} for each in ("bank", "")]
+    trace = regard.load(folder, tokenizer=own, device="cpu").trace(messages=asked)
+    assert trace.text[trace.tokens[-1].start :] == "\n\n"  # the empty message is inside of it
+    assert trace.turns[1].tokens == ()
 
 
 def test_a_chat_is_seen(folder: Path, tmp_path: Path) -> None:

@@ -1,51 +1,25 @@
 """Write a chat as the text that a model reads, by its tokenizer's template, and find the messages in that text.
 
-A template is a program that came with a model (Jinja). It runs in transformers' own sandbox, in a process of its own
-that ends after some seconds and has so much memory and no more; what it writes may be so long and no longer.
+A template is a program that came with a model (Jinja). It runs in transformers' own sandbox, for some seconds at most,
+and may write so many characters.
 
 Where each message stands is not guessed: the template is run once more with marks in the place of the messages, and
 what it wrote around the marks has to be what it wrote around the messages.
 """
 
-import json
 import re
-import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
-from regard.errors import RegardError
+from regard.errors import RegardError, first_line
 from regard.text.tokens import Turn
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
-SECONDS, MEMORY = 20, 4 << 30  # that a template may take, the second in bytes
+SECONDS = 5.0  # that a template may take
 LONGEST = 1_000_000  # characters of a template, of all messages, and of what is written
 MARK = re.compile("\ue000([0-9]+)\ue001")
-CHILD = """
-import json, sys
-from transformers.utils.chat_template_utils import render_jinja_template
-asked = json.load(sys.stdin)
-try:
-    import resource
-    resource.setrlimit(resource.RLIMIT_AS, (asked["memory"], asked["memory"]))
-except (ImportError, ValueError, OSError):
-    pass
-def written(messages):
-    found = render_jinja_template(conversations=[messages], chat_template=asked["template"], **asked["more"])
-    text = str((found[0] if isinstance(found, tuple) else found)[0])
-    if len(text) > asked["longest"]:
-        raise ValueError(f"it writes more than {asked['longest']:,} characters")
-    return text
-answer = {}
-for name in ("messages", "marked"):
-    try:
-        answer[name] = written(asked[name])
-    except MemoryError:
-        answer["error"] = answer.get("error") or "it asks for too much memory"
-    except Exception as error:
-        answer["error"] = answer.get("error") or f"{error or type(error).__name__}"
-json.dump(answer, sys.stdout)
-"""
 
 
 def check_messages(given: Any) -> list[dict[str, str]]:
@@ -89,20 +63,17 @@ def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> 
         template = tokenizer.get_chat_template()
     except (AttributeError, ValueError):
         raise RegardError(f"chat: the tokenizer of {name} has no chat template: give a text instead") from None
-    if len(template) > LONGEST:
-        raise RegardError(f"chat: the chat template of {name} has more than {LONGEST:,} characters")
+    if not isinstance(template, str) or len(template) > LONGEST:
+        raise RegardError(f"chat: the chat template of {name} is no text of up to {LONGEST:,} characters")
     special = {key: str(value) for key, value in tokenizer.special_tokens_map.items() if isinstance(value, str)}
-    marked = [each | {"content": f"\ue000{n}\ue001"} for n, each in enumerate(messages)]
-    asked = {
-        "template": template, "messages": list(messages), "marked": marked, "memory": MEMORY, "longest": LONGEST,
-        "more": special | {"add_generation_prompt": messages[-1]["role"] != "assistant"},
-    }  # fmt: skip
-    answer = _in_process_of_its_own(asked, name)
-    if "messages" not in answer:
-        reason = " ".join(str(answer.get("error", "it ended")).split())[:200]
-        raise RegardError(f"chat: the chat template of {name} refuses it: {reason}")
-    text = answer["messages"]
-    spans = _spans_of_messages(text, answer.get("marked", ""), [each["content"] for each in messages])
+    asks = messages[-1]["role"] != "assistant"
+    more = special | {"add_generation_prompt": asks, "tools": None, "documents": None}
+    try:
+        text = _written(template, messages, more)
+        marked = _written(template, [each | {"content": f"\ue000{n}\ue001"} for n, each in enumerate(messages)], more)
+    except Exception as error:  # a template raises what it likes
+        raise RegardError(f"chat: the chat template of {name} refuses it: {first_line(error)[:200]}") from error
+    spans = _spans_of_messages(text, marked, [each["content"] for each in messages])
     if spans is None:
         raise RegardError(
             f"chat: the chat template of {name} writes messages in another way than they are given: which tokens "
@@ -111,20 +82,28 @@ def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> 
     return text, tuple(Turn(each["role"], *span) for each, span in zip(messages, spans, strict=True))
 
 
-def _in_process_of_its_own(asked: dict[str, Any], name: str) -> dict[str, Any]:
-    """What the template writes, or why it does not."""
-    command = [sys.executable, "-I", "-c", CHILD]
+def _written(template: str, messages: Sequence[dict[str, str]], more: dict[str, Any]) -> str:
+    """What the template writes. Raises whatever it raises, or for its time or its length."""
+    from transformers.utils.chat_template_utils import _compile_jinja_template
+
+    text, until, tracer = "", time.monotonic() + SECONDS, sys.gettrace()
+
+    def stop(*_: Any) -> Any:
+        """End a loop that writes nothing: Python asks this at every line of the template."""
+        if time.monotonic() > until:
+            raise TimeoutError(f"it does not end within {SECONDS:.0f} seconds")
+        return stop
+
+    compiled = _compile_jinja_template(template)
+    sys.settrace(stop)
     try:
-        done = subprocess.run(
-            command, input=json.dumps(asked), capture_output=True, text=True, timeout=SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise RegardError(f"chat: the chat template of {name} does not end within {SECONDS} seconds") from None
-    try:
-        answer: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
-        raise RegardError(f"chat: the chat template of {name} ends its process (exit code {done.returncode})") from None
-    return answer
+        for piece in compiled.generate(messages=messages, **more):
+            text += piece
+            if len(text) > LONGEST:
+                raise ValueError(f"it writes more than {LONGEST:,} characters")
+    finally:
+        sys.settrace(tracer)
+    return text
 
 
 def _spans_of_messages(text: str, marked: str, contents: Sequence[str]) -> list[tuple[int, int]] | None:

@@ -138,8 +138,8 @@ def _listed(ids: Any, name: str) -> list[Any]:
 
 
 def _tokens_of_turn(found: Encoded, turn: Turn) -> tuple[int, ...]:
-    """The numbers of the tokens that have characters of a message."""
-    return tuple(n for n, t in enumerate(found.tokens) if t.start < turn.end and t.end > turn.start)
+    """The numbers of the tokens that have characters of a message: of an empty message none."""
+    return tuple(n for n, t in enumerate(found.tokens) if turn.start < min(t.end, turn.end) and t.start < turn.end)
 
 
 def _run(tokens: Sequence[int]) -> str:
