@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import safetensors.torch
 import torch
+import transformers
 
 import regard
 from regard.model_files import folder as folders
@@ -121,6 +122,13 @@ def test_numbers_that_grow_beyond_all_bounds(tiny: Path) -> None:
     safetensors.torch.save_file(tensors, weights, {"format": "pt"})
     with pytest.raises(regard.RegardError, match="holds NaN or infinity"):
         regard.load(tiny, device="cpu").trace("a bank")
+
+
+@pytest.mark.parametrize("name", ["tokenizer", "processor"])
+def test_a_name_is_no_tokenizer(minilm, name: str) -> None:
+    for given in ("all-MiniLM-L6-v2", Path("a"), transformers.AutoTokenizer, minilm.tokenizer.backend_tokenizer, 5):
+        with pytest.raises(regard.RegardError, match=f"^{name}: given .*, needs the object itself, as transformers"):
+            regard.load(minilm.model, **{name: given})
 
 
 def test_without_a_tokenizer_ids_are_traced(tiny: Path, minilm) -> None:

@@ -95,6 +95,10 @@ def load(
     if dtype not in ("auto", *DTYPES):
         raise RegardError(f"dtype: given {dtype!r}, needs auto, {', '.join(DTYPES)}")
     precision = None if dtype == "auto" else getattr(torch, dtype)
+    for name, given in {"tokenizer": tokenizer, "processor": processor}.items():
+        if given is not None and (isinstance(given, type) or not callable(given)):
+            made = f"as transformers.Auto{name.title()}.from_pretrained makes it"
+            raise RegardError(f"{name}: given {type(given).__name__}, needs the object itself, {made}")
     spread = None
     if device_map is not None or offload_folder is not None:
         spread = checked_device_map(device_map, offload_folder)
