@@ -9,6 +9,7 @@ import pytest
 import safetensors.torch
 import torch
 import transformers
+from tokenizers import processors
 
 import regard
 from regard.model_files import folder as folders
@@ -110,7 +111,20 @@ def test_a_config_that_is_wrong(tiny: Path) -> None:
     refused(tiny, "cannot be loaded")
 
 
+@pytest.mark.parametrize("chunk", [3, 10**9, "a"])
+def test_a_feed_forward_in_chunks(tiny: Path, chunk: object) -> None:
+    expected = regard.load(tiny, device="cpu").trace("a river bank")
+    config = json.loads((tiny / "config.json").read_text())
+    (tiny / "config.json").write_text(json.dumps(config | {"chunk_size_feed_forward": chunk}))
+    assert regard.load(tiny, device="cpu").trace("a river bank").contextual.equal(expected.contextual)
+
+
 def test_ids_beyond_the_embedding(tiny: Path, minilm) -> None:
+    own = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tiny / "tokenizer.json"))
+    own.backend_tokenizer.post_processor = processors.TemplateProcessing(single="$A:2")
+    own.model_input_names = ["input_ids", "token_type_ids"]
+    with pytest.raises(regard.RegardError, match="its tokenizer gives type id 2, .* has type ids 0 to 1: they do not"):
+        regard.load(tiny, tokenizer=own, device="cpu").trace("a bank")
     make_tiny(tiny, minilm, vocab_size=100)
     with pytest.raises(regard.RegardError, match="its tokenizer gives id .* has ids 0 to 99: they do not belong"):
         regard.load(tiny, device="cpu").trace("a bank")

@@ -85,6 +85,11 @@ def read_checkpoint(
             model, missing, unused = bare, [], others
     if missing:
         raise RegardError(f"model {name!r} is not whole: {len(missing)} tensors are missing, the first {missing[0]!r}")
+    for (
+        module
+    ) in model.modules():  # in chunks, it reads no text whose tokens are not a multiple; the numbers are the same
+        if hasattr(module, "chunk_size_feed_forward"):
+            module.chunk_size_feed_forward = 0
     if unused:
         notes += (f"{len(unused)} tensors of the checkpoint are not used, the first {unused[0]!r}",)
     if spread:

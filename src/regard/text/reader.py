@@ -100,12 +100,14 @@ class Reader:
         if name.startswith("target"):  # the decoder reads its target one token late: it begins with the start token
             start = self.model.config.decoder_start_token_id
             encoded = encoded.after(self.tokenizer, start)
-        size = self._id_count()
-        if max(encoded.ids) >= size:
-            raise RegardError(
-                f"{name}: its tokenizer gives id {max(encoded.ids)}, {self.name} has ids 0 to {size - 1}: they do not "
-                "belong together"
-            )
+        config = self.model.config
+        types = getattr(config, "type_vocab_size", getattr(config, "segments", 0))  # of a model of ours
+        for kind, ids, size in (("id", encoded.ids, self._id_count()), ("type id", encoded.segments, types)):
+            if size and ids and max(ids) >= size:
+                raise RegardError(
+                    f"{name}: its tokenizer gives {kind} {max(ids)}, {self.name} has {kind}s 0 to {size - 1}: they do "
+                    "not belong together"
+                )
         return encoded
 
     def _id_count(self) -> int:
