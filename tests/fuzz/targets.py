@@ -5,6 +5,7 @@ behind them is reached.
 """
 
 import asyncio
+import copy
 import hashlib
 import io
 import json
@@ -14,6 +15,7 @@ from typing import Any
 
 import gguf
 import numpy as np
+import peft
 import pytest
 import safetensors.numpy
 from PIL import Image
@@ -24,8 +26,11 @@ from regard.corpus.parquet_pages import parquet_page_sizes
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 from regard.images.picture import read_picture_bytes
+from regard.model_files.folder import ADAPTER
 from regard.model_files.gguf_header import read_gguf_header
+from regard.model_files.locate import model_under_adapter
 from regard.model_files.weight_headers import files_in_weight_index, held
+from regard.models.adapter import WEIGHTS, merge_adapter
 from regard.server.app import make_app
 from regard.server.asked import ExperimentAsked
 from regard.server.work import Limits
@@ -141,6 +146,29 @@ class Traces:
                 for weights in side.attention:
                     weights.dense()
                 assert repr(side)
+
+
+class Adapters:
+    """Folders of LoRA adapters: the config and the weights, for a model that is there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.model = folder / "adapter", opened("gpt").model
+        config = peft.LoraConfig(r=2, target_modules=["query", "embedding"])
+        peft.get_peft_model(copy.deepcopy(self.model), config).save_pretrained(self.folder)
+        self.files = [self.folder / ADAPTER, self.folder / WEIGHTS]
+        self.whole = [file.read_bytes() for file in self.files]
+        self.whole[0] = self.whole[0].replace(b'path": null', b'path": "someone/base"')
+
+    def seeds(self) -> list[bytes]:
+        """The config and the weights as they are."""
+        return [bytes([n]) + whole for n, whole in enumerate(self.whole)]
+
+    def __call__(self, data: bytes) -> None:
+        """0: the config; 1: the weights."""
+        for n, file in enumerate(self.files):
+            file.write_bytes(data[1:] if n == data[0] % 2 else self.whole[n])
+        refused_in_a_line(lambda: model_under_adapter(self.folder))
+        refused_in_a_line(lambda: merge_adapter(regard.load(copy.deepcopy(self.model)), self.folder))
 
 
 class Stores:
@@ -289,8 +317,8 @@ class Requests:
 
 
 TARGETS: dict[str, Any] = {
-    "safetensors": Safetensors, "gguf": Gguf, "traces": Traces, "stores": Stores, "requests": Requests,
-    "images": Images,
+    "safetensors": Safetensors, "gguf": Gguf, "traces": Traces, "adapters": Adapters, "stores": Stores,
+    "requests": Requests, "images": Images,
 }  # fmt: skip
 
 

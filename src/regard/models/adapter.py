@@ -50,7 +50,9 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
 
     given = read_json(place / ADAPTER, infinite=True)
     if (kind := given.get("peft_type")) != "LORA":
-        raise RegardError(f"adapter {called}: its peft_type is {kind!r}, needs LORA, which can be added to weights")
+        raise RegardError(
+            f"adapter {called}: its peft_type is {str(kind)[:40]!r}, needs LORA, which can be added to weights"
+        )
     plain = peft.LoraConfig().to_dict()
     more = [name for name in given if name not in USED | UNUSED and given[name] and given[name] != plain.get(name)]
     if (beginning := given.get("init_lora_weights")) not in BEGINNINGS:
@@ -81,7 +83,7 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
     except Exception as error:  # peft raises whatever a config or a shape leads it to
         lines = str(error).split("\n") if str(error) else [type(error).__name__]
         reason = lines[:2] if lines[0].endswith(":") else lines[:1]  # the reason stands behind its heading
-        told = " ".join(line.strip() for line in reason)
+        told = " ".join(line.strip() for line in reason)[:300]
         raise RegardError(f"adapter {called} does not fit {opened.name}: {told}") from error
     note = f"the LoRA adapter {place.name!r} (rank {config.r}) is added to the weights of {opened.name}"
     return Model(
