@@ -79,13 +79,16 @@ def test_a_template_that_does_not_write_it(template: Any, says: str, monkeypatch
     ("given", "says"),
     [
         ({}, "given dict, needs a list of messages"),
-        ([], "given no message, needs at least one"),
+        ([], "given list, needs a list of messages, at least one"),
         (["a"], 'message 1 needs a "role" and a "content"'),
         ([{"role": "user"}], 'message 1 needs a "role" and a "content"'),
         ([{"role": "me", "content": "a"}], "message 1 has the role 'me', known are system, developer, user, assistant"),
         ([{"role": ["user"], "content": "a"}], "message 1 has the role"),
         ([{"role": "user", "content": ["a"]}], "the content of message 1 is a list, needs a text"),
-        ([{"role": "user", "content": "a", "tool_calls": []}], "message 1 has 'tool_calls', read are"),
+        (
+            [{"role": "user", "content": "a", "tool_calls": []}],
+            'message 1 needs a "role" and a "content", and no other',
+        ),
         ([{"role": "user", "content": "a" * 1_000_001}], "its messages have more than 1,000,000 characters"),
     ],
 )
@@ -153,7 +156,7 @@ def test_a_chat_is_seen(folder: Path, tmp_path: Path) -> None:
     assert "messages, by their tokens: system " in done.stdout
     for content, says in (
         ("[", "regard: error: --chat 'chat.json': "),
-        ("{}", "regard: error: --chat 'chat.json': given dict, needs a list of messages, at least one"),
+        ("{}", "regard: error: --chat 'chat.json': given dict, needs a list of messages"),
         ('[{"role": "me", "content": "a"}]', "--chat 'chat.json': message 1 has the role 'me', known are system"),
     ):
         file.write_text(content, encoding="utf-8")

@@ -70,8 +70,7 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
             with torch.device("meta" if empty else "cpu"):
                 wrapped = peft.PeftModel(opened.model, config)
             found = wrapped.load_adapter(str(place), "default", use_safetensors=True, low_cpu_mem_usage=empty)
-            lacking = [name for name in found.missing_keys if "lora_" in name]
-            if odd := [*found.unexpected_keys, *lacking]:
+            if odd := [*found.unexpected_keys, *found.missing_keys]:
                 raise RegardError(f"{len(odd)} of its tensors, first {odd[0]!r}")
             tied = getattr(opened.model.config, "tie_word_embeddings", False)
             for layer in list(wrapped.modules()):
@@ -81,9 +80,7 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
             if tied:  # UMT5 scales its logits by this entry, which peft sets to False
                 model.config.tie_word_embeddings = True
     except Exception as error:  # peft raises whatever a config or a shape leads it to
-        lines = str(error).split("\n") if str(error) else [type(error).__name__]
-        reason = lines[:2] if lines[0].endswith(":") else lines[:1]  # the reason stands behind its heading
-        told = " ".join(line.strip() for line in reason)[:300]
+        told = " ".join(str(error).split())[:300] or type(error).__name__
         raise RegardError(f"adapter {called} does not fit {opened.name}: {told}") from error
     note = f"the LoRA adapter {place.name!r} (rank {config.r}) is added to the weights of {opened.name}"
     return Model(

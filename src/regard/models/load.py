@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import threading
 from collections.abc import Mapping
 from functools import partial
@@ -99,16 +100,13 @@ def load(
         if given is not None and (isinstance(given, type) or not callable(given)):
             made = f"as transformers.Auto{name.title()}.from_pretrained makes it"
             raise RegardError(f"{name}: given {type(given).__name__}, needs the object itself, {made}")
+    if adapter is None and isinstance(source, (str, os.PathLike)) and (base := model_under_adapter(source)) is not None:
+        adapter, source = source, base
     spread = None
     if device_map is not None or offload_folder is not None:
         spread = checked_device_map(device_map, offload_folder)
         if device is not None or adapter is not None or not isinstance(source, (str, os.PathLike, NoneType)):
             raise RegardError("load: device_map spreads a folder's or a hub name's model, without device and adapter")
-    if adapter is None and isinstance(source, (str, os.PathLike)):
-        base = model_under_adapter(source)
-        adapter, source = (None, source) if base is None else (source, base)
-        if spread and adapter is not None:
-            raise RegardError(f"load: {str(source)!r} has an adapter, which is not added to a model that is spread")
     if adapter is not None:
         from regard.models.adapter import merge_adapter
 
@@ -134,11 +132,9 @@ def load(
         name = called = DEFAULT_NAME
     elif isinstance(source, (str, os.PathLike)):
         (folder, held), name = _locate_checked_model(source), str(source)
-        *_, hub_name, parent, called = ("", "", *Path(os.path.abspath(source)).parts)
-        if isinstance(folder, str):
-            called = name
-        elif parent == "snapshots":  # of the hub's cache
-            called = hub_name.removeprefix("models--").replace("--", "/")
+        called = Path(os.path.abspath(source)).name if isinstance(folder, Path) else name
+        if cached := re.search(r"models--(.+).snapshots.\w+$", os.path.abspath(source)):
+            called = cached[1].replace("--", "/")
     else:
         raise RegardError(f"load: given {type(source).__name__}, needs a folder, a hub name or a model object")
     where = memory.device_to_load_on(device)

@@ -11,6 +11,7 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from regard.errors import RegardError, first_line
@@ -28,26 +29,21 @@ def check_messages(given: Any) -> list[dict[str, str]]:
     Raises:
         RegardError: it is none, is too long, or a message has another role, or fields that are not read here.
     """
-    if not isinstance(given, (list, tuple)):
+    if not isinstance(given, (list, tuple)) or not given:
         raise RegardError(f"chat: given {type(given).__name__}, needs a list of messages, at least one")
-    if not given:
-        raise RegardError("chat: given no message, needs at least one")
     for number, each in enumerate(given, 1):
-        if not isinstance(each, dict) or not {"role", "content"} <= each.keys():
-            raise RegardError(f'chat: message {number} needs a "role" and a "content"')
-        more = [key for key in each if key not in ("role", "content")]
-        if more:
-            raise RegardError(f'chat: message {number} has {str(more[0])[:40]!r}, read are "role" and "content" alone')
+        if not isinstance(each, dict) or each.keys() != {"role", "content"}:
+            raise RegardError(f'chat: message {number} needs a "role" and a "content", and no other entry is read')
         if each["role"] not in ROLES:
             raise RegardError(
                 f"chat: message {number} has the role {str(each['role'])[:40]!r}, known are {', '.join(ROLES)}"
             )
         if not isinstance(each["content"], str):
-            kind = "null" if each["content"] is None else f"a {type(each['content']).__name__}"
-            raise RegardError(f"chat: the content of message {number} is {kind}, needs a text")
+            kind = type(each["content"]).__name__
+            raise RegardError(f"chat: the content of message {number} is a {kind}, needs a text")
     if sum(len(each["content"]) for each in given) > LONGEST:
         raise RegardError(f"chat: its messages have more than {LONGEST:,} characters")
-    return [{"role": each["role"], "content": each["content"]} for each in given]
+    return [dict(each) for each in given]
 
 
 def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> tuple[str, tuple[Turn, ...]]:
@@ -112,12 +108,8 @@ def _spans_of_messages(text: str, marked: str, contents: Sequence[str]) -> list[
     if pieces[1::2] != [str(n) for n in range(len(contents))]:
         return None
     for form in (str, str.strip, str.rstrip, str.lstrip):
-        at, spans, rebuilt = 0, [], []
-        for frame, content in zip(pieces[::2], [*map(form, contents), ""], strict=True):
-            at += len(frame)
-            spans.append((at, at + len(content)))
-            rebuilt += [frame, content]
-            at += len(content)
-        if "".join(rebuilt) == text:
-            return spans[:-1]
+        pieces[1::2] = map(form, contents)
+        if "".join(pieces) == text:
+            ends = [*accumulate(map(len, pieces))]
+            return [*zip(ends[::2], ends[1::2], strict=False)]
     return None
