@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from regard.cli import start
-from regard.cli.main import main
+from regard.cli.main import VERBS, main
+from tests.support import pipelines, run_in_process
+from tests.support.served import served
 
 TEXT = "A man fishing on a river bank."
 NEVER = {"numba", "llvmlite", "scipy", "sklearn", "pandas", "torchvision", "tensorboard", "torch.utils.tensorboard"}
@@ -53,6 +56,70 @@ def test_help_and_bad_options_import_no_library_that_computes() -> None:
         assert not imported(*call) & (NEVER | PICTURES | PAGES | {"torch", "transformers", "numpy"})
 
 
+BOOK = "Once a man went to a sunny bank to fish in the old river. " * 25
+SMALL = [
+    f"--set={size}" for size in ("layers=1", "d_model=16", "heads=2", "batch=64", "held_out=0.2", "vocabulary=300")
+]
+LESSON = "# %%\nfrom regard.train.scenes import Scenes\n\nimport sklearn.cluster\n"  # both need scipy
+CASES = {
+    "see": ["see", TEXT, "--word", "bank", "--figure", "s.png"],
+    "why": ["why", TEXT, "--word", "bank"],
+    "attribute": ["attribute", TEXT, "--word", "bank", "--like", "river"],
+    "heads": ["heads", TEXT, "--tests"],
+    "patch": ["patch", "A river bank.", "A money bank.", "--word", "bank"],
+    "unseen": ["unseen", TEXT],
+    "map": ["map", "book.txt"],
+    "tokens": ["tokens", TEXT],
+    "positions": ["positions"],
+    "steps": ["steps", TEXT, "--word", "bank"],
+    "train": ["train", "book.txt", "--out", "run", "--steps", "1", *SMALL],
+    "paint": ["paint", "pipeline", "a cat on the mat", "--steps", "2"],
+    "generate": ["generate", "Once", "--model", "writer", "--new-tokens", "3"],
+    "translate": ["translate", "a cat", "--model", "translator"],
+    "evolve": ["evolve", "writer"],
+    "embed": ["embed", "book.txt", "--out", "new.store"],
+    "find": ["find", "bank", "--store", "bank.store", "--like", "Money in the bank."],
+    "senses": ["senses", "bank", "--store", "bank.store", "--k", "2"],
+    "shift": ["shift", "bank", "--store", "bank.store", "--column", "kind"],
+    "check": ["check", "--text", "A man."],
+    "lesson": ["lesson", "1"],
+}
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory, bank_folder: Path) -> Path:
+    """What the verbs read."""
+    folder = tmp_path_factory.mktemp("inputs")
+    (folder / "book.txt").write_text(BOOK, "utf-8")
+    (folder / "pairs.tsv").write_text("".join(f"a cat {n}\tun chat {n}\n" for n in range(40)), "utf-8")
+    (folder / "bank.store").symlink_to(bank_folder)
+    (folder / "lessons").mkdir()
+    (folder / "lessons" / "1_digits.py").write_text(LESSON, "utf-8")
+    for texts, run in (["book.txt", "--watch", "a man"], "writer"), (["--pairs", "pairs.tsv"], "translator"):
+        done = run_in_process(folder, ["train", *texts, "--out", run, "--steps", "1", *SMALL])
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.long  # 3 s each: an interpreter for a verb
+@pytest.mark.filterwarnings("ignore")  # of diffusers
+@pytest.mark.parametrize("verb", [verb for verb, _, _ in VERBS])
+def test_each_verb_runs_in_a_process_of_its_own(verb: str, inputs: Path) -> None:
+    """Nothing that the command does at its start takes away what the verb imports later."""
+    if verb == "serve":
+        with served(TEXT) as (process, _, _):
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) in (0, 130)
+        return
+    if verb == "paint":
+        pytest.importorskip("diffusers", reason="the extra diffusion is not installed")
+        pipelines.stable_diffusion().save_pretrained(inputs / "pipeline")
+    lessons = f"from regard.cli.verbs import lesson; lesson.FOLDERS = [lesson.Path({str(inputs / 'lessons')!r})]"
+    code = f"import sys; from regard.cli.main import command; {lessons if verb == 'lesson' else 'pass'}; command()"
+    done = subprocess.run([sys.executable, "-c", code, *CASES[verb]], cwd=inputs, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture
 def left_as_it_was() -> Iterator[None]:
     """What a process of the command changes for itself, put back."""
@@ -60,20 +127,17 @@ def left_as_it_was() -> Iterator[None]:
     start.settle()
     start._code.clear()
     start.atexit.unregister(start._leave)
+    sys.meta_path[:] = [each for each in sys.meta_path if each is not start.LossesWithoutScipy]
     gc.unfreeze()
 
 
 @pytest.mark.usefixtures("left_as_it_was")
-def test_what_is_changed_at_the_start_is_changed_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "scipy", raising=False)
+def test_what_is_changed_at_the_start_is_changed_back() -> None:
     before = gc.get_threshold()
     start.begin()
     assert gc.get_threshold() == (start.IMPORTED, *before[1:])
-    with pytest.raises(ModuleNotFoundError):
-        import scipy  # noqa: F401
     start.settle()
     assert gc.get_threshold() == before
-    assert "scipy" not in sys.modules
     assert gc.get_freeze_count() > 0
     start.settle()  # nothing is left to change back
     assert gc.get_threshold() == before

@@ -18,18 +18,27 @@ if TYPE_CHECKING:
     from regard.models.model import Model
 
 IMPORTED = 500_000  # objects, more than a short text's imports make
-UNUSED = "scipy"  # transformers imports it wherever it is installed, for losses of object detection
 DTYPES = ("auto", "float32", "bfloat16", "float16")  # as `regard.load` takes them
 dtype = ["auto"]  # that this command's model is loaded in
 _before: list[tuple[int, int, int]] = []  # Python's own thresholds, while they are raised
 _code: list[int] = []  # what a command that came to its end leaves with
 
 
+class LossesWithoutScipy:
+    """On `sys.meta_path`: keeps transformers alone from importing scipy, for losses of object detection: 0.4 s."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        """Change what these losses ask, before they are imported."""
+        if name == "transformers.loss":
+            vars(sys.modules["transformers.utils"])["is_scipy_available"] = lambda: False
+
+
 def begin() -> None:
-    """Put off the search for cyclic garbage, and do without a package that is not needed, until `settle`."""
+    """Put off the search for cyclic garbage until `settle`, and the import of a package that is not needed."""
     _before[:] = [gc.get_threshold()]
     gc.set_threshold(IMPORTED, *_before[0][1:])
-    sys.modules.setdefault(UNUSED, None)  # type: ignore[arg-type]  # so that importing it finds nothing
+    sys.meta_path.insert(0, LossesWithoutScipy)
     atexit.register(_leave)  # before all others, so that it is called after them
 
 
@@ -39,8 +48,6 @@ def settle() -> None:
         return
     gc.freeze()
     gc.set_threshold(*_before.pop())
-    if sys.modules.get(UNUSED, gc) is None:
-        del sys.modules[UNUSED]
 
 
 def load_model(source: str | None) -> "Model":

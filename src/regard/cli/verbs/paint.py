@@ -49,6 +49,6 @@ def paint(
     from regard.diffusion.pipeline import load_pipeline
     from regard.questions.prompt.answer import prompt_painting
 
-    settle()  # schedulers may need scipy, which a command does without at its start
+    settle()
     found = prompt_painting(load_pipeline(folder), prompt, steps=steps, samples=samples, seed=seed)
     tell(found, outputs, consoles(outputs.json), everything=everything)

@@ -47,7 +47,7 @@ def senses(
     if train is not None and not train.is_file():
         raise RegardError(f"--train {str(train)!r} cannot be read: there is no such file")
     check_store(store, layer)
-    start.settle()  # scikit-learn needs scipy, which a command does without at its start
+    start.settle()
     from regard.cli.console import consoles
     from regard.corpus.asking.labelled import read_labelled
     from regard.corpus.store import Store

@@ -52,7 +52,7 @@ def shift(
         check_store(store, layer)
     from contextlib import ExitStack
 
-    start.settle()  # scikit-learn needs scipy, which a command does without at its start
+    start.settle()
     from regard.cli.console import consoles
     from regard.corpus.store import Store
 
