@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -424,6 +425,21 @@ def test_killed_behind_a_checkpoint_no_sample_is_lost(
     assert kept(runs[1]) == kept(runs[0])
     assert kept(runs[0])[0].count("step ") == 3
     assert {file for file, _ in kept(runs[0])[1]} == {f"step-{step:06d}.safetensors" for step in range(7)}
+
+
+def test_a_run_that_ended_in_nan_goes_on_with_a_smaller_rate(text: Path, tmp_path: Path) -> None:
+    settings = Settings(tokenizer="words", layers=1, d_model=8, heads=2, block=5, batch=2, steps=2, warmup=0, clip=0.0)
+
+    def trained(**changes: float) -> tuple[str, ...]:
+        run = prepare_text_run([text], tmp_path, replace(settings, **changes), RunOptions(resume=True))
+        assert run_training(run, on_log=lambda _: None).step == run.settings.steps
+        return run.notes
+
+    trained()
+    with pytest.raises(regard.RegardError, match="is no number any more: try a smaller rate .--resume"):
+        trained(rate=1e30, steps=6)
+    assert trained(rate=1e-4, steps=6)[-2:] == ("going on after step 2", "with rate 0.0001 in place of 1e+30")
+    assert [line["step"] for line in read_log(tmp_path)] == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("kind", ["SIGINT", "SIGTERM", "SIGHUP"])

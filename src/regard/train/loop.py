@@ -23,6 +23,8 @@ from regard.train.checkpoint import TrainingState
 from regard.train.distributed import ProcessGroup
 from regard.train.settings import Settings
 
+REMEDY = "try a smaller rate (--resume --set rate=... goes on from the last checkpoint)"
+
 
 @dataclass(frozen=True)
 class StepMetrics:
@@ -129,7 +131,7 @@ def train(
         if not math.isfinite(total):
             _check_training_weights(model, state.step)
             _check_outputs(model, batches, settings, state.step)
-            raise RegardError(f"step {state.step + 1}: the loss is {total}: try a smaller rate")
+            raise RegardError(f"step {state.step + 1}: the loss is {total}: {REMEDY}")
         if settings.clip:
             norm = nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
             if not math.isfinite(float(norm)):
@@ -176,17 +178,17 @@ def _check_outputs(model: nn.Module, batches: Iterable[Batch], settings: Setting
         for batch in batches:
             loss_of(model, batch, settings)
     if found:
-        raise RegardError(f"step {step + 1}: the output of {found[0]!r} is no number any more: try a smaller rate")
+        raise RegardError(f"step {step + 1}: the output of {found[0]!r} is no number any more: {REMEDY}")
 
 
 def _check_training_gradients(model: nn.Module, step: int) -> None:
     for name, parameter in model.named_parameters():
         if parameter.grad is not None and not bool(parameter.grad.isfinite().all()):
-            raise RegardError(f"step {step + 1}: the gradient of {name!r} is no number any more: try a smaller rate")
-    raise RegardError(f"step {step + 1}: the gradient is larger than any number: try a smaller rate")
+            raise RegardError(f"step {step + 1}: the gradient of {name!r} is no number any more: {REMEDY}")
+    raise RegardError(f"step {step + 1}: the gradient is larger than any number: {REMEDY}")
 
 
 def _check_training_weights(model: nn.Module, step: int) -> None:
     for name, parameter in model.named_parameters():
         if not bool(parameter.isfinite().all()):
-            raise RegardError(f"step {step}: the tensor {name!r} is no number any more: try a smaller rate")
+            raise RegardError(f"step {step}: the tensor {name!r} is no number any more: {REMEDY}")

@@ -30,6 +30,7 @@ from regard.train.run_folder import (
     check_run_folder,
     check_space,
     lock_folder,
+    read_run_info,
     source_files,
     source_of,
     training_device,
@@ -278,6 +279,8 @@ def _prepare(
             )
         last = state.step == settings.steps
         notes += ("its last step is done: what comes after it" if last else f"going on after step {state.step}", *more)
+        if (before := read_run_info(folder).settings.rate) != settings.rate:
+            notes += (f"with rate {settings.rate} in place of {before}",)
     if options.is_main:
         write_run_info(folder, info)
         write_tokenizer(folder, tokenizer)

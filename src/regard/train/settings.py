@@ -111,8 +111,8 @@ class Settings:
         return asdict(self)
 
     def differences(self, other: "Settings") -> list[str]:
-        """Name what differs, but for how long and how often: a run may go on for more steps than was planned."""
-        free = {"steps", "evaluate_every", "save_every", "sample_every", "watch_every", "keep"}
+        """Name what differs and may not: a run may go on for more steps than was planned, or with another rate."""
+        free = {"rate", "least_rate", "steps", "evaluate_every", "save_every", "sample_every", "watch_every", "keep"}
         mine, theirs = asdict(self), asdict(other)
         return [name for name in mine if name not in free and mine[name] != theirs[name]]
 
