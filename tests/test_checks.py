@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 
-from regard.checks import check_integer, chosen_numbers, from_zero, kind_needed
+from regard.checks import check_integer, check_seed, chosen_numbers, from_zero, kind_needed, missing_number_error
 from regard.errors import RegardError
 
 
@@ -24,6 +24,20 @@ def test_the_range_is_named(given: int, says: str) -> None:
     with pytest.raises(RegardError) as caught:
         from_zero("layer", given, 6, "it has")
     assert str(caught.value) == says
+
+
+def test_one_layer_is_named_alone() -> None:
+    with pytest.raises(RegardError, match="^layer -2 is out of range: it has only layer 0$"):
+        from_zero("layer", -2, 1, "it has")
+    assert str(missing_number_error("head", 1, 1, "there are")) == "head 1 does not exist: there is only head 0"
+
+
+@pytest.mark.parametrize("seed", [-1, 1 << 63, True, 1.0, "1"])
+def test_seeds(seed: object) -> None:
+    with pytest.raises(RegardError, match="needs a whole number from 0"):
+        check_seed(seed)
+    for fine in (0, (1 << 63) - 1):
+        check_seed(fine)
 
 
 def test_numbers_of_layers_to_keep() -> None:

@@ -20,11 +20,18 @@ def from_zero(what: str, given: int, count: int, there: str) -> int:
         RegardError: what is given is no whole number, or out of range; the range is named.
     """
     if not is_whole(given):
-        raise RegardError(f"{what}: given {given!r}, needs a whole number: {there} {what}s 0 to {count - 1}")
+        raise RegardError(f"{what}: given {given!r}, needs a whole number: {numbers_there(what, count, there)}")
     if not -count <= given < count:
-        behind = f", or -{count} to -1 from the end" if given < 0 else ""
-        raise RegardError(f"{what} {given} is out of range: {there} {what}s 0 to {count - 1}{behind}")
+        behind = f", or -{count} to -1 from the end" if given < 0 and count > 1 else ""
+        raise RegardError(f"{what} {given} is out of range: {numbers_there(what, count, there)}{behind}")
     return given % count
+
+
+def numbers_there(what: str, count: int, there: str) -> str:
+    """Say which layers or heads there are: "it has layers 0 to 5", "it has only layer 0". Arguments: of `from_zero`."""
+    if count == 1:
+        return f"{there.replace('there are', 'there is')} only {what} 0"
+    return f"{there} {what}s 0 to {count - 1}"
 
 
 def is_whole(given: object) -> bool:
@@ -59,12 +66,18 @@ def check_integer(name: str, given: object, least: int = 1) -> None:
         raise ValueError(f"{name}: given {given}, needs to be {least} or more")
 
 
+def check_seed(seed: object) -> None:
+    """Check the seed of random numbers. Raises RegardError for what numpy's or torch's do not take."""
+    if not is_whole(seed) or not 0 <= seed < 1 << 63:  # type: ignore[operator]
+        raise RegardError(f"seed: given {seed!r}, needs a whole number from 0 to 2^63 - 1")
+
+
 def missing_number_error(what: str, given: int, count: int, there: str) -> RegardError:
     """Make the error for a layer or head to keep, counted from 0, that does not exist.
 
     what, given, count, there: as `from_zero` takes them.
     """
-    return RegardError(f"{what} {given} does not exist: {there} {what}s 0 to {count - 1}")
+    return RegardError(f"{what} {given} does not exist: {numbers_there(what, count, there)}")
 
 
 def target_without_pairs_error(name: str) -> RegardError:

@@ -20,7 +20,6 @@ from regard.errors import RegardError
         (Sampling(seed=3), "--seed has no effect on the likeliest token"),
         (Sampling(temperature=-1.0), "temperature: given -1.0, needs a number above 0"),
         (Sampling(top_k=-1), "top_k: given -1, needs"),
-        (Sampling(top_k=2, seed=-1), "seed: given -1"),
     ],
 )
 def test_what_is_refused(chosen: Sampling, says: str) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.cli.estimate import Estimate
 from regard.errors import RegardError
-from regard.generation.settings import check_generation_options, check_generation_seed
+from regard.generation.settings import check_generation_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,6 @@ class Sampling:
         if self.seed is not None and not self.options:
             raise RegardError("--seed has no effect on the likeliest token: give --temperature or --top-k with it")
         check_generation_options(self.options, self.new_tokens or 1)
-        check_generation_seed(self.seed)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from regard.attention.map_statistics import Statistics
 from regard.capture.interventions.given import Intervention, checked
 from regard.capture.options import statistics_to_capture
 from regard.capture.session import Session
+from regard.checks import check_seed
 from regard.errors import RegardError
-from regard.generation.settings import check_generation_seed, stops
+from regard.generation.settings import stops
 from regard.text.reader import Ids, Reader
 from regard.text.tokens import Encoded
 from regard.trace.display import Shown, shown_generated
@@ -106,7 +107,8 @@ class Generator(ABC, Generic[S]):
             raise RegardError(f"generate: cache: given {cache!r}, needs {' or '.join(map(repr, self.caches))}")
         if isinstance(new_tokens, bool) or not isinstance(new_tokens, int) or new_tokens < 1:
             raise RegardError(f"generate: new_tokens: given {new_tokens!r}, needs a whole number of 1 or more")
-        check_generation_seed(seed)
+        if seed is not None:
+            check_seed(seed)
         settings, notes = self.settings(options, new_tokens, seed)
         for intervention in interventions:
             checked(intervention)  # refuses anything else

@@ -113,12 +113,6 @@ def check_option_name(option: str, known: Sequence[str]) -> None:
         raise RegardError(f"generate: there is no option {option!r}: {hint}")
 
 
-def check_generation_seed(seed: Any) -> None:
-    """Refuse what cannot begin random numbers; None takes them as they come."""
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 1 << 63):
-        raise RegardError(f"generate: seed: given {seed!r}, needs a whole number from 0 to 2^63 - 1")
-
-
 def settings(
     defaults: "GenerationConfig", options: Mapping[str, Any], new_tokens: int, name: str
 ) -> "tuple[GenerationConfig, tuple[str, ...]]":

@@ -151,7 +151,7 @@ def _k_means(
     limits = import_from_corpus_extra("threadpoolctl").threadpool_limits
     with warnings.catch_warnings(), limits(1, "openmp"):  # threads add up in the order in which they end
         warnings.simplefilter("ignore", poor)  # fewer different points than clusters: seen below
-        labels = cluster.KMeans(k, n_init=STARTS, random_state=seed).fit(points).labels_.astype(np.int64)
+        labels = cluster.KMeans(k, n_init=STARTS, random_state=seed % (1 << 32)).fit(points).labels_.astype(np.int64)
     for _ in range(100):  # from means to directions: few steps, and few occurrences change
         _, labels = np.unique(labels, return_inverse=True)
         centroids = unit(np.stack([points[labels == each].mean(0) for each in range(labels.max() + 1)]))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.checks import megabytes
+from regard.checks import check_seed, megabytes
 from regard.corpus.asking.clusters import NOT_TOLD_APART, Clusters, find_clusters
 from regard.corpus.asking.context_words import excerpt_around_occurrence, near, telling_words
 from regard.corpus.asking.disambiguate import Disambiguator, train_disambiguator
@@ -202,6 +202,7 @@ def find_senses(
         raise RegardError(
             "senses: labelled sentences say how many senses there are and in which layer, leave out k and layer"
         )
+    check_seed(seed)
     tables.layer_index(layer)
     found = look_up(tables, word, by)
     learned = (

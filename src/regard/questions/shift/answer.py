@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from jaxtyping import Int
 
+from regard.checks import check_seed
 from regard.corpus.asking.change import ROUNDS, Change, permutation_test
 from regard.corpus.asking.clusters import NOT_TOLD_APART, Clusters, find_clusters
 from regard.corpus.asking.look_up import look_up
@@ -136,6 +137,7 @@ def find_shift(
         raise RegardError("shift: needs a second store, or a column of the metadata to compare by: give one of them")
     if examples < 0:
         raise RegardError(f"examples: given {examples}, needs 0 or more")
+    check_seed(seed)
     notes = list(tables.notes)
     if other is not None:
         _check_same_model(tables, other)
