@@ -40,28 +40,42 @@ def test_they_are_what_is_held_against(regard_command, tmp_path) -> None:
     assert own["neutral"][0]["sentences"] == 12
 
 
-def test_static_needs_words_and_a_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(None, "cannot be read: No such"), ("bank 1 x\n", "line 1: could not"), ("river 1 2\n", "no vector for 'bank'")],
+)
+def test_a_bad_table_is_refused_before_a_model_is_loaded(regard_command, tmp_path, monkeypatch, content, says) -> None:
+    if content is not None:
+        (tmp_path / "v.txt").write_text(content)
+    monkeypatch.setattr("regard.cli.source.load_model", None)  # whoever calls it fails
+    done = regard_command("see", "a bank", "--word", "bank", "--with", "river", "--static", "v.txt")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert says in done.stderr
+
+
+def test_static_needs_words() -> None:
     for chosen in (Selection(), Selection(word="bank")):
         with pytest.raises(RegardError, match="--static needs --word and --with"):
             StaticVectors("learned").check(chosen)
         StaticVectors(None).check(chosen)
-    with pytest.raises(RegardError, match=r"none.txt' cannot be read: No"):
-        StaticVectors(str(tmp_path / "none.txt")).check_file()
-    StaticVectors("learned").check_file()
+    assert StaticVectors("learned").read(Selection(word="bank")) == {}
 
 
 def test_a_file_s_and_the_model_s(bank, minilm, tmp_path: Path) -> None:
     references = [minilm.trace("river"), minilm.trace("money")]
     seen = summarise(bank, "bank", references=references)
-    assert StaticVectors(None).beside(seen, bank, references) is seen
-    learned = StaticVectors("learned").beside(seen, bank, references).static
+    assert StaticVectors(None).beside(seen, bank, references, {}) is seen
+    learned = StaticVectors("learned").beside(seen, bank, references, {}).static
     assert learned is not None
     assert learned.source == "the learned embeddings of all-MiniLM-L6-v2"
     assert [each.word for each in learned.words] == ["bank", "river", "money"]
     assert learned.width == 384
     file = tmp_path / "glove.txt"
     file.write_text("bank 3 4 0\nriver 0 5 0\n")
-    found = StaticVectors(str(file)).beside(seen, bank, references).static
+    vectors = StaticVectors(str(file))
+    found = vectors.beside(
+        seen, bank, references, vectors.read(Selection(word="bank", references="river,money"))
+    ).static
     assert found is not None
     assert found.source == str(file)
     assert [each.cosine for each in found.words] == pytest.approx([1.0, 0.8, None])

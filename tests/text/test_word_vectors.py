@@ -1,5 +1,6 @@
 """Static vectors of word2vec and GloVe files, in every format, whole and cut short."""
 
+import gzip
 import struct
 from pathlib import Path
 
@@ -25,6 +26,11 @@ def binary(*, newline: bool) -> bytes:
 FORMATS = {
     "GloVe": lines(header=False),
     "word2vec text": lines(header=True),
+    "GloVe with tabs": lines(header=False).replace(b" ", b"\t").replace(b"new\tyork", b"new york"),
+    "GloVe with a byte order mark": b"\xef\xbb\xbf" + lines(header=False),
+    "word2vec text with a byte order mark": b"\xef\xbb\xbf" + lines(header=True),
+    "word2vec text with tabs": lines(header=True).replace(b" ", b"\t").replace(b"new\tyork", b"new york"),
+    "word2vec text, two words first": b"4 3\n" + b"\n".join(lines(header=False).splitlines()[::-1]),
     "word2vec binary": binary(newline=True),
     "word2vec binary without line ends": binary(newline=False),
 }
@@ -51,6 +57,14 @@ def test_every_format(content: bytes, tmp_path: Path) -> None:
         (FORMATS["word2vec text"].rsplit(b"\n", 2)[0], "is cut short: it tells of 4 words and holds 3"),
         (b"bank 1 2 3\nriver 1 2\n", "line 2: needs a word and 3 numbers"),
         (b"bank 1 x 3\n", "line 1: could not convert"),
+        (b"bank 0,5 1 3\n", "line 1: could not convert .* needs numbers such as 0.25"),
+        (b"1 3\nbank 0,5 1 3\n", "line 2: could not convert .* needs numbers such as 0.25"),
+        (b"river 1 2 3\nbank nan 1 3\n", "line 2: a number is infinite, NaN or too large"),
+        (b"bank 1 -inf 3\n", "line 1: a number is infinite"),
+        (b"bank 1 1e40 3\n", "line 1: a number is infinite"),
+        (b"1 3\nbank " + struct.pack("<3f", 1.0, float("nan"), 3.0), "word 'bank': a number is infinite, NaN"),
+        (gzip.compress(FORMATS["GloVe"]), "is compressed: unpack it first"),
+        (FORMATS["GloVe"].decode().encode("utf-16"), "is UTF-16: save it as UTF-8"),
         (b"", "its first line is neither a word with numbers"),
         (b"4 0\n", "tells of 4 words of width 0"),
     ],

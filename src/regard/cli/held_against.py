@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from regard.cli.selection import Selection
 from regard.errors import RegardError
-from regard.files import check_readable, read_regular
+from regard.files import read_regular
 from regard.text.neutral_sentences import LEAST, SENTENCES, lacking
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from regard.explain.texts.summary import Summary
     from regard.trace.trace import PairTrace, Trace
 
@@ -46,30 +48,40 @@ class StaticVectors:
         if self.given is not None and not chosen.reference_words:
             raise RegardError("--static needs --word and --with: it compares words' static vectors")
 
-    def check_file(self) -> None:
-        """Refuse a file that cannot be read."""
-        if self.given not in (None, LEARNED):
-            check_readable(Path(self.given), "--static")
+    def read(self, chosen: Selection) -> "dict[str, Tensor]":
+        """Read the vectors of a file, before a model is loaded; none where there is no file.
+
+        Raises:
+            RegardError: the file is not what `read_static` reads, or has no vector for the word.
+        """
+        if self.given is None or self.given == LEARNED:
+            return {}
+        from regard.text.word_vectors import read_static
+
+        found = read_static(Path(self.given), [chosen.word or "", *chosen.reference_words])
+        if chosen.word not in found:
+            raise RegardError(f"--static {self.given}: it has no vector for {chosen.word!r}")
+        return found
 
     def beside(
-        self, seen: "Summary", traces: "Sequence[Trace] | Sequence[PairTrace]", references: "Sequence[Trace]"
+        self,
+        seen: "Summary",
+        traces: "Sequence[Trace] | Sequence[PairTrace]",
+        references: "Sequence[Trace]",
+        vectors: "dict[str, Tensor]",
     ) -> "Summary":
         """The summary of traces with the static vectors of its word and of references, traces of a word each.
 
-        Raises:
-            RegardError: there is no vector for the word, or no table of learned embeddings.
+        vectors: as `read` gives them. Raises RegardError where there is no table of learned embeddings.
         """
         if self.given is None:
             return seen
         from regard.explain.vectors.static_words import learned_words, static_words
-        from regard.text.word_vectors import read_static
 
-        word, words = seen.word or "", [each.text for each in references]
+        word, words, name = seen.word or "", [each.text for each in references], self.given
         if self.given == LEARNED:
             first = traces[0].sides[0]
             vectors, name = learned_words(word, first, references), f"the learned embeddings of {first.status.model}"
-        else:
-            vectors, name = read_static(Path(self.given), [word, *words]), self.given
         return replace(seen, static=static_words(vectors, word, words, name))
 
 

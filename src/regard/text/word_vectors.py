@@ -5,8 +5,9 @@ Global Vectors for Word Representation". A file is read as a stream, and only th
 hold millions.
 """
 
+import re
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,10 +16,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.files import unreadable
+from regard.files import check_readable, unreadable
 
 CHUNK = 1 << 20
 LONGEST = 4096  # bytes of a word in a binary file: beyond it the file is something else
+BOM, CONTROL = b"\xef\xbb\xbf", re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # bytes that no text has, and numbers do
+PACKED, WIDE = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ"), (b"\xff\xfe", b"\xfe\xff")  # gzip, zip, ...; UTF-16
 
 
 def read_static(file: Path, words: Collection[str]) -> dict[str, Float[Tensor, " W"]]:
@@ -26,16 +29,18 @@ def read_static(file: Path, words: Collection[str]) -> dict[str, Float[Tensor, "
 
     A word is found as it is written, or else in lower case. The format is found from the file: word2vec binary (a line
     "count width", then each word, a blank and width float32s), word2vec text (the same line, then a line a word) and
-    GloVe text (no such line).
+    GloVe text (no such line). Blanks or tabs separate a text's numbers.
 
     Raises:
-        RegardError: the file cannot be read, is of none of these formats, or is cut short; the place is named.
+        RegardError: the file cannot be read, is of none of these formats, is cut short, or a word's vector is not
+            finite in float32; the place is named.
     """
     wanted: dict[str, list[str]] = {}
     for word in words:
         for form in dict.fromkeys((word, word.lower())):
             wanted.setdefault(form, []).append(word)
     found: dict[str, dict[str, Tensor]] = {word: {} for word in words}
+    check_readable(file, "--static")
     try:
         with file.open("rb") as opened:
             for form, vector in _word_vectors_in_file(opened, file, set(wanted)):
@@ -50,31 +55,36 @@ def read_static(file: Path, words: Collection[str]) -> dict[str, Float[Tensor, "
 def _word_vectors_in_file(opened: BinaryIO, file: Path, wanted: Collection[str]) -> Iterator[tuple[str, Tensor]]:
     """Yield the vectors of the wanted forms, in the file's order."""
     first = opened.readline(CHUNK)
-    head = first.split()
+    if first.startswith(PACKED):
+        raise RegardError(f"--static {str(file)!r} is compressed: unpack it first")
+    if first.startswith(WIDE):
+        raise RegardError(f"--static {str(file)!r} is UTF-16: save it as UTF-8")
+    head = first.removeprefix(BOM).split()
     if len(head) == 2 and head[0].isdigit() and head[1].isdigit():
         count, width = int(head[0]), int(head[1])
         start = opened.tell()
         if count < 1 or width < 1:
             raise RegardError(f"--static {str(file)!r}: its first line tells of {count} words of width {width}")
-        if _word_vectors_are_binary(opened.read(LONGEST + 4 * width), width):
-            opened.seek(start)
+        binary = CONTROL.search(opened.read(LONGEST + 4 * width))
+        opened.seek(start)
+        if binary:
             yield from _read_binary_word_vectors(opened, file, count, width, wanted)
             return
-        opened.seek(start)
         yield from _read_text_word_vectors(opened, file, width, wanted, 2, count)
         return
-    opened.seek(0)
+    opened.seek(len(BOM) if first.startswith(BOM) else 0)
     yield from _read_text_word_vectors(opened, file, len(head) - 1, wanted, 1, None)
 
 
-def _word_vectors_are_binary(head: bytes, width: int) -> bool:
-    """Tell whether what follows the first line is no line of numbers."""
-    line = head.split(b"\n", 1)[0].split(b" ")
+def _finite_vector(numbers: Iterable[bytes | float], where: str) -> Float[Tensor, " W"]:
+    """Make a vector in float32. where: names the file and the place in it. Raises RegardError."""
     try:
-        [float(number) for number in line[1:] if number.strip()]
-        return len([number for number in line[1:] if number.strip()]) != width
-    except ValueError:
-        return True
+        vector = torch.tensor([float(each) for each in numbers], dtype=torch.float32)
+    except ValueError as error:
+        raise RegardError(f"{where}: {error}, needs numbers such as 0.25") from None
+    if not bool(vector.isfinite().all()):
+        raise RegardError(f"{where}: a number is infinite, NaN or too large for float32, needs finite ones")
+    return vector
 
 
 def _read_text_word_vectors(
@@ -89,16 +99,12 @@ def _read_text_word_vectors(
         if not raw.strip():
             continue
         read += 1
-        parts = raw.rstrip(b" \r\n").rsplit(b" ", width)
+        parts = raw.replace(b"\t", b" ").rstrip(b" \r\n").rsplit(b" ", width)
         if len(parts) != width + 1:
             raise RegardError(f"--static {str(file)!r}, line {number}: needs a word and {width} numbers")
         form = parts[0].decode("utf-8", errors="replace")
-        if form not in wanted:
-            continue
-        try:
-            yield form, torch.tensor([float(each) for each in parts[1:]])
-        except ValueError as error:
-            raise RegardError(f"--static {str(file)!r}, line {number}: {error}") from None
+        if form in wanted:
+            yield form, _finite_vector(parts[1:], f"--static {str(file)!r}, line {number}")
     if count is not None and read < count:
         raise RegardError(f"--static {str(file)!r} is cut short: it tells of {count} words and holds {read}")
 
@@ -116,4 +122,5 @@ def _read_binary_word_vectors(
         form = buffer[at:end].lstrip(b"\n").decode("utf-8", errors="replace")
         at = end + 1 + 4 * width
         if form in wanted:
-            yield form, torch.tensor(struct.unpack(f"<{width}f", buffer[end + 1 : at]))
+            numbers = struct.unpack(f"<{width}f", buffer[end + 1 : at])
+            yield form, _finite_vector(numbers, f"--static {str(file)!r}, word {form!r}")

@@ -61,7 +61,6 @@ def see(
     given = Source(texts or [], targets or [], model, window, stride, open_file, chat)
     given.check("see")
     outputs.check()
-    vectors.check_file()
     sentences = neutral.sentences(chosen)
     early = EarlyChecks.of(given)
     early.check(chosen, outputs.save, outputs.html)
@@ -74,6 +73,7 @@ def see(
     from regard.models.control import trace_control, trace_word
     from regard.questions.see.answer import seen
 
+    static_vectors = vectors.read(chosen)
     screens = consoles(outputs.json)
     with screens[1].status("loading and tracing …"):
         done = traced(given, screens[1], needs_model=next_token)
@@ -90,6 +90,5 @@ def see(
             lens_of=done.model if next_token else None,
             generated=done.generated,
         )
-        if static is not None:
-            found = replace(found, summary=vectors.beside(found.summary, found.traces, compared))
+        found = replace(found, summary=vectors.beside(found.summary, found.traces, compared, static_vectors))
     tell(found, outputs, screens, everything=everything, traces=found.traces)

@@ -48,13 +48,8 @@ def static_words(
     The plane is turned, as that of `movement` is, until the nearer to the followed word has the larger cosine to it,
     where a plane can have that.
 
-    vectors: of all words that have one. source: names the vectors' file in messages.
-
-    Raises:
-        RegardError: the followed word has none.
+    vectors: of the followed word, and of all others that have one. source: names the vectors' file.
     """
-    if word not in vectors:
-        raise RegardError(f"--static {source}: it has no vector for {word!r}")
     known = [each for each in (word, *references) if each in vectors]
     rows = torch.stack([vectors[each] for each in known]).double()
     points = unit(rows)
