@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from regard.errors import RegardError
-from regard.files import check_output_file, check_regular, is_link, is_temporary, names_apart, read_regular, whole
+from regard.files import (
+    check_output_file,
+    check_readable,
+    check_regular,
+    is_link,
+    is_temporary,
+    names_apart,
+    read_regular,
+    whole,
+)
 from regard.locks import AVAILABLE
 
 
@@ -128,6 +137,11 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     assert read_regular(tmp_path / "file", most=4) == b"four"
     with pytest.raises(RegardError, match="it has 4 bytes, 3 are the most"):
         read_regular(tmp_path / "file", most=3)
+
+
+def test_a_device_is_no_input() -> None:
+    with pytest.raises(RegardError, match="^--x '/dev/zero' cannot be read: it is a device, needs a file$"):
+        check_readable(Path("/dev/zero"), "--x")
 
 
 SAVING = """

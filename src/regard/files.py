@@ -9,6 +9,7 @@ for ever or never end.
 import os
 import re
 import stat
+import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,7 +39,10 @@ def check_readable(path: Path, option: str = "") -> None:
         RegardError: naming the option, the file and why.
     """
     try:
-        if not stat.S_ISFIFO(path.stat().st_mode):  # opening it would wait for a writer
+        kind = stat.S_IFMT(path.stat().st_mode)
+        if kind in (stat.S_IFCHR, stat.S_IFBLK):  # reading it might never end
+            raise RegardError(f"{option} {str(path)!r} cannot be read: it is a device, needs a file".lstrip())
+        if kind != stat.S_IFIFO:  # opening it would wait for a writer
             path.open("rb").close()
     except OSError as error:
         raise unreadable(option, path, error) from error
@@ -69,6 +73,8 @@ def check_output_file(path: Path, kinds: Collection[str], option: str) -> None:
         RegardError: naming the option, the file and what is needed.
     """
     if path == STANDARD_OUTPUT and ".json" in kinds:
+        if sys.__stdout__ is None:
+            raise RegardError(f"{option}: cannot write to standard output, it is closed: give a file's name")
         return
     if path == Path():
         raise RegardError(f"{option}: given no name or a folder, needs a file's name")

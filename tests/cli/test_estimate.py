@@ -16,7 +16,8 @@ def told(steps: list[tuple[float, float]]) -> list[str]:
 
 
 def test_it_is_said_once_and_only_of_long_work() -> None:
-    assert told([(0.5, 0.01), (1.5, 0.03), (9.0, 0.2)]) == ["patching: about 50 s in all"]
+    assert told([(0.5, 0.01), (9.0, 0.2)]) == ["patching: about 45 s in all"]
+    assert told([(9.0, 0.01), (9.5, 0.09)]) == []  # the first part may take longest, as what is compiled does
     assert told([(1.5, 0.5), (3.0, 0.6)]) == []
     assert told([(0.9, 0.9), (1.0, 1.0)]) == []
     assert told([(2.0, 0.0)]) == []
@@ -25,8 +26,8 @@ def test_it_is_said_once_and_only_of_long_work() -> None:
 def test_parts_add_up() -> None:
     now, said = [0.0], []
     estimate = Estimate(said.append, "mapping", clock=lambda: now[0])
-    for now[0] in (0.4, 0.8, 1.2):
-        estimate.add(0.01)
+    for now[0] in (2.0, 4.0, 6.0):
+        estimate.add(0.05)
     assert said == ["mapping: about 40 s in all"]
 
 

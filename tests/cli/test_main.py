@@ -92,6 +92,32 @@ def test_json_to_standard_output(minilm, tmp_path: Path) -> None:
     assert not (tmp_path / "-").exists()
 
 
+def test_without_a_standard_output_files_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    call = ["tokens", "a bank", "--tokenizer", "words", "--json"]
+    for arguments, code in (
+        ([*call, str(tmp_path / "a.json")], 0),
+        (["see"], 2),
+        ([*call, str(tmp_path / "b.json")], 0),
+    ):
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        assert left.value.code == code
+        sys.stdout.close()  # the next call finds them closed
+        sys.stderr.close()
+    assert [json.loads((tmp_path / f"{name}.json").read_text("utf-8"))["texts"] for name in "ab"] == [["a bank"]] * 2
+
+
+def test_closed_streams_of_a_process(tmp_path: Path) -> None:
+    def code(call: str) -> int:
+        done = subprocess.run(["sh", "-c", f"exec {sys.executable} -m regard {call}"], cwd=tmp_path, check=False)
+        return done.returncode
+
+    assert code("--help >&- 2>&- <&-") == 0
+    assert code("tokens a --tokenizer words --json - >&- 2>&-") == 2
+
+
 @pytest.mark.long  # 7 s: three interpreters
 def test_json_in_a_pipe(regard_command, tmp_path: Path) -> None:
     regard = f'"{sys.executable}" -m regard tokens'

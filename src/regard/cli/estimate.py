@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-AFTER, LONG = 1.0, 10.0  # seconds of work by which the rest is estimated, and from which on that is said
+LEAST, LONG = 0.1, 10.0  # part of the work by which the rest is estimated, and seconds from which on that is said
 
 
 class Estimate:
@@ -37,7 +37,7 @@ class Estimate:
         """Tell how much of the work is done: 0 to 1."""
         self._share = share
         taken = self._clock() - self._began
-        if self._told or taken < AFTER or share <= 0:
+        if self._told or share < LEAST:
             return
         self._told = True
         if taken / share > LONG:

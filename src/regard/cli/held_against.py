@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from regard.cli.selection import Selection
 from regard.errors import RegardError
-from regard.files import read_regular
+from regard.files import check_readable, read_regular
 from regard.text.neutral_sentences import LEAST, SENTENCES, lacking
 
 if TYPE_CHECKING:
@@ -44,9 +44,11 @@ class StaticVectors:
     given: str | None
 
     def check(self, chosen: Selection) -> None:
-        """Refuse static vectors of no words."""
+        """Refuse static vectors of no words, and a file that cannot be read."""
         if self.given is not None and not chosen.reference_words:
             raise RegardError("--static needs --word and --with: it compares words' static vectors")
+        if self.given not in (None, LEARNED):
+            check_readable(Path(self.given), "--static")
 
     def read(self, chosen: Selection) -> "dict[str, Tensor]":
         """Read the vectors of a file, before a model is loaded; none where there is no file.

@@ -12,6 +12,7 @@ from regard.checks import from_zero
 from regard.cli.estimate import Estimate
 from regard.cli.start import load_model
 from regard.errors import RegardError
+from regard.files import check_readable
 
 if TYPE_CHECKING:
     from regard.models.model import Model
@@ -128,10 +129,8 @@ def read_file_argument(file: Path) -> str:
     """
     from regard.text.tokens import check_text
 
-    try:
-        found = file.read_bytes()
-    except OSError as error:
-        raise RegardError(f"cannot read {str(file)!r}: {error.strerror or error}") from error
+    check_readable(file)
+    found = file.read_bytes()
     try:
         text = found.decode("utf-8-sig")
     except UnicodeDecodeError as error:

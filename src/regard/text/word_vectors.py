@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.files import check_readable, unreadable
+from regard.files import unreadable
 
 CHUNK = 1 << 20
 LONGEST = 4096  # bytes of a word in a binary file: beyond it the file is something else
@@ -40,7 +40,6 @@ def read_static(file: Path, words: Collection[str]) -> dict[str, Float[Tensor, "
         for form in dict.fromkeys((word, word.lower())):
             wanted.setdefault(form, []).append(word)
     found: dict[str, dict[str, Tensor]] = {word: {} for word in words}
-    check_readable(file, "--static")
     try:
         with file.open("rb") as opened:
             for form, vector in _word_vectors_in_file(opened, file, set(wanted)):

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_type_hints
 
 from regard.checks import kind_needed
 from regard.errors import RegardError
+from regard.files import check_readable
 from regard.nn.config import TransformerConfig
 
 
@@ -152,11 +153,10 @@ def read_training_settings(file: Path) -> dict[str, object]:
     Raises:
         RegardError: it cannot be read, or is neither.
     """
+    check_readable(file, "--config")
     try:
         text = file.read_text(encoding="utf-8")
         content = tomllib.loads(text) if file.suffix.lower() == ".toml" else json.loads(text)
-    except OSError as error:
-        raise RegardError(f"--config {str(file)!r} cannot be read: {error.strerror or error}") from error
     except ValueError as error:  # of both formats, and of bytes that are no UTF-8
         raise RegardError(f"--config {str(file)!r} is no whole TOML or JSON: {str(error).splitlines()[0]}") from error
     if not isinstance(content, dict):
