@@ -163,7 +163,7 @@ def test_a_stream_holds_one_window_after_another(minilm, read) -> None:
     ("options", "says"),
     [
         ({"window": 513}, "window: given 513, all-MiniLM-L6-v2 takes 512 tokens at most"),
-        ({"window": 3}, "window: given 3, needs 4 tokens, 2 of them special, or more"),
+        ({"window": 3}, "window: given 3, needs 4 or more: 2 of its tokens are special"),
         ({"window": 29, "stride": 27}, "stride: given 27, needs 1 to 26: a window of 29 tokens holds 27 of the text"),
         ({"window": 29, "stride": 0}, "stride: given 0, needs 1 to 26"),
         ({"stride": 5}, "stride: given 5 without a window"),

@@ -7,14 +7,14 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.masks import Mask
-from regard.checks import missing_number_error
+from regard.checks import missing_number_error, numbers_there
 
 
 def one_head(weights: AttentionMap, head: int) -> AttentionMap:
     """Return the map (.., 1, L, S) of one head, counted from 0. Raises IndexError where there is no such head."""
     count = weights.query.shape[1]
     if not 0 <= head < count:
-        raise IndexError(f"head {head} is out of range: the map has heads 0 to {count - 1}")
+        raise IndexError(f"head {head} is out of range: {numbers_there('head', count, 'the map has')}")
     return _map_of_heads(weights, [head], max(3, weights.ndim))
 
 

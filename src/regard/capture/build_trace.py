@@ -26,6 +26,7 @@ from regard.capture.interventions.call_ids import CallNumbering, KnownCallIds
 from regard.capture.options import NO_LAYERS
 from regard.capture.prefix import EarlierRows
 from regard.capture.state import Capture, LayerStack
+from regard.checks import numbers_there
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
@@ -141,7 +142,7 @@ def _check_layers(wanted: frozenset[int], calls: "_Calls", name: str) -> None:
     """Refuse layers that were asked for where module paths do not say which calls belong to them."""
     given = ", ".join(map(str, sorted(wanted)))
     if max(wanted) >= calls.depth:
-        raise RegardError(f"layers: given {given}, {name} has layers 0 to {calls.depth - 1}")
+        raise RegardError(f"layers: given {given}, {numbers_there('layer', calls.depth, f'{name} has')}")
     if list(calls.calls) != [(layer, nth) for layer, nth in calls.made if layer in wanted]:
         raise RegardError(
             f"layers: given {given}, but which attention calls of {name} belong to them is known only after "

@@ -6,6 +6,7 @@ from typing import Any
 
 from regard.attention.map_statistics import Statistics
 from regard.attention.recording import layer_of_call_path
+from regard.checks import numbers_there
 from regard.errors import RegardError
 
 NO_LAYERS: frozenset[int] = frozenset()  # of layers: the last hidden state alone is wanted, and perhaps logits
@@ -67,7 +68,7 @@ class CaptureOptions:
         count = getattr(config, "num_hidden_layers", None)
         for number in sorted(wanted):
             if not isinstance(number, int) or number < 0 or (count is not None and number >= count):
-                span = "" if count is None else f", {name} has layers 0 to {count - 1}"
+                span = "" if count is None else f", {numbers_there('layer', count, f'{name} has')}"
                 raise RegardError(f"layers: {number!r} is out of range{span}")
         return CaptureOptions(wanted, logits, attention_outputs, wanted_statistics)
 

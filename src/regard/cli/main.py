@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from regard import __version__
 from regard.cli import clock, start
 from regard.cli.asking import verb_of_question
-from regard.cli.examples import epilog
+from regard.cli.examples import epilog, examples_of
 from regard.cli.verbs.check import check
 from regard.cli.verbs.embed import embed
 from regard.cli.verbs.evolve import evolve
@@ -73,6 +73,12 @@ def moved(error: Any) -> str | None:
         return f"--dtype stands before the verb: regard --dtype bfloat16 {verb} ..."
     now = MOVED.get(f"{verb} {option}") or MOVED.get(option)
     return None if now is None else f"{option} is {now} now"
+
+
+def with_example(error: Any) -> str:
+    """Say what is wrong with a call, with an example of the verb where an argument is missing."""
+    examples = examples_of(error.ctx.info_name or "") if type(error).__name__ == "MissingParameter" else []
+    return f"{error.format_message().rstrip('.')}: {examples[0]}" if examples else error.format_message()
 
 
 class Verbs(TyperGroup):
@@ -181,7 +187,7 @@ def main(arguments: list[str] | None = None) -> None:
     except RegardError as error:
         _fail_in_one_line(str(error))
     except USAGE_ERROR as error:
-        _fail_in_one_line(moved(error) or error.format_message())
+        _fail_in_one_line(moved(error) or with_example(error))
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:

@@ -151,7 +151,8 @@ def follow_run_in_terminal(
     ended = "done" if done.step == settings.steps else "stopped, go on with the same command and --resume"
     best = "" if done.best is None else f", smallest loss held out {done.best:.4f}"
     say(f"step {done.step} of {settings.steps}: {ended}{best}")
-    verbs = (f"regard {verb} TEXT --model {run.folder}" for verb in ("generate", "see"))
+    writes = "translate" if run.held else "generate"
+    verbs = (f"regard {verb} TEXT --model {run.folder}" for verb in (writes, "see"))
     more = f"more: {', '.join(verbs)}; {run.folder / LOSS}"
     for line in ["", *plain_lines_of_parts([*went.shown(out.width), Text(more)], out.width)]:
         say(line)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from regard.checks import is_whole
+from regard.checks import is_whole, numbers_there
 from regard.errors import RegardError
 from regard.text.word_spans import word_spans
 
@@ -121,7 +121,7 @@ def chosen_layers_to_store(layers: Sequence[int] | None, depth: int, name: str) 
         return [depth - 1]
     for layer in layers:
         if not -depth <= layer < depth:
-            raise RegardError(f"layers: {layer} is out of range, {name} has layers 0 to {depth - 1}")
+            raise RegardError(f"layers: {layer} is out of range, {numbers_there('layer', depth, f'{name} has')}")
     return sorted({layer % depth for layer in layers}) or list(range(depth))
 
 

@@ -17,6 +17,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.capture.build_trace import check_finite, check_length
 from regard.capture.hf_attention import WindowsError
 from regard.capture.options import NO_LAYERS, CaptureOptions
+from regard.checks import numbers_there
 from regard.errors import RegardError
 from regard.text.tokens import Encoded, encoded_ids
 
@@ -68,7 +69,7 @@ def read_states(
     depth = count_layers(model)
     for layer in layers:
         if not 0 <= layer < depth:
-            raise RegardError(f"layers: {layer} is out of range, {model.name} has layers 0 to {depth - 1}")
+            raise RegardError(f"layers: {layer} is out of range, {numbers_there('layer', depth, f'{model.name} has')}")
     inner = frozenset(layer for layer in layers if layer < depth - 1)
     kept = None if attention else inner or NO_LAYERS
     keep = CaptureOptions(kept, logits=False, attention_outputs=False, embeddings=False, compare=False)

@@ -130,8 +130,8 @@ def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limi
     if limit is not None and window > limit:
         raise RegardError(f"window: given {window}, {name} takes {limit} tokens at most")
     if room < 2:
-        special = f", {before + after} of them special," if before + after else ""
-        raise RegardError(f"window: given {window}, needs {before + after + 2} tokens{special} or more")
+        special = f": {before + after} of its tokens are special" if before + after else ""
+        raise RegardError(f"window: given {window}, needs {before + after + 2} or more{special}")
     stride = room // 2 if stride is None else stride
     if not 1 <= stride < room:
         held = f"a window of {window} tokens holds {room} of the text"

@@ -65,7 +65,7 @@ def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[i
         RegardError: another dtype, or choices that exclude each other.
     """
     if dtype is not None and dtype not in DTYPES:
-        raise RegardError(f"dtype: given {dtype!r}, needs {', '.join(DTYPES)}, or None for that of the trace")
+        raise RegardError(f"dtype: given {dtype!r}, needs {', '.join(DTYPES)}; without it, that of the trace stays")
     if attention_outputs and heads is not None:
         raise RegardError(
             "attention outputs with chosen heads: contributions add up over all heads only; leave out one of them"

@@ -1,5 +1,6 @@
 """How a run trains: one frozen, typed description; from a file, from flags, or from both."""
 
+import difflib
 import json
 import math
 import tomllib
@@ -124,9 +125,11 @@ def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     Raises:
         RegardError: a name that is none of theirs, or a value that cannot be.
     """
-    unknown = sorted(set(changes) - {field.name for field in fields(Settings)})
-    if unknown:
-        raise RegardError(f"settings: there is none named {unknown[0]!r}; docs/training.md lists them")
+    known = [field.name for field in fields(Settings)]
+    for name in sorted(set(changes) - set(known)):
+        near = [each for each in known if each in name.split("_")] or difflib.get_close_matches(name, known, n=1)
+        meant = f", did you mean {near[0]!r}?" if near else ";"
+        raise RegardError(f"settings: there is none named {name!r}{meant} docs/training.md lists them")
     return replace(settings, **changes)
 
 

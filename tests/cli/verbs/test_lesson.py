@@ -13,6 +13,7 @@ from rich.console import Console
 from regard.cli.main import main
 from regard.cli.verbs import lesson as verb
 from regard.cli.verbs.lesson import Cell, cells, lesson_files, run_cell, run_lesson
+from regard.errors import RegardError
 from tests.support import ROOT
 
 LESSON = """# %% [markdown]
@@ -77,6 +78,11 @@ def test_a_step_waits_and_q_leaves(
     assert "[picture]" not in shown
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     assert "n is 2" not in told(file, capsys, step=True)  # nobody is there
+    for stdin in (sys.stdin, None):
+        sys.stdin.close()
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with pytest.raises(RegardError, match="--step: standard input is closed"):
+            verb.lesson("1", step=True)
 
 
 def test_an_error_names_the_line_of_the_file() -> None:

@@ -16,6 +16,7 @@ from regard.attention.recording import Calls
 from regard.capture.interventions.call_ids import CallId, CallNumbering, KnownCallIds
 from regard.capture.interventions.names import OF, Part
 from regard.capture.state import Capture, LayerStack
+from regard.checks import numbers_there
 from regard.errors import OutOfRangeError, RegardError
 
 
@@ -103,8 +104,8 @@ class AppliedAblations:
         depths = [stack.count - 1 for stack in stacks.values()]
         count = max(depths, default=0) if part is None else depths[part != "encoder"]
         if count == 0 or (layer is not None and layer >= count):
-            there = f"layers 0 to {count - 1}" if count else "no layers"
-            raise RegardError(f"interventions: layer {layer or 0} is out of range, {self._name} has {there}{OF[part]}")
+            there = numbers_there("layer", count, f"{self._name} has") if count else f"{self._name} has no layers"
+            raise RegardError(f"interventions: layer {layer or 0} is out of range, {there}{OF[part]}")
 
     def _check_tokens(self, call: CallId, shape: tuple[int, ...], lengths: Sequence[int]) -> None:
         """Raise RegardError for an edge in a call whose queries and keys, shape in numbers, are not the tokens."""
@@ -160,7 +161,8 @@ def of_model(error: OutOfRangeError | PatchError, name: str) -> RegardError:
         return RegardError(f"patch: {error}")
     if error.axis != "heads" or error.size is None:
         return error
-    return RegardError(f"interventions: head {error.given} is out of range, {name} has heads 0 to {error.size - 1}")
+    there = numbers_there("head", error.size, f"{name} has")
+    return RegardError(f"interventions: head {error.given} is out of range, {there}")
 
 
 def call_name(part: Part | None, layer: int | None = None, nth: int | None = None) -> str:

@@ -14,6 +14,7 @@ from regard.capture.interventions.places import tokens_at
 from regard.capture.interventions.sources import FeedForward, rows_of
 from regard.capture.interventions.states import Stacks, StateChange
 from regard.capture.interventions.steer import Steer
+from regard.checks import numbers_there
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.text.words import Place, Word
@@ -68,9 +69,8 @@ class Pass:
         stack = 1 if part == "decoder" and len(self.stacks) > 1 else 0
         count = self.stacks[stack][1] if stack < len(self.stacks) else 0
         if layer != "input" and layer >= count:
-            raise RegardError(
-                f"interventions: layer {layer} is out of range, {self.name} has layers 0 to {count - 1}{OF[part]}"
-            )
+            there = numbers_there("layer", count, f"{self.name} has")
+            raise RegardError(f"interventions: layer {layer} is out of range, {there}{OF[part]}")
         return stack
 
 
