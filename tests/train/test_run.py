@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -440,6 +441,20 @@ def test_a_run_that_ended_in_nan_goes_on_with_a_smaller_rate(text: Path, tmp_pat
         trained(rate=1e30, steps=6)
     assert trained(rate=1e-4, steps=6)[-2:] == ("going on after step 2", "with rate 0.0001 in place of 1e+30")
     assert [line["step"] for line in read_log(tmp_path)] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("source", [["text.txt"], ["--pairs", "pairs.tsv"]])
+def test_the_commands_that_are_recommended_run(source: list[str], text: Path, tmp_path: Path, regard_command) -> None:
+    shutil.copyfile(text, tmp_path / "text.txt")
+    (tmp_path / "pairs.tsv").write_text("".join(f"the bank {n}\tla rive {n}\n" for n in range(30)))
+    sizes = [*SMALL, "--set", "held_out=0.2", "--set", "vocabulary=280"]
+    done = regard_command("train", *source, "--out", "run", "--steps", "1", *sizes)
+    assert done.returncode == 0, done.stderr
+    recommended = re.findall(r"regard (\w+) TEXT --model run", " ".join(done.stdout.split()))
+    assert len(recommended) == 2
+    for verb in recommended:
+        done = regard_command(verb, "the bank", "--model", "run")
+        assert done.returncode == 0, (verb, done.stderr)
 
 
 @pytest.mark.parametrize("kind", ["SIGINT", "SIGTERM", "SIGHUP"])
