@@ -1,9 +1,9 @@
 import io
+from itertools import count
 
 from rich.console import Console
 
 from regard.cli.estimate import Estimate, progress_time_in_words
-from tests.support.own_models import opened
 
 
 def told(steps: list[tuple[float, float]]) -> list[str]:
@@ -16,11 +16,15 @@ def told(steps: list[tuple[float, float]]) -> list[str]:
 
 
 def test_it_is_said_once_and_only_of_long_work() -> None:
-    assert told([(0.5, 0.01), (9.0, 0.2)]) == ["patching: about 45 s in all"]
-    assert told([(9.0, 0.01), (9.5, 0.09)]) == []  # the first part may take longest, as what is compiled does
-    assert told([(1.5, 0.5), (3.0, 0.6)]) == []
-    assert told([(0.9, 0.9), (1.0, 1.0)]) == []
-    assert told([(2.0, 0.0)]) == []
+    assert told([(1.0, 0.0), (5.0, 0.1), (9.0, 0.2), (13.0, 0.3)]) == ["patching: about 41 s in all"]
+    assert told([(1.0, 0.0), (5.0, 0.09)]) == []  # too early
+    assert told([(1.0, 0.5), (2.0, 0.6)]) == []  # too short
+    assert told([(9.0, 0.5), (99.0, 1.0)]) == []  # too late
+
+
+def test_what_is_made_ready_first_and_reports_that_come_at_once_do_not_count() -> None:
+    batches = [(13.9, 0.007), (14.0, 0.18), (18.5, 0.19), (18.5, 0.42), (21.6, 0.43)]  # of why, which took 30 s
+    assert told(batches) == ["patching: about 39 s in all"]
 
 
 def test_parts_add_up() -> None:
@@ -31,12 +35,12 @@ def test_parts_add_up() -> None:
     assert said == ["mapping: about 40 s in all"]
 
 
-def test_one_pass_is_counted_by_layers_and_said_on_a_console() -> None:
-    model, file, seconds = opened("gpt"), io.StringIO(), iter([0.0, 9.0, 18.0, 27.0])
+def test_one_pass_is_counted_by_layers_and_said_on_a_console(minilm) -> None:
+    file, seconds = io.StringIO(), count(0, 9)
     estimate = Estimate(Console(file=file), "tracing", clock=lambda: next(seconds))
-    with estimate.one_pass(model.model):
-        model.trace("A man is fishing")
-    assert file.getvalue() == "tracing: about 18 s in all\n"  # half of both layers in 9 s
+    with estimate.one_pass(minilm.model):
+        minilm.trace("A man is fishing")
+    assert file.getvalue() == "tracing: about 54 s in all\n"  # a layer in 9 s
 
 
 def test_durations_as_one_says_them() -> None:

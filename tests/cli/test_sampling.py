@@ -73,7 +73,7 @@ def test_long_writing_says_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) ->
     Sampling(20).write(model, "one", console=Console(file=file))  # type: ignore[arg-type]
     for text in ("two", "two three", "two three four"):
         model.asked["progress"](text)
-    assert file.getvalue() == "writing: about 20 s in all\n"
+    assert file.getvalue() == "writing: about 29 s in all\n"
 
 
 def test_a_refusal_names_the_option() -> None:

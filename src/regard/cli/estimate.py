@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-LEAST, LONG = 0.1, 10.0  # part of the work by which the rest is estimated, and seconds from which on that is said
+LEAST, LONG = 0.1, 10.0  # part of work and time by which the rest is estimated, and seconds from which on that is said
 
 
 class Estimate:
@@ -22,6 +22,9 @@ class Estimate:
         self._what, self._clock = what, clock
         self._began, self._told = clock(), False
         self._share = 0.0
+        self._first: tuple[float, float] | None = (
+            None  # seconds and share at the first report: all before is made ready
+        )
 
     def add(self, share: float) -> None:
         """Count a part of the work as done: of 1 in all."""
@@ -34,14 +37,17 @@ class Estimate:
         return report_layers_of_pass(model, self.add)
 
     def at(self, share: float) -> None:
-        """Tell how much of the work is done: 0 to 1."""
+        """Tell how much of the work is done: 0 to 1. Reports of a batch may come at once, so time has to go on too."""
         self._share = share
         taken = self._clock() - self._began
-        if self._told or share < LEAST:
+        self._first = self._first or (taken, share)
+        seconds, done = taken - self._first[0], share - self._first[1]
+        if self._told or share < LEAST or seconds < LEAST * taken or not 0 < done < 1:
             return
         self._told = True
-        if taken / share > LONG:
-            self._say(f"{self._what}: about {progress_time_in_words(taken / share)} in all")
+        whole = taken + (1 - share) * seconds / done
+        if whole > LONG and share < 1:
+            self._say(f"{self._what}: about {progress_time_in_words(whole)} in all")
 
 
 def progress_time_in_words(seconds: float) -> str:

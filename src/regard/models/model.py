@@ -413,7 +413,7 @@ class Model:
             part: of an encoder-decoder, whose text the word is of; None where it is a word of one of them alone.
             tokens_by: how tokens are ranked: by "removal", where no token may look at them; by "edges", where the word
                 alone may not; by "contribution" or "weight". docs/faithfulness.md says why the first is the default.
-            progress: called with how many of the runs that measure them are done, and how many they are.
+            progress: called with how many of the layers that have to be computed are done, and how many they are.
 
         Returns a `regard.questions.why.answer.Why`.
 

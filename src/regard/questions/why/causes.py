@@ -109,7 +109,7 @@ def why(
             decoder heads, source tokens and cross-attention heads; behind one of the "encoder"'s, source tokens and its
             heads.
         tokens_by: what tokens are ranked by, one of `TOKENS_BY`.
-        progress: called with how many of the runs that measure them are done, and how many they are.
+        progress: called with how many of the layers that have to be computed are done, and how many they are.
 
     Raises:
         RegardError: an attention output whose path was not verified, so that no exact contributions are known; or a
@@ -142,7 +142,8 @@ def why(
                 given = float(share[head].sum())
                 causes.append(Cause(name, None, layer, head, on_own, given, math.nan, part=kind.part))
                 sets.append([interventions.ablate(interventions.head(layer, head, part=kind.part))])
-    causes = _measured(own, word, causes, _counted(ablated(sets), len(sets), progress), part)
+    work = [len(kinds[0].maps) - (cause.layer or 0) for cause in causes]  # layers, from the first that changes on
+    causes = _measured(own, word, causes, _counted(ablated(sets), work, progress), part)
     tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
     by: Literal["effect", "divergence"] = "effect" if heads[0].divergence is None else "divergence"
     return Why(
@@ -168,12 +169,14 @@ def _ablations_without_token(
 
 
 def _counted(
-    runs: Iterable[tuple[int, Trace | PairTrace]], every: int, progress: Callable[[int, int], None] | None
+    runs: Iterable[tuple[int, Trace | PairTrace]], work: Sequence[int], progress: Callable[[int, int], None] | None
 ) -> Iterator[tuple[int, Trace | PairTrace]]:
-    for done, run in enumerate(runs, 1):
+    done = 0
+    for number, trace in runs:
+        done += work[number]
         if progress is not None:
-            progress(done, every)
-        yield run
+            progress(done, sum(work))
+        yield number, trace
 
 
 def _measured(
