@@ -119,7 +119,7 @@ CALLS = [
     (["shift", "bank", "--store", "store", "--store", "none"], "store 'none': there is no such folder"),
     (["heads", "--store", "none"], "store 'none': there is no such folder"),
     (["heads", "--store", "none"], "store 'none': there is no such folder"),
-    (["embed", "text.txt", "--out", "new", "--layers", "9"], "layers: 9 is out of range, all-MiniLM-L6-v2 has"),
+    (["embed", "text.txt", "--out", "new", "--layers", "9"], "layer 9 is out of range: all-MiniLM-L6-v2 has"),
     (["embed", "text.txt", "--out", "new", "--model", "./none"], "model './none': there is no such folder"),
     (["train", "void.txt", "--out", "new"], "'void.txt' is empty: there is nothing to train on"),
     (["train", "latin.txt", "--out", "new"], "'latin.txt' is no UTF-8: byte 0xe9 at place 3"),

@@ -58,24 +58,22 @@ def test_static_needs_words() -> None:
         with pytest.raises(RegardError, match="--static needs --word and --with"):
             StaticVectors("learned").check(chosen)
         StaticVectors(None).check(chosen)
-    assert StaticVectors("learned").read(Selection(word="bank")) == {}
+    assert StaticVectors("learned").read(Selection(word="bank")).found == {}
 
 
 def test_a_file_s_and_the_model_s(bank, minilm, tmp_path: Path) -> None:
     references = [minilm.trace("river"), minilm.trace("money")]
     seen = summarise(bank, "bank", references=references)
-    assert StaticVectors(None).beside(seen, bank, references, {}) is seen
-    learned = StaticVectors("learned").beside(seen, bank, references, {}).static
+    assert StaticVectors(None).beside(seen, bank, references) is seen
+    learned = StaticVectors("learned").beside(seen, bank, references).static
     assert learned is not None
     assert learned.source == "the learned embeddings of all-MiniLM-L6-v2"
     assert [each.word for each in learned.words] == ["bank", "river", "money"]
     assert learned.width == 384
     file = tmp_path / "glove.txt"
     file.write_text("bank 3 4 0\nriver 0 5 0\n")
-    vectors = StaticVectors(str(file))
-    found = vectors.beside(
-        seen, bank, references, vectors.read(Selection(word="bank", references="river,money"))
-    ).static
+    vectors = StaticVectors(str(file)).read(Selection(word="bank", references="river,money"))
+    found = vectors.beside(seen, bank, references).static
     assert found is not None
     assert found.source == str(file)
     assert [each.cosine for each in found.words] == pytest.approx([1.0, 0.8, None])

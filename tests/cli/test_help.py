@@ -73,6 +73,7 @@ def call(monkeypatch, tmp_path: Path):
     build_nothing(tmp_path / "built", monkeypatch)
     (tmp_path / "watched" / "watch").mkdir(parents=True)
     (tmp_path / "watched" / "watch" / "step-000001.safetensors").touch()
+    (tmp_path / "watched" / "run.json").touch()
     texts = {"map": ["a.txt"], "train": ["a.txt"], "positions": ["--kind", "learned"], "evolve": ["watched"]}
     monkeypatch.setattr("regard.cli.verbs.lesson.run_lesson", stop("reads"))
     monkeypatch.setattr("regard.diffusion.pipeline.load_pipeline", stop("loads"))

@@ -259,7 +259,7 @@ def test_a_full_disk(texts: str, tiny: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (Settings(layers=(2,)), "layers: 2 is out of range, .*tiny has layers 0 to 1"),
+        (Settings(layers=(2,)), "layer 2 is out of range: .*tiny has layers 0 to 1"),
         (Settings(window=32), "32"),
         (Settings(window=10, stride=9), "stride"),
         (Settings(lemma="xx"), "--lemma: simplemma knows no language 'xx'"),

@@ -82,7 +82,7 @@ def test_layers_are_chosen() -> None:
     assert [place_among_stored_layers([2, 5], layer) for layer in (None, -1, 2, 5)] == [1, 1, 0, 1]
     with pytest.raises(RegardError, match="layer -2: the store keeps 2, 5"):
         place_among_stored_layers([2, 5], -2)
-    with pytest.raises(RegardError, match="layers: 6 is out of range, m has layers 0 to 5"):
+    with pytest.raises(RegardError, match="layer 6 is out of range: m has layers 0 to 5"):
         chosen_layers_to_store((6,), 6, "m")
 
 

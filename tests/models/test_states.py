@@ -42,9 +42,9 @@ def test_sizes(minilm: Any) -> None:
     assert (count_layers(minilm), count_heads(minilm), state_width(minilm)) == (6, 12, 384)
 
 
-@pytest.mark.parametrize("layer", [-1, 6])
+@pytest.mark.parametrize("layer", [-7, 6])
 def test_layers_that_are_not_there(minilm: Any, layer: int) -> None:
-    with pytest.raises(RegardError, match=rf"layers: {layer} is out of range, .* has layers 0 to 5"):
+    with pytest.raises(RegardError, match=rf"layer {layer} is out of range: .* has layers 0 to 5"):
         list(read_states(minilm, windows(minilm), [layer]))
 
 

@@ -1,7 +1,7 @@
 """What a word is held against: neutral sentences of one's own (--control), and static vectors (--static)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,9 +39,10 @@ class ControlFile:
 
 @dataclass(frozen=True)
 class StaticVectors:
-    """given: a file of word2vec or GloVe, "learned", or None for no static vectors."""
+    """given: a file of word2vec or GloVe, "learned", or None for no static vectors. found: the vectors of a file."""
 
     given: str | None
+    found: "Mapping[str, Tensor]" = field(default_factory=dict)
 
     def check(self, chosen: Selection) -> None:
         """Refuse static vectors of no words, and a file that cannot be read."""
@@ -50,37 +51,34 @@ class StaticVectors:
         if self.given not in (None, LEARNED):
             check_readable(Path(self.given), "--static")
 
-    def read(self, chosen: Selection) -> "dict[str, Tensor]":
-        """Read the vectors of a file, before a model is loaded; none where there is no file.
+    def read(self, chosen: Selection) -> "StaticVectors":
+        """Read the vectors of a file, where there is one, before a model is loaded.
 
         Raises:
             RegardError: the file is not what `read_static` reads, or has no vector for the word.
         """
         if self.given is None or self.given == LEARNED:
-            return {}
+            return self
         from regard.text.word_vectors import read_static
 
         found = read_static(Path(self.given), [chosen.word or "", *chosen.reference_words])
         if chosen.word not in found:
             raise RegardError(f"--static {self.given}: it has no vector for {chosen.word!r}")
-        return found
+        return replace(self, found=found)
 
     def beside(
-        self,
-        seen: "Summary",
-        traces: "Sequence[Trace] | Sequence[PairTrace]",
-        references: "Sequence[Trace]",
-        vectors: "dict[str, Tensor]",
+        self, seen: "Summary", traces: "Sequence[Trace] | Sequence[PairTrace]", references: "Sequence[Trace]"
     ) -> "Summary":
         """The summary of traces with the static vectors of its word and of references, traces of a word each.
 
-        vectors: as `read` gives them. Raises RegardError where there is no table of learned embeddings.
+        Raises:
+            RegardError: there is no table of learned embeddings.
         """
         if self.given is None:
             return seen
         from regard.explain.vectors.static_words import learned_words, static_words
 
-        word, words, name = seen.word or "", [each.text for each in references], self.given
+        word, words, vectors, name = seen.word or "", [each.text for each in references], self.found, self.given
         if self.given == LEARNED:
             first = traces[0].sides[0]
             vectors, name = learned_words(word, first, references), f"the learned embeddings of {first.status.model}"

@@ -15,7 +15,6 @@ from regard.errors import RegardError
 from regard.files import check_readable
 
 if TYPE_CHECKING:
-    from regard.models.model import Model
     from regard.questions.map.answer import Matrix
     from regard.trace.trace import Trace
 
@@ -78,6 +77,7 @@ class LongText:
             RegardError: a layer or head that the model does not have, or a file of several traces or of a pair.
         """
         from regard.capture.progress import report_layers_of_pass
+        from regard.models.states import count_layers
         from regard.questions.map.whole import chosen_layer, matrix
         from regard.questions.map.windowed import windowed
 
@@ -91,7 +91,7 @@ class LongText:
                 return replace(found, why=reason)
             loading = bars.add_task("loading the model", total=None)
             model = load_model(self.model)
-            layer, head = _options_counted_from_zero(model, layer, head)
+            layer = None if layer is None else from_zero("layer", layer, count_layers(model), f"{model.name} has")
             bars.update(loading, total=1, completed=1)
             tracing = bars.add_task("reading and tracing", total=1)
             looking = bars.add_task("going through the matrix", total=1)
@@ -155,18 +155,3 @@ def trace_of_open_option(file: Path) -> "Trace":
     if isinstance(each[0], PairTrace):
         raise RegardError(f"--open: {str(file)!r} is of an encoder-decoder, map looks at one text: see shows both")
     return each[0]
-
-
-def _options_counted_from_zero(model: "Model", layer: int | None, head: int | None) -> tuple[int | None, int | None]:
-    """Layer and head counted from 0, held against the model's config before the text is traced."""
-    config = model.model.config
-    layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
-    if layer is None:
-        pass
-    elif isinstance(layers, int):
-        layer = from_zero("layer", layer, layers, f"{model.name} has")
-    elif layer < 0:
-        raise RegardError(f"layer {layer}: {model.name} does not tell how many layers it has, count them from 0")
-    if head is not None and isinstance(heads, int):
-        head = from_zero("head", head, heads, f"{model.name} has")
-    return layer, head

@@ -1,14 +1,10 @@
 """Options that several verbs share, and what their values must be."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from regard.checks import check_seed
-from regard.errors import RegardError
 
 
 def whole_number_option_value(given: str | int) -> int:
@@ -21,10 +17,8 @@ def whole_number_option_value(given: str | int) -> int:
 
 def seed_option_value(given: str | int) -> int:
     """An option's value as a seed. Raises typer.BadParameter, naming what was given."""
-    try:
-        check_seed(seed := whole_number_option_value(given))
-    except RegardError as error:
-        raise typer.BadParameter(str(error).removeprefix("seed: ")) from error
+    if not 0 <= (seed := whole_number_option_value(given)) < 1 << 63:
+        raise typer.BadParameter(f"given {seed}, needs a whole number from 0 to 2^63 - 1")
     return seed
 
 
@@ -45,13 +39,7 @@ def whole_numbers(given: str | Numbers) -> Numbers:
     return Numbers(sorted(set(found)))
 
 
-def number(
-    name: str,
-    text: str,
-    default: str | bool = True,
-    metavar: str = "N",
-    parser: Callable[[str | int], int] = whole_number_option_value,
-) -> typer.models.OptionInfo:
+def number(name: str, text: str, default: str | bool = True, metavar: str = "N") -> typer.models.OptionInfo:
     """Make an option whose value is a whole number.
 
     Args:
@@ -59,9 +47,8 @@ def number(
         text: of the help.
         default: said in the help where it is no number.
         metavar: what stands for the value in the help.
-        parser: of the value.
     """
-    return typer.Option(name, parser=parser, metavar=metavar, help=text, show_default=default)
+    return typer.Option(name, parser=whole_number_option_value, metavar=metavar, help=text, show_default=default)
 
 
 def numbers(name: str, text: str) -> typer.models.OptionInfo:
@@ -91,6 +78,12 @@ def flag(name: str, text: str) -> typer.models.OptionInfo:
     return typer.Option(name, help=text)
 
 
+def seed(default: str | bool = True) -> typer.models.OptionInfo:
+    """Make the option of a seed. default: said in the help where it is no number."""
+    told = "The seed of all that is drawn at random."
+    return typer.Option("--seed", parser=seed_option_value, metavar="N", help=told, show_default=default)
+
+
 # What several verbs have, each with one help; what goes without it is the verb's own.
 word = partial(said, "--word", "WORD", "The word to look at.")
 model = partial(said, "--model", "MODEL", "A model's folder or hub name.")
@@ -108,7 +101,6 @@ out = partial(said, "--out", "FOLDER", "The folder to write: a new one, or one t
 store = partial(said, "--store", "STORE", "A folder that regard embed wrote.")
 opened = partial(file, "--open", "Read a file that --save wrote, in place of a text.")
 steps = partial(number, "--steps", "How many steps to take.")
-seed = partial(number, "--seed", "The seed of all that is drawn at random.", parser=seed_option_value)
 
 USUAL_MODEL, NEEDED, MEAN = "all-MiniLM-L6-v2", "none, needed", "the mean of all"
 Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="One text or several.")]

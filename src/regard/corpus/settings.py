@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from regard.checks import is_whole, numbers_there
+from regard.checks import from_zero, is_whole
 from regard.errors import RegardError
 from regard.text.word_spans import word_spans
 
@@ -119,10 +119,7 @@ def chosen_layers_to_store(layers: Sequence[int] | None, depth: int, name: str) 
     """
     if layers is None:
         return [depth - 1]
-    for layer in layers:
-        if not -depth <= layer < depth:
-            raise RegardError(f"layers: {layer} is out of range, {numbers_there('layer', depth, f'{name} has')}")
-    return sorted({layer % depth for layer in layers}) or list(range(depth))
+    return sorted({from_zero("layer", layer, depth, f"{name} has") for layer in layers}) or list(range(depth))
 
 
 def place_among_stored_layers(layers: Sequence[int], layer: int | None) -> int:

@@ -17,7 +17,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.capture.build_trace import check_finite, check_length
 from regard.capture.hf_attention import WindowsError
 from regard.capture.options import NO_LAYERS, CaptureOptions
-from regard.checks import numbers_there
+from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.text.tokens import Encoded, encoded_ids
 
@@ -67,9 +67,7 @@ def read_states(
             f"{model.name} is an encoder-decoder: states of many texts are read from a model of one stack"
         )
     depth = count_layers(model)
-    for layer in layers:
-        if not 0 <= layer < depth:
-            raise RegardError(f"layers: {layer} is out of range, {numbers_there('layer', depth, f'{model.name} has')}")
+    layers = [from_zero("layer", layer, depth, f"{model.name} has") for layer in layers]
     inner = frozenset(layer for layer in layers if layer < depth - 1)
     kept = None if attention else inner or NO_LAYERS
     keep = CaptureOptions(kept, logits=False, attention_outputs=False, embeddings=False, compare=False)

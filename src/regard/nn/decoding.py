@@ -44,10 +44,6 @@ class Choice:
             raise _wrong_decoding_argument("top_k", self.top_k, "a whole number of 0 (all tokens) or more")
         if not number(self.top_p) or not 0 < self.top_p <= 1:
             raise _wrong_decoding_argument("top_p", self.top_p, "a number above 0, 1 at most")
-        if self.seed is not None and (
-            isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 1 << 63
-        ):
-            raise _wrong_decoding_argument("seed", self.seed, "a whole number from 0 to 2^63 - 1")
 
     def chooser(self) -> Choose:
         """Make a function from logits (B, V) to ids (B,); it goes on drawing from one row of random numbers."""

@@ -60,14 +60,7 @@ def source_of(name: str, content: bytes) -> SourceFile:
 
 def source_files(files: Sequence[Path]) -> tuple[SourceFile, ...]:
     """Describe files by their sizes and SHA-256."""
-    found = []
-    for file in files:
-        try:
-            content = file.read_bytes()
-        except OSError as error:
-            raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
-        found.append(source_of(file.name, content))
-    return tuple(found)
+    return tuple(source_of(file.name, file.read_bytes()) for file in files)
 
 
 def check_run_folder(run: Path, info: RunInfo, *, resume: bool) -> None:

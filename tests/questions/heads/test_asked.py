@@ -30,3 +30,8 @@ def test_of_an_encoder_decoder_there_are_three_tables_and_no_tests() -> None:
     assert list(HeadsAsked().answer(model, [trace]).tables) == ["encoder", "decoder", "cross-attention"]
     with pytest.raises(RegardError, match="--tests: .* is an encoder-decoder"):
         HeadsAsked(tests=True).answer(model, [trace])
+
+
+def test_a_seed_out_of_range(minilm: Any, bank: Any) -> None:
+    with pytest.raises(RegardError, match="seed: given -1, needs a whole number"):
+        HeadsAsked(tests=True, seed=-1).answer(minilm, bank)

@@ -95,3 +95,12 @@ def test_one_sense_has_no_words_that_tell_it(bank_store: Store) -> None:
         bank_store.senses("bank", 17)
     with pytest.raises(RegardError, match="checked: given -1"):
         bank_store.senses("bank", checked=-1)
+
+
+@pytest.mark.parametrize("verb", ["senses", "shift"])
+def test_a_seed_is_any_that_random_numbers_take(bank_store: Store, verb: str) -> None:
+    options = {"senses": {"k": 2, "checked": 2}, "shift": {"column": "kind", "rounds": 9}}[verb]
+    for seed in (-1, 1 << 63):
+        with pytest.raises(RegardError, match=f"seed: given {seed}, needs a whole number from 0 to"):
+            getattr(bank_store, verb)("bank", seed=seed, **options)
+    getattr(bank_store, verb)("bank", seed=(1 << 63) - 1, **options)

@@ -13,7 +13,6 @@ import typer
 
 from regard.cli import options
 from regard.errors import RegardError
-from regard.files import check_output_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,18 +50,13 @@ def lesson(number: Number = None, step: Step = False, figures: Figures = None) -
     elif step and (sys.stdin is None or sys.stdin.closed):
         raise RegardError("--step: standard input is closed, it waits for Enter there: leave --step out")
     else:
-        if figures is not None:
-            check_figures_folder(figures)
+        try:  # before the lesson has run
+            if figures is not None:
+                figures.mkdir(parents=True, exist_ok=True)
+                TemporaryDirectory(dir=figures).cleanup()
+        except OSError as error:
+            raise RegardError(f"--figures {str(figures)!r}: needs a folder: {error.strerror or error}") from error
         run_lesson(files[int(number) - 1], out, step=step, figures=figures)
-
-
-def check_figures_folder(folder: Path) -> None:
-    """Make the folder, before the lesson runs. Raises RegardError where no file can be written to it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RegardError(f"--figures {str(folder)!r}: needs a folder: {error.strerror or error}") from error
-    check_output_file(folder / "picture.svg", (".svg",), "--figures")
 
 
 def lesson_files() -> list[Path]:

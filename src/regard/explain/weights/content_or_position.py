@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.checks import check_seed
 from regard.errors import RegardError
 from regard.explain.places import refuse_pairs
 from regard.explain.weights.attended import held_attention_calls
@@ -59,6 +60,7 @@ def content_or_position(
         raise RegardError(f"content_or_position: given {len(texts)} texts, {exchanges} exchanges, needs 1 or more")
     if model.pairs:
         raise RegardError(f"{model.name} is an encoder-decoder: content_or_position is for models of one stack")
+    check_seed(seed)
     random = torch.Generator().manual_seed(seed)
     tables, queried = [], 0
     calls: tuple[CallNumber, ...] = ()

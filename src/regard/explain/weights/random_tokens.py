@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Int
 
+from regard.checks import check_seed
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def random_ids(model: "Model", length: int, repeats: int = 1, *, seed: int = 0) 
     """
     if model.pairs:
         raise RegardError(f"{model.name} is an encoder-decoder: random tokens are for models of one stack")
+    check_seed(seed)
     if length < 2 or repeats < 1:
         raise RegardError(f"random tokens: given {length} tokens, {repeats} times, needs 2 or more, once or more")
     before, after = special_around(model)

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from regard.checks import check_seed
-from regard.display.asked import Asked, Called, Progress, option
+from regard.display.asked import Asked, Progress, option
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -23,10 +22,6 @@ class HeadsAsked(Asked):
 
     tests: bool = option("Test the heads too, on repeated random tokens and with tokens exchanged.", False)
     seed: int = option("The seed of all that is drawn at random.", 0, metavar="N")
-
-    def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Refuse a seed that random numbers do not take."""
-        check_seed(self.seed)
 
     def check_pairs(self, name: str) -> None:
         """Refuse tests of an encoder-decoder."""
