@@ -22,9 +22,7 @@ class Estimate:
         self._what, self._clock = what, clock
         self._began, self._told = clock(), False
         self._share = 0.0
-        self._first: tuple[float, float] | None = (
-            None  # seconds and share at the first report: all before is made ready
-        )
+        self._first: tuple[float, float] | None = None  # seconds and share when the first part is done
 
     def add(self, share: float) -> None:
         """Count a part of the work as done: of 1 in all."""

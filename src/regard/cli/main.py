@@ -169,7 +169,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command and leave with its exit code: 0, 2 for bad input, 130 for Ctrl-C. Without arguments: its help."""
     given = sys.argv[1:] if arguments is None else arguments
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None or getattr(sys, name).closed:  # by >&-: nobody reads what is written there
+        if getattr(getattr(sys, name), "closed", getattr(sys, name) is None):  # >&-: nobody reads what is written
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # what a terminal's encoding lacks is written out, not a crash

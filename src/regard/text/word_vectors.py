@@ -59,12 +59,12 @@ def _word_vectors_in_file(opened: BinaryIO, file: Path, wanted: Collection[str])
     if first.startswith(WIDE):
         raise RegardError(f"--static {str(file)!r} is UTF-16: save it as UTF-8")
     head = first.removeprefix(BOM).split()
-    if len(head) == 2 and head[0].isdigit() and head[1].isdigit():
+    if len(head) == 2 and all(each.isdigit() and len(each) < 16 for each in head):
         count, width = int(head[0]), int(head[1])
         start = opened.tell()
         if count < 1 or width < 1:
             raise RegardError(f"--static {str(file)!r}: its first line tells of {count} words of width {width}")
-        binary = CONTROL.search(opened.read(LONGEST + 4 * width))
+        binary = CONTROL.search(opened.read(min(LONGEST + 4 * width, CHUNK)))
         opened.seek(start)
         if binary:
             yield from _read_binary_word_vectors(opened, file, count, width, wanted)
