@@ -1,5 +1,8 @@
 """Each row of the session's table: what a pass turns out to need is given to another pass."""
 
+import os
+import signal
+import threading
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from regard.capture.session import Session
 from regard.models.model import Model
 from tests.capture.test_eager_attention import tiny
 from tests.support.attention_outputs import make_model
+from tests.support.generation import tiny as tiny_writer
 
 IDS = [5, 17, 31, 8, 44, 90, 2]
 
@@ -100,6 +104,47 @@ def test_attention_that_does_not_come_is_remembered_of_the_first_pass(
     assert len(passes) == 4
     with pytest.raises(regard.RegardError, match="no head, edge or attention of mpnet can be ablated or patched"):
         opened.trace(ids=IDS, interventions=[regard.ablate(regard.head(0, 1))])
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_a_trace_within_a_pass_is_refused(write: bool) -> None:
+    model = tiny_writer("llama")
+    opened, other = Model(model, None, name="llama"), Model(make_model("bert"), None, name="bert")
+
+    def hook(*_: Any) -> None:
+        inner.trace(ids=IDS)
+
+    for inner in (opened, other):
+        with (
+            model.model.layers[0].register_forward_hook(hook),
+            pytest.raises(regard.RegardError, match=f"{inner.name} cannot be run while a pass is captured"),
+        ):
+            opened.generate(ids=IDS, new_tokens=2) if write else opened.trace(ids=IDS)
+        assert len(inner.trace(ids=IDS).attention) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_child_that_is_forked_within_a_trace_can_trace() -> None:
+    model, children = make_model("bert"), list[int]()
+    opened = Model(model, None, name="bert")
+    expected = opened.trace(ids=IDS).contextual
+
+    def fork() -> None:
+        children.append(os.fork())
+        if not children[-1]:
+            signal.alarm(20)  # ends a child that waits for ever
+            os._exit(0 if torch.equal(opened.trace(ids=IDS).contextual, expected) else 1)
+
+    def hook(*_: Any) -> None:
+        if not children:  # from a thread that does not trace
+            thread = threading.Thread(target=fork)
+            thread.start()
+            thread.join()
+
+    with model.encoder.layer[0].register_forward_hook(hook):
+        opened.trace(ids=IDS)
+    assert os.waitpid(children[0], 0)[1] == 0
 
 
 def test_the_model_is_left_as_it_was() -> None:

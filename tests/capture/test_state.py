@@ -25,9 +25,9 @@ def test_what_is_observed_of_a_pass() -> None:
     model = opened("llama")
     session = model._session
     capture = Capture(session.module_paths, call_masks=[])
-    assert set(capture.module_paths) == {id(module) for module in model.model.modules()}
+    assert set(capture.module_paths) == {id(module) for module in session.model.modules()}
     with session.capture_attention(capture), torch.no_grad():
-        model.model(torch.tensor([IDS]))
+        session.model(torch.tensor([IDS]))
     layers = model.model.config.num_hidden_layers
     assert capture.calls == layers
     assert capture.call_masks is not None

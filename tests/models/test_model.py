@@ -1,6 +1,8 @@
 """The default model, traced: everything against transformers' own eager attention."""
 
+import copy
 import math
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -40,6 +42,14 @@ def test_weights_and_states_are_the_models_own(minilm, eager, text: str) -> None
         torch.testing.assert_close(state, theirs[0], atol=2e-5, rtol=0)
     torch.testing.assert_close(trace.contextual, expected.last_hidden_state[0], atol=2e-5, rtol=0)
     assert trace.logits is None
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_is_a_model(copied, minilm) -> None:
+    made = copied(minilm)
+    assert (repr(made), made.pooling, made.notes) == (repr(minilm), minilm.pooling, minilm.notes)
+    assert (made.model is minilm.model) == (copied is copy.copy)
+    assert torch.equal(made.trace(RIVER).contextual, minilm.trace(RIVER).contextual)
 
 
 def test_bank_starts_the_same_and_is_moved_apart(bank) -> None:

@@ -21,7 +21,6 @@ from regard.capture.operations import MATRIX_PRODUCTS, SOFTMAXES, OperationMode,
 from regard.capture.state import Capture, LayerStack
 from regard.errors import RegardError
 from regard.model_files.quiet import quiet
-from regard.nn.evaluation_mode import model_in_evaluation_mode
 
 KERNEL = "the family's own eager attention"
 NOTE = (
@@ -63,13 +62,13 @@ class Products(OperationMode):
 
 @contextmanager
 def reporting(model: Any, capture: Capture) -> Iterator[Products]:
-    """Run a model in evaluation mode with its own eager attention; its own setting and mode come back after."""
+    """Run a model with its own eager attention; its own setting comes back after."""
     before = attention_settings(model.modules())
     products = Products(capture)
     try:
         for config, _ in before:  # not through set_attn_implementation, which passes such families over
             config._attn_implementation_internal = "eager"
-        with model_in_evaluation_mode(model), products:
+        with products:
             yield products
     finally:
         for config, name in before:
@@ -161,7 +160,7 @@ def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> N
     Raises:
         RegardError: it changes; where running the model eagerly would help, the message says so.
     """
-    with quiet(), torch.no_grad(), model_in_evaluation_mode(model):
+    with quiet(), torch.no_grad():
         plain = model(**inputs)[0]
     apart = _apart(output[0], plain)
     if apart is None:

@@ -21,7 +21,6 @@ from regard.capture.options import CaptureOptions, PassOptions
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.model_files.quiet import quiet
-from regard.nn.evaluation_mode import model_in_evaluation_mode
 from regard.text.tokens import Encoded
 
 # Gives the learned embeddings of the n-th text that the model looks up (an encoder's first) what it is to go on with.
@@ -86,10 +85,9 @@ def _pass(
     options = PassOptions(CaptureOptions(), written_masks=written_masks)
     inputs = session.inputs([source], None if target is None else [target], options)
     with (
-        session.lock,
+        session.alone(),
         quiet(),
         torch.enable_grad(),
-        model_in_evaluation_mode(model),
         kept_head_outputs(session, written_masks=written_masks) if heads else nullcontext() as kept,
         _exchanged(model, found, exchange),
         _kept_states(model, stacks, found),

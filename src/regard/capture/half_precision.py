@@ -35,7 +35,7 @@ def half_precision_notes(session: "Session", source: Encoded, target: Encoded | 
     name = str(model.dtype).removeprefix("torch.")
     first, written = _beginning(source), None if target is None else [_beginning(target)]
     keep = CaptureOptions(logits=False, attention_outputs=False)
-    with session.lock:
+    with session.alone():
         own = session.run([first], written, [()], keep)
         try:
             with _computing_in_float32(model):

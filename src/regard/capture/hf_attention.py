@@ -27,7 +27,6 @@ from regard.capture.hf_masks import ModelMask, TensorMaskError, as_function, spe
 from regard.capture.output_path import follow_context
 from regard.capture.state import Capture, ModuleFacts, compared_batch_texts, sampled_rows
 from regard.errors import RegardError
-from regard.nn.evaluation_mode import model_in_evaluation_mode
 
 NAME = "regard"
 
@@ -54,7 +53,7 @@ def uses_attention_interface(model: Any) -> bool:
 
 @contextmanager
 def through_interface(model: Any, capture: Capture) -> Iterator[None]:
-    """Run a model in evaluation mode with regard's attention function; its own setting and mode come back after."""
+    """Run a model with regard's attention function; its own setting comes back after."""
     token = _capture.set(capture)
     facts = capture.facts or ModuleFacts(model)
     before = attention_settings(facts.modules)
@@ -66,10 +65,9 @@ def through_interface(model: Any, capture: Capture) -> Iterator[None]:
             facts.attention = list(map(id, configs)), taken
         for config in facts.attention[1]:
             config._attn_implementation_internal = NAME
-        with model_in_evaluation_mode(model, facts.modules):
-            yield
-            with torch._C.DisableTorchFunction():
-                _compare(capture, capture.to_compare or ())
+        yield
+        with torch._C.DisableTorchFunction():
+            _compare(capture, capture.to_compare or ())
     finally:
         _capture.reset(token)
         for config, name in before:  # each its own: a part may not take what the whole has

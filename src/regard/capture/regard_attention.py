@@ -15,7 +15,6 @@ from regard.attention.recording import Call, open_records
 from regard.capture.output_path import follow_context
 from regard.capture.session import Session
 from regard.capture.state import Capture, sampled_rows
-from regard.nn.evaluation_mode import model_in_evaluation_mode
 from regard.nn.multihead import MultiHeadAttention
 
 DEFINITION = "the definition of attention, in float64, on the same queries and keys"
@@ -28,14 +27,13 @@ class RegardSession(Session):
         super().__init__(model, name=name, filler=filler, pairs=pairs)
         self.reports_weights = False
 
-    def capture_attention(self, capture: Capture, *, reported: bool = False) -> AbstractContextManager[None]:
-        """Capture the model's attention inside the block."""
+    def _attention_captured(self, capture: Capture, *, reported: bool) -> AbstractContextManager[None]:
         return hooked(self.model, capture)
 
 
 @contextmanager
 def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
-    """Compare and follow every attention call inside the block; the model's mode and hooks come back after."""
+    """Compare and follow every attention call inside the block; the hooks are taken off after."""
     hooks = ExitStack()
     capture.comparison.reference = DEFINITION
     for path, module in model.named_modules():
@@ -43,7 +41,7 @@ def hooked(model: nn.Module, capture: Capture) -> Iterator[None]:
             hooks.enter_context(module.output.register_forward_pre_hook(_context_hook(module, path, capture)))
             if path.endswith(".cross"):
                 capture.cross_paths.add(path)
-    with hooks, model_in_evaluation_mode(model):
+    with hooks:
         yield
 
 

@@ -114,10 +114,11 @@ def run_linearly(
         call: where the pass ends, None for its end.
         logits_of: tokens; the logits are theirs alone where the model can be asked for that.
     """
-    try:
-        return _run_pass_linearly(session, source, target, call, logits_of, written_masks=False)
-    except TensorMaskError:  # the family computes with its mask: once more, with it written out
-        return _run_pass_linearly(session, source, target, call, logits_of, written_masks=True)
+    with session.alone():
+        try:
+            return _run_pass_linearly(session, source, target, call, logits_of, written_masks=False)
+        except TensorMaskError:  # the family computes with its mask: once more, with it written out
+            return _run_pass_linearly(session, source, target, call, logits_of, written_masks=True)
 
 
 def _run_pass_linearly(
@@ -142,7 +143,6 @@ def _run_pass_linearly(
     output = None
     try:
         with (
-            session.lock,
             quiet(),
             torch.no_grad(),
             session.capture_attention(capture),

@@ -1,4 +1,4 @@
-"""Run captured forward passes of a model, one at a time, and leave the model as it was.
+"""Run captured forward passes of a model, one at a time, on a copy of its modules: the model stays as it is.
 
 How a pass is run is fixed before it starts, in `PassOptions`. What a pass turns out to need is given to another pass:
 
@@ -13,10 +13,12 @@ The last but one is remembered of the first pass: all later ones begin with it.
 """
 
 import inspect
+import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -40,10 +42,13 @@ from regard.capture.layout import Layout
 from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, PassOptions
 from regard.capture.prefix import NO_REUSE, LayerReuse
 from regard.capture.state import FEW, Capture, ModuleFacts
+from regard.capture.twin import Twin
 from regard.errors import RegardError
 from regard.model_files.quiet import quiet
 from regard.text.tokens import Encoded
 from regard.trace.attention_output import UnverifiedOutput
+
+_capturing: ContextVar[bool] = ContextVar("regard_capturing", default=False)
 
 
 @dataclass(frozen=True)
@@ -77,20 +82,46 @@ class Session:
     """Runs the captured passes of one model.
 
     filler: the id that shorter texts of a batch are padded with. pairs: whether it is an encoder-decoder. takes: names
-    of the parameters of its forward. lock: held while the model runs, for a pass changes the model's settings for its
-    time. facts: what is known of its modules, as they were in the last pass. reports_weights: whether the model's
+    of the parameters of its forward. model: the copy that passes are made with, see `Twin`. facts: what is known of its
+    modules, as they were in the last pass. reports_weights: whether the model's
     attention cannot be called, so that its weights are those that it reports itself; known from its class, else from
     the first pass, and None before that.
     """
 
     def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
-        self.model, self.name, self.filler, self.pairs = model, name, filler, pairs
+        self._twin = Twin(model)
+        self.model: Any = self._twin.model
+        self.name, self.filler, self.pairs = name, filler, pairs
         self.takes = set(inspect.signature(model.forward).parameters)
-        self.lock = threading.RLock()  # measuring half precision holds it over two passes
+        self._lock, self._process, self._held = threading.RLock(), os.getpid(), 0
         self._arithmetic: tuple[str, ...] | None = None
-        self.facts = ModuleFacts(model)
+        self.facts = ModuleFacts(self.model)
         self.reports_weights: bool | None = None if hf_attention.uses_attention_interface(model) else True
         self._largest = largest_matrix(model)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let this thread alone use the copy inside the block, which is brought up to date first.
+
+        Raises:
+            RegardError: this thread is within a captured pass, of this or another model.
+        """
+        if _capturing.get():
+            raise RegardError(
+                f"trace: {self.name} cannot be run while a pass is captured in the same thread, as by a hook of the "
+                "model: run it once that pass is over"
+            )
+        if self._process != os.getpid():  # a forked child: it has none of the threads that it would wait for
+            torch.set_num_threads(1)
+            self._lock, self._process, self._held = threading.RLock(), os.getpid(), 0
+        with self._lock:
+            if not self._held:
+                self._twin.refresh()
+            self._held += 1
+            try:
+                yield
+            finally:
+                self._held -= 1
 
     @property
     def module_paths(self) -> dict[int, str]:
@@ -123,12 +154,22 @@ class Session:
             RegardError: interventions or layers that this model cannot have, inputs that it cannot read, or attention
                 that cannot be captured.
         """
+        with self.alone():
+            return self._run(sources, targets, interventions, keep or CaptureOptions(), reuse)
+
+    def _run(
+        self,
+        sources: list[Encoded],
+        targets: list[Encoded] | None,
+        interventions: Sequence[Sequence[Any]],
+        keep: CaptureOptions,
+        reuse: LayerReuse,
+    ) -> CapturedPass:
         changed = any(interventions)
         if changed and isinstance(sources[0], ModelInput):
             raise RegardError("interventions: they are of texts alone, they cannot be given with inputs or pictures")
         if self.model.dtype.itemsize < torch.float32.itemsize:
             self.arithmetic_notes(sources[0], None if targets is None else targets[0])
-        keep = keep or CaptureOptions()
         options = PassOptions(
             keep, reported=bool(self.reports_weights), last_row="logits_to_keep" in self.takes and not keep.logits
         )
@@ -159,10 +200,22 @@ class Session:
             self._arithmetic = half_precision_notes(self, source, target)
         return self._arithmetic or ()
 
+    @contextmanager
     def capture_attention(
         self, capture: Capture, *, reported: bool = False
-    ) -> AbstractContextManager[eager_attention.Products | None]:
+    ) -> Iterator[eager_attention.Products | None]:
         """Capture the model's attention inside the block; of reported weights, gives the factors of products."""
+        token = _capturing.set(True)
+        try:
+            with self._attention_captured(capture, reported=reported) as factors:
+                yield factors
+        finally:
+            _capturing.reset(token)
+
+    def _attention_captured(
+        self, capture: Capture, *, reported: bool
+    ) -> AbstractContextManager[eager_attention.Products | None]:
+        """What captures the attention of this kind of model."""
         return (eager_attention.reporting if reported else hf_attention.through_interface)(self.model, capture)
 
     def _check_states_alone(self, changes: Changes) -> None:
@@ -201,7 +254,7 @@ class Session:
             RegardError: the model cannot read an item of inputs, or what was seen is not what it has to be.
         """
         hooks = None
-        if batch.changes.states:  # before the lock is taken: a pass of its own may have to show where they are made
+        if batch.changes.states:  # a pass of its own may have to show where they are made
             target = None if batch.targets is None else batch.targets[0]
             hooks = self.layout.hooks(batch.changes, batch.sources[0], target)
         with ExitStack() as opened:
@@ -218,7 +271,7 @@ class Session:
         # both ask the model for something else than its plain pass, which may compute something else
         if options.reported or (options.written_masks and not batch.changes):
             again = reuse.inputs(self.inputs(batch.sources, batch.targets, options))  # a cache among them was filled
-            with self.lock, nullcontext() if hooks is None else hooks.opened(reuse.past):
+            with nullcontext() if hooks is None else hooks.opened(reuse.past):
                 eager_attention.check_plain(self.model, again, output, self.name)
         return done
 
@@ -247,8 +300,8 @@ class Session:
             products = fast_products_in_pass(tokens, self._largest)
         # of a batch with padding, each text's statistics are computed once the padding is away
         even = all(len({len(each.tokens) for each in texts}) <= 1 for texts in (batch.sources, batch.targets or ()))
-        for context in (self.lock, quiet(), torch.no_grad()):
-            opened.enter_context(context)
+        opened.enter_context(quiet())
+        opened.enter_context(torch.no_grad())
         fast = opened.enter_context(products)
         factors = opened.enter_context(self.capture_attention(capture, reported=options.reported))
         if hooks is not None:  # before what records: it shall see the states as they go on

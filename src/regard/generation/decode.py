@@ -26,7 +26,6 @@ from regard.generation.step_ablation import (
     with_tokens,
 )
 from regard.nn.decoding import OPTIONS, Choice, write_with_transformer
-from regard.nn.evaluation_mode import model_in_evaluation_mode
 from regard.text.continuation import begun, continued
 from regard.text.reader import Reader
 from regard.text.tokens import Encoded
@@ -115,7 +114,7 @@ class RegardGenerator(Generator[Choice]):
 
         context = None
         if self._pairs:
-            with model_in_evaluation_mode(model), torch.no_grad(), ablated(0, len(prompt.tokens)):
+            with torch.no_grad(), ablated(0, len(prompt.tokens)):
                 context = model.encode(ids)
             ids = torch.full((1, 1), model.config.start, device=model.device)
         new = write_with_transformer(

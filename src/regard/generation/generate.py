@@ -108,7 +108,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
         inputs: dict[str, Any] = {"attention_mask": torch.ones_like(given)}
         if "token_type_ids" in self._session.takes and prompt.segments is not None:
             inputs["token_type_ids"] = torch.tensor([prompt.segments], device=model.device)
-        with self._session.lock, quiet(), _generation_settings_aside(model, config), steps.captured():
+        with quiet(), _generation_settings_aside(model, config), steps.captured():
             if self._pairs:
                 inputs["encoder_outputs"] = steps.encode(given)
             stopping: dict[str, Any] = {}

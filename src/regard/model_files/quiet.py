@@ -7,6 +7,7 @@ they leave. Progress bars alone are off for all threads.
 """
 
 import logging
+import os
 import threading
 import warnings
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ import_models()
 _silent: ContextVar[bool] = ContextVar("regard_quiet", default=False)
 _lock = threading.Lock()
 _inside: list["_Installed"] = []  # one entry a thread, all the same
+if hasattr(os, "register_at_fork"):  # a child has no thread that would release it
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class _EveryWarning(type):

@@ -84,6 +84,11 @@ class Model:
         self._session = session_class(model, name=name, filler=filler, pairs=self.pairs)
         self._runner = Runner(self._session, self._reader, notes, self.pooling)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle what the model is made of: its session has a lock and copies of the modules."""
+        made = {name: getattr(self, name) for name in ("name", "notes", "pooling", "image_processor")}
+        return partial(Model, **made), (self.model, self.tokenizer)
+
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {type(self.model).__name__}, limit={self.limit})"
 

@@ -32,7 +32,7 @@ class Readout:
         Raises:
             RegardError: the model has no language head, or is not the one that the trace is of.
         """
-        self.model, self.name = model, model.name
+        self.model, self.name, self._own = model, model.name, model._session.model
         self._ids = [token.id for token in trace.tokens]
         self._source = None if source is None else [token.id for token in source.tokens]
         if model.pairs != (source is not None):
@@ -48,13 +48,14 @@ class Readout:
             path = self._stack(trace)
         if path is None:
             raise RegardError(f"next: no layers of {self.name} leave the states of this trace: it is of another model")
-        self._layers: list[nn.Module] = list(model.model.get_submodule(path))
+        self._layers: list[nn.Module] = list(self._own.get_submodule(path))
 
     def _stack(self, trace: Trace) -> str | None:
         """The list of layers whose last one leaves the trace's last state, if there is one; keeps the pass's logits."""
-        lists = {path: m for path, m in self.model.model.named_modules() if isinstance(m, nn.ModuleList)}
-        with self.model._session.lock, _last_layer_outputs_read(lists) as left:
-            self.logits = self._pass(self._ids)  # (L, V)
+        with self.model._session.alone():
+            lists = {path: m for path, m in self._own.named_modules() if isinstance(m, nn.ModuleList)}
+            with _last_layer_outputs_read(lists) as left:
+                self.logits = self._pass(self._ids)  # (L, V)
         expected = trace.hidden_states[-1]
         near = 1e-4 * max(1.0, float(expected.abs().max()))
         found = [
@@ -81,12 +82,12 @@ class Readout:
 
     def _read(self, vectors: Float[Tensor, "K M"]) -> Float[Tensor, "K V"]:
         filler = [self._ids[-1]] * len(vectors)  # their layers' outputs are thrown away
-        with self.model._session.lock, _layers_replaced_by_state(self._layers, vectors[None]):
+        with self.model._session.alone(), _layers_replaced_by_state(self._layers, vectors[None]):
             return self._pass(filler)
 
     def _pass(self, ids: list[int]) -> Float[Tensor, "L V"]:
         """Logits of one pass over some token ids, of an encoder-decoder those of its target."""
-        model, device = self.model.model, self.model.model.device
+        model, device = self._own, self._own.device
         rows = {"input_ids": ids} if self._source is None else {"input_ids": self._source, "decoder_input_ids": ids}
         if self._typed:
             rows["token_type_ids"] = [0] * len(rows["input_ids"])

@@ -52,7 +52,7 @@ def autocast_states(model: Model, layers: Sequence[int], size: WindowSize) -> St
     ) -> Float[Tensor, "B K L M"]:
         given = [torch.from_numpy(each).to(device) for each in (ids, kinds) if each is not None]
         try:
-            with model._session.lock, torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=narrow):
+            with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=narrow):
                 return torch.stack([each.float() for each in stack(*given)], 1)
         except MemoryError:
             raise

@@ -134,7 +134,7 @@ def _converted(model: Model, stack: PlainStack, *, segments: bool) -> Any:
     if segments:
         example["token_type_ids"] = torch.zeros(2, 8, dtype=torch.long)
     try:
-        with model._session.lock, quiet(), torch.no_grad(), _openvino() as openvino:
+        with quiet(), torch.no_grad(), _openvino() as openvino:
             return openvino.convert_model(stack, example_input=example)
     except (RegardError, MemoryError):
         raise

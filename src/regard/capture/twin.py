@@ -1,0 +1,93 @@
+"""Copy a model's modules and configs, but not its tensors: captured passes are made with the copy.
+
+Hooks, settings and replaced methods of a pass are put on the copy. The model itself does not change, so other threads
+can use it meanwhile, and several `Model`s of it can trace at the same time.
+"""
+
+from collections import OrderedDict
+from functools import partial
+from types import CellType, FunctionType, MethodType
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedConfig
+
+PLAIN = frozenset((int, float, bool, str, type(None), set, torch.dtype))  # attributes that most modules have
+
+
+class Twin:
+    """A copy of a model's modules in evaluation mode, on the same parameters and buffers.
+
+    model: the copy. It stays the same object when the original gets other modules.
+    """
+
+    def __init__(self, original: nn.Module) -> None:
+        self._original = original
+        self._copies: dict[int, tuple[Any, Any]] = {}  # by id: an original, kept so that its id stays its own; its copy
+        self._fresh: set[int] = set()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Give the copies the attributes that their originals have now."""
+        self._fresh.clear()
+        self.model = self._copy(self._original)
+
+    def _copy(self, value: Any) -> Any:
+        """A module or config: its copy, with what it holds. A list or dictionary: one of copies. Else the value."""
+        kind = type(value)
+        if kind in (dict, OrderedDict):
+            return kind([(key, self._copy(each)) for key, each in value.items()]) if value else kind()
+        if kind in (list, tuple):
+            return kind(map(self._copy, value))
+        if not isinstance(value, (nn.Module, PreTrainedConfig)) or isinstance(value, torch.jit.ScriptModule):
+            return value
+        copy = self._copies.get(id(value), (None, None))[1]
+        if type(copy) is not kind:
+            copy = object.__new__(kind)
+            self._copies[id(value)] = value, copy
+        if id(value) not in self._fresh:
+            self._fresh.add(id(value))
+            before, own = vars(copy), dict(vars(value))
+            for name, each in own.items():
+                kept = before.get(name)
+                if type(each) is type(kept) is OrderedDict and not each and not kept:
+                    own[name] = kept  # no hooks in either: copying these would take most of the time
+                elif type(each) not in PLAIN:
+                    own[name] = self._copy_callable(each)
+            before.update(own)  # never emptied: another thread may read an attribute
+            for name in before.keys() - own.keys():
+                del before[name]
+            if isinstance(copy, nn.Module):
+                copy.training = False
+        return copy
+
+    def _copy_callable(self, value: Any) -> Any:
+        """As `_copy`; of a method put in the place of another, as accelerate does, one that calls the copy's."""
+        kind = type(value)
+        if kind is MethodType:
+            return MethodType(value.__func__, self._copy(value.__self__))
+        if kind not in (partial, FunctionType):
+            return self._copy(value)
+        if id(value) not in self._copies:
+            self._copies[id(value)] = value, value  # for one that refers to itself
+            made: Any = value
+            if kind is partial:
+                made = partial(self._copy_callable(value.func), *map(self._copy_callable, value.args), **value.keywords)
+            elif value.__closure__:
+                cells = tuple(map(self._copy_cell, value.__closure__))
+                made = FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, cells)
+                made.__kwdefaults__, made.__dict__ = value.__kwdefaults__, value.__dict__
+            self._copies[id(value)] = value, made
+        return self._copies[id(value)][1]
+
+    def _copy_cell(self, cell: CellType) -> CellType:
+        """The cell itself where it holds no module and no method of one: it may be written to."""
+        try:
+            held = cell.cell_contents
+        except ValueError:  # an empty cell
+            return cell
+        if not isinstance(held, (nn.Module, MethodType, partial, FunctionType)):
+            return cell
+        copy = self._copy_callable(held)
+        return cell if copy is held else CellType(copy)
