@@ -11,6 +11,7 @@ import regard
 from regard.model_files.stored_weight import StoredWeight
 from tests.capture.test_families import DECODERS, IDS, tiny
 from tests.support import make_tiny
+from tests.support.attention_outputs import make_model
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", torch.float16])
@@ -41,6 +42,28 @@ def test_a_model_in_half_precision_is_left_as_it_is() -> None:
     after = dict((*model.named_parameters(), *model.named_buffers()))
     assert after.keys() == before.keys()
     assert all(after[name] is each for name, each in before.items())
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "bert", "modernbert", "t5", "mpnet"])
+def test_autocast_computes_as_the_plain_model_under_it_and_says_so(family: str) -> None:
+    plain = make_model(family)
+    plain.set_attn_implementation("sdpa")
+    model, ids = regard.load(plain), torch.tensor([IDS])
+    asked = {"ids": IDS, "target_ids": IDS} if model.pairs else {"ids": IDS}
+    before = model.trace(**asked).sides[-1]
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        expected = plain(ids, **({"decoder_input_ids": ids} if model.pairs else {}))[0][0].float()
+        trace = model.trace(**asked).sides[-1]
+    apart = (trace.contextual.float() - expected).abs().max() / expected.abs().max()
+    assert apart < 2 * torch.finfo(torch.bfloat16).eps
+    assert (before.contextual - expected).abs().max() > 0
+    assert trace.status.dtype == "bfloat16 (autocast)"
+    assert trace.status.notes[0].startswith("it computes in bfloat16 (autocast): its weights are up to")
+    assert family == "mpnet" or trace.status.difference < 1e-6
+    after = model.trace(**asked).sides[-1]
+    assert torch.equal(after.contextual, before.contextual)
+    assert after.status.dtype == "float32"
+    assert not any("computes in" in note for note in after.status.notes)
 
 
 def test_half_precision_that_float32_cannot_replace_is_told() -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 
 from regard.capture.inputs import ModelInput
@@ -24,21 +25,18 @@ if TYPE_CHECKING:
 FIRST = 64  # tokens of a text that are run twice
 
 
-def half_precision_notes(session: "Session", source: Encoded, target: Encoded | None) -> tuple[str, ...]:
-    """Say how far a model's half-precision arithmetic is from float32's; nothing of a model that computes in float32.
+def half_precision_notes(session: "Session", source: Encoded, target: Encoded | None, name: str) -> tuple[str, ...]:
+    """Say how far a model's half-precision arithmetic is from float32's.
 
-    source: a text that the model reads. target: of an encoder-decoder, what its decoder reads.
+    source: a text that the model reads. target: of an encoder-decoder, what its decoder reads. name: of its dtype.
     """
     model = session.model
-    if model.dtype not in HALVES:
-        return ()
-    name = str(model.dtype).removeprefix("torch.")
     first, written = _beginning(source), None if target is None else [_beginning(target)]
     keep = CaptureOptions(logits=False, attention_outputs=False)
     with session.alone():
         own = session.run([first], written, [()], keep)
         try:
-            with _computing_in_float32(model):
+            with torch.autocast(model.device.type, enabled=False), _computing_in_float32(model):
                 wide = session.run([_widened(first)], written, [()], keep)
         except (RegardError, RuntimeError, TypeError) as error:  # families insist on a dtype of their own in many ways
             return (f"it computes in {name}; float32 arithmetic on the same weights cannot be had ({error})",)

@@ -110,6 +110,8 @@ def attention(
         dropout: the probability with which a weight becomes zero.
         rest: what else a family gives: softcap, s_aux (sinks), is_causal, …
     """
+    if query.dtype != torch.float64 and torch.is_autocast_enabled(query.device.type):  # as for PyTorch's own attention
+        query, key, value = (x.to(torch.get_autocast_dtype(x.device.type)) for x in (query, key, value))
     rule: dict[str, Any] = {"scale": scaling, "softcap": rest.get("softcap"), "sinks": rest.get("s_aux")}
     capture = _capture.get()
     if capture is not None and capture.call_masks is not None:
@@ -273,7 +275,8 @@ def _compare(capture: Capture, calls: Sequence[_Compared]) -> None:
                 additive = additive.masked_fill(~allowed, torch.finfo(query.dtype).min)
         keep = {name: x for name, x in rest.items() if name not in ("position_bias", "is_causal", "sliding_window")}
         try:
-            output, own = eager(module, query, key, value, additive, scaling=scaling, dropout=0.0, **keep)
+            with torch.autocast(query.device.type, enabled=False):
+                output, own = eager(module, query, key, value, additive, scaling=scaling, dropout=0.0, **keep)
         except AttributeError:  # the function of another module of the same file, as in Phi 4's vision tower
             continue
         ours_out = context[texts].transpose(1, 2)  # (B, r, H, E)

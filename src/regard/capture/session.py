@@ -41,7 +41,7 @@ from regard.capture.known_outputs import OTHERWISE
 from regard.capture.layout import Layout
 from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, PassOptions
 from regard.capture.prefix import NO_REUSE, LayerReuse
-from regard.capture.state import FEW, Capture, ModuleFacts
+from regard.capture.state import FEW, Capture, ModuleFacts, autocast_dtype, computing_dtype
 from regard.capture.twin import Twin
 from regard.errors import RegardError
 from regard.model_files.quiet import quiet
@@ -94,7 +94,7 @@ class Session:
         self.name, self.filler, self.pairs = name, filler, pairs
         self.takes = set(inspect.signature(model.forward).parameters)
         self._lock, self._process, self._held = threading.RLock(), os.getpid(), 0
-        self._arithmetic: tuple[str, ...] | None = None
+        self._arithmetic: dict[str, tuple[str, ...]] = {}  # by the dtype that was computed in
         self.facts = ModuleFacts(self.model)
         self.reports_weights: bool | None = None if hf_attention.uses_attention_interface(model) else True
         self._largest = largest_matrix(model)
@@ -168,8 +168,7 @@ class Session:
         changed = any(interventions)
         if changed and isinstance(sources[0], ModelInput):
             raise RegardError("interventions: they are of texts alone, they cannot be given with inputs or pictures")
-        if self.model.dtype.itemsize < torch.float32.itemsize:
-            self.arithmetic_notes(sources[0], None if targets is None else targets[0])
+        self.arithmetic_notes(sources[0], None if targets is None else targets[0])
         options = PassOptions(
             keep, reported=bool(self.reports_weights), last_row="logits_to_keep" in self.takes and not keep.logits
         )
@@ -193,12 +192,15 @@ class Session:
 
     def arithmetic_notes(self, source: Encoded, target: Encoded | None) -> tuple[str, ...]:
         """Say how far half precision is from float32 arithmetic, measured on the first text that is asked about."""
-        if self._arithmetic is None and self.model.dtype.itemsize < torch.float32.itemsize:
+        if (autocast_dtype(self.model) or self.model.dtype).itemsize >= torch.float32.itemsize:
+            return ()
+        name = computing_dtype(self.model)
+        if name not in self._arithmetic:
             from regard.capture.half_precision import half_precision_notes
 
-            self._arithmetic = ()  # of the passes that measure it
-            self._arithmetic = half_precision_notes(self, source, target)
-        return self._arithmetic or ()
+            self._arithmetic[name] = ()  # of the passes that measure it
+            self._arithmetic[name] = half_precision_notes(self, source, target, name)
+        return self._arithmetic[name]
 
     @contextmanager
     def capture_attention(
@@ -352,7 +354,8 @@ class Session:
             embeddings=embeddings, stacks=stacks, last=record.last,
             logits=logits if keep.logits and isinstance(logits, Tensor) and logits.ndim == 3 else None,
             capture=capture, attention_outputs=outputs,
-            call_ids=None if watched.applied is None else watched.applied.call_ids, notes=self._arithmetic or (),
+            call_ids=None if watched.applied is None else watched.applied.call_ids,
+            notes=self._arithmetic.get(computing_dtype(self.model), ()),
         )  # fmt: skip
 
     def _plain_pass(

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 class Status:
     """How a trace was computed and how exact it is.
 
-    model: its name. kernels: those that computed attention. device, dtype: the model's. difference: largest absolute
+    model: its name. kernels: those that computed attention. device: the model's. dtype: what it computes in, such as
+    "float32" or "bfloat16 (autocast)". difference: largest absolute
     difference between the weights here and those of compared_with, on rows_compared sampled rows; None where the model
     offers nothing to compare with. The model's own attention is called with the queries and keys of this pass; how far
     these are from a plain pass's is in docs/families.md, and in a note where the linear maps were not PyTorch's.

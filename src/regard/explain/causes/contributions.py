@@ -163,7 +163,7 @@ def split(
     if not error <= TOLERANCE:
         raise InexactError(
             f"the parts' sum differs from what the model computed by {error:.1e} of its norm, allowed is "
-            f"{TOLERANCE:.0e} (the model computes in {str(block.weight.dtype).removeprefix('torch.')})"
+            f"{TOLERANCE:.0e} (the model computes in {str(block.projected.dtype).removeprefix('torch.')})"
         )
 
     u = (w * (scale * inner)).mean(1)  # (H, S): the mean over the rows, each with its own statistics
