@@ -34,6 +34,26 @@ NUMBER = "needs a whole number: all-MiniLM-L6-v2 has"
 LENGTH = Outcome("length", lambda trace: trace.sides[-1].contextual.norm())
 CASES: list[tuple[Any, str]] = [
     (lambda g: g.model.trace("a bank", statistics="all"), STATISTICS),
+    (
+        lambda g: regard.patch("values", 1, g.trace),
+        "patch: too many positional arguments; it takes what, layer=, source=",
+    ),
+    (lambda g: regard.patch("values", layer=1), "patch: missing a required argument: 'source'"),
+    (lambda g: regard.steer(g.trace.contextual[0], 1), "steer: too many positional arguments; it takes vector, layer="),
+    (lambda g: regard.head(1), "head: missing a required argument: 'head'; it takes layer, head, part="),
+    (lambda g: regard.ablate(regard.head(0, 0), layer=1), "ablate: got an unexpected keyword argument 'layer'"),
+    (
+        lambda g: g.model.trace("a bank", regard.ablate(regard.head(0, 0))),
+        "trace: too many positional .* interventions=",
+    ),
+    (
+        lambda g: g.model.generate("a bank", 3),
+        "generate: too many positional arguments; it takes prompt, ids=, new_tokens=",
+    ),
+    (
+        lambda g: g.model.embedding("a bank", "query: "),
+        "embedding: too many positional arguments; it takes text, prompt=",
+    ),
     (lambda g: g.trace.see(3), "word: given int, needs to be a string"),
     (lambda g: g.trace.see("bank", layer="a"), f"layer: given 'a', {NUMBER} layers 0 to 5"),
     (lambda g: g.trace.see("bank", layer=True), f"layer: given True, {NUMBER} layers 0 to 5"),

@@ -1,10 +1,34 @@
 """Check arguments before any work is done, without torch: numbers of layers and heads, and what is saved of a trace."""
 
+import functools
+import inspect
 import os
-from collections.abc import Sequence
-from typing import Any, get_args
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, get_args
 
 from regard.errors import RegardError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def arguments_named(function: Function) -> Function:
+    """Raise RegardError, with the names of all arguments, where the function is called with others than it takes."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            signature = inspect.signature(function)
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                each = signature.parameters.values()
+                names = [one.name + "=" * (one.kind is one.KEYWORD_ONLY) for one in each if one.name != "self"]
+                raise RegardError(f"{function.__name__}: {error}; it takes {', '.join(names)}") from None
+            raise
+
+    return called  # type: ignore[return-value]
 
 
 def from_zero(what: str, given: int, count: int, there: str) -> int:

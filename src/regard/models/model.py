@@ -20,6 +20,7 @@ from regard.capture.outcome_path import AttributionTarget, outcome_path
 from regard.capture.regard_attention import RegardSession
 from regard.capture.score_path import score_path
 from regard.capture.session import Session
+from regard.checks import arguments_named
 from regard.errors import RegardError
 from regard.generation.decode import RegardGenerator
 from regard.generation.generate import HuggingFaceGenerator
@@ -156,6 +157,7 @@ class Model:
         **options: Unpack[TraceOptions],
     ) -> AnyTrace | list[Trace] | list[PairTrace] | list[WindowedTrace]: ...
 
+    @arguments_named
     def trace(
         self,
         text: str | Sequence[str] | None = None,
@@ -244,6 +246,7 @@ class Model:
     @overload
     def generate(self, *, ids: Ids, **options: Unpack[GenerateOptions]) -> Generated | list[Generated]: ...
 
+    @arguments_named
     def generate(
         self,
         prompt: str | Sequence[str] | None = None,
@@ -309,6 +312,7 @@ class Model:
         """How the model reads pictures: alone, or in a text; None for not, or where its processor is not known."""
         return how_pictures_are_read(self._session, self._reader, self.image_processor)
 
+    @arguments_named
     def embedding(
         self, text: str | Sequence[str], *, prompt: str | None = None, prompt_name: str | None = None
     ) -> Float[Tensor, "..."]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from regard.capture.interventions.places import named_place
+from regard.checks import arguments_named
 from regard.errors import RegardError
 from regard.text.words import Place
 
@@ -75,6 +76,7 @@ class Ablate:
         return f"ablated: {self.target}"
 
 
+@arguments_named
 def ablate(target: Head | Edge) -> Ablate:
     """Ablate a head, whose output is then zero, or an edge, which is left out of the softmax.
 
@@ -89,6 +91,7 @@ def ablate(target: Head | Edge) -> Ablate:
     return Ablate(target)
 
 
+@arguments_named
 def head(layer: int, head: int, *, part: Part | None = None, nth: int | None = None) -> Head:
     """Name a head of a layer; layers count as in `trace.attention`, from 0, as heads do.
 
@@ -107,6 +110,7 @@ def head(layer: int, head: int, *, part: Part | None = None, nth: int | None = N
     )
 
 
+@arguments_named
 def edge(
     query: Place,
     key: Place,

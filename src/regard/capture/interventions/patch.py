@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 
 from regard.capture.interventions.names import OF, Part, check_intervention_part, check_number
 from regard.capture.interventions.places import Places, places_of_intervention, written
+from regard.checks import arguments_named
 from regard.errors import RegardError
 from regard.text.tokens import shortened
 from regard.text.words import Place
@@ -63,6 +64,7 @@ class Patch:
         return f"{shortened(texts[0])}{there}"
 
 
+@arguments_named
 def patch(
     what: What,
     *,

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regard.capture.interventions.names import OF, Part, check_intervention_part, check_number
 from regard.capture.interventions.places import Places, places_of_intervention, written
+from regard.checks import arguments_named
 from regard.errors import RegardError
 from regard.text.words import Place
 from regard.trace.trace import PairTrace, Trace
@@ -39,6 +40,7 @@ class Steer:
         return f"steered: {where}{OF[self.part]} at {written(self.at)}, by {self.strength:g} × {self.origin}"
 
 
+@arguments_named
 def steering_vector(
     towards: Trace | PairTrace, away_from: Trace | PairTrace, *, layer: int | Literal["input"], part: Part | None = None
 ) -> Float[Tensor, " M"]:
@@ -70,6 +72,7 @@ def steering_vector(
     return means[0] - means[1]
 
 
+@arguments_named
 def steer(
     vector: Float[Tensor, " M"] | Sequence[Trace | PairTrace],
     *,
