@@ -85,7 +85,8 @@ class Session:
     of the parameters of its forward. model: the copy that passes are made with, see `Twin`. facts: what is known of its
     modules, as they were in the last pass. reports_weights: whether the model's
     attention cannot be called, so that its weights are those that it reports itself; known from its class, else from
-    the first pass, and None before that.
+    the first pass, and None before that. reads_padding: whether a text is another one with padding behind it, None
+    before that was tried (`regard.models.runner`).
     """
 
     def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
@@ -96,6 +97,7 @@ class Session:
         self._lock, self._process, self._held = threading.RLock(), os.getpid(), 0
         self._arithmetic: dict[str, tuple[str, ...]] = {}  # by the dtype that was computed in
         self.facts = ModuleFacts(self.model)
+        self.reads_padding: bool | None = None
         self.reports_weights: bool | None = None if hf_attention.uses_attention_interface(model) else True
         self._largest = largest_matrix(model)
 

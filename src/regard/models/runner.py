@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+import torch
+
 from regard.attention.map_statistics import Statistics
 from regard.capture.build_trace import pair_of, trace_alike, trace_of
 from regard.capture.inputs import ModelInput
@@ -23,6 +25,7 @@ from regard.text.reader import Reader
 from regard.text.tokens import Encoded
 from regard.trace.trace import NO_POOLING, PairTrace, Trace
 
+SAME = 1e-4  # of the largest number: how far states of a text in a batch and alone are rounded apart, at most
 BATCH_TOKENS = 8192  # tokens, padding included, that go through a model at once
 
 
@@ -46,6 +49,10 @@ class Runner:
     ) -> Iterator[tuple[int, Trace | PairTrace]]:
         """Yield the number and the trace of each text, batch by batch.
 
+        Some families read padding as if it were text, such as MobileBERT, whose input joins neighbouring embeddings.
+        So of the first batch with padding the shortest text is run alone too; where that gives something else, only
+        texts of one length are run together.
+
         Args:
             sources: the texts.
             targets: of an encoder-decoder, one for each source.
@@ -57,18 +64,29 @@ class Runner:
             RegardError: the traces do not fit into memory (before any text is run), or as `Session.run`.
         """
         session = self.session
-        lengths = [len(each.tokens) for each in sources]
-        if targets is not None:
-            lengths = [max(n, len(each.tokens)) for n, each in zip(lengths, targets, strict=True)]
+        sizes = [(len(one.tokens), len(other.tokens)) for one, other in zip(sources, targets or sources, strict=True)]
+        lengths = list(map(max, sizes))
         order = list(batches_of_similar_length(lengths, 1 if session.reports_weights else None))
-        sizes = [[lengths[n] for n in batch] for batch in order]
-        for each in [[one] for one in sizes] if streamed else [sizes]:
+        together = [[lengths[n] for n in batch] for batch in order]
+        for each in [[one] for one in together] if streamed else [together]:
             self._require_memory(each, keep)
-        for batch in order:
-            started = time.perf_counter()
+
+        def run(batch: list[int], keep: CaptureOptions = keep) -> list[Trace | PairTrace]:
             batch_targets = None if targets is None else [targets[n] for n in batch]
             done = session.run([sources[n] for n in batch], batch_targets, [interventions] * len(batch), keep)
-            made = [pair_of(done, n) if session.pairs else trace_of(done, n) for n in range(len(batch))]
+            return [pair_of(done, n) if session.pairs else trace_of(done, n) for n in range(len(batch))]
+
+        for batch in order:  # which grows by the parts of a batch that is taken apart
+            started = time.perf_counter()
+            padded = len({sizes[n] for n in batch}) > 1
+            made = [] if padded and session.reads_padding else run(batch)
+            if padded and session.reads_padding is None:
+                shortest = min(batch, key=lambda n: sizes[n])
+                (alone,) = run([shortest], CaptureOptions(NO_LAYERS, False, False, embeddings=False))
+                session.reads_padding = not _same_last_states(made[batch.index(shortest)], alone)
+            if padded and session.reads_padding:
+                order += [[n for n in batch if sizes[n] == size] for size in {sizes[n] for n in batch}]
+                continue
             share = (time.perf_counter() - started) / len(batch)
             for number, trace in zip(batch, made, strict=True):
                 self._add_notes(trace, interventions, share)
@@ -199,6 +217,13 @@ class Runner:
                 side.pooling = self.pooling
             if seconds is not None:
                 side.status.seconds = seconds
+
+
+def _same_last_states(one: Trace | PairTrace, other: Trace | PairTrace) -> bool:
+    """Whether the last states of two traces of a text are the same but for rounding."""
+    pairs = [(a.contextual.float(), b.contextual.float()) for a, b in zip(one.sides, other.sides, strict=True)]
+    limit = max(SAME, 8 * torch.finfo(one.sides[0].contextual.dtype).eps)
+    return all(float((a - b).abs().max()) <= limit * max(float(b.abs().max()), 1e-3) for a, b in pairs)
 
 
 def batches_of_similar_length(lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
