@@ -2,7 +2,9 @@
 
 import copy
 import functools
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -146,3 +148,11 @@ def test_a_copy_follows_the_original() -> None:
     del layer.self_attn.forward, model.layers[1].forward, model.scale
     assert same()
     assert not hasattr(copied, "scale")
+    gone = weakref.ref(layer.mlp)
+    layer.mlp = nn.Identity()
+    assert same()
+    model._compiled_call_impl = nn.Identity()  # as model.compile() sets it: what is compiled cannot be watched
+    twin.refresh()
+    copied(ids)
+    gc.collect()
+    assert gone() is None

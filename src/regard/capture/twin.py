@@ -32,6 +32,7 @@ class Twin:
         """Give the copies the attributes that their originals have now."""
         self._fresh.clear()
         self.model = self._copy(self._original)
+        self._copies = {key: self._copies[key] for key in self._fresh}  # what was replaced is let go of
 
     def _copy(self, value: Any) -> Any:
         """A module or config: its copy, with what it holds. A list or dictionary: one of copies. Else the value."""
@@ -48,17 +49,18 @@ class Twin:
             self._copies[id(value)] = value, copy
         if id(value) not in self._fresh:
             self._fresh.add(id(value))
-            before, own = vars(copy), dict(vars(value))
+            before, own, module = vars(copy), dict(vars(value)), isinstance(value, nn.Module)
+            own.pop("_compiled_call_impl", None)  # of model.compile(): hooks and modes are not seen there
             for name, each in own.items():
                 kept = before.get(name)
                 if type(each) is type(kept) is OrderedDict and not each and not kept:
                     own[name] = kept  # no hooks in either: copying these would take most of the time
-                elif type(each) not in PLAIN:
+                elif type(each) not in PLAIN and (module or isinstance(each, PreTrainedConfig)):
                     own[name] = self._copy_callable(each)
             before.update(own)  # never emptied: another thread may read an attribute
             for name in before.keys() - own.keys():
                 del before[name]
-            if isinstance(copy, nn.Module):
+            if module:
                 copy.training = False
         return copy
 
@@ -69,6 +71,7 @@ class Twin:
             return MethodType(value.__func__, self._copy(value.__self__))
         if kind not in (partial, FunctionType):
             return self._copy(value)
+        self._fresh.add(id(value))
         if id(value) not in self._copies:
             self._copies[id(value)] = value, value  # for one that refers to itself
             made: Any = value
