@@ -14,15 +14,15 @@ from tests.support.generation import IDS, opened, tiny
 
 def test_rows_of_every_pass_are_added_and_forward_comes_back() -> None:
     model = opened("llama")
-    steps = StepCapture(model._session)
+    steps, own = StepCapture(model._session), model._session.model
     with torch.no_grad(), steps.captured():
-        assert "forward" in model.model.__dict__
-        cache = model.model(input_ids=torch.tensor([IDS])).past_key_values
+        assert "forward" in own.__dict__
+        cache = own(input_ids=torch.tensor([IDS])).past_key_values
         assert (steps.length, len(steps._calls)) == (7, 2)
         steps.last = True
-        model.model(input_ids=torch.tensor([[3]]), past_key_values=cache)
+        own(input_ids=torch.tensor([[3]]), past_key_values=cache)
     assert steps.length == 8
-    assert "forward" not in model.model.__dict__
+    assert "forward" not in own.__dict__
     encoded = model._reader.read("text", None, [[*IDS, 3]])[1][0]
     joined = steps.joined(encoded, None)
     assert [call.weights.shape for call in joined.calls] == [(1, 6, 8, 8)] * 2
@@ -63,4 +63,4 @@ def test_a_model_without_logits_is_refused() -> None:
         steps.captured(),
         pytest.raises(regard.RegardError, match="headless gives no logits: there is nothing to choose a token from"),
     ):
-        model(input_ids=torch.tensor([IDS]))
+        steps.model(input_ids=torch.tensor([IDS]))

@@ -103,7 +103,7 @@ class Session:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let this thread alone use the copy inside the block, which is brought up to date first.
+        """Let this thread alone use the copy inside the block, which is brought up to date first, as are the facts.
 
         Raises:
             RegardError: this thread is within a captured pass, of this or another model.
@@ -119,6 +119,7 @@ class Session:
         with self._lock:
             if not self._held:
                 self._twin.refresh()
+                self.facts = self.facts.now()
             self._held += 1
             try:
                 yield
@@ -128,7 +129,7 @@ class Session:
     @property
     def module_paths(self) -> dict[int, str]:
         """The path of every module, by its id."""
-        return self.facts.now().paths
+        return self.facts.paths
 
     @cached_property
     def layout(self) -> Layout:
@@ -283,8 +284,7 @@ class Session:
         self, opened: ExitStack, batch: _Batch, options: PassOptions, reuse: LayerReuse, hooks: StateHooks | None
     ) -> _Watched:
         """Open all that watches or changes a pass, the outermost first; it is closed with `opened`."""
-        keep, changes, facts = options.keep, batch.changes, self.facts.now()
-        self.facts = facts
+        keep, changes, facts = options.keep, batch.changes, self.facts
         capture = Capture(
             facts.paths,
             facts,

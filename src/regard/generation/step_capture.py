@@ -58,7 +58,7 @@ class StepCapture:
     ) -> None:
         self._session, self.model, self.name = session, session.model, session.name
         self._capture = Capture(
-            (facts := session.facts.now()).paths,
+            (facts := session.facts).paths,
             facts,
             keep=CaptureOptions(statistics=statistics),
             written_masks=written_masks,

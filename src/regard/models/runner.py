@@ -206,7 +206,7 @@ class Runner:
     def _require_memory(self, lengths: Sequence[Sequence[int]], keep: CaptureOptions) -> None:
         session = self.session
         trims = "logits_to_keep" in session.takes
-        require_trace_memory(session.facts.now(), session.name, lengths, keep, trims, bool(session.reports_weights))
+        require_trace_memory(session.facts, session.name, lengths, keep, trims, bool(session.reports_weights))
 
     def _add_notes(
         self, trace: Trace | PairTrace, interventions: Sequence[Intervention], seconds: float | None = None

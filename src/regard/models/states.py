@@ -95,7 +95,8 @@ class _Reading:
         is found out on the first ones, which are read both ways.
         """
         session = self.model._session
-        facts = session.facts = session.facts.now()
+        with session.alone():
+            facts = session.facts  # of the model as it is now
         together: list[StateBatch] = []
         whole = self.model.model.dtype.itemsize >= torch.float32.itemsize
         if len(pack) > 1 and whole and facts.packs is not False and "position_ids" in session.takes:
