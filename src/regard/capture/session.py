@@ -82,7 +82,8 @@ class Session:
     """Runs the captured passes of one model.
 
     filler: the id that shorter texts of a batch are padded with. pairs: whether it is an encoder-decoder. takes: names
-    of the parameters of its forward. model: the copy that passes are made with, see `Twin`. facts: what is known of its
+    of the parameters of its forward. model: the copy that passes are made with, see `Twin`; original: what it is of.
+    facts: what is known of its
     modules, as they were in the last pass. reports_weights: whether the model's
     attention cannot be called, so that its weights are those that it reports itself; known from its class, else from
     the first pass, and None before that. reads_padding: whether a text is another one with padding behind it, None
@@ -90,7 +91,7 @@ class Session:
     """
 
     def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
-        self._twin = Twin(model)
+        self._twin, self.original = Twin(model), model
         self.model: Any = self._twin.model
         self.name, self.filler, self.pairs = name, filler, pairs
         self.takes = set(inspect.signature(model.forward).parameters)

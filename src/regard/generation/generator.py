@@ -119,8 +119,7 @@ class Generator(ABC, Generic[S]):
         prompts = [self.open_ended(each) for each in prompts]
         for number, each in enumerate(prompts, 1):
             self._check_room("prompt" if single else f"prompt {number}", each, new_tokens)
-        with self._session.alone():
-            generated = [self.generate_one(each, request) for each in prompts]
+        generated = [self.generate_one(each, request) for each in prompts]
         return generated[0] if single else generated
 
     @abstractmethod

@@ -42,7 +42,7 @@ def read_inputs(
     """
     sources: list[Encoded]
     if inputs is not None and text is None and ids is None:
-        single, sources = True, [check_inputs(inputs, session.model, session.takes, session.name)]
+        single, sources = True, [check_inputs(inputs, session.original, session.takes, session.name)]
     elif inputs is not None:
         raise RegardError("trace: needs a text, ids or inputs, given two of them")
     else:
@@ -73,9 +73,11 @@ def read_images(
         RegardError: the model reads no pictures, or none without a text, or no text with them; its processor is not
             known; no picture was given, one that cannot be read, or not one for each text.
     """
-    name, alone = session.name, session.model.main_input_name == "pixel_values"
+    name, alone = session.name, session.original.main_input_name == "pixel_values"
     if "pixel_values" not in session.takes or session.pairs:
-        raise RegardError(f"images: {name} reads {session.model.main_input_name!r}, needs a model that reads pictures")
+        raise RegardError(
+            f"images: {name} reads {session.original.main_input_name!r}, needs a model that reads pictures"
+        )
     if alone != (text is None):
         raise RegardError(f"images: {name} reads pictures {'alone' if alone else 'in a text: give one beside them'}")
     if processor is None or not (alone or hasattr(processor, "image_token")):
@@ -104,7 +106,7 @@ def how_pictures_are_read(session: Session, reader: Reader, processor: Any) -> L
     """Say whether a model reads pictures alone, in a text, or not at all; the arguments are those of `read_images`."""
     if "pixel_values" not in session.takes or session.pairs or processor is None:
         return None
-    if session.model.main_input_name == "pixel_values":
+    if session.original.main_input_name == "pixel_values":
         return "alone"
     return "in a text" if hasattr(processor, "image_token") and reader.tokenizer is not None else None
 
@@ -112,8 +114,10 @@ def how_pictures_are_read(session: Session, reader: Reader, processor: Any) -> L
 def _item_of_picture(session: Session, processor: Any, image: Any) -> ModelInput:
     picture = read_picture(image)
     pixels = processed(processor, picture)
-    item = check_inputs({"pixel_values": pixels.to(session.model.dtype)}, session.model, session.takes, session.name)
-    grid = patch_grid(session.model.config, pixels)
+    item = check_inputs(
+        {"pixel_values": pixels.to(session.original.dtype)}, session.original, session.takes, session.name
+    )
+    grid = patch_grid(session.original.config, pixels)
     if grid is None:
         return replace(item, notes=picture.notes)
     seen = seen_box(processor, picture.size)

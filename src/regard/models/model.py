@@ -287,9 +287,10 @@ class Model:
                 exist, has no effect or cannot have its value.
         """
         check_interventions(interventions)
-        return self._generator.generate(
-            prompt, ids, new_tokens, seed, cache, stop, interventions, statistics, progress, options
-        )
+        with self._session.alone():
+            return self._generator.generate(
+                prompt, ids, new_tokens, seed, cache, stop, interventions, statistics, progress, options
+            )
 
     @cached_property
     def _generator(self) -> Generator[Any]:

@@ -50,8 +50,10 @@ def read_pictured_text(session: Session, reader: Reader, processor: Any, text: s
         raise RegardError(f"images: the processor of {name} reads the text otherwise than its tokenizer does")
     seen = seen_box(processor.image_processor, picture.size)
     first = ids.index(reader.tokenizer.convert_tokens_to_ids(mark))
-    read = {key: x.to(session.model.dtype) if x.is_floating_point() else x for key, x in tensors.items()}
-    item = check_inputs({key: x for key, x in read.items() if key in session.takes}, session.model, session.takes, name)
+    read = {key: x.to(session.original.dtype) if x.is_floating_point() else x for key, x in tensors.items()}
+    item = check_inputs(
+        {key: x for key, x in read.items() if key in session.takes}, session.original, session.takes, name
+    )
     return replace(
         item, text=text, tokens=_placed(encoded.tokens, first, grid, text.index(mark), len(mark)),
         unknown=encoded.unknown, dropped=encoded.dropped, names=encoded.names,
