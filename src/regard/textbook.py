@@ -62,7 +62,7 @@ def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
     spans = [match.span() for match in re.finditer(r"[^\s,]+(?:,+[^\s,]+)*", text)]
     ids = look_up(text, numbers).tolist()
     return [
-        Token(number, text[start:end].replace(",", ""), start, end, place, False)
+        Token(number, text[start:end].replace(",", ""), start, end, place, False, text)
         for place, (number, (start, end)) in enumerate(zip(ids, spans, strict=True))
     ]
 

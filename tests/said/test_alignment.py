@@ -20,6 +20,7 @@ from regard.questions.alignment.sentences import alignment_findings, told_first
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, words
 from tests.said.templates import Groups, Template, hold, reads, shows
+from tests.support import in_text
 
 SOURCE = ("a", "river", "bank", "grass+y", "near", "the", ".", ",", "and", "water+s")
 TARGET = ("une", "rive", "banque", "herbe+use", "pr+ès", "la", ".", "'", "et", "eaux")
@@ -38,7 +39,7 @@ def tokens_of(pool: tuple[str, ...], count: int, draw: random.Random) -> list[To
             made.append(Token(len(made), text, place, place + len(piece), None, False))
             place += len(piece)
         place += 1
-    return [*made, Token(len(made), "</s>", place, place, None, True)]
+    return in_text([*made, Token(len(made), "</s>", place, place, None, True)])
 
 
 def alignment(number: int, source: list[Token], target: list[Token], draw: random.Random) -> Alignment:

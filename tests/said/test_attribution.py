@@ -13,12 +13,13 @@ from regard.questions.attribution.heads import HeadAttribution
 from regard.questions.attribution.tokens import TokenAttribution
 from regard.text.tokens import Token
 from tests.said.templates import Groups, Template, hold, shows
+from tests.support import in_text
 
 TEXT = "rivers run past the bank"
-TOKENS = (
+TOKENS = tuple(in_text([
     Token(1, "river", 0, 5, 0, False), Token(2, "s", 5, 6, 0, False), Token(3, " run", 6, 10, 1, False),
     Token(4, " past", 10, 15, 2, False), Token(5, " the", 15, 19, 3, False), Token(6, " bank", 19, 24, 4, False),
-)  # fmt: skip
+]))  # fmt: skip
 WORDS = (range(2), range(2, 3), range(3, 4), range(4, 5), range(5, 6))
 KINDS = {"token": "token embedding", "attention": "attention", "feed-forward": "feed-forward layers", "bias": "biases"}
 Attributed = Attribution | TokenAttribution | HeadAttribution

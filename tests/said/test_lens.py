@@ -11,13 +11,14 @@ from regard.explain.logits.predictions import Candidate
 from regard.questions.lens.answer import Lens
 from regard.text.tokens import Token
 from tests.said.templates import Groups, Template, hold, shows
+from tests.support import in_text
 from tests.support.summaries import bare_summary
 
 
 def answer(draw: random.Random) -> SimpleNamespace:
     """A place of a text of some words, and what its states make of the model's own token."""
     words = draw.choices(["a", "bank", "river"], k=draw.randint(1, 4))
-    tokens = [Token(n, word, 6 * n, 6 * n + len(word), None, False) for n, word in enumerate(words)]
+    tokens = in_text([Token(n, word, 6 * n, 6 * n + len(word), None, False) for n, word in enumerate(words)])
     ranks = [draw.choice([1, 1, 2, 40, 3000]) for _ in range(draw.randint(1, 5))]
     layers = [Layer(n, [], rank, draw.random()) for n, rank in enumerate(ranks)]
     token, final = draw.randrange(len(words)), Candidate(9, "of", draw.random())

@@ -3,6 +3,7 @@
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,6 +34,7 @@ def answer(draw: random.Random) -> SimpleNamespace:
         tokens.append(Token(102, "<end>", place, place + 5, None, True))
     elif frame:
         tokens.append(Token(101, "[SEP]", len(text), len(text), None, True))
+    tokens = [replace(each, source=text) for each in tokens]
     return SimpleNamespace(text=text, tokens=tokens, words=words, own=[each for each in tokens if not each.special])
 
 

@@ -13,6 +13,7 @@ from regard.questions.generate.sentences import writing_findings
 from regard.questions.generate.writing import Writing, WrittenToken
 from regard.text.tokens import Token
 from tests.said.templates import Groups, Template, hold, shows
+from tests.support import in_text
 
 
 def answer(draw: random.Random) -> SimpleNamespace:
@@ -20,7 +21,9 @@ def answer(draw: random.Random) -> SimpleNamespace:
     given, written = draw.randint(1, 6), draw.choice([0, 1, 2, 5])
     names = [draw.choice([f"w{n}", f"w{n}", "."]) for n in range(given + written)]
     special = draw.random() < 0.5
-    tokens = [Token(n, name, 4 * n, 4 * n + len(name), None, special and n == 0) for n, name in enumerate(names)]
+    tokens = in_text(
+        [Token(n, name, 4 * n, 4 * n + len(name), None, special and n == 0) for n, name in enumerate(names)]
+    )
     made = []
     for n in range(given, given + written):
         chances = sorted((draw.random() ** 3 for _ in range(5)), reverse=True)

@@ -1,6 +1,7 @@
 """What several tests need: the two sentences, and tiny random models of any family."""
 
 import contextlib
+import dataclasses
 import io
 import json
 import os
@@ -130,3 +131,11 @@ def in_one_process(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return [(code, out, err) for code, out, err in json.loads(done.stdout)]
+
+
+def in_text(tokens: Sequence[Any]) -> list[Any]:
+    """Give tokens made by hand a text that has them at their places."""
+    text = ""
+    for token in tokens:
+        text = text.ljust(token.start) + token.text.removeprefix("##")[: token.end - token.start]
+    return [dataclasses.replace(token, source=text) for token in tokens]

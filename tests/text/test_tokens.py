@@ -8,7 +8,7 @@ import pytest
 import transformers
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from regard.errors import RegardError
 from regard.explain.weights.content_or_position import content_or_position
@@ -16,6 +16,7 @@ from regard.models.load import load_tokenizer
 from regard.questions.check.answer import check
 from regard.questions.tokens.answer import tokens
 from regard.text import tokenizers
+from regard.text.continuation import continued
 from regard.text.neutral_sentences import neutral_sentences
 from regard.text.quoting import spelled as spelled_token
 from regard.text.tokens import Token, Turn, check_text, encode, encoded_ids, readable_token, tokens_in_turns
@@ -156,6 +157,32 @@ def test_special_tokens_in_the_text_are_said(minilm) -> None:
         encode(minilm.tokenizer, "[MASK]")
 
 
+@pytest.mark.parametrize("frame", ["", "<|end|>"])
+def test_an_unknown_token_that_also_begins_and_ends_texts_is_special(frame: str) -> None:
+    """As GPT-2's is: of byte-level vocabularies, which know every text."""
+    made = tokenizers.byte_pairs("a bank", size=300)
+    roles = dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|end|>")
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=made.backend_tokenizer, **roles)
+    end = tokenizer.eos_token_id
+    if frame:
+        tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{frame} $A", special_tokens=[(frame, end)]
+        )
+    encoded = encode(tokenizer, "a<|end|> bank")
+    assert encoded.unknown == ()
+    assert encoded.notes == ("<|end|> in the text is read as a special token",)
+    assert [token.special for token in encoded.tokens if token.id == end] == [True] * (1 + bool(frame))
+    whole = continued(tokenizer, encoded, [end])
+    assert (whole.text, whole.tokens[-1].special) == ("a<|end|> bank", True)
+
+
+def test_dropped_marks_are_those_that_the_normalised_text_lacks(minilm) -> None:
+    made = tokenizers.byte_pairs("a bank", size=300)
+    made.backend_tokenizer.normalizer = normalizers.NFC()
+    assert encode(made, "tre\u0300s \u1100\u1161\u11a8").dropped == ()
+    assert encode(minilm.tokenizer, "cafe\u0301").dropped == ("\u0301",)
+
+
 def test_ids_are_words_of_their_own() -> None:
     encoded = encoded_ids([17, 5, 17])
     assert encoded.ids == [17, 5, 17]
@@ -163,7 +190,7 @@ def test_ids_are_words_of_their_own() -> None:
 
 
 def test_words_of_a_text() -> None:
-    assert words_of("Bob's e-mail, Bob's bank!") == ["Bob's", "e-mail", "bank"]
+    assert words_of("Bob's e-mail, Bob's bank!") == ["Bob's", "e", "mail", "bank"]
 
 
 MIXED = "Hi  you\n\n\tcafé\xa0✓ 🙂 他\n end"  # blanks, line breaks, a tab, a no-break space, an emoji, Chinese

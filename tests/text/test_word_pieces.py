@@ -1,24 +1,105 @@
-"""Tokens are grouped to words by blanks and letters, whatever numbers a tokenizer has for them."""
+"""Tokens are grouped to words by the characters of their text, whatever their tokenizer."""
 
+import json
+import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
+import tokenizers as library
+import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.explain.texts.highlights import words_of
-from regard.text.tokens import Token
-from regard.text.word_pieces import spelling, word_text, wordlike, words
-from regard.text.word_spans import word_spans
+from regard.explain.texts import highlights
+from regard.text import tokenizers
+from regard.text.tokens import Token, encode
+from regard.text.word_pieces import spelling, wordlike, words
+from regard.text.words import find_word, word_boundaries, words_of
 from regard.web.page import text_data
+from tests.support import SHARED, in_text
+
+FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+SCRIPTS = {
+    "Latin": "I can't believe it's 3 o'clock, the e-mail said: Nguyễn’s trèfle.",
+    "Georgian": "დიდი მდინარის ნაპირი", "Armenian": "մեծ գետի ափ՝ այստեղ", "Amharic": "የወንዝ ዳርቻ፡ነው",
+    "Hebrew": 'גדת הַנָּהָר של צה"ל',
+    "Inuktitut": "ᑰᒃ ᓯᒡᔭᖓ ᐃᓄᒃᑎᑐᑦ", "Hindi": "नदी का किनारा और क्षत्रिय", "emoji": f"my {FAMILY}, her 👍🏽 and 🇩🇪🇫🇷 flags",
+    "Korean": "큰 강의 강둑", "Vietnamese": "bờ sông Hồng lớn", "Persian": "می\u200cخواهم کنار رودخانه",
+    "Han": "我坐在河岸上",
+    "Thai": "ริมฝั่งแม่น้ำ", "Kana": "かわの ギシ", "signs": "co\xadoperate H₂O m² 3.14 a_b x\u200fy",
+}  # fmt: skip
+
+
+def unigram(texts: list[str]) -> Any:
+    whole = library.Tokenizer(library.models.Unigram())
+    whole.normalizer, whole.pre_tokenizer = library.normalizers.NFKC(), library.pre_tokenizers.Metaspace()
+    letters = sorted(set(unicodedata.normalize("NFKC", "".join(texts))))
+    trainer = library.trainers.UnigramTrainer(
+        vocab_size=600, special_tokens=["<unk>"], unk_token="<unk>", initial_alphabet=letters, show_progress=False
+    )
+    whole.train_from_iterator(texts, trainer)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=whole, unk_token="<unk>")
+
+
+def composing_bytes(texts: list[str]) -> Any:
+    """Byte-level BPE as Qwen has it: texts are composed first."""
+    made = tokenizers.byte_pairs("a river bank", size=290)
+    made.backend_tokenizer.normalizer = library.normalizers.NFC()
+    return made
+
+
+def gpt2(_: list[str]) -> Any:
+    folder = SHARED / "tokenizers"
+    lines = (folder / "gpt2-merges.txt").read_text(encoding="utf-8").splitlines()
+    merges = [tuple(line.split()) for line in lines if line and not line.startswith("#version")]
+    whole = library.Tokenizer(library.models.BPE(json.loads((folder / "gpt2-vocab.json").read_text("utf-8")), merges))
+    whole.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    whole.decoder = library.decoders.ByteLevel()
+    end = "<|endoftext|>"
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=whole, unk_token=end, bos_token=end, eos_token=end)
+
+
+def bert(_: list[str]) -> Any:
+    return transformers.BertTokenizerFast(str(SHARED / "tokenizers" / "bert-base-uncased-vocab.txt"))
+
+
+lent = (
+    pytest.mark.shared,
+    pytest.mark.skipif(not (SHARED / "tokenizers").is_dir(), reason=f"no tokenizers in {SHARED}"),
+)
+KINDS = [
+    lambda _: tokenizers.byte_pairs("a river bank", size=290), composing_bytes, unigram,
+    lambda texts: tokenizers.word_pieces(texts, size=400),
+    pytest.param(gpt2, marks=lent), pytest.param(bert, marks=lent),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_are_those_that_find_word_finds(kind: Callable[[list[str]], Any]) -> None:
+    """Of composed and decomposed texts, whose every character may be several tokens, or of which one has several."""
+    texts = [unicodedata.normalize(form, text) for text in SCRIPTS.values() for form in ("NFC", "NFD")]
+    tokenizer = kind(texts)
+    for text in texts:
+        encoded = encode(tokenizer, text)
+        own = [word for word in words(encoded.tokens) if wordlike(spelling(encoded.tokens, word))]
+        own = [word for word in own if not encoded.tokens[word[0]].special]
+        names = [spelling(encoded.tokens, word) for word in own]
+        for name, word in zip(names, own, strict=True):
+            assert tuple(word) in [each.tokens for each in find_word(text, encoded.tokens, name)], (text, name)
+        for name in words_of(text):
+            assert any({*each.tokens} <= {*word} for each in find_word(text, encoded.tokens, name) for word in own)
+        if "我" not in text and "ริ" not in text and "か" not in text:  # there a token may be several words
+            assert list(dict.fromkeys(names)) == words_of(text)
+        if kind in (composing_bytes, KINDS[0]):
+            assert encoded.dropped == encoded.unknown == ()
 
 
 def tokens(*pieces: tuple[str, int], special: bool = False) -> list[Token]:
-    return [Token(n, text, start, start + len(text.replace("##", "")), None, special)
-            for n, (text, start) in enumerate(pieces)]  # fmt: skip
+    return in_text([Token(n, text, start, start + len(text.replace("##", "")), None, special)
+                    for n, (text, start) in enumerate(pieces)])  # fmt: skip
 
 
 def test_pieces_are_of_their_words() -> None:
@@ -32,12 +113,12 @@ def test_marks_of_pieces_and_blanks() -> None:
 
 
 def test_blanks_that_only_the_place_tells() -> None:
-    found = [Token(0, "Once", 0, 4, None, False), Token(1, "upon", 4, 9, None, False)]
+    found = [Token(0, "Once", 0, 4, None, False, "Once upon"), Token(1, "upon", 4, 9, None, False, "Once upon")]
     assert words(found) == [range(1), range(1, 2)]
 
 
 def test_special_tokens_and_scripts_without_blanks() -> None:
-    apart = [Token(0, "[CLS]", 0, 0, None, True), Token(1, "a", 0, 1, None, False)]
+    apart = [Token(0, "[CLS]", 0, 0, None, True, "a"), Token(1, "a", 0, 1, None, False, "a")]
     assert words(apart) == [range(1), range(1, 2)]
     long = tokens(*[("水", n) for n in range(30)])
     assert len(words(long)) == 30
@@ -45,7 +126,9 @@ def test_special_tokens_and_scripts_without_blanks() -> None:
 
 
 def test_a_blank_ends_a_word_where_a_tokenizer_calls_the_whole_text_one() -> None:
-    once = [Token(0, text, at, at + len(text), 0, False) for text, at in (("Once", 0), (" upon", 4), ("on", 9))]
+    once = [
+        Token(0, text, at, at + len(text), 0, False, "Once upon") for text, at in (("Once", 0), (" up", 4), ("on", 7))
+    ]
     assert words(once) == [range(1), range(1, 3)]
 
 
@@ -72,26 +155,21 @@ def cut(drawn: tuple[list[str], set[int], bool, Callable[[int], int | None]]) ->
     """
     clusters, others, led, number = drawn
     text = "".join(clusters)
-    spans = list(word_spans(text))
-    edges = {at for span in spans for at in span} | {
-        at for at in range(len(text) + 1) if not any(start < at < end for start, end in spans)
-    }
-    edges |= {at for at in others if at <= len(text)}
+    edges = word_boundaries(text) | {at for at in others if at <= len(text)}
     between = [(start, end) for start, end in pairwise(sorted(edges)) if not text[start:end].isspace()]
     tokens = []
     for n, (start, end) in enumerate(between):
         blank = led and start > 0 and text[start - 1] == " "
         own = text[start - blank : end]
-        tokens.append(Token(n, own, start - blank, end, number(n), False))
+        tokens.append(Token(n, own, start - blank, end, number(n), False, text))
     return text, tokens
 
 
 @given(DRAWN)
-def test_words_end_where_those_of_a_store_do_however_a_tokenizer_cuts(drawn: Any) -> None:
+def test_words_end_by_the_text_however_a_tokenizer_cuts(drawn: Any) -> None:
     text, tokens = cut(drawn)
-    found = [word for word in words(tokens) if wordlike(spelling(tokens, word)) or "_" in spelling(tokens, word)]
-    spans = [(tokens[word[0]].start, tokens[word[-1]].end) for word in found]
-    assert [(end - len(text[start:end].lstrip()), end) for start, end in spans] == list(word_spans(text))
+    found = [spelling(tokens, word) for word in words(tokens)]
+    assert [*dict.fromkeys(filter(wordlike, found))] == words_of(text)
 
 
 @given(DRAWN, st.sets(st.integers(0, 20), max_size=3))
@@ -101,7 +179,7 @@ def test_all_that_speaks_of_words_means_the_same(drawn: Any, special: set[int]) 
     found = [tuple(word) for word in words(tokens)]
     assert [n for word in found for n in word] == list(range(len(tokens)))
     own = [word for word in found if not tokens[word[0]].special]
-    assert words_of(tokens) == [list(word) for word in own]
+    assert highlights.words_of(tokens) == [list(word) for word in own]
     page = text_data("text 1", text, tokens)["tokens"]["word"]  # type: ignore[index, call-overload]
     assert [tuple(n for n, number in enumerate(page) if number == each) for each in range(len(own))] == own
     assert [n for n, number in enumerate(page) if number is None] == [n for n in range(len(tokens)) if n in special]
@@ -118,33 +196,35 @@ def test_all_that_speaks_of_words_means_the_same(drawn: Any, special: set[int]) 
 def test_a_hyphen_ends_a_word_whatever_the_tokenizer(pieces: tuple[str, ...]) -> None:
     at, made = 0, []
     for n, piece in enumerate(pieces):
-        made.append(Token(n, piece, at, at + len(piece), 0, False))
+        made.append(Token(n, piece, at, at + len(piece), 0, False, "".join(pieces)))
         at += len(piece)
     assert spelling(made, words(made)[0]) == "river"
     assert spelling(made, words(made)[-1]).lstrip("-") == "bank"
 
 
 def test_the_bytes_of_one_character_are_together() -> None:
-    parts = [Token(n, f"\\xe{n}", 2, 3, None, False) for n in range(3)]
-    found = [Token(9, "ab", 0, 2, None, False), *parts, Token(9, "銀", 3, 4, None, False)]
+    text = "ab他銀"
+    parts = [Token(n, f"\\xe{n}", 2, 3, None, False, text) for n in range(3)]
+    found = [Token(9, "ab", 0, 2, None, False, text), *parts, Token(9, "銀", 3, 4, None, False, text)]
     assert words(found) == [range(1), range(1, 4), range(4, 5)]
+    assert spelling(found, range(1, 4)) == "他"
 
 
 RIVER = "The riverbankers, they fish."
-PIECES = (
+PIECES = tuple(replace(each, source=RIVER) for each in (
     Token(101, "[CLS]", 0, 0, None, True), Token(1, "the", 0, 3, 0, False), Token(2, "river", 4, 9, 1, False),
     Token(3, "##bank", 9, 13, 1, False), Token(4, "##ers", 13, 16, 1, False), Token(5, ",", 16, 17, 2, False),
     Token(6, "they", 18, 22, 3, False), Token(7, "fish", 23, 27, 4, False), Token(8, ".", 27, 28, 5, False),
     Token(102, "[SEP]", 28, 28, None, True),
-)  # fmt: skip
+))  # fmt: skip
 
 
 def test_tokens_of_one_word_belong_together() -> None:
     groups = words(PIECES)
     assert groups == [range(n, n + 1) for n in (0, 1)] + [range(2, 5)] + [range(n, n + 1) for n in range(5, 10)]
-    named = [word_text(RIVER, PIECES, group) for group in groups]
+    named = [spelling(PIECES, group) for group in groups]
     assert named == ["[CLS]", "The", "riverbankers", ",", "they", "fish", ".", "[SEP]"]
-    two = (*PIECES, Token(102, "[SEP]", 28, 28, None, True))
+    two = (*PIECES, PIECES[-1])
     assert words(two)[-2:] == [range(9, 10), range(10, 11)]  # special tokens are no word together
 
 
@@ -152,4 +232,4 @@ def test_the_models_tokens_are_each_in_one_word(minilm: Any) -> None:
     trace = minilm.trace("Riverbankers don't fish, they say.")
     groups = words(trace.tokens)
     assert [n for group in groups for n in group] == list(range(len(trace.tokens)))
-    assert "Riverbankers" in [word_text(trace.text, trace.tokens, group) for group in groups]
+    assert "Riverbankers" in [spelling(trace.tokens, group) for group in groups]

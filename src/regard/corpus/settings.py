@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.checks import from_zero, is_whole
 from regard.errors import RegardError
-from regard.text.word_spans import word_spans
+from regard.text.words import word_spans
 
 UNITS = ("words", "tokens", "texts")
 DTYPES = ("float16", "float32")

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from regard.errors import RegardError
 from regard.text.tokens import Token, encode, shortened
-from regard.text.word_pieces import word_text, words
+from regard.text.word_pieces import spelling, words
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Prompt:
             first, last = self.tokens[word[0]], self.tokens[word[-1]]
             if not first.special:
                 places.setdefault((first.start, last.end), []).extend(word)
-        names = [word_text(self.text, self.tokens, own) for _, own in sorted(places.items())]
+        names = [spelling(self.tokens, own) for _, own in sorted(places.items())]
         made = [
             PromptWord(f"{name} ({names[:n].count(name) + 1})" if names.count(name) > 1 else name, tuple(own))
             for n, (name, (_, own)) in enumerate(zip(names, sorted(places.items()), strict=True))

@@ -178,7 +178,7 @@ def token_id(tokenizer: Any, token: str | int, what: str) -> int:
     ids: list[int] = []
     for spelled in (token,) if token.startswith(" ") else (f" {token}", token):
         ids = tokenizer(spelled, add_special_tokens=False)["input_ids"]
-        if len(ids) == 1 and ids[0] != unknown:
+        if len(ids) == 1 and (ids[0] != unknown or spelled == tokenizer.unk_token):
             return int(ids[0])
     pieces = ", ".join(map(repr, tokenizer.convert_ids_to_tokens(ids))) or "nothing"
     raise RegardError(f"{what}: {token!r} is no single token of the vocabulary, which makes {pieces} of it")

@@ -55,23 +55,23 @@ def read_pictured_text(session: Session, reader: Reader, processor: Any, text: s
         {key: x for key, x in read.items() if key in session.takes}, session.original, session.takes, name
     )
     return replace(
-        item, text=text, tokens=_placed(encoded.tokens, first, grid, text.index(mark), len(mark)),
+        item, text=text, tokens=_placed(encoded.tokens, first, grid, text, mark),
         unknown=encoded.unknown, dropped=encoded.dropped, names=encoded.names,
         patches=Patches(picture, *grid, first, seen),
         notes=(*encoded.notes, *(note for note in (*notes, seen_note(picture, seen)) if note)),
     )  # fmt: skip
 
 
-def _placed(tokens: tuple[Token, ...], first: int, grid: tuple[int, int], start: int, length: int) -> tuple[Token, ...]:
+def _placed(tokens: tuple[Token, ...], first: int, grid: tuple[int, int], text: str, mark: str) -> tuple[Token, ...]:
     """Name the patches, and place them and what follows them in the text as it was given."""
-    count, made = grid[0] * grid[1], list(tokens[:first])
+    count, start, length, made = grid[0] * grid[1], text.index(mark), len(mark), list(tokens[:first])
     for n, token in enumerate(tokens[first : first + count]):
         named = f"{n // grid[1]},{n % grid[1]}"
         made.append(replace(token, text=named, start=start, end=start + length, special=False))
     back = (count - 1) * length
     for token in tokens[first + count :]:
         made.append(replace(token, start=max(token.start - back, 0), end=max(token.end - back, 0)))
-    return tuple(made)
+    return tuple(replace(token, source=text) for token in made)
 
 
 def _read_by(processor: Any, text: str, picture: Picture) -> tuple[list[int], dict[str, Tensor]]:

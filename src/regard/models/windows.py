@@ -82,15 +82,16 @@ class Plan:
         run = [*range(self.before), *range(start, stop), *range(end, end + self.after)]
         inside = whole.tokens[start:stop]
         first, last = min(token.start for token in inside), max(token.end for token in inside)
+        text = whole.text[first:last]
 
         def moved(token: Token) -> Token:
             begin, stop = (min(max(0, place - first), last - first) for place in (token.start, token.end))
-            return replace(token, start=begin, end=stop)
+            return replace(token, start=begin, end=stop, source=text)
 
         segments = None if whole.segments is None else tuple(whole.segments[n] for n in run)
         # What the tokenizer did not know is said once, of the whole text.
         return Encoded(
-            whole.text[first:last],
+            text,
             tuple(moved(whole.tokens[n]) for n in run),
             segments,
             (),

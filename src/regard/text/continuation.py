@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from regard.text.tokens import Encoded, Token, encoded_ids, readable_token
+from regard.text.tokens import Encoded, Token, encoded_ids, readable_token, special_ids
 
 CONTEXT = 8  # tokens decoded along with new ones: many decoders leave out a blank where a text begins
 BROKEN = "\ufffd"  # what a decoder gives for a part of a character
@@ -24,7 +24,7 @@ def continued(tokenizer: Any, encoded: Encoded, ids: Sequence[int]) -> Encoded:
     """
     if tokenizer is None:
         return encoded_ids([*encoded.ids, *ids])
-    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    special = special_ids(tokenizer)
     text, tokens = encoded.text, list(encoded.tokens)
     before = [token.id for token in tokens if token.id not in special][-CONTEXT:]
     word = max((token.word for token in tokens if token.word is not None), default=-1)
@@ -58,4 +58,4 @@ def continued(tokenizer: Any, encoded: Encoded, ids: Sequence[int]) -> Encoded:
             pending.append(number)
             write(whole=True)
     write(whole=False)
-    return replace(encoded, text=text, tokens=tuple(tokens), segments=None)
+    return replace(encoded, text=text, tokens=tuple(replace(each, source=text) for each in tokens), segments=None)

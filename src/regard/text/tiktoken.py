@@ -47,9 +47,9 @@ def cl100k_tokens(text: str, encoding: Any) -> list[Token]:
         whole = _complete_characters(pending + piece)
         end = start + len(whole)
         if pending or pending + piece != whole.encode():  # bytes that are no characters by themselves
-            tokens.append(Token(number, spelled_token_bytes(piece), start, max(end, start + 1), None, False))
+            tokens.append(Token(number, spelled_token_bytes(piece), start, max(end, start + 1), None, False, text))
         else:
-            tokens.append(Token(number, whole, start, end, None, False))
+            tokens.append(Token(number, whole, start, end, None, False, text))
         pending = (pending + piece)[len(whole.encode()) :]
         start = end
     return tokens

@@ -1,11 +1,15 @@
 """From text to tokens, whatever the tokenizer."""
 
 import re
+import unicodedata
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
+
+import regex
 
 from regard.errors import RegardError, first_line
 from regard.text.tokenizer_limits import tokenizer_panics_caught
@@ -27,7 +31,8 @@ class Token:
     """One token. start and end count characters of the text (equal for special tokens that stand for none).
 
     word is the tokenizer's own number of the word it cut this token from, None for special tokens. turn says in which
-    message of a chat it is, "" for what the template wrote, and where there is none.
+    message of a chat it is, "" for what the template wrote, and where there is none. source is the text that start and
+    end count characters of.
     """
 
     turn = ""  # no field: `ChatToken` has it
@@ -38,6 +43,16 @@ class Token:
     end: int
     word: int | None
     special: bool
+    source: str = field(default="", compare=False, repr=False)
+
+    @property
+    def characters(self) -> str:
+        """What the token stands for, as the text has it; its own text where it stands for no characters."""
+        return self.source[self.start : self.end] or self.text
+
+    def row(self) -> dict[str, Any]:
+        """Return its fields by name, without the text that it is from."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "source"}
 
 
 @dataclass(frozen=True)
@@ -91,7 +106,7 @@ class Encoded:
 
     def after(self, tokenizer: Any, start: int) -> "Encoded":
         """Shift the text to what a decoder reads while it writes it: a start token first, the last token not yet."""
-        first = Token(start, readable_token(tokenizer, start), 0, 0, None, True)
+        first = Token(start, readable_token(tokenizer, start), 0, 0, None, True, self.text)
         return replace(self, tokens=(first, *self.tokens[:-1]), segments=None)
 
 
@@ -109,10 +124,11 @@ class Spelled:
 def encoded_ids(ids: Sequence[int]) -> Encoded:
     """Encode token ids without a tokenizer: each is a word that spells its number."""
     tokens: list[Token] = []
+    text = " ".join(map(str, ids))
     for place, number in enumerate(ids):
         start = tokens[-1].end + 1 if tokens else 0
-        tokens.append(Token(number, str(number), start, start + len(str(number)), place, False))
-    return Encoded(" ".join(map(str, ids)), tuple(tokens), None, (), ())
+        tokens.append(Token(number, str(number), start, start + len(str(number)), place, False, text))
+    return Encoded(text, tuple(tokens), None, (), ())
 
 
 def check_text(text: Any, name: str = "text") -> str:
@@ -210,13 +226,21 @@ def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
     else:
         words, offsets = _aligned(tokenizer, ids, text)
         notes = ("the tokenizer gives no character positions: they were found by matching its pieces with the text",)
-    unknown_id = tokenizer.unk_token_id
-    special_ids = set(tokenizer.all_special_ids) - {unknown_id}
+    # where characters begin and end, their marks included, in a text that normalising may change
+    edges = [] if unicodedata.is_normalized("NFKC", text) else [0, *(x.end() for x in regex.finditer(r"\X", text))]
+    dropped = _dropped(tokenizer, text, offsets, edges)
+    specials = special_ids(tokenizer)
     spelled = _spelled.setdefault(tokenizer, {})
     spelled |= {number: readable_token(tokenizer, number) for number in {*ids} if number not in spelled}
+
+    def special(number: int, start: int, end: int, word: int | None) -> bool:
+        if number == tokenizer.unk_token_id and end > start:  # unless the text has the token's own name, it is unknown
+            return text[start:end].strip() == spelled[number]
+        return number in specials or word is None
+
     tokens = tuple(
-        Token(number, spelled[number], start, end, word, number in special_ids or word is None)
-        for number, (start, end), word in zip(ids, offsets, words, strict=True)
+        Token(number, spelled[number], start, end, word, special(number, start, end, word), text)
+        for number, (start, end), word in zip(ids, _with_marks(offsets, edges), words, strict=True)
     )
     if all(token.special for token in tokens):
         written = any(token.end > token.start for token in tokens)
@@ -225,10 +249,16 @@ def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
     literal = dict.fromkeys(token.text for token in tokens if token.special and token.end > token.start)
     if literal:
         notes += (f"{', '.join(literal)} in the text is read as a special token",)
-    unknown = tuple(text[t.start : t.end] for t in tokens if t.id == unknown_id)
+    unknown = tuple(token.characters for token in tokens if token.id == tokenizer.unk_token_id and not token.special)
     segments = tuple(found["token_type_ids"][n]) if "token_type_ids" in found else None
     names = partial(readable_token, tokenizer)
-    return Encoded(text, tokens, segments, unknown, tuple(_dropped(text, tokens)), notes, names)
+    return Encoded(text, tokens, segments, unknown, dropped, notes, names)
+
+
+def special_ids(tokenizer: Any) -> set[int]:
+    """Return the ids that stand for no text. An unknown token stands for some, unless it also begins or ends texts."""
+    roles = {getattr(tokenizer, f"{role}_token_id", None) for role in ("bos", "eos", "cls", "sep")}
+    return set(tokenizer.all_special_ids) - ({tokenizer.unk_token_id} - roles)
 
 
 def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | None], list[tuple[int, int]]]:
@@ -236,7 +266,7 @@ def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | 
 
     A piece that is not found (an unknown or normalised character) takes what lies before the next one that is.
     """
-    specials = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    specials = special_ids(tokenizer)
     folded = [c.casefold() if len(c.casefold()) == 1 else c for c in text]
     low, at, word = "".join(folded), 0, -1
     words: list[int | None] = []
@@ -260,14 +290,30 @@ def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | 
     return words, offsets
 
 
-def _dropped(text: str, tokens: Sequence[Token]) -> list[str]:
-    """Find runs of characters, blanks aside, that no token stands for."""
-    gaps, at = [], 0
-    for start, end in sorted((token.start, token.end) for token in tokens):
-        if start > at:
-            gaps.append(text[at:start])
+def _dropped(tokenizer: Any, text: str, offsets: Sequence[tuple[int, int]], edges: Sequence[int]) -> tuple[str, ...]:
+    """Find runs of characters, blanks aside, that no token stands for. Marks that the tokenizer composes are none."""
+    normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
+    found, at = [], 0
+    for start, end in [*sorted(offsets), (len(text), len(text))]:
+        for run in re.finditer(r"\S+", text[at:start]):
+            edge = bisect_left(edges, at + run.start())
+            if normalizer and edges and at + run.start() < edges[edge] >= at + run.end():
+                composed = normalizer.normalize_str(text[edges[edge - 1] : edges[edge]])
+                marks, kept = (set(unicodedata.normalize("NFKD", each)) for each in (run[0], composed))
+                if marks <= kept:
+                    continue
+            found.append(run[0])
         at = max(at, end)
-    return [run for gap in [*gaps, text[at:]] for run in gap.split()]
+    return tuple(found)
+
+
+def _with_marks(offsets: Sequence[tuple[int, int]], edges: Sequence[int]) -> Sequence[tuple[int, int]]:
+    """Give marks that no token stands for to the token of the character that they belong to."""
+    starts = [*sorted(start for start, end in offsets if end > start), *edges[-1:]]
+    return [
+        (start, min(edges[bisect_left(edges, end)], starts[bisect_left(starts, end)]) if end > start and edges else end)
+        for start, end in offsets
+    ]
 
 
 def readable_token(tokenizer: Any, number: int) -> str:

@@ -1,17 +1,33 @@
 """Words in a text: found by their characters, and the tokens that they are made of."""
 
 import difflib
-import re
+import functools
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import regex
 
 from regard.errors import RegardError
 from regard.text.quoting import some_of
 from regard.text.tokens import Token, shortened
 
-# Characters that continue what stands before them: joiners, variation selectors, skin tones, combining marks.
-_JOINERS = {"\u200d", "\ufe0e", "\ufe0f", *map(chr, range(0x1F3FB, 0x1F400))}
+# Where words begin and end by Unicode's rules (UAX 29), except that "H₂O" is one word, and that a mark or an unseen
+# character after a blank is of no word.
+_SMALL = "[²³¹⁰-⁹₀-₉]"
+_BOUNDARY = regex.compile(
+    rf"\b(?!(?<=\w){_SMALL})(?!(?<={_SMALL})\w)|(?<=(?:^|\s)\p{{WB=Format}}{{0,8}})(?=\S)|(?<=\S)(?=\s)", regex.WORD
+)
+# A query may also begin and end at a sign inside a word, and in Katakana: "Bob's" has "Bob".
+_WITHIN = "".join(rf"\p{{WB={name}}}" for name in ("MidLetter", "MidNum", "MidNumLet", "Single_Quote", "Double_Quote"))
+_WITHIN = rf"[{_WITHIN}\p{{WB=Katakana}}]"
+_BOUNDARY_OF_QUERY = regex.compile(rf"{_BOUNDARY.pattern}|(?<={_WITHIN})|(?={_WITHIN})", regex.WORD)
+_CLUSTER = regex.compile(r"\s+|\X\p{WB=Format}*")  # blanks, or a character with what belongs to it
+_LETTER = regex.compile(r"[\p{Alphabetic}\p{N}_]")
+_UNSEEN = regex.compile(r"\p{WB=Format}+")  # soft hyphens, and marks that say which way a text goes
+ALIKE = str.maketrans("’‘ʼ＇׳“”״‐‑", 5 * "'" + 3 * '"' + "--")  # signs of printed texts, and those of keyboards
 
 MOST_SHOWN = 4  # occurrences that a message quotes
 
@@ -33,8 +49,9 @@ def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
     """Find every occurrence of a word in a text, in order.
 
     A query in lower case finds any case; one with capitals finds its own spelling, or any case where that occurs
-    nowhere. Composed and decomposed accents are the same. A word ends where letters and digits end; scripts that are
-    written without blanks (Chinese, Japanese, Thai) have no such ends, there any run of characters counts.
+    nowhere. Composed and decomposed accents are the same, as are typographic and plain apostrophes, quotation marks
+    and hyphens, and blanks of any kind and number. A word ends by Unicode's rules (UAX 29) or at a sign inside it: both
+    "Bob's" and "Bob" are found. In scripts written without blanks (Chinese, Japanese, Thai) any run of characters is.
 
     Raises:
         RegardError: the word does not occur (the nearest words are named), or its characters reached no token.
@@ -97,15 +114,16 @@ def find_spans(text: str, word: str) -> list[tuple[int, int]]:
     """
     if not isinstance(word, str):
         raise RegardError(f"word: given {type(word).__name__}, needs to be a string")
-    wanted = unicodedata.normalize("NFC", word.strip())
+    wanted = "".join(map(_normal, _CLUSTER.findall(word.strip())))
     if not wanted:
         raise RegardError("word is empty: give a word of the text")
     exact = wanted != wanted.casefold()
     spans = _spans_of_word(text, wanted, fold=not exact) or (_spans_of_word(text, wanted, fold=True) if exact else [])
     if not spans:
-        near = difflib.get_close_matches(wanted.casefold(), {w.casefold() for w in words_of(text)}, n=3, cutoff=0.5)
+        known = {each.casefold(): each for each in reversed(words_of(text))}
+        near = difflib.get_close_matches(wanted.casefold(), known, n=3, cutoff=0.5)
         there = some_of([*map(repr, words_of(text))], 12) or "none"
-        hint = f"the nearest are {', '.join(map(repr, near))}" if near else f"its words are {there}"
+        hint = f"the nearest are {', '.join(repr(known[each]) for each in near)}" if near else f"its words are {there}"
         raise RegardError(f"word {word!r} is not in the text {shortened(text)}: {hint}")
     return spans
 
@@ -122,7 +140,27 @@ def word_in_neither_text(in_text: object, in_target: object, nth: str = "") -> R
 
 def words_of(text: str) -> list[str]:
     """List the words of a text, once each, in order of appearance."""
-    return list(dict.fromkeys(re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)))
+    parts = (text[start:end] for start, end in pairwise(sorted(word_boundaries(text))))
+    return list(dict.fromkeys(part for part in parts if any(map(str.isalnum, part))))
+
+
+@functools.lru_cache(maxsize=32)
+def word_boundaries(text: str) -> frozenset[int]:
+    """Find where the words of a text begin and end by Unicode's rules (UAX 29), its own beginning and end included."""
+    return _boundaries(_BOUNDARY, text)
+
+
+def word_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the characters [start, end) of each word as an embedding index has them: "whale's" is "whale" and "s"."""
+    for start, end in pairwise(sorted(_boundaries(_BOUNDARY_OF_QUERY, text))):
+        if _LETTER.search(text, start, end):
+            yield start, end
+
+
+def _boundaries(pattern: Any, text: str) -> frozenset[int]:
+    """Find where a pattern matches between whole characters: marks stay with what they mark."""
+    found = {0, len(text), *(match.start() for match in pattern.finditer(text))}
+    return frozenset(found if text.isascii() else found & {0, *(match.end() for match in _CLUSTER.finditer(text))})
 
 
 def _around(text: str, word: Word, most: int = 12) -> str:
@@ -133,14 +171,11 @@ def _around(text: str, word: Word, most: int = 12) -> str:
 
 def _spans_of_word(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int]]:
     """Find a word in a text as character spans, compared after composing accents and folding case."""
-    # base characters with what continues them, as spans
-    edges = [
-        n for n in range(len(text)) if n == 0 or not (_character_continues_word(text[n]) or text[n - 1] == "\u200d")
-    ]
-    clusters = list(zip(edges, [*edges[1:], len(text)], strict=True))
+    clusters = [match.span() for match in _CLUSTER.finditer(text)]
+    ends = _boundaries(_BOUNDARY_OF_QUERY, text)
     normal, owner = "", []
     for number, (start, end) in enumerate(clusters):
-        piece = unicodedata.normalize("NFC", text[start:end])
+        piece = _normal(text[start:end])
         piece = piece.casefold() if fold else piece
         normal += piece
         owner += [number] * len(piece)
@@ -152,7 +187,7 @@ def _spans_of_word(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int
             at + len(needle) == len(normal) or owner[at + len(needle)] != last
         )
         start, end = clusters[first][0], clusters[last][1]
-        if whole and _word_may_end(text, start) and _word_may_end(text, end):
+        if whole and start in ends and end in ends:
             spans.append((start, end))
             at = normal.find(needle, at + len(needle))
         else:
@@ -160,30 +195,6 @@ def _spans_of_word(text: str, wanted: str, *, fold: bool) -> list[tuple[int, int
     return spans
 
 
-def _character_continues_word(character: str) -> bool:
-    return character in _JOINERS or unicodedata.combining(character) > 0
-
-
-def _word_may_end(text: str, place: int) -> bool:
-    """Tell whether a word may begin or end between the characters place - 1 and place."""
-    return place in (0, len(text)) or word_may_end_between(text[place - 1], text[place])
-
-
-def word_may_end_between(before: str, after: str) -> bool:
-    """Tell whether a word may end between two characters that follow each other: where letters and digits end, and
-    between any two of a script that is written without blanks.
-    """
-    if _character_continues_word(after) or before == "\u200d":
-        return False
-    inside = _character_in_word(before) and _character_in_word(after)
-    return not inside or script_without_blanks(before) or script_without_blanks(after)
-
-
-def _character_in_word(character: str) -> bool:
-    return character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")
-
-
-def script_without_blanks(character: str) -> bool:
-    """Tell whether a character belongs to a script that puts no blanks between words."""
-    name = unicodedata.name(character, "")
-    return name.startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
+def _normal(cluster: str) -> str:
+    """Write a character or blanks as they are compared: composed, with plain signs, one blank for any."""
+    return _UNSEEN.sub("", unicodedata.normalize("NFC", cluster)).translate(ALIKE) if cluster.strip() else " "

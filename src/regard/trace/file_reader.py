@@ -1,6 +1,7 @@
 """Build traces from a description that `check_description` accepted, and from the tensors of its file."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -48,7 +49,7 @@ def _trace_from_description(described: Mapping[str, Any], tensor: TensorOf) -> T
     attention, values, outputs = _attention_of_saved_trace(described["attention"], tensor, "")
     cross, cross_values, cross_outputs = _attention_of_saved_trace(described["cross"], tensor, "cross_")
     turns = tuple(Turn(**each | {"tokens": tuple(each["tokens"])}) for each in described.get("turns", ()))
-    tokens = tokens_in_turns([Token(*each) for each in described["tokens"]], turns)
+    tokens = tokens_in_turns([replace(Token(*each), source=described["text"]) for each in described["tokens"]], turns)
     return Trace(
         text=described["text"], tokens=tokens, **vectors,
         hidden_states=_by_layer("hidden_states", states["count"], {n: tensor(each) for n, each in states["saved"]}),

@@ -10,6 +10,7 @@ from regard.errors import RegardError
 from regard.explain.weights.alignment import align
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, sides
+from regard.text.word_pieces import wordlike
 from regard.trace import display
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace
@@ -267,7 +268,7 @@ def told_token(side: Trace, findings: Sequence[str]) -> int | None:
     for word in re.findall("“([^“”]+)”", " ".join(findings)):
         with suppress(RegardError):
             return side.word(word)[0].tokens[0]
-    own = [n for n, token in enumerate(side.tokens) if not token.special and any(map(str.isalnum, token.text))]
+    own = [n for n, token in enumerate(side.tokens) if not token.special and wordlike(token.characters)]
     return own[-1] if own else None
 
 

@@ -13,7 +13,7 @@ from regard.corpus.store import Store
 from regard.corpus.store_tables import StoreTables
 from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
 from regard.errors import RegardError
-from regard.text.word_spans import word_spans
+from regard.text.words import word_spans
 from tests.support.stores import Document, summary_of, write_store
 
 TEXTS = {

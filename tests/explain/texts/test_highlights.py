@@ -8,14 +8,17 @@ import torch
 from regard.explain.texts.highlights import highlights, words_of
 from regard.explain.vectors.similarity import cosine
 from regard.text.tokens import Token
+from tests.support import in_text
 
 
 def test_words() -> None:
     pieces = (("<s>", 0), ("un", 0), ("like", 2), ("-", 6), ("ly", 7), (" x", 9))
-    tokens = [Token(0, text, at, at + len(text) * (n > 0), None, n == 0) for n, (text, at) in enumerate(pieces)]
+    tokens = in_text(
+        [Token(0, text, at, at + len(text) * (n > 0), None, n == 0) for n, (text, at) in enumerate(pieces)]
+    )
     assert words_of(tokens) == [[1, 2], [3], [4], [5]]
     assert words_of(tokens, {1}) == [[2], [3], [4], [5]]
-    joined = [replace(token, special=False) for token in (*tokens[1:3], replace(tokens[4], start=6, end=8))]
+    joined = in_text([replace(each, special=False) for each in (*tokens[1:3], replace(tokens[4], start=6, end=8))])
     assert words_of(joined) == [[0, 1, 2]]
     assert words_of(joined, {1}) == [[0], [2]]
 

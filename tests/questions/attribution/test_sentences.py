@@ -12,9 +12,12 @@ from regard.questions.attribution.heads import HeadAttribution
 from regard.questions.attribution.sentences import exactness_of_parts
 from regard.questions.attribution.tokens import TokenAttribution
 from regard.text.tokens import Token
+from tests.support import in_text
 
 TEXT = "rivers run"
-TOKENS = (Token(1, "river", 0, 5, 0, False), Token(2, "s", 5, 6, 0, False), Token(3, " run", 6, 10, 1, False))
+TOKENS = tuple(in_text(
+    [Token(1, "river", 0, 5, 0, False), Token(2, "s", 5, 6, 0, False), Token(3, " run", 6, 10, 1, False)]
+))  # fmt: skip
 WRITERS = (
     Writer("token"), Writer("attention", 0, 1, 0), Writer("attention", 0, 1, 1), Writer("attention", 1, 0, 2),
     Writer("feed-forward", 1),

@@ -8,10 +8,11 @@ from regard.explain.logits.predictions import Candidate
 from regard.questions.generate.sentences import prompt_words, writing_findings
 from regard.questions.generate.writing import Writing, WrittenToken
 from regard.text.tokens import Token
+from tests.support import in_text
 
 WORDS = ["<s>", "once", "upon", "a", "time", "b"]
 PLACES = [(0, 0), (0, 4), (5, 9), (10, 11), (12, 16), (17, 18)]
-TOKENS = [Token(n, text, *PLACES[n], None, n == 0) for n, text in enumerate(WORDS)]
+TOKENS = in_text([Token(n, text, *PLACES[n], None, n == 0) for n, text in enumerate(WORDS)])
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_one_token_and_no_word_of_the_prompt_that_counts(found: Writing) -> None
 
 PIECES = ["<s>", "micro", "##fin", "micro", "bank", "b"]
 SPANS = [(0, 0), (0, 5), (5, 8), (9, 14), (15, 19), (20, 21)]
-PIECED = [Token(n, text, *SPANS[n], None, n == 0) for n, text in enumerate(PIECES)]
+PIECED = in_text([Token(n, text, *SPANS[n], None, n == 0) for n, text in enumerate(PIECES)])
 
 
 def test_words_are_taken_whole_and_sinks_left_out(found: Writing) -> None:

@@ -11,11 +11,12 @@ from regard.explain.logits.predictions import Candidate
 from regard.questions.lens.answer import Lens, lens
 from regard.questions.see.answer import seen
 from regard.text.tokens import Token
+from tests.support import in_text
 from tests.support.own_models import TARGETS, TEXTS, no_checks_of_annotations, opened, pair
 from tests.support.summaries import bare_summary
 
 __all__ = ["no_checks_of_annotations"]  # the fixture
-TOKENS = [Token(0, "the", 0, 3, None, False), Token(1, "bank", 4, 8, None, False)]
+TOKENS = in_text([Token(0, "the", 0, 3, None, False), Token(1, "bank", 4, 8, None, False)])
 
 
 def test_the_numbers_are_those_of_see(tmp_path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from regard.corpus.asking.occurrences import Part
 from regard.corpus.asking.places import Place
 from regard.corpus.settings import normal
-from regard.text.word_spans import word_spans
+from regard.text.words import word_spans
 
 PRIOR = 100.0  # words
 REACH = 200  # characters of an excerpt on either side of the occurrence

@@ -1,7 +1,7 @@
 """Look up a word in a store; what is no word of it, as a run of words that stand together: "don't", "the bank", 银行.
 
-A store's words end where letters and digits end (`word_spans`), so that "don't" has two and each character of scripts
-without blanks is one. Of a run the rarest word that the store keeps is looked up, and the text around it compared.
+A store's words are those of `word_spans`: "don't" has two, and each character of scripts without blanks is one. Of a
+run the rarest word that the store keeps is looked up, and the text around it compared.
 """
 
 from bisect import bisect_left
@@ -13,9 +13,7 @@ from regard.corpus.asking.occurrences import BLANKS, COLUMNS, FIELDS, Occurrence
 from regard.corpus.settings import normal
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
-from regard.text.word_spans import word_spans
-
-ALIKE = str.maketrans("’‐‑", "'--")  # what printed texts have for what a keyboard has
+from regard.text.words import ALIKE, word_spans
 
 
 def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:

@@ -75,7 +75,7 @@ def _unread(document: Document, cut: CutText, unknown: int | None) -> list[Span]
             found.append(_span(document, at, token.start, "dropped"))
         at = max(at, token.end)
         if token.end > token.start and (token.special or token.id == unknown):
-            found.append(_span(document, token.start, token.end, "unknown" if token.id == unknown else "special"))
+            found.append(_span(document, token.start, token.end, "special" if token.special else "unknown"))
     if document.text[at:].strip():
         found.append(_span(document, at, len(document.text), "dropped"))
     return found

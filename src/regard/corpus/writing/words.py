@@ -9,7 +9,7 @@ from jaxtyping import Int
 
 from regard.corpus.settings import Where, normal
 from regard.errors import RegardError
-from regard.text.word_spans import word_spans
+from regard.text.words import word_spans
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.explain.vectors.similarity import cosine
 from regard.text.tokens import Token
-from regard.text.word_pieces import words
+from regard.text.word_pieces import spelling, wordlike, words
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
@@ -58,7 +58,7 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
         top: how many words, and how many links.
         sinks: numbers of tokens that are attention sinks.
     """
-    found = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
+    found = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
     return Highlights(_words_by_movement(trace, found)[:top], _links_in_whole_text(trace, found, head)[:top])
 
 
@@ -79,12 +79,6 @@ def _consecutive_token_runs(numbers: Sequence[int]) -> list[list[int]]:
     return parts
 
 
-def _spelling(trace: Trace, word: Sequence[int]) -> str:
-    """A word as the text has it; its first token's text where it stands for no characters."""
-    first, last = trace.tokens[word[0]], trace.tokens[word[-1]]
-    return trace.text[first.start : last.end].strip() or first.text
-
-
 def _words_by_movement(trace: Trace, words: Sequence[Sequence[int]]) -> list[Moved]:
     """The words by how far they moved; none where the trace does not hold the first and last hidden state."""
     last = len(trace.hidden_states) - 1
@@ -98,7 +92,7 @@ def _words_by_movement(trace: Trace, words: Sequence[Sequence[int]]) -> list[Mov
     for word in words:
         apart = cosine(first[list(word)].mean(0), final[list(word)].mean(0))
         if apart == apart:
-            found.append(Moved(_spelling(trace, word), list(word), apart))
+            found.append(Moved(spelling(trace.tokens, word), list(word), apart))
     return sorted(found, key=lambda each: each.cosine)
 
 
@@ -109,7 +103,7 @@ def strongest_link(
 
     layer, head: whose links, None for those of all. sinks: numbers of tokens that are attention sinks.
     """
-    found = [word for word in words_of(trace.tokens, sinks) if any(map(str.isalnum, _spelling(trace, word)))]
+    found = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
     return next(iter(_links_in_whole_text(trace, found, head, None if layer is None else [layer])), None)
 
 

@@ -43,5 +43,5 @@ def other_words(
         number
         for number, token in enumerate(tokens)
         if not token.special and number not in same and number not in sinks
-        if wordlike(token.text) and token.text.strip() not in UNKNOWN
+        if wordlike(token.characters) and token.text.strip() not in UNKNOWN
     ]

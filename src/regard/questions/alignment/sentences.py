@@ -110,7 +110,7 @@ def _became(alignment: Alignment, summary: Summary) -> dict[str, tuple[int, floa
         cells = [
             (rows[n - 1][j], -n)
             for n, token in enumerate(target)
-            if n > 0 and not token.special and wordlike(token.text)
+            if n > 0 and not token.special and wordlike(token.characters)
             for j in word
         ]
         if not cells or not wordlike(name) or source[word[0]].special or names.count(name) > 1:

@@ -26,7 +26,7 @@ from regard.explain.wording import capital, signed
 from regard.questions.attribution import panels, sentences
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
-from regard.text.word_pieces import word_text, words
+from regard.text.word_pieces import spelling, words
 from regard.trace.trace import PairTrace, Trace
 
 TOLERANCE = 1e-4  # of the sum of the parts' absolute values: how far their sum may be from the outcome
@@ -79,9 +79,7 @@ class Attribution(Answer):
         for side, own in self.tokens.items():
             parted = words(own)
             first[side] = [word[0] for word in parted for _ in word]
-            tokens[side] = [
-                replace(own[n], text=word_text(self.texts[side], own, word)) for word in parted for n in word
-            ]
+            tokens[side] = [replace(own[n], text=spelling(own, word)) for word in parted for n in word]
         places: dict[Writer, int] = {}
         order = []
         for each in groups:

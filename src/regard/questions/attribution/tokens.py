@@ -36,7 +36,7 @@ from regard.models.gradient_runs import gradient_run
 from regard.questions.attribution import panels, sentences
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
-from regard.text.word_pieces import word_text, words
+from regard.text.word_pieces import spelling, words
 from regard.text.words import only_word
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ class TokenAttribution(Answer):
         if of not in ("scores", "norms"):
             raise RegardError(f"of: given {of!r}, needs 'scores' or 'norms'")
         found: list[tuple[str, float]] = []
-        for side, (first, count) in enumerate(self._spans()):
+        for first, count in self._spans():
             tokens, own = self.tokens[first : first + count], getattr(self, of)[first : first + count]
             groups = words(tokens)
-            named = [word_text(self.texts[side], tokens, group) for group in groups]
+            named = [spelling(tokens, group) for group in groups]
             found += zip(named, cause_scores_by_word(own, groups, join).tolist(), strict=True)
         return found
 
@@ -115,7 +115,7 @@ class TokenAttribution(Answer):
             tokens, own = self.tokens[first : first + count], self.scores[first : first + count]
             groups = words(tokens) if by == "word" else [range(n, n + 1) for n in range(count)]
             for group, score in zip(groups, cause_scores_by_word(own, groups).tolist(), strict=True):
-                name = word_text(self.texts[side], tokens, group) if by == "word" else tokens[group[0]].text.strip()
+                name = spelling(tokens, group) if by == "word" else tokens[group[0]].text.strip()
                 found.append((f"{quoted(name)} ({group[0]}){of}", score))
         return sorted(found, key=lambda each: -abs(each[1]))
 

@@ -6,7 +6,7 @@ from regard.display.panels import Cell, Column, Panel, Shares, Strip, Table
 from regard.questions.generate.sentences import SURE, prompt_words
 from regard.questions.generate.writing import WrittenToken
 from regard.text.quoting import quoted, visible
-from regard.text.word_pieces import word_text
+from regard.text.word_pieces import spelling
 
 if TYPE_CHECKING:
     from regard.questions.generate.answer import Generation, Written
@@ -75,8 +75,7 @@ def _looked_at_in_prompt(written: "Written") -> list[Panel]:
 
 def _shown_word(written: "Written", word: range) -> str:
     """A word as the text has it; a line break or a blank by its sign."""
-    own = word_text(written.text, written.tokens, word)
-    return own or visible("".join(written.tokens[n].text for n in word))
+    return spelling(written.tokens, word) or visible("".join(written.tokens[n].text for n in word))
 
 
 def _text_table(found: "Generation") -> Table:

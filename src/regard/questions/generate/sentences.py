@@ -97,7 +97,8 @@ def _looked_at(found: Writing, tokens: Sequence[Token]) -> str:
     """The word of the prompt that it looked at most, where it did: a whole word, what it is made of taken together."""
     every = [(word, share) for word, share in prompt_words(found, tokens) if share is not None]
     told = [(word, share) for word, share in every if wordlike(spelling(tokens, word))]
-    aside = [n for n in found.sink_tokens if n < found.given and not tokens[n].special and wordlike(tokens[n].text)]
+    sinks = [n for n in found.sink_tokens if n < found.given and not tokens[n].special]
+    aside = [n for n in sinks if wordlike(tokens[n].characters)]
     word, share = max(told, key=lambda each: each[1], default=(range(0), 0.0))
     if share < LOOKED or len(told) < 2:
         return ""

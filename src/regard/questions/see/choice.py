@@ -13,7 +13,7 @@ from regard.explain.texts.highlights import Link
 from regard.explain.weights.specific_weights import SpecificWeight
 from regard.explain.wording import number, place_in_brackets, quoted
 from regard.text.tokens import Token
-from regard.text.word_pieces import wordlike
+from regard.text.word_pieces import spelling, wordlike
 
 LONGEST = 16  # characters of a token's name
 
@@ -85,7 +85,7 @@ def _token_name(tokens: Sequence[Token], number: int) -> str:
 
 
 def _word_in_drawn_title(queries: Sequence[int], tokens: Sequence[Token]) -> str:
-    return quoted(_short_text_in_title("".join(tokens[n].text for n in queries).strip()))
+    return quoted(_short_text_in_title(spelling(tokens, queries)))
 
 
 def _short_text_in_title(text: str) -> str:
