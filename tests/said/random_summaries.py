@@ -19,6 +19,7 @@ from regard.explain.weights.word_links import other_words
 from regard.text.tokens import Token
 from regard.trace.status import UNKNOWN
 from regard.trace.trace import Trace
+from tests.support import in_text
 
 LAYERS, HEADS, WIDTH = 3, 2, 5
 OTHERS = ("the", "river", "on", ".", "money", "—", "fish", "##ing", "a")
@@ -142,7 +143,7 @@ def _text(rng: random.Random, word: tuple[str, ...], count: int, framed: bool) -
         tokens.append(Token(sum(map(ord, piece)), piece, at, end, n, False))
         at = end
     ends = [Token(0, name, 0, 0, None, True) for name in ("[CLS]", "[SEP]")]
-    return [ends[0], *tokens, ends[1]] if framed else tokens, places
+    return in_text([ends[0], *tokens, ends[1]] if framed else tokens), places
 
 
 def _states(start: list[float] | None, apart: float, drift: float, held: list[int]) -> list[list[float] | None]:

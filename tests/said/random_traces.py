@@ -8,6 +8,7 @@ from regard import AttentionMap, attend
 from regard.text.tokens import Token
 from regard.trace.status import Status
 from regard.trace.trace import Trace
+from tests.support import in_text
 
 STATUS = Status("made up", (), "cpu", "float32", None, 0, None)
 
@@ -22,7 +23,7 @@ def trace_of(draw: random.Random, length: int, heads: int, layers: int) -> Trace
         weights = attend(query[None], key[None], key[None], causal=causal).weights
         maps.append(AttentionMap(weights.query, weights.key, weights.rule, offset=weights.offset, ndim=3))
     texts = ["[S]", *(f"w{n}" for n in range(1, length))]
-    tokens = tuple(Token(n, text, 4 * n, 4 * n + len(text), n, n == 0) for n, text in enumerate(texts))
+    tokens = tuple(in_text([Token(n, text, 4 * n, 4 * n + len(text), n, n == 0) for n, text in enumerate(texts)]))
     one = torch.ones(length, 2)
     return Trace(
         " ".join(f"{text:<3}" for text in texts), tokens, None, None, None, None, (one,) * (layers + 1), one, None,

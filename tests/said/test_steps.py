@@ -12,6 +12,7 @@ import torch
 from regard.questions.steps.sentences import of_steps
 from regard.text.tokens import Token
 from tests.said.templates import Groups, Template, hold, shows
+from tests.support import in_text
 
 NAMES = ("[S]", "river", "bank", "the", "the", "man", "of")
 
@@ -19,7 +20,7 @@ NAMES = ("[S]", "river", "bank", "the", "the", "man", "of")
 def answer(draw: random.Random) -> SimpleNamespace:
     """One or several queries of a head over the same tokens: scores, weights, values, drawn at random."""
     generator = torch.Generator().manual_seed(draw.randrange(1 << 30))
-    tokens = [Token(n, name, 4 * n, 4 * n + 3, n, n == 0) for n, name in enumerate(NAMES)]
+    tokens = in_text([Token(n, name, 4 * n, 4 * n + 3, n, n == 0) for n, name in enumerate(NAMES)])
     count, width = len(tokens), draw.choice([4, 9])
     records = []
     for query in draw.sample(range(1, count), draw.choice([1, 1, 1, 2, 6])):

@@ -7,6 +7,7 @@ from regard.diffusion.heat import HeatLayer, PromptHeat
 from regard.diffusion.pipeline import PaintedText
 from regard.diffusion.prompt import Prompt
 from regard.text.tokens import Token
+from tests.support import in_text
 
 WORDS = ("a", "cat", "on", "a", "mat")
 LENGTH = 11  # keys, padding with them
@@ -23,7 +24,7 @@ def prompt() -> Prompt:
             at += size
         at += 1
     tokens.append(Token(9, "</s>", at - 1, at - 1, None, True))
-    return Prompt(" ".join(WORDS), tuple(tokens), tuple(range(len(tokens))), LENGTH)
+    return Prompt(" ".join(WORDS), tuple(in_text(tokens)), tuple(range(len(tokens))), LENGTH)
 
 
 def heat(seed: int = 0, heads: int = 2, joint: bool = False) -> PromptHeat:

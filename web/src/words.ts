@@ -52,9 +52,13 @@ export function nameOf(text: Text, [start, end]: Unit): string {
   const { tokens } = text;
   const turn = tokens.turn?.[start] ? ` (${tokens.turn[start]})` : "";
   if (end - start === 1) return tokens.text[start]! + turn;
+  return (charactersOf(text, start, end).trim() || tokens.text.slice(start, end).join("")) + turn;
+}
+
+/** The part of a text that the tokens [start, end) cover. */
+function charactersOf(text: Text, start: number, end: number): string {
   if (!characters.has(text)) characters.set(text, Array.from(text.text));
-  const own = characters.get(text)!.slice(tokens.start[start], tokens.end[end - 1]).join("");
-  return (own.trim() || tokens.text.slice(start, end).join("")) + turn;
+  return characters.get(text)!.slice(text.tokens.start[start], text.tokens.end[end - 1]).join("");
 }
 
 /** The number that a head has in the model, where the page may have some of the heads alone. */
@@ -86,8 +90,10 @@ export function sameWord(text: Text, token: number, other: Text): number | null 
 }
 
 /** The token that is looked from where none was chosen: the last that has a letter or digit; special ones and sinks last. */
-export function lastWord({ tokens }: Text): number | null {
+export function lastWord(text: Text): number | null {
+  const { tokens } = text;
   const apart = new Set([...tokens.special, ...tokens.sinks]);
-  const said = tokens.text.findLastIndex((name, n) => !apart.has(n) && /[\p{L}\p{N}]/u.test(name));
+  // a byte of an emoji is spelled with letters, "\x9f": the text says what it is part of
+  const said = tokens.text.findLastIndex((name, n) => !apart.has(n) && /[\p{L}\p{N}]/u.test(charactersOf(text, n, n + 1) || name));
   return said >= 0 ? said : tokens.text.length ? tokens.text.length - 1 : null;
 }

@@ -63,23 +63,12 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
 
 
 def words_of(tokens: Sequence[Token], without: Collection[int] = ()) -> list[list[int]]:
-    """Group the numbers of tokens to words, special tokens and some others aside, which part what is around them."""
-    own = [[n for n in word if not tokens[n].special and n not in without] for word in words(tokens)]
-    return [part for word in own for part in _consecutive_token_runs(word)]
+    """Group the numbers of tokens to words, special tokens and some others aside."""
+    own = ([n for n in word if not tokens[n].special and n not in without] for word in words(tokens))
+    return [word for word in own if word]
 
 
-def _consecutive_token_runs(numbers: Sequence[int]) -> list[list[int]]:
-    """Cut ascending numbers where one is missing."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and parts[-1][-1] == number - 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    return parts
-
-
-def _words_by_movement(trace: Trace, words: Sequence[Sequence[int]]) -> list[Moved]:
+def _words_by_movement(trace: Trace, own: Sequence[Sequence[int]]) -> list[Moved]:
     """The words by how far they moved; none where the trace does not hold the first and last hidden state."""
     last = len(trace.hidden_states) - 1
     held = kept_numbers(trace.hidden_states)
@@ -88,11 +77,12 @@ def _words_by_movement(trace: Trace, words: Sequence[Sequence[int]]) -> list[Mov
     first, final = trace.hidden_states[0], trace.hidden_states[last]
     if first.ndim != 2 or first.shape != final.shape:
         return []
+    named = {n: spelling(trace.tokens, word) for word in words(trace.tokens) for n in word}  # sinks included
     found = []
-    for word in words:
+    for word in own:
         apart = cosine(first[list(word)].mean(0), final[list(word)].mean(0))
         if apart == apart:
-            found.append(Moved(spelling(trace.tokens, word), list(word), apart))
+            found.append(Moved(named[word[0]], list(word), apart))
     return sorted(found, key=lambda each: each.cosine)
 
 
