@@ -105,8 +105,8 @@ def place_in_brackets(tokens: Sequence[Token], number: int, numbered: bool = Tru
 
 def word_numbered(tokens: Sequence[Token], word: Sequence[int], called: str) -> str:
     """A whole word in a sentence, its message, its first token's number where a word of the same stands elsewhere."""
-    others = [spelling(tokens, each) for each in words(tokens) if set(each).isdisjoint(word)]
-    return quoted(called) + place_in_brackets(tokens, word[0], called in others)
+    others = [spelling(tokens, each).casefold() for each in words(tokens) if set(each).isdisjoint(word)]
+    return quoted(called) + place_in_brackets(tokens, word[0], called.casefold() in others)
 
 
 def called(token: int, tokens: Sequence[Token]) -> str:

@@ -4,9 +4,9 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import InitVar, dataclass, field, fields, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import regex
@@ -43,16 +43,18 @@ class Token:
     end: int
     word: int | None
     special: bool
-    source: str = field(default="", compare=False, repr=False)
+    if TYPE_CHECKING:
+        source: str = ""
+    else:  # no field: asdict would write the whole text with each token
+        source: InitVar[str] = ""
+
+        def __post_init__(self, source: str) -> None:
+            object.__setattr__(self, "source", source)
 
     @property
     def characters(self) -> str:
         """What the token stands for, as the text has it; its own text where it stands for no characters."""
         return self.source[self.start : self.end] or self.text
-
-    def row(self) -> dict[str, Any]:
-        """Return its fields by name, without the text that it is from."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "source"}
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def tokens_in_turns(tokens: Sequence[Token], turns: Sequence[Turn]) -> tuple[Tok
         nth = sum(each.role == turn.role for each in turns[: n + 1])
         for place in turn.tokens:
             own = {each.name: getattr(tokens[place], each.name) for each in fields(Token)}
-            found[place] = ChatToken(**own, turn=f"{turn.role} {nth}")
+            found[place] = ChatToken(**own, source=tokens[place].source, turn=f"{turn.role} {nth}")
     return tuple(found)
 
 

@@ -1,7 +1,7 @@
 """Describe traces for a file: a description that JSON can hold, and the pieces of tensors that it names."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from regard.attention.head_map import key_heads_of_queries
 from regard.checks import missing_number_error
 from regard.errors import RegardError
 from regard.tensor_files.pieces import Piece, Pieces, dtype_name
-from regard.text.tokens import Spelled
+from regard.text.tokens import Spelled, Token
 from regard.trace.attention_output import UnverifiedOutput
 from regard.trace.file_format import OUTPUT_PARTS, OUTPUT_TENSORS, POOLING, VECTORS, Choice
 from regard.trace.layer_subset import LayerSubset, call_numbers, calls_made, kept_numbers
@@ -121,7 +121,7 @@ class _Writer:
         )
         return {
             "text": trace.text, "names": self.names(trace),
-            "tokens": [list(token.row().values())[:6] for token in trace.tokens],  # without a chat's turn
+            "tokens": [[getattr(token, each.name) for each in fields(Token)] for token in trace.tokens],
             "vectors": vectors,
             "hidden_states": {"count": len(trace.hidden_states), "saved": saved}, "attention": attention,
             "cross": cross, "status": status | {"notes": notes},

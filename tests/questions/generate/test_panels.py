@@ -12,6 +12,7 @@ from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.logits.predictions import Candidate
 from regard.generation.generator import Generated
 from regard.questions.generate.answer import generation
+from tests.support import in_text
 
 TOP = 8
 
@@ -67,7 +68,7 @@ def test_the_prompt_by_whole_words(done: Generated) -> None:
     tokens = [*found.plain.tokens]
     end = tokens[0].end  # where the second goes on as a piece of the first
     tokens[1] = replace(tokens[1], text=f"##{tokens[1].text}", start=end, end=end + len(tokens[1].text))
-    pieced = replace(found, plain=replace(found.plain, tokens=tokens))
+    pieced = replace(found, plain=replace(found.plain, tokens=in_text(tokens)))
     for each, words in ((found, [[0], [1], [2]]), (pieced, [[0, 1], [2]])):
         (strip,) = (panel for panel in each.panels() if panel.name == "What it looked at")
         assert isinstance(strip, Strip)

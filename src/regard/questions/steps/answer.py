@@ -64,7 +64,7 @@ class Steps(TracesAnswer):
         """Every number of every record, with the vectors; a score is null where the query may not look."""
         return {
             "text": self.about.texts[0][0],
-            "tokens": [token.row() for token in self.tokens],
+            "tokens": [asdict(token) for token in self.tokens],
             "sinks": [asdict(sink) for sink in self.sinks],
             "layer": self.layer,
             "head": self.head,

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -42,7 +42,7 @@ class Tokens(Answer):
 
     def data(self) -> dict[str, object]:
         """The tokenizer, and each text's tokens."""
-        return {"tokenizer": self.name, "tokens": [[token.row() for token in each] for _, each in self.found]}
+        return {"tokenizer": self.name, "tokens": [[asdict(token) for token in each] for _, each in self.found]}
 
 
 def tokens(texts: Sequence[str], tokenizer: str | None = None, ranks: Path | None = None) -> Tokens:
