@@ -231,12 +231,12 @@ def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
     # where characters begin and end, their marks included, in a text that normalising may change
     edges = [] if unicodedata.is_normalized("NFKC", text) else [0, *(x.end() for x in regex.finditer(r"\X", text))]
     dropped = _dropped(tokenizer, text, offsets, edges)
-    specials = special_ids(tokenizer)
+    specials, unknown_id = special_ids(tokenizer), tokenizer.unk_token_id
     spelled = _spelled.setdefault(tokenizer, {})
     spelled |= {number: readable_token(tokenizer, number) for number in {*ids} if number not in spelled}
 
     def special(number: int, start: int, end: int, word: int | None) -> bool:
-        if number == tokenizer.unk_token_id and end > start:  # unless the text has the token's own name, it is unknown
+        if number == unknown_id and end > start:  # unless the text has the token's own name, it is unknown
             return text[start:end].strip() == spelled[number]
         return number in specials or word is None
 
@@ -251,7 +251,7 @@ def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
     literal = dict.fromkeys(token.text for token in tokens if token.special and token.end > token.start)
     if literal:
         notes += (f"{', '.join(literal)} in the text is read as a special token",)
-    unknown = tuple(token.characters for token in tokens if token.id == tokenizer.unk_token_id and not token.special)
+    unknown = tuple(token.characters for token in tokens if token.id == unknown_id and not token.special)
     segments = tuple(found["token_type_ids"][n]) if "token_type_ids" in found else None
     names = partial(readable_token, tokenizer)
     return Encoded(text, tokens, segments, unknown, dropped, notes, names)
