@@ -44,6 +44,21 @@ def unigram(texts: list[str]) -> Any:
     return transformers.PreTrainedTokenizerFast(tokenizer_object=whole, unk_token="<unk>")
 
 
+class WithoutPlaces:
+    """A tokenizer that gives no characters, as slow ones."""
+
+    is_fast = False
+
+    def __init__(self, made: Any) -> None:
+        self.made = made
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.made, name)
+
+    def __call__(self, *texts: Any, **options: Any) -> Any:
+        return self.made(*texts, **options)
+
+
 def composing_bytes(texts: list[str]) -> Any:
     """Byte-level BPE as Qwen has it: texts are composed first."""
     made = tokenizers.byte_pairs("a river bank", size=290)
@@ -72,6 +87,7 @@ lent = (
 )
 KINDS = [
     lambda _: tokenizers.byte_pairs("a river bank", size=290), composing_bytes, unigram,
+    lambda texts: WithoutPlaces(unigram(texts)),
     lambda texts: tokenizers.word_pieces(texts, size=400),
     pytest.param(gpt2, marks=lent), pytest.param(bert, marks=lent),
 ]  # fmt: skip

@@ -266,30 +266,42 @@ def special_ids(tokenizer: Any) -> set[int]:
 def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | None], list[tuple[int, int]]]:
     """Find words and characters of tokens whose tokenizer does not give them: its pieces, looked up in the text.
 
-    A piece that is not found (an unknown or normalised character) takes what lies before the next one that is.
+    Both are compared as normalised. A piece that is not found (an unknown character) takes what lies before the next
+    one that is.
     """
     specials = special_ids(tokenizer)
-    folded = [c.casefold() if len(c.casefold()) == 1 else c for c in text]
-    low, at, word = "".join(folded), 0, -1
+    spans = [match.span() for match in regex.finditer(r"\X", text)]
+    normal = [unicodedata.normalize("NFKC", text[start:end]).casefold() for start, end in spans]
+    low = "".join(normal)
+    owner = [span for span, piece in zip(spans, normal, strict=True) for _ in piece] + [(len(text), len(text))]
+    at, word = 0, -1
     words: list[int | None] = []
-    offsets: list[tuple[int, int]] = []
+    found: list[tuple[int, int, bool]] = []
     for number in ids:
         if number in specials:
             words.append(None)
-            offsets.append((at, at))
+            found.append((at, at, False))
             continue
         piece = str(tokenizer.convert_ids_to_tokens(number))
-        bare = piece.replace(BLANK, " ").replace("</w>", "").removeprefix("##").strip()
-        while at < len(text) and text[at].isspace():
+        bare = piece.replace(BLANK, " ").replace("</w>", "").removeprefix("##").strip().casefold()
+        while at < len(low) and low[at].isspace():
             at += 1
-        start = low.find(bare.casefold(), at) if bare else at
+        start = low.find(bare, at) if bare else at
         start = start if 0 <= start <= at + 8 else at
-        end = min(len(text), start + len(bare)) if low.startswith(bare.casefold(), start) else start
-        word += start == 0 or text[start - 1 : start].isspace() or word < 0
+        end = start + len(bare) if low.startswith(bare, start) else start
+        word += start == 0 or low[start - 1].isspace() or word < 0
         words.append(word)
-        offsets.append((start, end))
+        found.append((start, end, bare != ""))
         at = end
-    return words, offsets
+    offsets, following = [], len(text)
+    for start, end, spelled in reversed(found):
+        first, last = owner[start][0], owner[end - 1][1] if end > start else owner[start][0]
+        if spelled and last == first:
+            last += len("".join(text[first:following].split()[:1]))
+        elif last > first:
+            following = first
+        offsets.append((first, last))
+    return words, offsets[::-1]
 
 
 def _dropped(tokenizer: Any, text: str, offsets: Sequence[tuple[int, int]], edges: Sequence[int]) -> tuple[str, ...]:
