@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import cases from "../../tests/display/numbers.json"; // [value, digits, text]: Python's tests read them too
+import cases from "../../tests/display/numbers.json"; // [value, digits, text, unbounded]: Python's tests read them too
 import { fixed, withSign, told } from "../src/parts/numbers";
 import { numbersIn } from "../src/parts/sorting";
 
-test("a number reads as 0 or 1 only where it is", () => {
-  expect(cases.map(([value, digits]) => fixed(Number(value), Number(digits)))).toEqual(cases.map(([, , text]) => text));
+test("a fraction reads as 0 or 1 only where it is", () => {
+  expect(cases.map(([value, digits, , unbounded]) => fixed(Number(value), Number(digits), !!unbounded))).toEqual(cases.map(([, , text]) => text));
 });
 
 test("a number with a sign has the digits that tell it from 0", () => {

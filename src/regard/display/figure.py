@@ -64,7 +64,7 @@ def _bars(panel: Bars, small: bool) -> Drawing:
         shown.append((other_panel_parts_name(len(rest)), sum(number for _, number in rest)))
     numbers, places = [number for _, number in shown], range(len(shown))
     sizes = [number if math.isfinite(number) else 0.0 for number in numbers]
-    write = with_sign if panel.signed else lambda number: number_text(number, panel.digits)
+    write = with_sign if panel.signed else lambda number: number_text(number, panel.digits, panel.unbounded)
 
     def into(axes: Axes) -> None:
         axes.barh(places, sizes, color=[_panel_number_colour(each, panel.signed) for each in numbers], height=0.75)
@@ -94,7 +94,8 @@ def _table(panel: Table, small: bool) -> Drawing:
         raise RegardError(f"plot: {panel.name!r} is a table without bars, which has no picture")
     column = panel.columns[barred]
     parts = [(str(row[0]), float(cell)) for row in panel.rows if isinstance(cell := row[barred], (int, float))]
-    own = {"unit": column.name, "signed": panel.signed(barred), "digits": column.digits or 0}
+    own = {"unit": column.name, "signed": panel.signed(barred), "digits": column.digits or 0,
+           "unbounded": column.unbounded}  # fmt: skip
     return _bars(Bars(name=panel.name, title=panel.title, parts=parts, **own), small)  # type: ignore[arg-type]
 
 
@@ -120,14 +121,14 @@ def _heat(panel: Heat, small: bool) -> Drawing:
     upright = longest <= UPRIGHT or longest * LETTER <= (wide - 2.0) / len(across)
     below = [panel.axes[1]]
     if panel.sums is not None:
-        write = with_sign(panel.sums.all) if panel.signed else number_text(panel.sums.all, panel.digits)
+        write = with_sign(panel.sums.all) if panel.signed else number_text(panel.sums.all, panel.digits, True)
         below.append(f"{panel.sums.name}: {panel.unit} {write}")
 
     def into(axes: Axes) -> None:
         heatmap(
             values, lines, names, diverging=panel.signed, largest=panel.largest,
             numbers=numbers, labels=(visible(panel.axes[0]), "\n".join(map(visible, below))),
-            unit=visible(panel.unit), axes=axes,
+            unit=visible(panel.unit), unbounded=panel.unbounded, axes=axes,
         )  # fmt: skip
         axes.set_aspect("auto")
         for label in axes.get_xticklabels():

@@ -53,7 +53,11 @@ def _heat(panel: Heat) -> Data:
 @panel_data.register(Scatter)
 @panel_data.register(Curves)
 def _panel_as_page_data(panel: Panel) -> Data:
-    own = {name: value for name, value in asdict(panel).items() if name not in ELSEWHERE and (name != "tab" or value)}
+    own = {
+        name: value
+        for name, value in asdict(panel).items()
+        if name not in ELSEWHERE and (name not in ("tab", "unbounded") or value)
+    }
     if not untold(panel, panel.title, panel.note):
         del own["caption"]
     return {"kind": type(panel).__name__.lower(), **plain_json_values(own)}

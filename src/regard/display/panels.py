@@ -52,6 +52,7 @@ class Panel:
     terminal shows it, one of the first panels, before the findings. picture: `plot` draws it where none is named.
     group: what it is part of, where an answer shows the same of several: in a picture heat maps stand side by side
     under this name, on a terminal's first screen tables. tab: of a page, that it shares with the others of this tab.
+    unbounded: its numbers are no fractions, as a column's.
     """
 
     ranked: ClassVar[bool] = True  # a terminal names its largest or first parts, as many as are asked for
@@ -66,6 +67,7 @@ class Panel:
     picture: bool = False
     group: str = ""
     tab: str = ""
+    unbounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ class Column:
     """A column of a table. digits: decimals of its numbers, None for text. bar: its numbers are drawn as well.
 
     signed: its numbers have a sign, as differences do; a terminal writes them with the digits that count.
+    unbounded: its numbers are no fractions, as scores are none: 0.997 is then 1.00 and not >0.99.
     detail: it is for a page, a terminal's first screen goes without it.
     """
 
@@ -113,6 +116,7 @@ class Column:
     bar: bool = False
     signed: bool = False
     detail: bool = False
+    unbounded: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

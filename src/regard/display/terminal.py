@@ -44,7 +44,7 @@ drawn.register(Table, draw_table)
 @drawn.register
 def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
     """The first parts, the others together, and the sum of all, where it means something."""
-    write = with_sign if panel.signed else lambda number: number_text(number, 3)
+    write = with_sign if panel.signed else lambda number: number_text(number, 3, panel.unbounded)
     grid = columns(panel.part, (panel.unit, "right"), "")
     largest = max((abs(each) for _, each in panel.parts if math.isfinite(each)), default=0.0)
     for name, value in panel.parts[:top]:
@@ -67,7 +67,7 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
     down, across = axis_names(panel)
     down = [visible(name) for name in down]
     names = [" ".join(short(word, NAME) for word in spelled(name, 2 * NAME).split(" ")) for name in across]
-    cells = [[number_text(value, digits) for value in row] for row in panel.values]
+    cells = [[number_text(value, digits, panel.signed or panel.unbounded) for value in row] for row in panel.values]
     sizes = [column_and_folded_width(name, [row[n] for row in cells]) for n, name in enumerate(names)]
     first = min(column_and_folded_width(panel.axes[0], down)[1], TEXT, width // 2)
     room, widths = width - SET_IN, [whole for whole, _ in sizes]
@@ -121,8 +121,9 @@ def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
     parts.sort(key=lambda each: -abs(each[1]))
     whole = sum(each for _, each in parts) if panel.signed else None
     own = Bars(
-        name=panel.name, title=panel.title, parts=parts, part="token", unit=panel.unit, whole=whole, signed=panel.signed
-    )
+        name=panel.name, title=panel.title, parts=parts, part="token", unit=panel.unit, whole=whole,
+        signed=panel.signed, unbounded=panel.unbounded,
+    )  # fmt: skip
     return _bars(own, width, top, more)
 
 
@@ -144,7 +145,7 @@ def _curves(panel: Curves, width: int, top: int, more: str) -> RenderableType:
     full = max((abs(y) for curve in panel.series for y in curve.y if y is not None and math.isfinite(y)), default=0.0)
     for curve in panel.series[:top]:
         known = [y for y in curve.y if y is not None and math.isfinite(y)]
-        ends = [number_text(y, panel.digits) for y in (known[0], known[-1])] if known else ["–", "–"]
+        ends = [number_text(y, panel.digits, panel.unbounded) for y in (known[0], known[-1])] if known else ["–", "–"]
         grid.add_row(
             visible(curve.name),
             terminal_height_characters(resampled_for_terminal([abs(y) for y in known], CURVE), full),
@@ -160,7 +161,8 @@ def _scatter(panel: Scatter, width: int, top: int, more: str) -> RenderableType:
     followed = {point.after for point in panel.points}
     ends = [point for n, point in enumerate(panel.points) if point.after is None or n not in followed]
     rows: list[list[Cell]] = [[point.label, point.group, point.x, point.y] for point in ends]
-    called = [Column(panel.called.label), Column(panel.called.group), Column(panel.x, 2), Column(panel.y, 2)]
+    called = [Column(panel.called.label), Column(panel.called.group)]
+    called += [Column(axis, 2, unbounded=True) for axis in (panel.x, panel.y)]
     return draw_table(Table(name=panel.name, title=panel.title, columns=called, rows=rows), width, top, more)
 
 

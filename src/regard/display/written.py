@@ -14,9 +14,9 @@ def axis_names(panel: Heat) -> tuple[list[str], list[str]]:
     return down, across
 
 
-def number_text(value: int | Number, digits: int) -> str:
-    """Write a number with so many decimals, a dash where there is none; what is not 0 or 1 does not read so."""
-    return "–" if value is None or not math.isfinite(value) else fixed(float(value), digits)
+def number_text(value: int | Number, digits: int, unbounded: bool = False) -> str:
+    """Write a number as `fixed` does, a dash where there is none."""
+    return "–" if value is None or not math.isfinite(value) else fixed(float(value), digits, unbounded)
 
 
 def shares_text(shares: Shares) -> str:
@@ -51,7 +51,7 @@ def cell_text(cell: Cell, column: Column) -> str:
         return visible(cell)
     if column.signed and cell is not None:
         return with_sign(cell)
-    return number_text(cell, column.digits or 0)
+    return number_text(cell, column.digits or 0, column.unbounded)
 
 
 def finite_number_of_cell(cell: Cell) -> float | None:

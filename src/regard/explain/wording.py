@@ -1,6 +1,7 @@
 """Word what sentences have in common: tokens in quotes, pieces of words, lists, how well two rankings agree."""
 
 import math
+import re
 from collections.abc import Sequence
 
 from regard.text.quoting import quoted as quoted  # what findings take from here, with the rest
@@ -38,23 +39,28 @@ def number(value: float, form: str | None = None) -> str:
     """
     if form is not None:
         return f"{value:z{form}}".replace("-", "−")
-    apart = 1 - abs(value)
-    gap = abs(value) if abs(value) < 0.1 else apart if ROUNDING < apart <= 0.005 else 0
+    size = 0.0 if -1e-9 < value < 0 else abs(value)
+    apart = 1 - size
+    gap = size if size < 0.1 else apart if ROUNDING < apart <= 0.005 else 0
     return fixed(value, min(9, 1 - math.floor(math.log10(gap))) if gap else 2)
 
 
-def fixed(value: float, digits: int) -> str:
-    """Write a number with so many decimals, as a cell has it; what is not 0 or 1 does not read so: "<0.01", ">0.99".
+def fixed(value: float, digits: int, unbounded: bool = False) -> str:
+    """Write a number with so many decimals. A fraction that is not 0 or 1 does not read so: "<0.01", ">0.99".
 
-    The page writes its numbers by the same rule: `web/src/parts/numbers.ts`.
+    unbounded: the number is no fraction, such as a score. The page has the same rule: `web/src/parts/numbers.ts`.
     """
-    text, size = number(value, f".{digits}f"), abs(value)
-    least, sign = 10**-digits, "−" if value < 0 else ""
-    if size > 0 and not float(text.replace("−", "-")):
-        text = f"{'>' if sign else '<'}{sign}{least:.{digits}f}"
-    elif digits and size < 1 - ROUNDING and round(size, digits) == 1:
-        text = f"{'<' if sign else '>'}{sign}{1 - least:.{digits}f}"
-    return text
+    text = number(value, f".{digits}f")
+    if unbounded or value <= 0:
+        return text
+    if not float(text):
+        return f"<{10**-digits:.{digits}f}"
+    return f">{1 - 10**-digits:.{digits}f}" if digits > 1 and float(text) == 1 and value < 1 - ROUNDING else text
+
+
+def in_plot(value: float, digits: int, unbounded: bool = False) -> str:
+    """Write a number into a cell of a plot, where room is scarce: as `fixed`, without a 0 before the point."""
+    return re.sub(r"^(\D*)0\.", r"\1.", fixed(value, digits, unbounded))
 
 
 def signed(value: float, form: str | None = None) -> str:

@@ -38,8 +38,7 @@ def _html_table_row(row: Iterable[Any], escape: Escape) -> str:
 def _last_html_rows(panel: Mapping[str, Any]) -> list[list[Any]]:
     """The rows of all: a table's total; of bars those that the page does not have, and the sum."""
     if panel["kind"] == "table" and panel.get("total"):
-        digits = [each["digits"] for each in panel["columns"]]
-        return [[_number_text(cell, d) for cell, d in zip(panel["total"], digits, strict=True)]]
+        return [_table_cells(panel, panel["total"])]
     if panel["kind"] != "bars":
         return []
     count, added = panel.get("others") or (0, None)
@@ -53,9 +52,7 @@ def _html_rows_of_panel(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[l
     """The names of the columns, and the rows."""
     kind = panel["kind"]
     if kind == "table":
-        digits = [each["digits"] for each in panel["columns"]]
-        heads = [each["name"] for each in panel["columns"]]
-        return heads, ([_number_text(cell, d) for cell, d in zip(row, digits, strict=True)] for row in panel["rows"])
+        return [each["name"] for each in panel["columns"]], (_table_cells(panel, row) for row in panel["rows"])
     if kind == "bars":
         return [panel["part"], panel["unit"]], (
             [name, _number_text(each, panel["digits"])] for name, each in panel["parts"]
@@ -66,7 +63,7 @@ def _html_rows_of_panel(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[l
         called = panel["called"]
         heads = [called["label"], called["group"], called["context"], panel["x"], panel["y"]]
         return heads, (
-            [each["label"], each["group"], each["context"], _number_text(each["x"], 3), _number_text(each["y"], 3)]
+            [each["label"], each["group"], each["context"], *(_number_text(each[axis], 3, True) for axis in "xy")]
             for each in panel["points"]
         )
     if kind == "paths":
@@ -126,7 +123,10 @@ def _heat_as_html_rows(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[li
         heads.append(sums["across"])
         rows = [[*row, each] for row, each in zip(rows, sums["rows"], strict=True)]
         rows.append([sums["down"], *sums["columns"], sums["all"]])
-    return heads, ([row[0], *(_number_text(each, panel["digits"]) for each in row[1:])] for row in rows)
+    return heads, (
+        [row[0], *(_number_text(each, panel["digits"], panel["signed"] or "unbounded" in panel) for each in row[1:])]
+        for row in rows
+    )
 
 
 def _curves_as_html_rows(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[list[Any]]]:
@@ -138,14 +138,20 @@ def _curves_as_html_rows(panel: Mapping[str, Any]) -> tuple[list[str], Iterable[
         for n, (x, y) in enumerate(zip(each["x"], each["y"], strict=True)):
             ends = (("since", x), ("low", y), ("high", y))
             first, low, high = ((each[name][n] if each[name] else own) for name, own in ends)
-            numbers = [_number_text(one, panel["digits"]) for one in ((y, low, high) if spread else (y,))]
+            numbers = [
+                _number_text(one, panel["digits"], "unbounded" in panel) for one in ((y, low, high) if spread else (y,))
+            ]
             rows.append([each["name"], *([str(first)] if spread else []), str(x), *numbers])
     return heads, rows
 
 
-def _number_text(cell: Any, digits: int | None) -> Any:
+def _table_cells(panel: Mapping[str, Any], row: Iterable[Any]) -> list[Any]:
+    return [_number_text(cell, c["digits"], c.get("unbounded")) for cell, c in zip(row, panel["columns"], strict=True)]
+
+
+def _number_text(cell: Any, digits: int | None, unbounded: bool = False) -> Any:
     """A number as text; anything else as it is."""
-    return fixed(float(cell), 3 if digits is None else digits) if isinstance(cell, int | float) else cell
+    return fixed(float(cell), 3 if digits is None else digits, unbounded) if isinstance(cell, int | float) else cell
 
 
 def _html_table_cell(cell: Any, escape: Escape) -> str:

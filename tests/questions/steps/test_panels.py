@@ -1,12 +1,14 @@
 """One head's steps fit one screen, and the numbers shown are the record's."""
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
+from regard.display.elements.canvas import all_axes
 from regard.display.panels import Heat, Table
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.questions.steps.answer import Steps, steps
@@ -31,6 +33,18 @@ def changed(found: Steps, **entries: Any) -> Steps:
     """An answer with other numbers of its first token's record."""
     (query, record), *rest = found.found
     return replace(found, found=[(query, replace(record, **entries)), *rest])
+
+
+def test_a_score_is_no_fraction(minilm) -> None:
+    found = steps(minilm.trace("on a river bank"), "bank", 1, 2)
+    count = len(found.tokens)
+    scores = torch.tensor([10.934, 0.997, -0.004, 20.5, *[-0.5] * (count - 4)], dtype=torch.float64)
+    found = changed(found, products=scores, scores=scores)
+    shown = "\n".join(plain_lines_of_parts(found.shown(100), 100))
+    for name, score in (("[CLS]", "10.93"), ("on", "1.00"), ("a", "0.00"), ("river", "20.50"), ("bank", "−0.50")):
+        assert re.search(rf"{re.escape(name)}( \(sink\))? +{score} +{score} ", shown), shown
+    drawn = [text.get_text() for axes in all_axes(found.plot()) for text in axes.texts if "query" in axes.get_title()]
+    assert drawn == ["10.93", "1.00", ".00", "20.50", *["−.50"] * (count - 4)]
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])

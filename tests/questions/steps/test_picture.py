@@ -6,7 +6,7 @@ import numpy as np
 
 from regard.display.elements.canvas import all_axes
 from regard.explain.causes.block_steps import block_steps
-from regard.explain.wording import fixed
+from regard.explain.wording import in_plot
 from regard.questions.steps.answer import steps
 from regard.questions.steps.picture import ROWS
 from tests.support import make_tiny
@@ -60,7 +60,7 @@ def test_every_strip_holds_the_records_numbers(bank) -> None:
     written = [
         text.get_text() for axes in all_axes(figure) if axes.get_title().endswith("= weight") for text in axes.texts
     ]
-    assert written == [fixed(float(weight), 3).replace("0.", ".") for weight in found.weights]
+    assert written == [in_plot(float(weight), 3) for weight in found.weights]
     assert [framed(axes) for axes in all_axes(figure) if framed(axes)] == [[(11, 0)], [(0, 128)]]
     (title,) = [part.get_suptitle() for part in figure.subfigs]
     assert title.startswith("“bank” (token 11) through layer 0, head 4:")

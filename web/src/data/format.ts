@@ -137,9 +137,8 @@ export interface HeadScores {
 }
 
 /** A sorted list, a grid of colours, a cloud of points, paths, lines: components that know no attention. name: of its tab, short.
- *  caption: a sentence that neither title nor note says. total: the row of all.
- *  places: its rows or points are places in a corpus, of which a server tells the text. */
-export type Panel = { name: string; title: string; note: string; caption?: string; tab?: string; places?: true } & (
+ *  caption: a sentence that neither title nor note says. total: the row of all. places: its rows or points are places in a corpus, of which a server tells the text. */
+export type Panel = { name: string; title: string; note: string; caption?: string; tab?: string; places?: true; unbounded?: true } & (
   | { kind: "table"; columns: Column[]; rows: Cell[][]; total?: Cell[] | null }
   | BarsData
   | HeatData
@@ -277,6 +276,7 @@ export interface Column {
   digits: number | null; // of a number's decimals; null: text
   bar: boolean; // numbers are drawn as bars as well
   signed?: boolean; // numbers have a sign, as differences do
+  unbounded?: boolean; // numbers are no fractions, as scores are none
   detail?: boolean; // a page has it, a terminal's first screen does not
 }
 export interface Point {

@@ -97,7 +97,7 @@ export function paintNumbers(
 }
 
 function short(value: number): string {
-  return value ? fixed(value, 3).replace("0.", ".").replace("1.000", "1.00") : "0";
+  return value ? fixed(value, 3).replace(/^(\D*)0\./, "$1.").replace("1.000", "1.00") : "0";
 }
 
 /** Outline a cell of queries × keys. */

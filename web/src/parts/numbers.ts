@@ -29,16 +29,15 @@ export function told(value: number): string {
   return fixed(value, value < 0.1 ? digitsOf(value) : value < ONE && value >= 0.995 ? digitsOf(1 - value) : 2);
 }
 
-/** A number with so many decimals, as a cell has it: "<0.01" for what is not 0, ">0.99" for what is less than 1. */
-export function fixed(value: number, digits: number): string {
-  const [size, least] = [Math.abs(value), 10 ** -digits];
-  const near = +rounded(size, digits);
-  const below = near === 1 && digits > 0 && size < ONE;
-  if (!below && (near || !size)) return rounded(value, digits);
-  return (below === value > 0 ? ">" : "<") + rounded(Math.sign(value) * (below ? 1 - least : least), digits);
+/** A number with so many decimals; of a fraction "<0.01" for what is not 0, ">0.99" for what is not 1. unbounded: it is no fraction, such as a score. */
+export function fixed(value: number, digits: number, unbounded = false): string {
+  const text = rounded(value, digits);
+  if (unbounded || value <= 0) return text;
+  if (!+text) return "<" + rounded(10 ** -digits, digits);
+  return digits > 1 && +text === 1 && value < ONE ? ">" + rounded(1 - 10 ** -digits, digits) : text;
 }
 
 /** What a place of a picture says of its number: its unit and the number, or that there is none. */
-export function quantity(value: number | null | undefined, unit: string, digits: number): string {
-  return value == null ? "no number" : (unit && unit + " ") + fixed(value, digits);
+export function quantity(value: number | null | undefined, unit: string, digits: number, unbounded = false): string {
+  return value == null ? "no number" : (unit && unit + " ") + fixed(value, digits, unbounded);
 }

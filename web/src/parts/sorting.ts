@@ -22,7 +22,7 @@ export function ordered(rows: Cell[][], by: number | null, descending: boolean):
 /** A cell as it is read: numbers with their column's decimals, with a sign where it has signs; – where there is nothing. */
 export function formatted(cell: Cell, column: Titled): string {
   if (typeof cell !== "number") return cell === null ? "–" : textOf(cell);
-  return (column.signed ? withSign : fixed)(cell, column.digits ?? 3);
+  return column.signed ? withSign(cell, column.digits ?? 3) : fixed(cell, column.digits ?? 3, column.unbounded);
 }
 
 /** What a cell reads as. */
@@ -51,11 +51,11 @@ const ROOM = 8.8; // of a cell: a digit takes 2, a point or a sign 1
 
 /** Numbers as they stand in cells of a picture: with as many decimals as all of them have room for; "" for none and for
  *  what is nearly 0, and null where the largest would not be told by two digits. */
-export function numbersIn(values: ArrayLike<number | null>[], columns: number, digits: number): string[][] | null {
+export function numbersIn(values: ArrayLike<number | null>[], columns: number, digits: number, unbounded = false): string[][] | null {
   const every = values.map((row) => Array.from({ length: columns }, (_, c) => row[c] ?? null));
   const most = farthestOf(every.flat());
   for (let decimals = digits; decimals >= 0; decimals--) {
-    const found = every.map((row) => row.map((value) => (value === null || (value && !+value.toFixed(decimals)) ? "" : fixed(value, decimals))));
+    const found = every.map((row) => row.map((value) => (value === null || (value && !+value.toFixed(decimals)) ? "" : fixed(value, decimals, unbounded))));
     if (found.flat().some((text) => text.length + text.replace(/\D/g, "").length > ROOM)) continue;
     return decimals === digits || most * 10 ** decimals >= 10 ? found : null;
   }

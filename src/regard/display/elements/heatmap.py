@@ -41,6 +41,7 @@ def heatmap(
     largest: float | None = None,
     numbers: bool | None = None,
     unit: str = "",
+    unbounded: bool = False,
     axes: Axes | None = None,
 ) -> FigureBase:
     """Draw a matrix into axes, or into a figure of its own; the figure is returned, to save or to show.
@@ -57,6 +58,7 @@ def heatmap(
         largest: the value of the darkest colour, by default the largest there is.
         numbers: written into the cells, by default where there are few.
         unit: what the numbers are.
+        unbounded: the numbers are no fractions.
         axes: to draw into, None for a figure of its own.
     """
     if axes is None:
@@ -84,7 +86,8 @@ def heatmap(
             if not np.isfinite(value) or 0 < abs(value) < 0.005:  # its colour says that it is next to nothing
                 continue
             dark = abs(value) > 0.6 * largest if diverging else value > low + 0.6 * (largest - low)
-            axes.text(column, row, fixed(value, 2), ha="center", va="center", fontsize=7, color="w" if dark else "k")
+            number = fixed(value, 2, unbounded or diverging)
+            axes.text(column, row, number, ha="center", va="center", fontsize=7, color="w" if dark else "k")
     whole = axes.figure
     bar = whole.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
     if diverging and known.size:  # no colour that no number can have

@@ -10,7 +10,7 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
 from regard.display.elements.colours import APART, FOLLOWED, WEIGHTS, weight_scale
-from regard.explain.wording import fixed
+from regard.explain.wording import in_plot
 from regard.text.tokens import Token
 
 NUMBERED = 26  # rows and columns up to which cells carry their weight
@@ -52,7 +52,7 @@ def write_weights(axes: Axes, values: Any, own: Collection[int], largest: float 
     size = 7 if values.shape[1] <= 20 else 6
     for i, j in zip(*np.nonzero(values >= TOLD), strict=True):
         dark = (values[i, j] / (largest if j in own else 1.0)) ** 0.5 > 0.6
-        number = fixed(values[i, j], 2).replace("0.", ".")
+        number = in_plot(values[i, j], 2)
         axes.text(j, i, number, ha="center", va="center", fontsize=size, color="white" if dark else "#333333")
 
 

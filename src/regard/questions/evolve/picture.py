@@ -16,7 +16,7 @@ from regard.display.elements.labels import framed_label_points
 from regard.display.elements.slide import Row
 from regard.display.elements.weight_cells import bare, frame
 from regard.display.panels import TALL
-from regard.explain.wording import fixed, short_head
+from regard.explain.wording import in_plot, short_head
 from regard.questions.evolve.panels import MOST, evenly
 from regard.questions.evolve.sentences import of_change
 from regard.text.quoting import spelled
@@ -179,9 +179,8 @@ def _cells(
     if numbers and max(values.shape) <= NUMBERED:
         for (i, j), value in np.ndenumerate(values):
             if not never[i, j] and abs(value) >= 0.005:
-                number = fixed(value, 2).replace("0.", ".")
                 ink = "white" if dark(value) else "#333333"
-                axes.text(j, i, number, ha="center", va="center", fontsize=6.5, color=ink)
+                axes.text(j, i, in_plot(value, 2), ha="center", va="center", fontsize=6.5, color=ink)
     return image
 
 

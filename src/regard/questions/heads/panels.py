@@ -80,6 +80,7 @@ def _score_grid(means: HeadMeans, score: str, of: str, group: str, largest: floa
         columns=[f"head {n}" for n in range(values.shape[1])], axes=("layer", "head"),
         values=[[None if value != value else float(value) for value in row] for row in values], unit=unit,
         largest=largest if is_share(score) else None, picture=True, group=group,
+        unbounded=not is_share(score),
     )  # fmt: skip
 
 
@@ -90,7 +91,7 @@ def _all(means: HeadMeans, of: str) -> Table:
     ]
     return Table(
         name=f"{of}All heads", title="Every head with every score", rows=rows,
-        columns=[Column("head"), *(Column(name, 3) for name in means.scores)],
+        columns=[Column("head"), *(Column(name, 3, unbounded=not is_share(name)) for name in means.scores)],
         note="One row a head; a click on a column's name sorts by it.",
     )  # fmt: skip
 

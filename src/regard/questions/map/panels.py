@@ -76,10 +76,10 @@ def _receivers_of_map(found: "Matrix") -> Table:
     note = "Received: the weights on it, summed over all queries; 1 is what tokens get on average."
     if any(each.sink for each in found.receivers):
         note += " A sink receives far more than its share in most heads, whatever it means."
-    columns = [Column("token"), Column("number", 0), Column("received", 1, bar=True), Column("% of all", 2)]
+    columns = [Column("token"), Column("number", 0), Column("received", 1, bar=True)]
     return Table(
-        name="Who receives most", title="Tokens that receive most", columns=[*columns, Column("in the text")],
-        rows=rows,
+        name="Who receives most", title="Tokens that receive most", rows=rows,
+        columns=[*columns, Column("% of all", 2, unbounded=True), Column("in the text")],
         note=note, screen=not found.pairs,
     )  # fmt: skip
 

@@ -107,7 +107,7 @@ def _patches(sweep: "PatchSweep") -> Table:
     ]  # fmt: skip
     columns = [
         Column("layer"), Column("head" if sweep.by == "heads" else "token"), Column("share", 3, bar=True, signed=True),
-        Column("outcome", 4), Column("change", 4, signed=True),
+        Column("outcome", 4, unbounded=True), Column("change", 4, signed=True),
         *[Column("note")] * noted,
     ]  # fmt: skip
     return Table(

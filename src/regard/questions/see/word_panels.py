@@ -61,7 +61,7 @@ def states(summary: Summary, side: str, name: str) -> Panel:
     for n in range(len(summary.occurrences[0].hidden_states)):
         held = [(each.label, state) for each in summary.occurrences if (state := each.hidden_states[n]) is not None]
         rows += [[state_name(n), label, _few(state), sum(x * x for x in state) ** 0.5] for label, state in held]
-    columns = [Column("state"), Column(side), Column(f"first {VALUES} values"), Column("length", 2)]
+    columns = [Column("state"), Column(side), Column(f"first {VALUES} values"), Column("length", 2, unbounded=True)]
     title = f"{_whose(summary, side)}: contextual embedding"
     return Table(name=name, title=title, columns=columns, rows=rows)
 
@@ -142,7 +142,7 @@ def updates(word: WordUpdates, summary: Summary, side: str, source: Summary | No
     return Table(
         name=name, title=f"How {quoted(own.word)} in {side} {word.occurrence} got from layer to layer",
         note=note if steps else f"Not shown: {word.refused}.",
-        columns=[Column("layer"), Column("length", 2), *parts, Column(LARGEST_SHARES)], rows=rows,
+        columns=[Column("layer"), Column("length", 2, unbounded=True), *parts, Column(LARGEST_SHARES)], rows=rows,
     )  # fmt: skip
 
 

@@ -55,8 +55,8 @@ def _weights(found: "Steps", record: "HeadSteps", where: str) -> Table:
     return Table(
         name="Weights", title=f"{where}: from scores to weights", rows=rows, screen=True, brief=True,
         total=["sum", None, None, record.total, 1.0, float(given.sum())],
-        columns=[Column("key"), Column("q · k", 2), Column("score", 2), Column("exp(s-max)", 3),
-                 Column("weight", 3, bar=True), Column("of output", 2)],
+        columns=[Column("key"), *(Column(name, 2, unbounded=True) for name in ("q · k", "score")),
+                 Column("exp(s-max)", 3), Column("weight", 3, bar=True), Column("of output", 2)],
         note=f"score: q · k × {record.scale:.4g}, with what else the model does to it; weight: exp(s-max) / "
         f"{record.total:.4f}; of output: the part that its value has in the context vector{out}",
     )  # fmt: skip
@@ -79,7 +79,8 @@ def _numbers(found: "Steps", record: "HeadSteps", where: str, tab: str) -> Table
     note = f"scale {record.scale:.6g}{root}; sum of exp {record.total:.6f}{sink}; weight = exp / sum"
     return Table(
         name=f"Every number{tab}", title=f"{where}, step by step", rows=rows, note=capital(note),
-        columns=[Column("key"), *(Column(name, 4, bar=name == "weight") for name, _ in [*steps, *ends])],
+        columns=[Column("key"), *(Column(name, 4, unbounded=True) for name, _ in steps),
+                 *(Column(name, 4, bar=name == "weight") for name, _ in ends)],
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from regard.display.elements.colours import DIFFERENCES, FOLLOWED, SPECIAL, WEIG
 from regard.display.elements.slide import Row
 from regard.display.panels import TALL
 from regard.explain.causes.block_steps import block_steps
-from regard.explain.wording import fixed
+from regard.explain.wording import in_plot
 from regard.questions.steps.sentences import root_of
 from regard.text.quoting import quoted, spelled
 from regard.textbook import HeadSteps
@@ -145,7 +145,7 @@ class _Diagram:
             if np.isnan(value):
                 continue
             dark = abs(value) / top > 0.6 if kind == "signed" else value > 0.36
-            number = fixed(value, 2 if kind == "signed" else 3).replace("0.", ".")
+            number = in_plot(value, 2, unbounded=True) if kind == "signed" else in_plot(value, 3)
             axes.text(0, n, number, ha="center", va="center", fontsize=7, color="white" if dark else "#222222")
         axes.set_title(self._step(what), fontsize=8, loc="center")
         return axes

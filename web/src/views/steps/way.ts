@@ -4,7 +4,7 @@ import { joined, loadSteps, normed, projected, valuesOf, type LoadedSteps } from
 import type { RowSteps } from "../../attention/row_steps";
 import type { StepsData } from "../../data/format";
 import type { PageState } from "../../page_state.svelte";
-import { fixed } from "../../parts/numbers";
+import { rounded } from "../../parts/numbers";
 import { headNumber, readable } from "../../words";
 
 export type StepId =
@@ -91,7 +91,7 @@ export class StepsReader {
     if (description.softcap !== null) add("capped", `capped at ${description.softcap}`, drawn(row.capped), keys.length);
     if (description.bias) add("biased", "+ bias", drawn(row.biased), keys.length);
     if (row.scores.some((score) => score === -Infinity)) add("scores", "mask", drawn(row.scores), keys.length);
-    add("exponentials", `exp(s − ${fixed(row.largest, 2)})`, drawn(row.exponentials), keys.length, false);
+    add("exponentials", `exp(s − ${rounded(row.largest, 2)})`, drawn(row.exponentials), keys.length, false);
     add("weights", `÷ ${Number(row.total.toPrecision(5))} = weight`, drawn(row.weights), keys.length, false);
     if (!loaded || !contexts) return { call, head, token, keys, row, steps, loaded: null, weights: null, contexts: null };
 
