@@ -167,12 +167,14 @@ def brought(groups: Groups, numbers: Drawn) -> None:
             if each.token in others
         }  # fmt: skip
         most = max(shares.values(), default=0.0)
-        match = re.fullmatch(rf"(?:another )?{TOKEN}, (?P<share>\d+%) in layer (?P<layer>\d+)", says)
+        pattern = r", (?P<share>\d+%)(?P<pull> \(others pull the other way\))? in layer (?P<layer>\d+)"
+        match = re.fullmatch(rf"(?:another )?{TOKEN}{pattern}", says)
         if match is None:
             assert says == "none has 2%"
             assert most < 0.02
             continue
         shows(match["share"], most)
+        assert (match["pull"] is not None) == (round(most, 2) > 1)
         assert shares[int(match["layer"]), token_of(match, numbers, own)] == most
 
 

@@ -123,6 +123,7 @@ def gives(groups: Groups, numbers: Any) -> None:
         assert math.isclose(by_name[who], order[place])
         shows(part, by_name[who])
     assert (groups["share"] == "Most") == (sum(order[: len(told)]) > 0.5)
+    assert (groups["pull"] is not None) == (round(sum(order[: len(told)]), 2) > 1)
     most = int(steps.weights.argmax())
     assert (groups["other"] is None) == (name(most) == told[0][0])
     assert groups["other"] in (None, name(most))
@@ -149,8 +150,8 @@ TEMPLATES = [
     ),
     Template(
         "gives", r"(?P<share>Most|The largest part) of the context vector \(the weighted sum of values\) comes from "
-        r"(?P<names>.+\))(?:, though (?P<other>.+) has the largest weight: its value points elsewhere or is short)?\.",
-        gives,
+        r"(?P<names>.+\))(?:, though (?P<other>.+) has the largest weight: its value points elsewhere or is short)?"
+        r"(?P<pull>; other tokens pull the other way)?\.", gives,
     ),
     Template("more", r"(?P<count>\d) more of its tokens have tables of their own\.", more),
 ]  # fmt: skip

@@ -82,7 +82,8 @@ def push_told(summary: Summary) -> str:
     if not any(most):
         return ""
     told = [
-        f"{_part(summary, own, each.token)}, {each.share:.0%} in layer {each.layer}"
+        f"{_part(summary, own, each.token)}, {each.share:.0%}"
+        f"{' (others pull the other way)' * (round(each.share, 2) > 1)} in layer {each.layer}"
         if each
         else f"none has {FAINT:.0%}"
         for own, each in zip(seen, most, strict=True)

@@ -124,5 +124,7 @@ def _gives(steps: "HeadSteps", tokens: Sequence[Token]) -> str:
         if most != best[0]
         else ""
     )
-    share = "Most" if sum(float(parts[n]) for n in best) > 0.5 else "The largest part"
-    return f"{share} of the context vector (the weighted sum of values) comes from {listed(named)}{other}."
+    whole = sum(float(parts[n]) for n in best)
+    share = "Most" if whole > 0.5 else "The largest part"
+    pull = "; other tokens pull the other way" * (round(whole, 2) > 1)
+    return f"{share} of the context vector (the weighted sum of values) comes from {listed(named)}{other}{pull}."
