@@ -118,6 +118,14 @@ def test_closed_streams_of_a_process(tmp_path: Path) -> None:
     assert code("tokens a --tokenizer words --json - >&- 2>&-") == 2
 
 
+@pytest.mark.parametrize(("encoding", "shown"), [
+    ("ascii", b'..:-+*## ## * "bank" x 2-3 -1 -> a ... \\xe9 \\u94f6'),
+    ("cp1252", b"..:-+*## ## \x95 \x93bank\x94 \xd7 2\x963 -1 -> a \x85 \xe9 \\u94f6"),
+])  # fmt: skip
+def test_what_an_encoding_lacks_is_readable(encoding: str, shown: bytes) -> None:
+    assert "▁▂▃▄▅▆▇█ █▉ • “bank” × 2–3 −1 → a … é 银".encode(encoding, "readable") == shown
+
+
 @pytest.mark.long  # 7 s: three interpreters
 def test_json_in_a_pipe(regard_command, tmp_path: Path) -> None:
     regard = f'"{sys.executable}" -m regard tokens'

@@ -1,5 +1,6 @@
 """The command's entry: `regard VERB ...`. Bad input gets one line on stderr and exit code 2."""
 
+import codecs
 import difflib
 import os
 import signal
@@ -51,6 +52,20 @@ MOVED = {  # options that there were, of all verbs or of one, and what is writte
 # Verbs that load no model, or one whose arithmetic is their own.
 WITHOUT_DTYPE = ("tokens", "train", "paint", "evolve", "embed", "find", "senses", "shift", "lesson")
 LONGEST = 60  # characters of a text that are said again
+IN_ASCII = str.maketrans(  # for an encoding that lacks what is drawn; darker characters are higher bars
+    dict(zip("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉▒•“”‘’×–—−·★◆○●│␣⍽\xa0", "..:-+*##...####=*\"\"''x---.*#oo|__ ", strict=True))
+    | {"…": "...", "→": "->", "←": "<-", "±": "+-", "√": "sqrt ", "↵": "\\n", "π": "pi", "÷": "/"}
+)
+
+
+def readable(error: UnicodeError) -> tuple[str, int]:
+    """Write what an encoding lacks: what regard draws by what is like it in ASCII, anything else by its number."""
+    assert isinstance(error, UnicodeEncodeError)
+    lacking = error.object[error.start : error.end].translate(IN_ASCII)
+    return lacking.encode("ascii", "backslashreplace").decode(), error.end
+
+
+codecs.register_error("readable", readable)
 
 
 def suggested_verb(given: str, verbs: list[str]) -> str:
@@ -172,8 +187,8 @@ def main(arguments: list[str] | None = None) -> None:
         if getattr(getattr(sys, name), "closed", getattr(sys, name) is None):  # >&-: nobody reads what is written
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # what a terminal's encoding lacks is written out, not a crash
-            stream.reconfigure(errors="backslashreplace")
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="readable")
     interrupted: list[int] = []
 
     def interrupt(number: int, _frame: Any) -> None:

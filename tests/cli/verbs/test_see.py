@@ -82,9 +82,11 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 
 
 def test_an_ascii_terminal(regard_process) -> None:
-    result = regard_process("see", "a café bank 银", "--word", "café", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    result = regard_process("see", "a café bank 银", "--word", "bank", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert result.returncode == 0, result.stderr
-    assert "\\u94f6" in result.stdout
+    assert '* What "bank"' in result.stdout
+    assert "##" in result.stdout
+    assert set(re.findall(r"\\[ux]\w+", result.stdout)) == {"\\u94f6"}
 
 
 def test_help_and_version_do_not_wait_for_torch(tmp_path: Path) -> None:
