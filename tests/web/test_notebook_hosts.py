@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.long]
 SECONDS = 300_000  # milliseconds that a kernel may take to load torch and the model
 SHOW = f"import regard\ntrace = regard.load().trace({RIVER!r})\nw = regard.show(trace, word='bank')\nw"
 NAMES = "(page) => [...page.querySelectorAll('[id], [name]')].flatMap((each) => [each.id, each.name]).filter(Boolean)"
+PLOT = "trace.plot('bank')"
 TITLE = "# A title\n\n| a | b |\n|---|---|\n| 1 | 2 |"
 CELLS = [
     TITLE,
@@ -216,7 +217,7 @@ def test_marimo_shows_the_page_and_keeps_traits_and_page_equal(tab: Any, tmp_pat
 
 def test_a_notebook_that_nbconvert_ran_shows_what_was_found(chromium: Any, tmp_path: Path) -> None:
     needs("nbconvert")
-    cells = [TITLE, SHOW, "trace", "trace.attention[2]"]
+    cells = [TITLE, SHOW, "trace", "trace.attention[2]", PLOT, f"import matplotlib.pyplot\n{PLOT}"]
     (tmp_path / "n.ipynb").write_text(notebook(cells), encoding="utf-8")
     subprocess.run(
         [sys.executable, "-m", "nbconvert", "--execute", "--to", "html", "n.ipynb"],
@@ -232,6 +233,7 @@ def test_a_notebook_that_nbconvert_ran_shows_what_was_found(chromium: Any, tmp_p
         assert "bank" in said
     assert opened.locator("[class^=regard-static]").is_visible()
     assert opened.get_by_text("What each token receives in this layer, on average").is_visible()
+    assert opened.locator(".jp-RenderedImage img").count() == 2  # with pyplot, and without
     context.close()
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
-import matplotlib
 from matplotlib.figure import Figure, FigureBase
 
 from regard.display.elements.canvas import stack_rows_in_figure
@@ -29,31 +28,30 @@ def paint(panels: Sequence[Panel], title: str, shape: str = TALL) -> Figure:
     """
     if not panels:
         raise RegardError("plot: this answer has no picture, name a panel")
-    with matplotlib.rc_context({"text.parse_math": False}):
-        grids = _grids(panels)
-        drawings = [[drawn(panel, across > 1) for panel in own] for _, across, own in grids]
-        wide = max(max(each.wide for each in own) * across for (_, across, _), own in zip(grids, drawings, strict=True))
-        letters = max(24, int(wide / LETTER))
-        heading = textwrap.wrap(visible(title), letters)
-        if len(panels) == 1:
-            heading += textwrap.wrap(visible(untold(panels[0], title)), letters)
-        if shape != TALL:
-            groups = [(group, panel) for group, _, each in grids for panel in each]
-            parts = zip(groups, [drawing for own in drawings for drawing in own], strict=True)
-            return slide([_part(*each, drawing, several=len(panels) > 1) for each, drawing in parts], heading)
-        rows: list[Row] = []
-        for n, ((group, across, each), own) in enumerate(zip(grids, drawings, strict=True)):
-            above = heading if n == 0 else []
-            if group and (n == 0 or grids[n - 1][0] != group):
-                above = [*above, group]
-            titles = [(panel.title, untold(panel, panel.title)) if len(panels) > 1 else () for panel in each]
-            names = [_wrapped_panel_texts(title, drawing.wide) for title, drawing in zip(titles, own, strict=True)]
-            highs = [
-                max(own[k].high + LINE * max(0, len(names[k]) - 1) for k in range(first, min(first + across, len(own))))
-                for first in range(0, len(own), across)
-            ]
-            rows.append(Row(sum(highs) + 0.22 * len(above), _painter(own, names, "\n".join(above), across, highs)))
-        return stack_rows_in_figure(rows, wide)
+    grids = _grids(panels)
+    drawings = [[drawn(panel, across > 1) for panel in own] for _, across, own in grids]
+    wide = max(max(each.wide for each in own) * across for (_, across, _), own in zip(grids, drawings, strict=True))
+    letters = max(24, int(wide / LETTER))
+    heading = textwrap.wrap(visible(title), letters)
+    if len(panels) == 1:
+        heading += textwrap.wrap(visible(untold(panels[0], title)), letters)
+    if shape != TALL:
+        groups = [(group, panel) for group, _, each in grids for panel in each]
+        parts = zip(groups, [drawing for own in drawings for drawing in own], strict=True)
+        return slide([_part(*each, drawing, several=len(panels) > 1) for each, drawing in parts], heading)
+    rows: list[Row] = []
+    for n, ((group, across, each), own) in enumerate(zip(grids, drawings, strict=True)):
+        above = heading if n == 0 else []
+        if group and (n == 0 or grids[n - 1][0] != group):
+            above = [*above, group]
+        titles = [(panel.title, untold(panel, panel.title)) if len(panels) > 1 else () for panel in each]
+        names = [_wrapped_panel_texts(title, drawing.wide) for title, drawing in zip(titles, own, strict=True)]
+        highs = [
+            max(own[k].high + LINE * max(0, len(names[k]) - 1) for k in range(first, min(first + across, len(own))))
+            for first in range(0, len(own), across)
+        ]
+        rows.append(Row(sum(highs) + 0.22 * len(above), _painter(own, names, "\n".join(above), across, highs)))
+    return stack_rows_in_figure(rows, wide)
 
 
 def _part(group: str, panel: Panel, drawing: Drawing, *, several: bool) -> Row:

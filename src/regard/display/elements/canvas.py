@@ -1,6 +1,5 @@
 """What every picture is put together from: names on axes, and the writing of the file."""
 
-import unicodedata
 import warnings
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -12,11 +11,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure, FigureBase
-from matplotlib.font_manager import fontManager
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from regard.display.elements.colours import FOLLOWED, SPECIAL
+from regard.display.elements.plot import Plot, as_written, notes_of
 from regard.display.elements.slide import GAP, LEFT_OUT, Row, slide
 from regard.display.panels import TALL
 from regard.files import whole
@@ -25,13 +24,11 @@ from regard.text.tokens import Token
 
 SLIDE = 12.0, 6.75  # inches of a picture that fits one
 LABELS = 48  # tokens up to which every row and column is named
-FALLBACK_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Emoji", "Noto Sans", "Symbola", "Arial Unicode MS",
-                  "Hiragino Sans", "Microsoft YaHei", "Segoe UI Emoji")  # fmt: skip
 
 
 def empty_figure(wide: float, high: float, title: str = "", letters: float = 12) -> Figure:
     """Begin a picture of so many inches, which lays out what comes into it; its title of letters of so many points."""
-    figure = Figure(figsize=(wide, high), layout="constrained")
+    figure = Plot(figsize=(wide, high), layout="constrained")
     FigureCanvasAgg(figure)
     if title:
         figure.suptitle(title, fontsize=letters)
@@ -46,7 +43,7 @@ def stack_rows_in_figure(rows: Sequence[Row], wide: float, shape: str = TALL) ->
     if shape != TALL:
         return slide(rows)
     high = sum(row.high for row in rows)
-    figure = Figure(figsize=(wide, high), layout=ConstrainedLayoutEngine(hspace=GAP / high))  # a share of the whole
+    figure = Plot(figsize=(wide, high), layout=ConstrainedLayoutEngine(hspace=GAP / high))  # a share of the whole
     FigureCanvasAgg(figure)
     parts = figure.subfigures(len(rows), 1, height_ratios=[row.high for row in rows], squeeze=False)
     for part, row in zip(parts[:, 0], rows, strict=True):
@@ -114,17 +111,12 @@ def write_figure(figure: Figure, file: Path) -> list[str]:
     there, in the end any without serifs.
     """
     kind = file.suffix.lower().removeprefix(".")
-    here = fontManager.get_font_names()
-    font = ["DejaVu Sans", *(name for name in FALLBACK_FONTS if name in here)]
     with (
         warnings.catch_warnings(record=True) as caught,
-        matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "regard", "font.sans-serif": font}),
+        matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "regard"}),
+        as_written(figure),
     ):
         warnings.simplefilter("always")
-        texts = [text for text in figure.findobj(Text) if isinstance(text, Text)]
-        for text in texts:
-            text.set_fontfamily([*font, "sans-serif"] if kind == "svg" else font)
-            text.set_parse_math(False)
         _settle(figure)
         figure.dpi = figure.dpi if figure.get_label() == "slide" else 130
         with whole(file) as temporary:  # savefig would draw it once more before this, to lay it out
@@ -134,8 +126,8 @@ def write_figure(figure: Figure, file: Path) -> list[str]:
                 FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
             else:
                 FigureCanvasAgg(figure).print_png(temporary)
-    left_out = [text.get_text()[:1].lower() + text.get_text()[1:] for text in texts if text.get_gid() == LEFT_OUT]
-    return [*left_out, *notes_on_missing_glyphs(caught, kind)]
+    unseen = [text.get_text() for text in figure.findobj(Text) if text.get_gid() == LEFT_OUT]
+    return [*(each[:1].lower() + each[1:] for each in unseen), *notes_of(caught)]
 
 
 def _settle(figure: Figure) -> None:
@@ -154,13 +146,3 @@ def all_axes(figure: FigureBase) -> list[Axes]:
     """Every axes of a figure and of its parts."""
     whole: Any = figure  # whose .axes the stubs do not know
     return [axes for part in figure.subfigs for axes in all_axes(part)] if figure.subfigs else list(whole.axes)
-
-
-def notes_on_missing_glyphs(caught: Sequence[warnings.WarningMessage], kind: str) -> list[str]:
-    """One note for all characters that no installed font has."""
-    said = [str(warning.message) for warning in caught]
-    codes = [int(each.split()[1]) for each in said if each.startswith("Glyph ")]
-    lost = [f"{chr(code)!r} ({unicodedata.name(chr(code), 'unnamed')})" for code in codes]
-    unique = list(dict.fromkeys(lost))
-    then = "an SVG is drawn with the fonts of whoever opens it" if kind == "svg" else "drawn as a box"
-    return [f"no installed font has {', '.join(unique)}: {then}"] if unique else []

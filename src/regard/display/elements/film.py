@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.figure import Figure
 
-from regard.display.elements.canvas import notes_on_missing_glyphs
+from regard.display.elements.plot import notes_of
 from regard.files import whole
 
 STAYS = 4  # times that the last frame is shown once more
@@ -30,4 +30,4 @@ def write_film(figure: Figure, draw: Callable[[int], object], frames: int, file:
     with warnings.catch_warnings(record=True) as caught, whole(file) as temporary:
         warnings.simplefilter("always")
         FuncAnimation(figure, drawn, frames=order, blit=False).save(temporary, writer=PillowWriter(fps=fps), dpi=100)
-    return notes_on_missing_glyphs(caught, "gif")
+    return notes_of(caught)

@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.checks import from_zero
 from regard.display.elements.canvas import empty_figure
 from regard.display.elements.colours import DIFFERENCES, HEAT_OVER, WEIGHTS
+from regard.display.elements.plot import Plot, write_texts_as_they_are
 from regard.errors import RegardError
 from regard.explain.wording import fixed
 from regard.text.quoting import spelled
@@ -89,6 +90,7 @@ def heatmap(
             number = fixed(value, 2, unbounded or diverging)
             axes.text(column, row, number, ha="center", va="center", fontsize=7, color="w" if dark else "k")
     whole = axes.figure
+    write_texts_as_they_are(axes)  # which may be the user's own
     bar = whole.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
     if diverging and known.size:  # no colour that no number can have
         bar.ax.set_ylim(low if known.min() < 0 else 0, largest if known.max() > 0 or known.min() == 0 else 0)
@@ -118,7 +120,7 @@ def paint_heatmap(weights: LabelledMap, head: int | None = None, axes: Axes | No
         import matplotlib.pyplot as plt
 
         height, width = (max(3.2, 1.6 + 0.3 * min(count, NAMED)) for count in weights.shape[1:])
-        _, axes = plt.subplots(figsize=(width + 0.8, height), layout="constrained")
+        _, axes = plt.subplots(figsize=(width + 0.8, height), layout="constrained", FigureClass=Plot)
     rows, columns = (
         None if labels is None or len(labels.tokens) != count else [spelled(token.text, 16) for token in labels.tokens]
         for labels, count in ((weights.query_labels, length), (weights.key_labels, size))

@@ -8,6 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from regard.display.elements.plot import Plot
 from regard.text.quoting import some_of
 
 SIZES = (40 / 3, 7.5), (16.0, 9.0)  # inches: the smaller a slide, the larger its text, so the first in which all fits
@@ -49,7 +50,7 @@ def slide(rows: Sequence[Row], heading: Sequence[str] = ()) -> Figure:
     bands.append((max(0.0, high - LINE * own - sum(height for height, _ in inside) - GAP), []))
     bands.append((LINE * bool(left_out), [Row(0, _words(said, fontsize=9, color="#555555", gid=LEFT_OUT))]))
     bands = [(height, band) for height, band in bands if height > 0]
-    figure = Figure((wide, high), PIXELS / wide, label="slide", layout=ConstrainedLayoutEngine(hspace=GAP / high))
+    figure = Plot((wide, high), PIXELS / wide, label="slide", layout=ConstrainedLayoutEngine(hspace=GAP / high))
     FigureCanvasAgg(figure)
     places = figure.subfigures(len(bands), 1, height_ratios=[height for height, _ in bands], squeeze=False)[:, 0]
     for place, (_, band) in zip(places, bands, strict=True):

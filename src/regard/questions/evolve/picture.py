@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -127,7 +126,6 @@ def _rest(figure: FigureBase, place: Any, found: "Evolution") -> None:
         _paths(figure.add_subplot(parts[1 if several else 0]), found, len(found.steps), room)
 
 
-@matplotlib.rc_context({"text.parse_math": False})
 def film(found: "Evolution", file: Path) -> list[str]:
     """Write a frame a step: weights, their difference to the start, paths so far; returns missing characters."""
     across = 3 if found.paths else 2
