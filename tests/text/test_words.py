@@ -39,6 +39,7 @@ from regard.text.words import find_spans, find_word, which_text, word_in_neither
         (unicodedata.normalize("NFD", "강둑"), "강둑", [(0, 6)]),
         ("カメラ", "メ", [(1, 2)]),
         ("ค้ำ", "ค้", None),  # nor a vowel a character of its own
+        ("", "a", None),
     ],
 )
 def test_spans(text: str, word: str, spans: list[tuple[int, int]] | None) -> None:

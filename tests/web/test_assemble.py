@@ -3,8 +3,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import regard
+from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.trace.display import see
 from regard.trace.trace import Trace
@@ -131,6 +133,28 @@ def test_names_stand_for_the_texts(bank: list[Trace]) -> None:
 def test_what_is_refused(bank: list[Trace], traces: Sequence[Any] | None, chosen: Any, says: str) -> None:
     with pytest.raises(RegardError, match=says):
         page_as_seen(bank if traces is None else traces, Choice(**chosen))
+
+
+@pytest.mark.usefixtures("no_checks_of_annotations")
+def test_what_is_no_trace_is_refused_before_it_is_computed(bank: list[Trace], monkeypatch: pytest.MonkeyPatch) -> None:
+    with regard.record() as calls:
+        query = torch.ones(1, 2, 3, 4)
+        regard.attend(query, query, query)
+    monkeypatch.setattr(AttentionMap, "__getitem__", None)  # nothing of a map is computed
+    for one in (calls, calls["", 0], calls["", 0].weights, bank[0].attention[0]):
+        with pytest.raises(RegardError, match=rf"page: given {type(one).__name__}, needs traces"):
+            page_as_seen(one)  # type: ignore[arg-type]
+
+
+def test_what_a_model_saw_without_a_text_is_shown() -> None:
+    import transformers
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = transformers.ViTConfig(**sizes, image_size=8, patch_size=4)
+    model = regard.load(transformers.ViTModel(config).eval())
+    trace = model.trace(inputs={"pixel_values": torch.ones(1, 3, 8, 8)})
+    page = page_as_seen(trace)
+    assert (page.title, len(page.texts), page.opening["token"]) == ("an empty text", 1, 4)
 
 
 def test_a_page_that_would_be_too_large_is_refused_before_anything_is_computed(

@@ -163,7 +163,7 @@ def _plain(traces: Sequence[Shown]) -> list[Trace | PairTrace | WindowedTrace]:
 
 def listed(traces: Shown | Sequence[Shown]) -> list[Shown]:
     """Return traces as a list, one trace as a list of itself."""
-    return [traces] if isinstance(traces, Shown) else list(traces)
+    return list(traces) if isinstance(traces, list | tuple) else [traces]  # type: ignore[list-item]
 
 
 def check_given(traces: Sequence[Shown], choice: Choice) -> None:
@@ -172,7 +172,8 @@ def check_given(traces: Sequence[Shown], choice: Choice) -> None:
         raise RegardError("page: given no trace, needs at least one")
     for one in traces:
         if not isinstance(one, Shown):
-            raise RegardError(f"page: given {type(one).__name__}, needs traces, or what model.generate gives")
+            given = type(one).__name__
+            raise RegardError(f"page: given {given}, needs traces, as model.trace(text) or model.generate(text) gives")
     if choice.numbers not in ENCODINGS:
         raise RegardError(f"numbers: given {choice.numbers!r}, needs {' or '.join(map(repr, ENCODINGS))}")
 
