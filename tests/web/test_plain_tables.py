@@ -25,6 +25,8 @@ def read(panel: Panel | dict[str, object]) -> list[list[str]]:
 
 
 def test_every_kind_of_panel_has_its_numbers_in_a_table() -> None:
+    names = [["\n", " ", ".\n\n", ""]]
+    assert read(Table(name="t", title="t", columns=[Column("x")] * 4, rows=names))[1:] == [["↵", "␣", ".↵↵", ""]]
     cells = [["<b>a</b>", 1.25, None], [InContext("the ", "bank", " of"), float("nan"), 2.0]]
     columns = [Column("x"), Column("y", 1), Column("z", 0)]
     assert read(Table(name="t", title="t", columns=columns, rows=cells)) == [

@@ -5,6 +5,7 @@ from typing import Any
 
 from regard.explain.causes.layer_updates import LARGEST_SHARES
 from regard.explain.wording import fixed
+from regard.text.quoting import MARKS, short
 
 Escape = Callable[[str], str]
 
@@ -157,4 +158,7 @@ def _number_text(cell: Any, digits: int | None, unbounded: bool = False) -> Any:
 def _html_table_cell(cell: Any, escape: Escape) -> str:
     if isinstance(cell, Mapping):
         return f"<bdi>{escape(cell['left'])}<mark>{escape(cell['form'])}</mark>{escape(cell['right'])}</bdi>"
-    return "–" if cell is None else f"<bdi>{escape(cell)}</bdi>"
+    if cell is None:
+        return "–"
+    name = cell.replace("\n", MARKS["\n"]) if cell.strip() else short(cell)
+    return f"<bdi>{escape(name)}</bdi>"

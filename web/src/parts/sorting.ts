@@ -1,5 +1,6 @@
 // The order of a table's rows, and how its cells are written.
 import type { Cell, Column, InContext } from "../data/format";
+import { readable } from "../words";
 import { farthestOf, fixed, withSign } from "./numbers";
 
 /** A column of a table: of texts, where it has no decimals. */
@@ -19,9 +20,9 @@ export function ordered(rows: Cell[][], by: number | null, descending: boolean):
   });
 }
 
-/** A cell as it is read: numbers with their column's decimals, with a sign where it has signs; – where there is nothing. */
+/** A cell as it is read: line breaks and texts of blanks by marks, numbers with their column's decimals, with a sign where it has signs; – where there is nothing. */
 export function formatted(cell: Cell, column: Titled): string {
-  if (typeof cell !== "number") return cell === null ? "–" : textOf(cell);
+  if (typeof cell !== "number") return cell === null ? "–" : textOf(cell) && readable(textOf(cell));
   return column.signed ? withSign(cell, column.digits ?? 3) : fixed(cell, column.digits ?? 3, column.unbounded);
 }
 
