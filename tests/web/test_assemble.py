@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,20 @@ def test_steps_are_opt_in_and_say_what_they_take(bank: list[Trace]) -> None:
     assert len(page_of(bank[0], Choice(steps=True)).steps) == 6
     few = page_of(bank[0], Choice(steps=True, heads=[0]))
     assert few.steps[0]["refused"] == "W_O joins all heads, and the page has some of them alone"
+
+
+def test_texts_are_told_apart_by_model_and_change(minilm: Any, bank: list[Trace]) -> None:
+    after = minilm.trace(RIVER, interventions=[regard.ablate(regard.head(3, 5))])
+    other = replace(bank[0], status=replace(bank[0].status, model="another"))
+    half = replace(bank[0], status=replace(bank[0].status, dtype="float16"))
+    ablated = "text 2 (ablated: head 5 of layer 3)"
+    for traces, names in (
+        ([bank[0], after], ["text 1", ablated]),
+        ([bank[0], other], ["text 1 (all-MiniLM-L6-v2)", "text 2 (another)"]),
+        ([bank[0], half], ["text 1 (float32)", "text 2 (float16)"]),
+        ([after, after], ["text 1", "text 2"]),
+    ):
+        assert [text["name"] for text in page_of(traces).texts] == names
 
 
 def test_names_stand_for_the_texts(bank: list[Trace]) -> None:

@@ -10,6 +10,7 @@ from regard.errors import RegardError
 from regard.explain.weights.alignment import align
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, sides
+from regard.text.quoting import short
 from regard.text.word_pieces import wordlike
 from regard.trace import display
 from regard.trace.layer_subset import kept_numbers
@@ -21,6 +22,7 @@ from regard.web.sizes import LIMIT, check_page_size, estimated_size, steps_size
 from regard.web.view_data import alignment_data, comparable, comparison_data, comparison_name, generation_data
 
 LINE = 80  # characters of a title
+CHANGES = ("ablated: ", "patched: ", "steered: ")  # how a status begins to say what was done to a pass
 Shown = Trace | PairTrace | WindowedTrace | Generated
 
 
@@ -118,7 +120,8 @@ def page_of(
     each = listed(traces)
     page, plain = begun(each, choice or Choice(), title), _plain(each)
     page.findings = findings
-    places = [_add(page, one, n, len(plain), names) for n, one in enumerate(plain)]
+    differ = _differences(plain)
+    places = [_add(page, one, n, len(plain), names, differ[n]) for n, one in enumerate(plain)]
     if not page.calls:
         raise RegardError("page: the traces hold no attention that it is to have")
     for one, added in zip(each, places, strict=True):
@@ -186,11 +189,23 @@ def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
     return (line if len(line) <= LINE else line[: LINE - 1] + "…") + others
 
 
+def _differences(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> list[str]:
+    """Write behind each name, in brackets, its model, dtype and interventions, as far as traces differ in these."""
+    each = [
+        (one.status.model, one.status.dtype, "; ".join(n for n in one.status.notes if n.startswith(CHANGES)))
+        for one in traces
+    ]
+    differ = [len(set(kind)) > 1 for kind in zip(*each, strict=True)]
+    said = [", ".join(part for part, shown in zip(parts, differ, strict=True) if shown and part) for parts in each]
+    return [f" ({short(parts, LINE)})" if parts else "" for parts in said]
+
+
 def _add(
-    page: Page, trace: Trace | PairTrace | WindowedTrace, number: int, count: int, names: Sequence[str] | None = None
-) -> list[Added]:
+    page: Page, trace: Trace | PairTrace | WindowedTrace, number: int, count: int, names: Sequence[str] | None,
+    differs: str,
+) -> list[Added]:  # fmt: skip
     """Add one trace of several; returns where its sides or windows stand."""
-    nth = f", {names[number]}" if names is not None else "" if count == 1 else f" {number + 1}"
+    nth = f", {names[number]}" if names is not None else "" if count == 1 else f" {number + 1}{differs}"
     if isinstance(trace, PairTrace):
         both = add_pair(page, trace, f"source{nth}", f"target{nth}")
         _add_alignment(page, trace, both[1])
@@ -201,7 +216,7 @@ def _add(
             add_trace(page, window, f"{text}window {n + 1} of {windows}, tokens {first} to {stop - 1}")
             for n, (window, (first, stop)) in enumerate(zip(trace.windows, trace.spans, strict=True))
         ]
-    return [add_trace(page, trace, f"text {number + 1}" if names is None else names[number])]
+    return [add_trace(page, trace, f"text {number + 1}{differs}" if names is None else names[number])]
 
 
 def _add_alignment(page: Page, pair: PairTrace, added: Added) -> None:
