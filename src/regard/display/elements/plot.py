@@ -42,8 +42,8 @@ class Plot(Figure):
 @contextmanager
 def as_written(artist: Artist) -> Iterator[None]:
     """Show texts as they are, whatever the user's settings, also those that are made meanwhile."""
-    plain = {"text.usetex": False, "text.parse_math": False, "font.sans-serif": write_texts_as_they_are(artist)}
-    with matplotlib.rc_context(plain):
+    fonts = write_texts_as_they_are(artist)
+    with matplotlib.rc_context({"text.usetex": False, "text.parse_math": False, "font.sans-serif": fonts}):
         yield
 
 
