@@ -32,7 +32,15 @@ def test_small_numbers_keep_two_digits(value: float, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(10.93, "10.93"), (20.004, "20.00"), (100, "100.00"), (-0.5, "−.50"), (0.5, ".50"), (-10.02, "−10.02"), (0, ".00")],
+    [
+        (10.93, "10.93"),
+        (20.004, "20.00"),
+        (100, "100.00"),
+        (-0.5, "−.50"),
+        (0.5, ".50"),
+        (-10.02, "−10.02"),
+        (0, ".00"),
+    ],
 )
 def test_a_cell_of_a_plot_leaves_out_the_zero_before_the_point_alone(value: float, shown: str) -> None:
     assert in_plot(value, 2) == in_plot(value, 2, unbounded=True) == shown

@@ -56,7 +56,7 @@ def _weights(found: "Steps", record: "HeadSteps", where: str) -> Table:
         name="Weights", title=f"{where}: from scores to weights", rows=rows, screen=True, brief=True,
         total=["sum", None, None, record.total, 1.0, float(given.sum())],
         columns=[Column("key"), *(Column(name, 2, unbounded=True) for name in ("q · k", "score")),
-                 Column("exp(s-max)", 3), Column("weight", 3, bar=True), Column("of output", 2)],
+                 Column("exp(s-max)", 3), Column("weight", 3, bar=True), Column("of output", 2, unbounded=True)],
         note=f"score: q · k × {record.scale:.4g}, with what else the model does to it; weight: exp(s-max) / "
         f"{record.total:.4f}; of output: the part that its value has in the context vector{out}",
     )  # fmt: skip
@@ -80,7 +80,7 @@ def _numbers(found: "Steps", record: "HeadSteps", where: str, tab: str) -> Table
     return Table(
         name=f"Every number{tab}", title=f"{where}, step by step", rows=rows, note=capital(note),
         columns=[Column("key"), *(Column(name, 4, unbounded=True) for name, _ in steps),
-                 *(Column(name, 4, bar=name == "weight") for name, _ in ends)],
+                 *(Column(name, 4, bar=name == "weight", unbounded=name == "of output") for name, _ in ends)],
     )  # fmt: skip
 
 

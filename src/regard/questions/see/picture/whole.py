@@ -96,7 +96,8 @@ def _beside(panels: Sequence[Panel], name: str, most: float | None = None) -> Ro
                     textwrap.wrap(visible(text), 12 * int(WIDE / columns)) for text in (panel.title, panel.caption)
                 )
                 axes.set_title("\n".join(line for each in lines for line in each), fontsize=9, loc="left")
-                axes.set_xlim(right=most)
+                if most:  # probabilities
+                    axes.set(xlim=(0, most), xticks=(0, 0.5, 1))
 
         rows.append(Row(high, put, name))
     return rows
