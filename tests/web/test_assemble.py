@@ -126,6 +126,8 @@ def test_texts_are_told_apart_by_model_and_change(minilm: Any, bank: list[Trace]
         ([after, after], ["text 1", "text 2"]),
     ):
         assert [text["name"] for text in page_of(traces).texts] == names
+    seen = page_as_seen([bank[0], after], word="bank").panels[0]
+    assert [path["of"] for path in seen["paths"]] == ["text 1", ablated]  # type: ignore[index, union-attr]
 
 
 def test_names_stand_for_the_texts(bank: list[Trace]) -> None:

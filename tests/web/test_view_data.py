@@ -26,8 +26,6 @@ def test_what_was_done_names_a_comparison(bank: list[Trace]) -> None:
     other.status = replace(one.status, notes=(*one.status.notes, "ablated: head 5 of layer 3"))
     assert comparison_name(one, other, ("a", "b")) == "before and after: ablated: head 5 of layer 3"
     assert comparison_name(other, one, ("a", "b")) == "a and b"
-    other.status = replace(one.status, model="another")
-    assert comparison_name(one, other, ("a", "b")) == "all-MiniLM-L6-v2 and another"
 
 
 def test_each_step_has_what_was_chosen_and_what_else_was_likely() -> None:

@@ -85,6 +85,7 @@ def page_as_seen(
     """
     each, choice = listed(traces), choice or Choice()
     begun(each, choice)  # refuses what is too large before anything is computed
+    names = _names_by_difference(_plain(each)) if names is None else names
     how = {"references": references, "control": control, "names": names}
     found = display.seen_on_a_page(each, word, **how) if findings is None else list(findings)
     if isinstance(found, list):
@@ -120,8 +121,8 @@ def page_of(
     each = listed(traces)
     page, plain = begun(each, choice or Choice(), title), _plain(each)
     page.findings = findings
-    differ = _differences(plain)
-    places = [_add(page, one, n, len(plain), names, differ[n]) for n, one in enumerate(plain)]
+    names = _names_by_difference(plain) if names is None else names
+    places = [_add(page, one, n, len(plain), names) for n, one in enumerate(plain)]
     if not page.calls:
         raise RegardError("page: the traces hold no attention that it is to have")
     for one, added in zip(each, places, strict=True):
@@ -189,34 +190,34 @@ def title_of(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> str:
     return (line if len(line) <= LINE else line[: LINE - 1] + "…") + others
 
 
-def _differences(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> list[str]:
-    """Write behind each name, in brackets, its model, dtype and interventions, as far as traces differ in these."""
+def _names_by_difference(traces: Sequence[Trace | PairTrace | WindowedTrace]) -> list[str] | None:
+    """Name traces by what differs of their models, dtypes and interventions; None where nothing does."""
     each = [
         (one.status.model, one.status.dtype, "; ".join(n for n in one.status.notes if n.startswith(CHANGES)))
         for one in traces
     ]
     differ = [len(set(kind)) > 1 for kind in zip(*each, strict=True)]
     said = [", ".join(part for part, shown in zip(parts, differ, strict=True) if shown and part) for parts in each]
-    return [f" ({short(parts, LINE)})" if parts else "" for parts in said]
+    return [f"text {n}" + f" ({short(s, LINE)})" * bool(s) for n, s in enumerate(said, 1)] if any(differ) else None
 
 
 def _add(
-    page: Page, trace: Trace | PairTrace | WindowedTrace, number: int, count: int, names: Sequence[str] | None,
-    differs: str,
-) -> list[Added]:  # fmt: skip
+    page: Page, trace: Trace | PairTrace | WindowedTrace, number: int, count: int, names: Sequence[str] | None = None
+) -> list[Added]:
     """Add one trace of several; returns where its sides or windows stand."""
-    nth = f", {names[number]}" if names is not None else "" if count == 1 else f" {number + 1}{differs}"
+    nth = f", {names[number]}" if names is not None else "" if count == 1 else f" {number + 1}"
     if isinstance(trace, PairTrace):
         both = add_pair(page, trace, f"source{nth}", f"target{nth}")
         _add_alignment(page, trace, both[1])
         return list(both)
     if isinstance(trace, WindowedTrace):
-        windows, text = len(trace.windows), f"text{nth}, " if nth else ""
+        windows = len(trace.windows)
+        text = f"{names[number]}, " if names is not None else f"text{nth}, " if nth else ""
         return [
             add_trace(page, window, f"{text}window {n + 1} of {windows}, tokens {first} to {stop - 1}")
             for n, (window, (first, stop)) in enumerate(zip(trace.windows, trace.spans, strict=True))
         ]
-    return [add_trace(page, trace, f"text {number + 1}{differs}" if names is None else names[number])]
+    return [add_trace(page, trace, f"text {number + 1}" if names is None else names[number])]
 
 
 def _add_alignment(page: Page, pair: PairTrace, added: Added) -> None:

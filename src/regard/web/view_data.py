@@ -34,8 +34,6 @@ def comparison_name(before: Trace, after: Trace, names: tuple[str, str]) -> str:
     done = [note for note in after.status.notes if note not in before.status.notes]
     if done and not set(before.status.notes) - set(after.status.notes):
         return f"before and after: {'; '.join(done)}"
-    if before.status.model != after.status.model:
-        return f"{before.status.model} and {after.status.model}"
     return " and ".join(names)
 
 
