@@ -22,8 +22,8 @@ export function ordered(rows: Cell[][], by: number | null, descending: boolean):
 
 /** A cell as it is read: line breaks and texts of blanks by marks, numbers with their column's decimals, with a sign where it has signs; – where there is nothing. */
 export function formatted(cell: Cell, column: Titled): string {
-  if (typeof cell !== "number") return cell === null ? "–" : textOf(cell) && readable(textOf(cell));
-  return column.signed ? withSign(cell, column.digits ?? 3) : fixed(cell, column.digits ?? 3, column.unbounded);
+  if (typeof cell !== "number") return cell === null ? "–" : cell && readable(textOf(cell));
+  return (column.signed ? withSign : fixed)(cell, column.digits ?? 3, column.unbounded);
 }
 
 /** What a cell reads as. */
