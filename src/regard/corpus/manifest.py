@@ -202,7 +202,7 @@ def _check_manifest_settings(settings: dict[str, Any]) -> None:
 
 
 def _of(name: str, given: Any, kind: type) -> Any:
-    if not isinstance(given, kind) or (kind is str and given.encode(errors="replace").decode() != given):
+    if not isinstance(given, kind) or (isinstance(given, str) and given.encode(errors="replace").decode() != given):
         raise TypeError(f"{name}: given {json.dumps(given)[:40]}, needs a {KINDS[kind]}")
     return given
 
