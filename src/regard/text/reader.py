@@ -45,7 +45,14 @@ class Reader:
         if not texts:
             raise RegardError("trace: given no text, needs at least one")
         names = [name] if single else [f"{name} {n}" for n in range(1, len(texts) + 1)]
-        return single, self._encode(texts, names, windowed)
+        if self.tokenizer is None:
+            raise RegardError(f"model {self.name!r} has no tokenizer: give ids=...")
+        checked = [check_text(text, name) for text, name in zip(texts, names, strict=True)]
+        found = encode_all(
+            self.tokenizer, checked, target=name.startswith("target"),
+            counted=lambda n, count: self._check_length(count, names[n], windowed),
+        )  # fmt: skip
+        return single, [self._check_ids(encoded, name) for encoded, name in zip(found, names, strict=True)]
 
     def read_chat(self, messages: Any) -> Encoded:
         """Read the messages of a chat, by the tokenizer's template.
@@ -85,16 +92,6 @@ class Reader:
             raise RegardError(f"{name} id {wrong[0]} is out of range: {self.name} has ids 0 to {size - 1}")
         self._check_length(len(row), name, windowed)
         return encoded_ids(row)
-
-    def _encode(self, texts: Sequence[str], names: Sequence[str], windowed: bool) -> list[Encoded]:
-        if self.tokenizer is None:
-            raise RegardError(f"model {self.name!r} has no tokenizer: give ids=...")
-        checked = [check_text(text, name) for text, name in zip(texts, names, strict=True)]
-        found = encode_all(
-            self.tokenizer, checked, target=names[0].startswith("target"),
-            counted=lambda n, count: self._check_length(count, names[n], windowed),
-        )  # fmt: skip
-        return [self._check_ids(encoded, name) for encoded, name in zip(found, names, strict=True)]
 
     def _check_ids(self, encoded: Encoded, name: str) -> Encoded:
         if name.startswith("target"):  # the decoder reads its target one token late: it begins with the start token
