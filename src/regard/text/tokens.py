@@ -231,19 +231,24 @@ def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
     # where characters begin and end, their marks included, in a text that normalising may change
     edges = [] if unicodedata.is_normalized("NFKC", text) else [0, *(x.end() for x in regex.finditer(r"\X", text))]
     dropped = _dropped(tokenizer, text, offsets, edges)
+    if edges:  # marks that no token stands for are the token's whose character they belong to
+        starts = [*sorted(start for start, end in offsets if end > start), len(text)]
+        offsets = [
+            (start, min(edges[bisect_left(edges, end)], starts[bisect_left(starts, end)]) if end > start else end)
+            for start, end in offsets
+        ]
     specials, unknown_id = special_ids(tokenizer), tokenizer.unk_token_id
     spelled = _spelled.setdefault(tokenizer, {})
     spelled |= {number: readable_token(tokenizer, number) for number in {*ids} if number not in spelled}
 
-    def special(number: int, start: int, end: int, word: int | None) -> bool:
-        if number == unknown_id and end > start:  # unless the text has the token's own name, it is unknown
-            return text[start:end].strip() == spelled[number]
-        return number in specials or word is None
-
     tokens = tuple(
-        Token(number, spelled[number], start, end, word, special(number, start, end, word), text)
-        for number, (start, end), word in zip(ids, _with_marks(offsets, edges), words, strict=True)
-    )
+        Token(
+            number, spelled[number], start, end, word,
+            text[start:end].strip() == spelled[number]  # else it is of other characters, which are unknown
+            if number == unknown_id and end > start else number in specials or word is None, text,
+        )
+        for number, (start, end), word in zip(ids, offsets, words, strict=True)
+    )  # fmt: skip
     if all(token.special for token in tokens):
         written = any(token.end > token.start for token in tokens)
         why = "it is made of special tokens alone" if written else "the tokenizer drops all of its characters"
@@ -319,15 +324,6 @@ def _dropped(tokenizer: Any, text: str, offsets: Sequence[tuple[int, int]], edge
             found.append(run[0])
         at = max(at, end)
     return tuple(found)
-
-
-def _with_marks(offsets: Sequence[tuple[int, int]], edges: Sequence[int]) -> Sequence[tuple[int, int]]:
-    """Give marks that no token stands for to the token of the character that they belong to."""
-    starts = [*sorted(start for start, end in offsets if end > start), *edges[-1:]]
-    return [
-        (start, min(edges[bisect_left(edges, end)], starts[bisect_left(starts, end)]) if end > start and edges else end)
-        for start, end in offsets
-    ]
 
 
 def readable_token(tokenizer: Any, number: int) -> str:
