@@ -25,7 +25,7 @@ from regard.capture.inputs import ModelInput
 from regard.capture.interventions.call_ids import CallNumbering, KnownCallIds
 from regard.capture.options import NO_LAYERS
 from regard.capture.prefix import EarlierRows
-from regard.capture.state import Capture, LayerStack, autocast_dtype, computing_dtype
+from regard.capture.state import Capture, LayerStack, computing_dtype
 from regard.checks import numbers_there
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
@@ -193,7 +193,7 @@ class _Side:
                 model=captured.name,
                 kernels=tuple(sorted({call.kernel for call in kept})),
                 device=str(model.device),
-                dtype=computing_dtype(model),
+                dtype=computing_dtype(model)[1],
                 difference=comparison.weights,
                 rows_compared=comparison.rows,
                 compared_with=comparison.compared_with,
@@ -204,9 +204,7 @@ class _Side:
                 + captured.notes
                 + status_notes.notes_on_capture_options(keep, depth, model.get_output_embeddings() is not None)
                 + status_notes.of_calls(calls.calls, calls.made, depth, self.longest)
-                + status_notes.of_model(
-                    captured.capture, kept, states, (autocast_dtype(model) or model.dtype).itemsize
-                ),
+                + status_notes.of_model(captured.capture, kept, states, computing_dtype(model)[0].itemsize),
             ),
             attention_outputs=attention_outputs,
             names=self.text.names,

@@ -5,7 +5,7 @@ largest difference goes into the trace's status.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -18,17 +18,6 @@ from regard.capture.state import Capture, sampled_rows
 from regard.nn.multihead import MultiHeadAttention
 
 DEFINITION = "the definition of attention, in float64, on the same queries and keys"
-
-
-class RegardSession(Session):
-    """Runs the captured passes of a `regard.Transformer`."""
-
-    def __init__(self, model: nn.Module, *, name: str, filler: int, pairs: bool) -> None:
-        super().__init__(model, name=name, filler=filler, pairs=pairs)
-        self.reports_weights = False
-
-    def _attention_captured(self, capture: Capture, *, reported: bool) -> AbstractContextManager[None]:
-        return hooked(self.model, capture)
 
 
 @contextmanager
@@ -80,3 +69,13 @@ def _compare(capture: Capture, call: Call, context: Float[Tensor, "B L H E"]) ->
         apart = (exact.weights - found[:, heads]).abs().amax()
         out = (exact.output.transpose(1, 2) - context[:, rows, heads]).abs().amax()
         capture.comparison.add(float(apart), float(out), query.shape[0] * len(rows) if group == 0 else 0)
+
+
+class RegardSession(Session):
+    """Runs the captured passes of a `regard.Transformer`."""
+
+    watch = staticmethod(hooked)
+
+    def __init__(self, model: nn.Module, *, name: str, filler: int, pairs: bool) -> None:
+        super().__init__(model, name=name, filler=filler, pairs=pairs)
+        self.reports_weights = False

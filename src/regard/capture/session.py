@@ -41,7 +41,7 @@ from regard.capture.known_outputs import OTHERWISE
 from regard.capture.layout import Layout
 from regard.capture.options import LAYERS_ALONE, NO_LAYERS, CaptureOptions, PassOptions
 from regard.capture.prefix import NO_REUSE, LayerReuse
-from regard.capture.state import FEW, Capture, ModuleFacts, autocast_dtype, computing_dtype
+from regard.capture.state import FEW, Capture, ModuleFacts, computing_dtype
 from regard.capture.twin import Twin
 from regard.errors import RegardError
 from regard.model_files.quiet import quiet
@@ -83,12 +83,13 @@ class Session:
 
     filler: the id that shorter texts of a batch are padded with. pairs: whether it is an encoder-decoder. takes: names
     of the parameters of its forward. model: the copy that passes are made with, see `Twin`; original: what it is of.
-    facts: what is known of its
-    modules, as they were in the last pass. reports_weights: whether the model's
-    attention cannot be called, so that its weights are those that it reports itself; known from its class, else from
-    the first pass, and None before that. reads_padding: whether a text is another one with padding behind it, None
-    before that was tried (`regard.models.runner`).
+    facts: what is known of its modules, as they were in the last pass. reports_weights: whether the model's attention
+    cannot be called, so that its weights are those that it reports itself; known from its class, else from the first
+    pass, and None before that. reads_padding: whether padding changes a text's states, None before that was tried
+    (`regard.models.runner`). watch: opened around a pass, captures the attention calls of this kind of model.
     """
+
+    watch: Callable[[Any, Capture], AbstractContextManager[None]] = staticmethod(hf_attention.through_interface)
 
     def __init__(self, model: Any, *, name: str, filler: int, pairs: bool) -> None:
         self._twin, self.original = Twin(model), model
@@ -158,47 +159,42 @@ class Session:
             RegardError: interventions or layers that this model cannot have, inputs that it cannot read, or attention
                 that cannot be captured.
         """
+        keep = keep or CaptureOptions()
         with self.alone():
-            return self._run(sources, targets, interventions, keep or CaptureOptions(), reuse)
-
-    def _run(
-        self,
-        sources: list[Encoded],
-        targets: list[Encoded] | None,
-        interventions: Sequence[Sequence[Any]],
-        keep: CaptureOptions,
-        reuse: LayerReuse,
-    ) -> CapturedPass:
-        changed = any(interventions)
-        if changed and isinstance(sources[0], ModelInput):
-            raise RegardError("interventions: they are of texts alone, they cannot be given with inputs or pictures")
-        self.arithmetic_notes(sources[0], None if targets is None else targets[0])
-        options = PassOptions(
-            keep, reported=bool(self.reports_weights), last_row="logits_to_keep" in self.takes and not keep.logits
-        )
-        if options.reported:
+            changed = any(interventions)
+            if changed and isinstance(sources[0], ModelInput):
+                raise RegardError(
+                    "interventions: they are of texts alone, they cannot be given with inputs or pictures"
+                )
+            self.arithmetic_notes(sources[0], None if targets is None else targets[0])
+            options = PassOptions(
+                keep, reported=bool(self.reports_weights), last_row="logits_to_keep" in self.takes and not keep.logits
+            )
+            if options.reported:
+                self._check_reported(keep)
+            changes = self.layout.changes(sources, targets, interventions) if changed else Changes()
+            if (
+                self.reports_weights
+            ):  # known by now: what has to be learned for changes of states is learned from a pass
+                self._check_states_alone(changes)
+            batch = _Batch(sources, targets, changes)
+            done = self._as_needed(batch, options, reuse)
+            if options.reported or reuse.skipped:  # of a pass that skips layers, the plain one before it showed it
+                return done
+            reached = done.capture.calls > 0 and (not self.pairs or len(done.stacks) == 2)
+            if self.reports_weights is None:
+                self.reports_weights = not reached
+            if reached:
+                return done
             self._check_reported(keep)
-        changes = self.layout.changes(sources, targets, interventions) if changed else Changes()
-        if self.reports_weights:  # known by now: what has to be learned for changes of states is learned from a pass
             self._check_states_alone(changes)
-        batch = _Batch(sources, targets, changes)
-        done = self._as_needed(batch, options, reuse)
-        if options.reported or reuse.skipped:  # of a pass that skips layers, the plain one before it showed it
-            return done
-        reached = done.capture.calls > 0 and (not self.pairs or len(done.stacks) == 2)
-        if self.reports_weights is None:
-            self.reports_weights = not reached
-        if reached:
-            return done
-        self._check_reported(keep)
-        self._check_states_alone(changes)
-        return self._as_needed(batch, replace(options, reported=True), reuse)
+            return self._as_needed(batch, replace(options, reported=True), reuse)
 
     def arithmetic_notes(self, source: Encoded, target: Encoded | None) -> tuple[str, ...]:
         """Say how far half precision is from float32 arithmetic, measured on the first text that is asked about."""
-        if (autocast_dtype(self.model) or self.model.dtype).itemsize >= torch.float32.itemsize:
+        dtype, name = computing_dtype(self.model)
+        if dtype.itemsize >= torch.float32.itemsize:
             return ()
-        name = computing_dtype(self.model)
         if name not in self._arithmetic:
             from regard.capture.half_precision import half_precision_notes
 
@@ -213,16 +209,10 @@ class Session:
         """Capture the model's attention inside the block; of reported weights, gives the factors of products."""
         token = _capturing.set(True)
         try:
-            with self._attention_captured(capture, reported=reported) as factors:
+            with (eager_attention.reporting if reported else self.watch)(self.model, capture) as factors:
                 yield factors
         finally:
             _capturing.reset(token)
-
-    def _attention_captured(
-        self, capture: Capture, *, reported: bool
-    ) -> AbstractContextManager[eager_attention.Products | None]:
-        """What captures the attention of this kind of model."""
-        return (eager_attention.reporting if reported else hf_attention.through_interface)(self.model, capture)
 
     def _check_states_alone(self, changes: Changes) -> None:
         """Raise RegardError for changes of attention that a model computes in code of its own."""
@@ -358,7 +348,7 @@ class Session:
             logits=logits if keep.logits and isinstance(logits, Tensor) and logits.ndim == 3 else None,
             capture=capture, attention_outputs=outputs,
             call_ids=None if watched.applied is None else watched.applied.call_ids,
-            notes=self._arithmetic.get(computing_dtype(self.model), ()),
+            notes=self._arithmetic.get(computing_dtype(self.model)[1], ()),
         )  # fmt: skip
 
     def _plain_pass(

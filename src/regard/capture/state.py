@@ -36,18 +36,12 @@ def compared_batch_texts(call: int, count: int) -> slice:
     return slice(start := min((call - 1) * some % count, count - some), start + some)
 
 
-def autocast_dtype(model: Any) -> torch.dtype | None:
-    """The dtype in which autocast has a model compute now, None outside autocast and for float64, which it leaves."""
-    kind = model.device.type
-    if kind == "meta" or model.dtype == torch.float64 or not torch.is_autocast_enabled(kind):
-        return None
-    return torch.get_autocast_dtype(kind)
-
-
-def computing_dtype(model: Any) -> str:
-    """The dtype that a model computes in, as a status has it."""
-    cast = autocast_dtype(model)
-    return str(cast or model.dtype).removeprefix("torch.") + (" (autocast)" if cast else "")
+def computing_dtype(model: Any) -> tuple[torch.dtype, str]:
+    """The dtype that a model computes in now, and what a status calls it. Autocast leaves float64 as it is."""
+    dtype, kind, how = model.dtype, model.device.type, ""
+    if kind != "meta" and dtype != torch.float64 and torch.is_autocast_enabled(kind):
+        dtype, how = torch.get_autocast_dtype(kind), " (autocast)"
+    return dtype, str(dtype).removeprefix("torch.") + how
 
 
 class ModuleFacts:

@@ -70,23 +70,23 @@ class Runner:
         together = [[lengths[n] for n in batch] for batch in order]
         for each in [[one] for one in together] if streamed else [together]:
             self._require_memory(each, keep)
-
-        def run(batch: list[int], keep: CaptureOptions = keep) -> list[Trace | PairTrace]:
-            batch_targets = None if targets is None else [targets[n] for n in batch]
-            done = session.run([sources[n] for n in batch], batch_targets, [interventions] * len(batch), keep)
-            return [pair_of(done, n) if session.pairs else trace_of(done, n) for n in range(len(batch))]
-
         for batch in order:  # which grows by the parts of a batch that is taken apart
             started = time.perf_counter()
             padded = len({sizes[n] for n in batch}) > 1
-            made = [] if padded and session.reads_padding else run(batch)
-            if padded and session.reads_padding is None:
-                shortest = min(batch, key=lambda n: sizes[n])
-                (alone,) = run([shortest], CaptureOptions(NO_LAYERS, False, False, embeddings=False))
-                session.reads_padding = not _same_last_states(made[batch.index(shortest)], alone)
             if padded and session.reads_padding:
                 order += [[n for n in batch if sizes[n] == size] for size in {sizes[n] for n in batch}]
                 continue
+            batch_targets = None if targets is None else [targets[n] for n in batch]
+            done = session.run([sources[n] for n in batch], batch_targets, [interventions] * len(batch), keep)
+            made = [pair_of(done, n) if session.pairs else trace_of(done, n) for n in range(len(batch))]
+            if padded and session.reads_padding is None:
+                shortest, alone = min(batch, key=lambda n: sizes[n]), CaptureOptions(NO_LAYERS, False, False)
+                target = None if targets is None else [targets[shortest]]
+                ((_, trace),) = self.traces([sources[shortest]], target, interventions, alone)
+                session.reads_padding = not _same_last_states(made[batch.index(shortest)], trace)
+                if session.reads_padding:
+                    order.append(batch)  # to be taken apart
+                    continue
             share = (time.perf_counter() - started) / len(batch)
             for number, trace in zip(batch, made, strict=True):
                 self._add_notes(trace, interventions, share)
