@@ -60,6 +60,7 @@ THIRD_PARTY = {
     ("check", "model"),  # a Model, or what `load` opens
     ("Model.trace", "inputs"),  # tensors by the names of a forward's arguments
     ("Model.generate", "options"),  # transformers' own; `GenerateOptions` has their types
+    ("TransformerConfig.from_json", "content"),  # values of JSON
     ("load", "source"),  # a transformers model, a folder, a name
     ("load", "tokenizer"),
     ("Model.__init__", "image_processor"),

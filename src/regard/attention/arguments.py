@@ -91,7 +91,15 @@ def score_rule(
     allowed: Mask | None = None
     if mask is not None:
         allowed = mask if isinstance(mask, Mask) else masks.dense(_broadcastable_to_scores("mask", mask, shape, query))
-        _check_mask_fits_call(allowed, shape, query)
+        if allowed.keys is not None:
+            _broadcastable_to_scores("mask", allowed.keys, (shape[0], size), query)
+            if allowed.keys.shape[1] != size:
+                raise ValueError(f"mask: its padding has {allowed.keys.shape[1]} keys, the call has {size}")
+        for tensor in allowed.dense:
+            _broadcastable_to_scores("mask", tensor, shape, query)
+        for edges in allowed.removed:
+            if edges.shape != shape:
+                raise ValueError(f"mask: its edges are of a call of shape {edges.shape}, needs {shape}")
     if banded:
         band = masks.window(None, 0, origin or 0) if causal else Mask()
         if window is not None:
@@ -159,17 +167,3 @@ def _broadcastable_to_scores(name: str, tensor: Any, shape: tuple[int, ...], que
     if tensor.ndim > len(shape) or any(a not in (1, b) for a, b in zip(tensor.shape, tail, strict=True)):
         raise ValueError(f"{name}: given shape {tuple(tensor.shape)}, needs one that broadcasts to {shape}")
     return tensor
-
-
-def _check_mask_fits_call(mask: Mask, shape: tuple[int, ...], query: Tensor) -> None:
-    """Raise ValueError where a mask specification's tensors or edges do not fit this call's (B, H, L, S)."""
-    batch, _, _, size = shape
-    if mask.keys is not None:
-        _broadcastable_to_scores("mask", mask.keys, (batch, size), query)
-        if mask.keys.shape[1] != size:
-            raise ValueError(f"mask: its padding speaks of {mask.keys.shape[1]} keys, there are {size}")
-    for tensor in mask.dense:
-        _broadcastable_to_scores("mask", tensor, shape, query)
-    for edges in mask.removed:
-        if edges.shape != shape:
-            raise ValueError(f"mask: its edges are of a call of shape {edges.shape}, needs {shape}")

@@ -59,7 +59,8 @@ class AttentionMap(MapInputs):
         super().__init__(query, key, rule, offset=offset, ndim=ndim)
         self._attached = query, key, rule
         self._from_kernel, self._known = row_max_sum, known
-        self.near_rule = subtract_row_bias(self.query, self.key, self.rule)  # the same weights, scores near 0
+        # the rule that weights are computed by: the same weights, and scores near 0
+        self.near_rule = self.rule if rule.bias is None else subtract_row_bias(self.query, self.key, self.rule)
         self._rows = RowSums(self.query, self.key, self.near_rule)
 
     @classmethod

@@ -37,10 +37,9 @@ class ScoreRule:
     sinks: Float[Tensor, " H"] | None = None
     row_bias: Float[Tensor, "#B #H #L 1"] | None = None
 
-    def tile_bias(self, batch: Index, heads: Index, rows: Index, cols: Index, dtype: torch.dtype) -> Tensor | None:
-        """Return what a tile adds to its scores, every axis at its size or 1; None without a bias."""
-        if self.bias is None:
-            return None
+    def tile_bias(self, batch: Index, heads: Index, rows: Index, cols: Index, dtype: torch.dtype) -> Tensor:
+        """Return what a rule with a bias adds to a tile's scores, every axis at its size or 1."""
+        assert self.bias is not None
         bias = select(self.bias, batch, heads, rows, cols).to(dtype)
         return bias if self.row_bias is None else bias - select(self.row_bias, batch, heads, rows, cols).to(dtype)
 
@@ -130,8 +129,8 @@ def score_tile(
     scores = (product or grouped_product)(q * rule.scale, k.mT)
     if rule.softcap is not None:
         scores = rule.softcap * torch.tanh(scores / rule.softcap)
-    bias = rule.tile_bias(batch, heads, rows, cols, dtype)
-    scores = scores if bias is None else scores + bias
+    if rule.bias is not None:
+        scores = scores + rule.tile_bias(batch, heads, rows, cols, dtype)
     allowed = None if rule.mask is None else rule.mask.tile(batch, heads, rows, cols, query.device)
     return scores if allowed is None else torch.where(allowed, scores, -torch.inf)
 

@@ -132,7 +132,15 @@ class _EmbeddingWatch:
                 _add_embedding_part(self.group, kind, early)
             self.early.clear()
             return
-        positional = any(word in name for word in POSITIONAL) or _are_position_indices(index)
+        positional = any(word in name for word in POSITIONAL)
+        if (
+            not positional
+            and index is not None
+            and not index.is_floating_point()
+            and index.ndim
+            and index.shape[-1] > 1
+        ):
+            positional = bool((index.diff(dim=-1) == 1).all())  # indices that count up are positions
         kind = "positional" if positional else "segment"
         if self.group is None:
             self.early.append((kind, output.detach()))
@@ -178,10 +186,3 @@ def _add_embedding_part(group: EmbeddingParts, kind: str, output: Tensor) -> Non
     if learned is None or output.shape[-2:] != learned.shape[-2:] or getattr(group, kind) is not None:
         return
     setattr(group, kind, output.expand(learned.shape))
-
-
-def _are_position_indices(index: Tensor | None) -> bool:
-    """Whether indices are positions: one more from token to token."""
-    if index is None or index.is_floating_point() or index.ndim == 0 or index.shape[-1] < 2:
-        return False
-    return bool((index.diff(dim=-1) == 1).all())

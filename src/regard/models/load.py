@@ -148,7 +148,11 @@ def load(
         tokenizer = found if tokenizer is None else tokenizer
         return Model(own.to(where), tokenizer, name=called, image_processor=processor)
     with _ONE, quiet(), gguf.opened_gguf_file(folder) as file:
-        held = _held_by_checkpoint(folder, name, file) if held is None else held
+        if held is None and file is not None:
+            held = file.held
+        elif held is None and isinstance(folder, str):
+            with load_errors_in_line(name):
+                held = check_hub(folder)
         if spread and file is not None:
             raise RegardError("load: given device_map, a GGUF file is read for one device")
         if spread:
@@ -222,14 +226,6 @@ def _file_of_model(folder: Path | str, file: str) -> Path | None:
         return folder / file if os.path.lexists(folder / file) else None  # a link to itself is there, and is told
     found = cached_file(folder, file, _raise_exceptions_for_missing_entries=False)
     return None if found is None else Path(found)
-
-
-def _held_by_checkpoint(folder: Path | str, name: str, file: gguf.File | None) -> Held | None:
-    """What the checkpoint of a GGUF file or of a hub name holds, None where that is not known."""
-    if file is not None:
-        return file.held
-    with load_errors_in_line(name):
-        return check_hub(folder) if isinstance(folder, str) else None
 
 
 def _read_tokenizer(folder: Path | str, name: str, file: gguf.File | None) -> Any:

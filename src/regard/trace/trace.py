@@ -147,17 +147,13 @@ class Trace(_Kept):
         """Make `Layers` of the tuples that have one item a layer, and give the maps the words of the text."""
         value = Layers.of(name, value) if name in BY_LAYER and type(value) is tuple else value
         if name in MAPS:
-            value = self._labelled(name, value)
+            own = Labels(self.text, self.tokens)
+            value = label_all(value, own, own if name == "attention" else None)
         object.__setattr__(self, name, value)
         if name in ("text", "tokens"):  # set anew: so are the words of the maps
             for each in MAPS:
                 if each in vars(self):
                     setattr(self, each, getattr(self, each))
-
-    def _labelled(self, name: str, maps: Any) -> Any:
-        """Maps with the words of their queries, and of their keys where these are of the same text."""
-        own = Labels(self.text, self.tokens)
-        return label_all(maps, own, own if name == "attention" else None)
 
     # An index is a place in the text: a trace is no sequence to walk along.
     __iter__ = None

@@ -73,7 +73,7 @@ def see(
     from regard.models.control import trace_control, trace_word
     from regard.questions.see.answer import seen
 
-    vectors = vectors.read(chosen)
+    vectors = vectors if static is None else vectors.read(chosen)
     screens = consoles(outputs.json)
     with screens[1].status("loading and tracing …"):
         done = traced(given, screens[1], needs_model=next_token)
@@ -90,5 +90,6 @@ def see(
             lens_of=done.model if next_token else None,
             generated=done.generated,
         )
-        found = replace(found, summary=vectors.beside(found.summary, found.traces, compared))
+        if static is not None:
+            found = replace(found, summary=vectors.beside(found.summary, found.traces, compared))
     tell(found, outputs, screens, everything=everything, traces=found.traces)

@@ -174,7 +174,13 @@ def seen(
     unfolded = unfold_texts_to_windows(traces, word) if windowed else None
     given = traces if unfolded is None else unfolded.traces
     summary = summarise(given, word, layer=layer, head=head, unfolded=unfolded, **how)
-    about = _texts_seen_and_statuses(summary, traces)
+    targets: Sequence[str | None] = [None] * len(summary.texts)
+    statuses = tuple(summary.statuses)
+    if summary.target is not None:
+        targets, others = summary.target.summary.texts, summary.target.summary.statuses
+        statuses = tuple(merge_statuses(*both) for both in zip(statuses, others, strict=True))
+    # unknown tokens are reported for whole texts, not for windows
+    about = Read(tuple(zip(summary.texts, targets, strict=True)), statuses, Read.of(*traces).sides)
     return kind(summary, layer, head, traces=given, read=traces if windowed else (), about=about)
 
 
@@ -212,14 +218,3 @@ def on_a_page(
                 raise
             why = ""
     return [] if word is None else [missing(word, why)]
-
-
-def _texts_seen_and_statuses(summary: Summary, traces: Sequence[Any]) -> Read:
-    """The texts and statuses, with their targets'; unknown tokens are told of whole texts, not of windows."""
-    targets: Sequence[str | None] = [None] * len(summary.texts)
-    statuses = summary.statuses
-    if summary.target is not None:
-        targets, others = summary.target.summary.texts, summary.target.summary.statuses
-        statuses = [merge_statuses(*each) for each in zip(statuses, others, strict=True)]
-    both = tuple(zip(summary.texts, targets, strict=True))
-    return Read(both, tuple(statuses), Read.of(*traces).sides)

@@ -26,9 +26,11 @@ def brief_panels(summary: Summary) -> list[Panel]:
 
 
 def _by_layer(summary: Summary) -> Panel:
-    """Layer by layer, how alike the occurrences are and where they look."""
-    seen, pair = summary.occurrences, next(iter(summary.pairs), None)
-    places = _telling(summary)
+    """Show for some layers, the last among them, how alike the occurrences are and what they attend to."""
+    seen, pair, most = summary.occurrences, next(iter(summary.pairs), None), given_to_others(summary)
+    last = [len(most) - 1] if most else []  # the sentences report it
+    best = sorted(set(range(len(most))).difference(last), key=lambda place: -most[place])
+    places = sorted([*last, *best[: LAYERS - 1]])
     rows: list[list[Cell]] = []
     for place in places:
         layer = seen[0].attends[place].layer
@@ -43,14 +45,6 @@ def _by_layer(summary: Summary) -> Panel:
     columns = [Column("layer"), *([Column("cosine", 2)] if pair is not None else [])]
     columns += [Column(f"text {each.label} looks at") for each in seen]
     return Table(name="In short", title="", note=f"{note}.", columns=columns, rows=rows, screen=True, brief=True)
-
-
-def _telling(summary: Summary) -> list[int]:
-    """Places in `attends` of the layers that a table shows: those in which other words get most, and the last."""
-    most = given_to_others(summary)
-    best = sorted(range(len(most)), key=lambda place: -most[place])
-    last = best and [len(most) - 1]  # which the findings speak of
-    return sorted({*last, *[place for place in best if place not in last][: LAYERS - 1]})
 
 
 def _looks(occurrence: Occurrence, place: int, summary: Summary) -> Shares:

@@ -84,9 +84,8 @@ class Head:
         if rule.softcap is not None:
             scores.div_(rule.softcap).tanh_().mul_(rule.softcap)
         batch, heads = slice(self.batch, self.batch + 1), slice(self.head, self.head + 1)
-        bias = rule.tile_bias(batch, heads, rows, cols, torch.float32)
-        if bias is not None:
-            scores.add_(bias[0, 0])
+        if rule.bias is not None:
+            scores.add_(rule.tile_bias(batch, heads, rows, cols, torch.float32)[0, 0])
         if rule.mask is not None and not rule.mask.only_band:
             without_band = replace(rule.mask, low=None, high=None)
             allowed = without_band.tile(batch, heads, rows, cols, scores.device)
