@@ -123,9 +123,10 @@ def test_an_adapter_is_a_model_to_the_command(minilm, tmp_path: Path, capsys) ->
     model = transformers.AutoModel.from_pretrained(tmp_path / "base")
     peft.get_peft_model(model, peft.LoraConfig(r=3, target_modules=["query"])).save_pretrained(tmp_path / "adapter")
     told = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
-    told["base_model_name_or_path"] = str(tmp_path / "base")
-    (tmp_path / "adapter" / "adapter_config.json").write_text(json.dumps(told))
-    assert load_tokenizer(tmp_path / "adapter")("a bank").input_ids == minilm.tokenizer("a bank").input_ids
+    for base in ("all-MiniLM-L6-v2", str(tmp_path / "base")):
+        told["base_model_name_or_path"] = base
+        (tmp_path / "adapter" / "adapter_config.json").write_text(json.dumps(told))
+        assert load_tokenizer(tmp_path / "adapter")("a bank").input_ids == minilm.tokenizer("a bank").input_ids
     for options, code, says in (
         (["--layer", "7"], 2, "layer 7 is out of range"),
         ([], 0, "the LoRA adapter 'adapter' (rank 3) is added to the weights of base"),
@@ -197,6 +198,6 @@ def test_adapters_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     kept(weights | {first: weights[first] * torch.nan})
     refused("does not fit base")
     (adapter / "adapter_model.safetensors").rename(adapter / "adapter_model.bin")
-    refused("there is no adapter_model.safetensors; weights are read from safetensors alone")
+    refused("there is no adapter_model.safetensors: needs the folder of an adapter, in safetensors")
     (adapter / "adapter_config.json").write_text("{")
     refused("adapter_config.json")

@@ -43,25 +43,22 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
     place, called = Path(folder), repr(os.fspath(folder))
     if importlib.util.find_spec("peft") is None:
         raise RegardError(f"adapter {called}: reading it needs peft: pip install 'regard[adapters]'")
-    if not (place / ADAPTER).is_file():
-        raise RegardError(f"adapter {called}: there is no {ADAPTER}, it is no folder of an adapter")
+    for file in (ADAPTER, WEIGHTS):
+        if not os.path.lexists(place / file):
+            raise RegardError(f"adapter {called}: there is no {file}: needs the folder of an adapter, in safetensors")
     import peft
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     given = read_json(place / ADAPTER, infinite=True)
     if (kind := given.get("peft_type")) != "LORA":
-        raise RegardError(
-            f"adapter {called}: its peft_type is {str(kind)[:40]!r}, needs LORA, which can be added to weights"
-        )
+        raise RegardError(f"adapter {called}: its peft_type is {str(kind)[:40]!r}, needs LORA")
     plain = peft.LoraConfig().to_dict()
-    more = [name for name in given if name not in USED | UNUSED and given[name] and given[name] != plain.get(name)]
-    if (beginning := given.get("init_lora_weights")) not in BEGINNINGS:
-        more.append("init_lora_weights")
+    beginning = given.get("init_lora_weights")
+    more = ["init_lora_weights"] * (beginning not in BEGINNINGS)
+    more += [name for name in given if name not in USED | UNUSED and given[name] and given[name] != plain.get(name)]
     if more:
         told = f"{more[0][:40]!r} is {str(given[more[0]])[:40]!r} in its {ADAPTER}"
         raise RegardError(f"adapter {called}: {told}, which is not supported: needs plain LoRA or DoRA")
-    if not os.path.lexists(place / WEIGHTS):
-        raise RegardError(f"adapter {called}: there is no {WEIGHTS}; weights are read from safetensors alone")
     check_regular(place / WEIGHTS, "weights")
     try:
         with quiet(), warnings.catch_warnings(action="ignore"):  # what is missing or unused is looked at below

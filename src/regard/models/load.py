@@ -188,7 +188,8 @@ def load_tokenizer(source: str | os.PathLike[str] | None = None) -> transformers
     Raises:
         RegardError: there is no such model, or it has no tokenizer.
     """
-    source = None if source is None or names_default_model(source) else model_under_adapter(source) or source
+    source = None if source is None else model_under_adapter(source) or source
+    source = None if names_default_model(source) else source
     name = DEFAULT_NAME if source is None else str(source)
     folder = default_folder(weights=False) if source is None else _locate_checked_model(source)[0]
     if isinstance(folder, Path) and is_transformer_folder(folder):
