@@ -166,7 +166,8 @@ class Session:
                 raise RegardError(
                     "interventions: they are of texts alone, they cannot be given with inputs or pictures"
                 )
-            self.arithmetic_notes(sources[0], None if targets is None else targets[0])
+            if computing_dtype(self.model)[0].itemsize < torch.float32.itemsize:
+                self.arithmetic_notes(sources[0], None if targets is None else targets[0])
             options = PassOptions(
                 keep, reported=bool(self.reports_weights), last_row="logits_to_keep" in self.takes and not keep.logits
             )
