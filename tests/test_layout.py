@@ -148,7 +148,7 @@ def test_every_test_file_is_about_a_module_or_is_listed() -> None:
     assert new == gone == [], f"about no module: {new}; no longer there: {gone}"
 
 
-LINES = 68864  # of Python in src: raised only in a commit that says for what
+LINES = 68839  # of Python in src: raised only in a commit that says for what
 
 
 def test_the_source_does_not_grow_unseen() -> None:
