@@ -54,7 +54,7 @@ def call(**changes: Any) -> regard.Attention:
         ({"mask": torch.ones(7, 5).bool()}, ValueError, "mask: given shape (7, 5), needs one that broadcasts"),
         ({"mask": torch.ones(1, 1, 1, 5, 7).bool()}, ValueError, "mask: given shape (1, 1, 1, 5, 7)"),
         ({"mask": regard.masks.padding(torch.ones(2, 5).bool())}, ValueError, "mask: given shape (2, 5)"),
-        ({"mask": regard.masks.padding(torch.ones(2, 1).bool())}, ValueError, "mask: its padding speaks of 1 keys"),
+        ({"mask": regard.masks.padding(torch.ones(2, 1).bool())}, ValueError, "mask: its padding has 1 keys"),
         ({"mask": regard.masks.dense(torch.ones(3, 1, 1, 7).bool())}, ValueError, "mask: given shape (3, 1, 1, 7)"),
         ({"bias": torch.ones(5, 7).bool()}, TypeError, "bias: given torch.bool, needs floating-point"),
         ({"bias": torch.ones(3, 7)}, ValueError, "bias: given shape (3, 7), needs one that broadcasts"),

@@ -52,13 +52,9 @@ export function nameOf(text: Text, [start, end]: Unit): string {
   const { tokens } = text;
   const turn = tokens.turn?.[start] ? ` (${tokens.turn[start]})` : "";
   if (end - start === 1) return tokens.text[start]! + turn;
-  return (charactersOf(text, start, end).trim() || tokens.text.slice(start, end).join("")) + turn;
-}
-
-/** The part of a text that the tokens [start, end) cover. */
-function charactersOf(text: Text, start: number, end: number): string {
   if (!characters.has(text)) characters.set(text, Array.from(text.text));
-  return characters.get(text)!.slice(text.tokens.start[start], text.tokens.end[end - 1]).join("");
+  const own = characters.get(text)!.slice(tokens.start[start], tokens.end[end - 1]).join("");
+  return (own.trim() || tokens.text.slice(start, end).join("")) + turn;
 }
 
 /** The number that a head has in the model, where the page may have some of the heads alone. */
@@ -90,10 +86,9 @@ export function sameWord(text: Text, token: number, other: Text): number | null 
 }
 
 /** The token that is looked from where none was chosen: the last that has a letter or digit; special ones and sinks last. */
-export function lastWord(text: Text): number | null {
-  const { tokens } = text;
+export function lastWord({ tokens }: Text): number | null {
   const apart = new Set([...tokens.special, ...tokens.sinks]);
-  // a byte of an emoji is spelled with letters, "\x9f": the text says what it is part of
-  const said = tokens.text.findLastIndex((name, n) => !apart.has(n) && /[\p{L}\p{N}]/u.test(charactersOf(text, n, n + 1) || name));
+  // a byte of an emoji is spelled "\x9f", which has no letter of the text
+  const said = tokens.text.findLastIndex((name, n) => !apart.has(n) && /[\p{L}\p{N}]/u.test(name.replace(/\\x../g, "")));
   return said >= 0 ? said : tokens.text.length ? tokens.text.length - 1 : null;
 }

@@ -9,9 +9,8 @@ const source = { bytes: () => new Uint8Array() };
 const bundle = { views: [], attention: { groupsOf, attend: () => undefined, maskReader: () => undefined } } as unknown as Bundle;
 
 function text(name: string): Text {
-  const second = name === "text 1" ? 1 : 2;
-  const tokens = { text: ["a", "b"], start: [0, second], end: [1, second + 1], special: [], sinks: [], word: [0, 1] };
-  return { name, text: second === 1 ? "ab" : "a text of many characters that is shortened, as it is a long one", direction: "ltr", tokens };
+  const tokens = { text: ["a", "b"], start: [0, 1], end: [1, 2], special: [], sinks: [], word: [0, 1] };
+  return { name, text: name === "text 1" ? "ab" : "a text of many characters that is shortened, as it is a long one", direction: "ltr", tokens };
 }
 
 function call(layer: number, queries: number, keys: number, heads = 4): Partial<Call> {

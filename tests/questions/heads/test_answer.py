@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.corpus.store import OVER
+from regard.corpus.store import SCORES
 from regard.explain.weights.head_means import HeadMeans
 from regard.questions.heads.answer import Heads
 
 
 def made() -> HeadMeans:
-    scores = {name: np.array([[0.1, 0.2], [0.9, 0.3], [0.0, 0.4]]) for name in OVER}
+    scores = {name: np.array([[0.1, 0.2], [0.9, 0.3], [0.0, 0.4]]) for name in SCORES}
     scores["induction"] = np.full((3, 2), np.nan)
     return HeadMeans(scores, {"queries": 1234, "duplicates": 56, "inductions": 0})
 

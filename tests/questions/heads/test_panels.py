@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.corpus.store import OVER
+from regard.corpus.store import SCORES
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import MEANINGS
@@ -14,7 +14,7 @@ from regard.web.html_file import script_json
 
 def made() -> HeadMeans:
     """Three layers of two heads; no token has one to follow by induction, one head no next token."""
-    scores = {name: np.arange(6.0).reshape(3, 2) / 10 + n / 100 for n, name in enumerate(OVER)}
+    scores = {name: np.arange(6.0).reshape(3, 2) / 10 + n / 100 for n, name in enumerate(SCORES)}
     scores["induction"] = np.full((3, 2), np.nan)
     scores["next"][1, 0] = np.nan
     scores["distance"] = scores["distance"] * 40
@@ -36,8 +36,8 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
     assert page["status"][0] == "Read with a model."
     *grids, overview, table = page["panels"]
     assert not any(grid["grey"] for grid in grids)
-    assert [grid["name"] for grid in grids] == list(OVER)
-    shares = [name for name in OVER if name not in ("entropy", "distance")]
+    assert [grid["name"] for grid in grids] == list(SCORES)
+    shares = [name for name in SCORES if name not in ("entropy", "distance")]
     largest = max(float(np.nanmax(found.scores[name])) for name in shares if name != "induction")
     for grid in grids:
         expected = found.scores[grid["name"]]
@@ -101,7 +101,7 @@ def test_several_tables_are_one_page() -> None:
     assert [panel["name"] for panel in page.panels] == [f"{of}: {name}" for of in ("texts", "a test") for name in one]
     assert page.title == "What attention heads do: texts; a test"
     assert "Texts: The scores are means over 1,234 tokens (duplicate over 56 and induction over 0)." in page.findings
-    assert page.panels[len(OVER)]["title"] == "Texts: the heads with most of each score"
+    assert page.panels[len(SCORES)]["title"] == "Texts: the heads with most of each score"
     alone = Heads({"corpus": made()}).page().data()
     assert alone == answer_of(made()).page().data()
 
@@ -114,7 +114,7 @@ def shown(found: Heads, width: int) -> dict[str, str]:
 
 def test_every_score_has_a_line_with_its_largest_heads() -> None:
     lines = shown(answer_of(made()), 80)
-    assert set(OVER) <= set(lines)
+    assert set(SCORES) <= set(lines)
     assert lines["score"] == "score looks at … most: head, mean all"
     assert lines["previous"] == "previous the token before L2H1 0.50, L2H0 0.40, L1H1 0.30 0.25"
     assert lines["duplicate"].startswith("duplicate the same token, earlier L2H1 ")
