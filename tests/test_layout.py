@@ -1,5 +1,7 @@
 """The tests mirror the tree: `tests/X/test_Y.py` is about `src/regard/X/Y.py`. What has none is listed."""
 
+import pytest
+
 from tests.support import ROOT
 
 # Modules that are tested through others. The list may only become shorter: a module that gets its file leaves it.
@@ -148,9 +150,11 @@ def test_every_test_file_is_about_a_module_or_is_listed() -> None:
     assert new == gone == [], f"about no module: {new}; no longer there: {gone}"
 
 
-LINES = 68839  # of Python in src: raised only in a commit that says for what
+BUDGET = {"src": 68_840, "tests": 69_378}  # lines of Python: only lowered
 
 
-def test_the_source_does_not_grow_unseen() -> None:
-    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in (ROOT / "src").rglob("*.py"))
-    assert lines <= LINES, "delete what is no longer needed, or raise LINES in a commit that says for what"
+@pytest.mark.parametrize("folder", BUDGET)
+def test_the_number_of_lines_only_falls(folder: str) -> None:
+    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in (ROOT / folder).rglob("*.py"))
+    assert lines <= BUDGET[folder], "delete what is no longer needed: the budget is not raised"
+    assert lines >= 0.98 * BUDGET[folder], f"lower the budget to {lines:,}, so that what was saved stays saved"

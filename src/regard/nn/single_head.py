@@ -6,7 +6,7 @@
 width. Source: Vaswani et al. 2017, "Attention Is All You Need".
 """
 
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -17,6 +17,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.checks import check_integer
 
 CONVENTIONS = ("x @ W", "W @ x")
+Layer = TypeVar("Layer", bound="_OneHead")
 
 
 class _OneHead(nn.Module):
@@ -39,7 +40,7 @@ class _OneHead(nn.Module):
         return (output, result.weights) if return_attention else output
 
     @classmethod
-    def _of_weights(cls, widths: Any, query: Tensor, key: Tensor, value: Tensor) -> Self:
+    def _of_weights(cls: type[Layer], widths: Any, query: Tensor, key: Tensor, value: Tensor) -> Layer:
         """Make a layer of these widths with copies of three (out, in) matrices."""
         with torch.device("meta"):  # nothing is drawn: torch's random numbers go on as if no layer had been made
             made = cls(*widths)
