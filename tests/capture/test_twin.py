@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import MethodType
 from typing import Any
 
 import pytest
@@ -107,6 +108,47 @@ def test_two_models_of_one_object_at_once(do: str, minilm: Any) -> None:
         results = list(threads.map(runs[do], models))
     assert all(torch.equal(each, alone) for each in results)
     assert minilm.model.config._attn_implementation == setting
+
+
+class Around:
+    """Calls what it holds."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.held(*args, **kwargs)
+
+
+def default(held: Any) -> Any:
+    def called(*args: Any, _held: Any = held, **kwargs: Any) -> Any:
+        return _held(*args, **kwargs)
+
+    return called
+
+
+def closure(held: Any) -> Any:
+    return lambda *args, **kwargs: held(*args, **kwargs)
+
+
+WRAPPED: list[Callable[[Any], Any]] = [
+    Around,
+    default,
+    closure,
+    lambda held: closure(Around(held)),
+    lambda held: Around(held).__call__,
+    lambda held: MethodType(lambda _self, *args, **kwargs: held(*args, **kwargs), held.__self__),
+    lambda held: functools.partial(lambda *args, _held, **kwargs: _held(*args, **kwargs), _held=held),
+]
+
+
+@pytest.mark.parametrize("wrapped", WRAPPED)
+def test_attention_behind_what_replaces_a_method_is_the_copys(wrapped: Callable[[Any], Any]) -> None:
+    model = make_model("llama")
+    attention = model.layers[0].self_attn
+    attention.forward = wrapped(attention.forward)
+    trace = Model(model, None, name="llama").trace(ids=IDS)
+    assert not any(note.startswith("attention in") for note in trace.status.notes)
 
 
 def test_a_copy_follows_the_original() -> None:

@@ -14,6 +14,7 @@ from torch import nn
 from transformers import PreTrainedConfig
 
 PLAIN = frozenset((int, float, bool, str, type(None), set, torch.dtype))  # attributes that most modules have
+HOLDING = (nn.Module, MethodType, partial, FunctionType)  # what leads to modules
 
 
 class Twin:
@@ -65,32 +66,44 @@ class Twin:
         return copy
 
     def _copy_callable(self, value: Any) -> Any:
-        """As `_copy`; of a method put in the place of another, as accelerate does, one that calls the copy's."""
+        """As `_copy`; of a method, function or object put in the place of a method, one that calls the copy's."""
         kind = type(value)
         if kind is MethodType:
-            return MethodType(value.__func__, self._copy(value.__self__))
-        if kind not in (partial, FunctionType):
+            return MethodType(self._copy_callable(value.__func__), self._copy_callable(value.__self__))
+        calling = kind in (partial, FunctionType)
+        if not calling and (
+            kind.__new__ is not object.__new__  # type: ignore[comparison-overlap]
+            or isinstance(value, (nn.Module, PreTrainedConfig))
+            or not any(isinstance(each, HOLDING) for each in getattr(value, "__dict__", {}).values())
+        ):
             return self._copy(value)
+        if id(value) in self._fresh:
+            return self._copies[id(value)][1]
+        made: Any = value if calling else object.__new__(kind)
         self._fresh.add(id(value))
-        if id(value) not in self._copies:
-            self._copies[id(value)] = value, value  # for one that refers to itself
-            made: Any = value
-            if kind is partial:
-                made = partial(self._copy_callable(value.func), *map(self._copy_callable, value.args), **value.keywords)
-            elif value.__closure__:
-                cells = tuple(map(self._copy_cell, value.__closure__))
-                made = FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, cells)
-                made.__kwdefaults__, made.__dict__ = value.__kwdefaults__, value.__dict__
-            self._copies[id(value)] = value, made
-        return self._copies[id(value)][1]
+        self._copies[id(value)] = value, made  # for one that refers to itself
+        if not calling:
+            vars(made).update({name: self._copy_held(each) for name, each in vars(value).items()})
+        elif kind is partial:
+            named = {name: self._copy_held(each) for name, each in value.keywords.items()}
+            made = partial(self._copy_callable(value.func), *map(self._copy_held, value.args), **named)
+        elif value.__closure__ or value.__defaults__ or value.__kwdefaults__:
+            cells = tuple(map(self._copy_cell, value.__closure__ or ()))
+            defaults = tuple(map(self._copy_held, value.__defaults__ or ()))
+            made = FunctionType(value.__code__, value.__globals__, value.__name__, defaults, cells)
+            made.__kwdefaults__ = {name: self._copy_held(each) for name, each in (value.__kwdefaults__ or {}).items()}
+            made.__dict__ = value.__dict__
+        self._copies[id(value)] = value, made
+        return made
+
+    def _copy_held(self, value: Any) -> Any:
+        """As `_copy_callable`; a list or dictionary itself: it may be written to."""
+        return value if type(value) in (dict, OrderedDict, list, tuple) else self._copy_callable(value)
 
     def _copy_cell(self, cell: CellType) -> CellType:
-        """The cell itself where it holds no module and no method of one: it may be written to."""
         try:
             held = cell.cell_contents
         except ValueError:  # an empty cell
             return cell
-        if not isinstance(held, (nn.Module, MethodType, partial, FunctionType)):
-            return cell
-        copy = self._copy_callable(held)
+        copy = self._copy_held(held)
         return cell if copy is held else CellType(copy)
