@@ -38,7 +38,7 @@ class Reader:
             raise RegardError(f"needs either {name} or its ids, given {'none' if given is None else 'both'}")
         if ids is not None:
             rows = _listed(ids, name)
-            single = bool(rows) and is_whole(rows[0])
+            single = not rows or is_whole(rows[0])
             return single, [self._from_ids(name, row, windowed) for row in ([rows] if single else rows)]
         texts = list(check_texts(given, name, INSTEAD.get(name, ", or token ids as ids=")))
         single = isinstance(given, str)
