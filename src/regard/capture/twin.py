@@ -53,16 +53,16 @@ class Twin:
             before, own, module = vars(copy), dict(vars(value)), isinstance(value, nn.Module)
             own.pop("_compiled_call_impl", None)  # of model.compile(): hooks and modes are not seen there
             for name, each in own.items():
-                kept = before.get(name)
-                if type(each) is type(kept) is OrderedDict and not each and not kept:
+                held = type(each)
+                if held is OrderedDict and not each and type(kept := before.get(name)) is held and not kept:
                     own[name] = kept  # no hooks in either: copying these would take most of the time
-                elif type(each) not in PLAIN and (module or isinstance(each, PreTrainedConfig)):
-                    own[name] = self._copy_callable(each)
+                elif held not in PLAIN and (module or isinstance(each, PreTrainedConfig)):
+                    own[name] = self._copy(each) if held is dict else self._copy_callable(each)
+            if module:
+                own["training"] = False
             before.update(own)  # never emptied: another thread may read an attribute
             for name in before.keys() - own.keys():
                 del before[name]
-            if module:
-                copy.training = False
         return copy
 
     def _copy_callable(self, value: Any) -> Any:
