@@ -62,6 +62,7 @@ def test_one_or_several() -> None:
         (None, torch.ones(2, 2, 2, dtype=torch.int64), "needs whole numbers"),
         ("", None, "text is empty"),
         (["A bank", " "], None, "text 2 is blank"),
+        (None, [], "text ids are empty: needs at least one"),
         (None, [[]], "text ids are empty: needs at least one"),
         (None, [], "text ids are empty: needs at least one"),
         (None, [1, -1], "text id -1 is out of range: transformer has ids 0 to"),

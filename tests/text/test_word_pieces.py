@@ -26,7 +26,8 @@ SCRIPTS = {
     "Latin": "I can't believe it's 3 o'clock, the e-mail said: Nguyễn’s trèfle.",
     "Georgian": "დიდი მდინარის ნაპირი", "Armenian": "մեծ գետի ափ՝ այստեղ", "Amharic": "የወንዝ ዳርቻ፡ነው",
     "Hebrew": 'גדת הַנָּהָר של צה"ל',
-    "Inuktitut": "ᑰᒃ ᓯᒡᔭᖓ ᐃᓄᒃᑎᑐᑦ", "Hindi": "नदी का किनारा और क्षत्रिय", "emoji": f"my {FAMILY}, her 👍🏽 and 🇩🇪🇫🇷 flags",
+    "Inuktitut": "ᑰᒃ ᓯᒡᔭᖓ ᐃᓄᒃᑎᑐᑦ", "Hindi": "नदी का किनारा और क्षत्रिय नमस्ते",
+    "emoji": f"my {FAMILY}, her 👍🏽 and 🇩🇪🇫🇷 flags",
     "Korean": "큰 강의 강둑", "Vietnamese": "bờ sông Hồng lớn", "Persian": "می\u200cخواهم کنار رودخانه",
     "Han": "我坐在河岸上",
     "Thai": "ริมฝั่งแม่น้ำ", "Kana": "かわの ギシ", "signs": "co\xadoperate H₂O m² 3.14 a_b x\u200fy",
@@ -111,6 +112,10 @@ def test_words_are_those_that_find_word_finds(kind: Callable[[list[str]], Any]) 
             assert list(dict.fromkeys(names)) == words_of(text)
         if kind in (composing_bytes, KINDS[0]):
             assert encoded.dropped == encoded.unknown == ()
+
+
+def test_unknown_words_of_a_tokenizer_without_places_have_their_own_characters() -> None:
+    assert encode(WithoutPlaces(unigram(["a river bank"])), "የወንዝ ዳርቻ a").unknown == ("የወንዝ", "ዳርቻ")
 
 
 def tokens(*pieces: tuple[str, int], special: bool = False) -> list[Token]:

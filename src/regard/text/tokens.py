@@ -289,6 +289,9 @@ def _aligned(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[list[int | 
             continue
         piece = str(tokenizer.convert_ids_to_tokens(number))
         bare = piece.replace(BLANK, " ").replace("</w>", "").removeprefix("##").strip().casefold()
+        lost = found and found[-1][2] and found[-1][0] == found[-1][1]  # an unknown word, which a blank ends
+        while lost and piece.startswith(BLANK) and at < len(low) and not low[at].isspace():
+            at += 1
         while at < len(low) and low[at].isspace():
             at += 1
         start = low.find(bare, at) if bare else at

@@ -7,10 +7,14 @@ sentencepiece's may call "river-bank" one word, or a whole text.
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
+
+import regex
 
 from regard.text.tokens import Token
 from regard.text.words import word_boundaries
 
+_MARKS: Any = regex.compile(r"\p{M}*")
 LONGEST = 64  # characters of a word; longer ones are no words but codes, whose every token is one
 
 
@@ -39,4 +43,5 @@ def words(tokens: Sequence[Token]) -> list[range]:
 def spelling(tokens: Sequence[Token], word: Sequence[int]) -> str:
     """Return a word as the text has it; what stands for no characters, as special tokens do, by its tokens' names."""
     first, last = tokens[word[0]], tokens[word[-1]]
-    return last.source[first.start : last.end].strip() or "".join(tokens[n].text for n in word).strip()
+    end = _MARKS.match(last.source, last.end).end()  # marks that no token has are of the word
+    return last.source[first.start : end].strip() or "".join(tokens[n].text for n in word).strip()
