@@ -148,7 +148,7 @@ def test_files_that_are_no_pictures(tmp_path: Path, content: bytes, says: str) -
         (7, "given int, needs a file, a Pillow image or an array"),
         (WIDE / 2, r"given an array \(7, 11, 3\) float64, needs \(height, width, 3\) uint8"),
         (WIDE[:, :, 0], r"given an array \(7, 11\) uint8"),
-        (Image.new("F", (3, 3)), "pixels of mode F"),
+        (Image.new("F", (3, 3)), "^image 'a picture' has pixels of mode F"),
         ("no/such.png", "No such file"),
         (Image.new("1", (7072, 7072)), "has too many pixels"),
         (Image.open(io.BytesIO(png()[:2000])), "'a picture' is damaged, or cut short"),

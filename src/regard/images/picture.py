@@ -82,6 +82,8 @@ def _read(source: Path | BytesIO | Image.Image, name: str, called: str) -> Pictu
             raise RegardError(f"image {called!r} has too many pixels: {most}; make it smaller") from error
         except UnidentifiedImageError as error:
             raise RegardError(f"image {called!r} is none that can be read, needs {', '.join(FORMATS)}") from error
+        except RegardError:
+            raise
         except Exception as error:  # of any kind: for damaged files also TypeError, KeyError, struct.error
             raise RegardError(f"image {called!r} is damaged, or cut short: {first_line(error)}") from error
     told = dict.fromkeys(str(each.message) for each in warned if each.category is UserWarning)
