@@ -70,3 +70,13 @@ def test_a_text_has_its_tokens_by_columns() -> None:
             "word": [None, 0, 0],
         },
     }
+
+
+def test_a_blank_before_a_text_is_not_its_first_letter() -> None:
+    tokens = [
+        Token(n, text, start, start + 1, 0, False, "F x")
+        for n, (text, start) in enumerate(((" ", 0), ("F", 0), (" ", 1)))
+    ]
+    data = text_data("text 1", "F x", tokens)["tokens"]
+    assert isinstance(data, dict)
+    assert data["end"] == [0, 1, 2]

@@ -100,7 +100,8 @@ def text_data(
         "tokens": {
             "text": [token.text for token in tokens],
             "start": [token.start for token in tokens],
-            "end": [token.end for token in tokens],
+            # a blank that a tokenizer puts before a text is not the text's first character
+            "end": [t.start if t.text.isspace() and t.characters.strip() else t.end for t in tokens],
             "special": [n for n, token in enumerate(tokens) if token.special],
             "sinks": sorted(sinks),
             "word": [numbers.get(n) for n in range(len(tokens))],
