@@ -35,11 +35,11 @@ def test_small_numbers_keep_two_digits(value: float, shown: str) -> None:
     [
         (10.93, "10.93"),
         (20.004, "20.00"),
-        (100, "100.00"),
+        (100.0, "100.00"),
         (-0.5, "−.50"),
         (0.5, ".50"),
         (-10.02, "−10.02"),
-        (0, ".00"),
+        (0.0, ".00"),
     ],
 )
 def test_a_cell_of_a_plot_leaves_out_the_zero_before_the_point_alone(value: float, shown: str) -> None:

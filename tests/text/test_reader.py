@@ -64,7 +64,6 @@ def test_one_or_several() -> None:
         (["A bank", " "], None, "text 2 is blank"),
         (None, [], "text ids are empty: needs at least one"),
         (None, [[]], "text ids are empty: needs at least one"),
-        (None, [], "text ids are empty: needs at least one"),
         (None, [1, -1], "text id -1 is out of range: transformer has ids 0 to"),
         (None, [10**6], "text id 1000000 is out of range"),
         ("bank " * 32, None, "text has 32 tokens, special ones included: transformer takes 31 at most; it can be read"),

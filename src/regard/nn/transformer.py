@@ -192,7 +192,7 @@ class Transformer(nn.Module):
         """What its weights are."""
         return self.embedding.weight.dtype
 
-    def get_input_embeddings(self) -> nn.Embedding:
+    def get_input_embeddings(self) -> nn.Module:
         """Return the table of learned embeddings."""
         return self.embedding
 

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 from weakref import WeakKeyDictionary
 
 import regex
@@ -151,7 +151,11 @@ def check_text(text: Any, name: str = "text") -> str:
     return text
 
 
-def check_texts(given: Any, name: str = "texts", instead: str = "") -> Iterable[str]:
+@overload
+def check_texts(given: str | Iterable[str], name: str = "texts", instead: str = "") -> Iterable[str]: ...
+@overload
+def check_texts(given: Any, name: str = "texts", instead: str = "") -> Iterable[Any]: ...
+def check_texts(given: Any, name: str = "texts", instead: str = "") -> Iterable[object]:
     """Return texts, of one text a list of it. instead: what else to pass, for the message.
 
     Raises:
