@@ -60,7 +60,7 @@ BOOK = "Once a man went to a sunny bank to fish in the old river. " * 25
 SMALL = [
     f"--set={size}" for size in ("layers=1", "d_model=16", "heads=2", "batch=64", "held_out=0.2", "vocabulary=300")
 ]
-LESSON = "# %%\nfrom regard.train.scenes import Scenes\n\nimport sklearn.cluster\n"  # both need scipy
+LESSON = "# %%\nimport sklearn.cluster\n"  # needs scipy
 CASES = {
     "see": ["see", TEXT, "--word", "bank", "--figure", "s.png"],
     "why": ["why", TEXT, "--word", "bank"],
