@@ -79,7 +79,9 @@ class Twin:
             return self._copy(value)
         if id(value) in self._fresh:
             return self._copies[id(value)][1]
-        made: Any = value if calling else object.__new__(kind)
+        before = self._copies.get(id(value), (None, None))[1]
+        reused = type(before) is kind and before is not value
+        made: Any = value if calling else before if reused else object.__new__(kind)
         self._fresh.add(id(value))
         self._copies[id(value)] = value, made  # for one that refers to itself
         if not calling:
@@ -93,6 +95,8 @@ class Twin:
             made = FunctionType(value.__code__, value.__globals__, value.__name__, defaults, cells)
             made.__kwdefaults__ = {name: self._copy_held(each) for name, each in (value.__kwdefaults__ or {}).items()}
             made.__dict__ = value.__dict__
+        if calling and reused and _parts(before) == _parts(made):
+            made = before  # or what is known of a model's modules would be found out anew
         self._copies[id(value)] = value, made
         return made
 
@@ -107,3 +111,17 @@ class Twin:
             return cell
         copy = self._copy_held(held)
         return cell if copy is held else CellType(copy)
+
+
+def _parts(calling: Any) -> list[Any]:
+    """Name what a function or partial calls and holds by ids; a method by those of its function and object."""
+    if isinstance(calling, partial):
+        held = [calling.func, *calling.args, *calling.keywords.values()]
+    else:
+        held = [*(calling.__defaults__ or ()), *(calling.__kwdefaults__ or {}).values()]
+        for cell in calling.__closure__ or ():
+            try:
+                held.append(cell.cell_contents)
+            except ValueError:  # an empty cell
+                held.append(cell)
+    return [(id(each.__func__), id(each.__self__)) if type(each) is MethodType else id(each) for each in held]
