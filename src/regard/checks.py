@@ -12,7 +12,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def arguments_named(function: Function) -> Function:
-    """Raise RegardError, with the names of all arguments, where the function is called with others than it takes."""
+    """Make a function raise RegardError, naming its arguments, if a call passes wrong ones."""
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:

@@ -174,9 +174,8 @@ class Session:
             if options.reported:
                 self._check_reported(keep)
             changes = self.layout.changes(sources, targets, interventions) if changed else Changes()
-            if (
-                self.reports_weights
-            ):  # known by now: what has to be learned for changes of states is learned from a pass
+            # known by now: planning changes of states has made a pass
+            if self.reports_weights:
                 self._check_states_alone(changes)
             batch = _Batch(sources, targets, changes)
             done = self._as_needed(batch, options, reuse)

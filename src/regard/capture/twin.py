@@ -13,8 +13,8 @@ import torch
 from torch import nn
 from transformers import PreTrainedConfig
 
-PLAIN = frozenset((int, float, bool, str, type(None), set, torch.dtype))  # attributes that most modules have
-HOLDING = (nn.Module, MethodType, partial, FunctionType)  # what leads to modules
+PLAIN = frozenset((int, float, bool, str, type(None), set, torch.dtype))  # types that hold no module
+HOLDING = (nn.Module, MethodType, partial, FunctionType)  # types that may hold a module
 
 
 class Twin:
@@ -33,10 +33,10 @@ class Twin:
         """Give the copies the attributes that their originals have now."""
         self._fresh.clear()
         self.model = self._copy(self._original)
-        self._copies = {key: self._copies[key] for key in self._fresh}  # what was replaced is let go of
+        self._copies = {key: self._copies[key] for key in self._fresh}  # forgets replaced modules
 
     def _copy(self, value: Any) -> Any:
-        """A module or config: its copy, with what it holds. A list or dictionary: one of copies. Else the value."""
+        """Copy a module or config with the modules it holds, or a list or dictionary of them. Return other values."""
         kind = type(value)
         if kind in (dict, OrderedDict):
             return kind([(key, self._copy(each)) for key, each in value.items()]) if value else kind()
@@ -52,12 +52,12 @@ class Twin:
             self._fresh.add(id(value))
             before, own, module = vars(copy), dict(vars(value)), isinstance(value, nn.Module)
             own.pop("_compiled_call_impl", None)  # of model.compile(): hooks and modes are not seen there
-            for name, each in own.items():
-                held = type(each)
-                if held is OrderedDict and not each and type(kept := before.get(name)) is held and not kept:
+            for name, attribute in own.items():
+                held = type(attribute)
+                if held is OrderedDict and not attribute and type(kept := before.get(name)) is held and not kept:
                     own[name] = kept  # no hooks in either: copying these would take most of the time
-                elif held not in PLAIN and (module or isinstance(each, PreTrainedConfig)):
-                    own[name] = self._copy(each) if held is dict else self._copy_callable(each)
+                elif held not in PLAIN and (module or isinstance(attribute, PreTrainedConfig)):
+                    own[name] = self._copy(attribute) if held is dict else self._copy_callable(attribute)
             if module:
                 own["training"] = False
             before.update(own)  # never emptied: another thread may read an attribute
@@ -96,7 +96,7 @@ class Twin:
             made.__kwdefaults__ = {name: self._copy_held(each) for name, each in (value.__kwdefaults__ or {}).items()}
             made.__dict__ = value.__dict__
         if calling and reused and _parts(before) == _parts(made):
-            made = before  # or what is known of a model's modules would be found out anew
+            made = before  # the same object, so that facts about the modules stay valid
         self._copies[id(value)] = value, made
         return made
 
@@ -114,7 +114,7 @@ class Twin:
 
 
 def _parts(calling: Any) -> list[Any]:
-    """Name what a function or partial calls and holds by ids; a method by those of its function and object."""
+    """List the ids of everything that a function or partial holds; for a method those of its function and object."""
     if isinstance(calling, partial):
         held = [calling.func, *calling.args, *calling.keywords.values()]
     else:

@@ -52,14 +52,14 @@ MOVED = {  # options that there were, of all verbs or of one, and what is writte
 # Verbs that load no model, or one whose arithmetic is their own.
 WITHOUT_DTYPE = ("tokens", "train", "paint", "evolve", "embed", "find", "senses", "shift", "lesson")
 LONGEST = 60  # characters of a text that are said again
-IN_ASCII = str.maketrans(  # for an encoding that lacks what is drawn; darker characters are higher bars
+IN_ASCII = str.maketrans(  # for encodings without these characters; darker characters are higher bars
     dict(zip("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉▒•“”‘’×–—−·★◆○●│␣⍽\xa0", "..:-+*##...####=*\"\"''x---.*#oo|__ ", strict=True))
     | {"…": "...", "→": "->", "←": "<-", "±": "+-", "√": "sqrt ", "↵": "\\n", "π": "pi", "÷": "/"}
 )
 
 
 def readable(error: UnicodeError) -> tuple[str, int]:
-    """Write what an encoding lacks: what regard draws by what is like it in ASCII, anything else by its number."""
+    """Replace characters that the encoding lacks: drawn ones by similar ASCII, others by their code."""
     assert isinstance(error, UnicodeEncodeError)
     lacking = error.object[error.start : error.end].translate(IN_ASCII)
     return lacking.encode("ascii", "backslashreplace").decode(), error.end

@@ -43,7 +43,7 @@ Prompt = Annotated[str | None, options.text_prompt()]
 Workers = Annotated[int | None, number("--workers", "How many processes to run, one thread each.", "one a core")]
 Shard = Annotated[int, number("--shard", "How many characters of text are one unit of work.")]
 Prune = Annotated[bool, flag("--prune", "Remove documents from the store that are gone.")]
-Links = Annotated[bool, flag("--follow-links", "Read also what links in folders lead to, wherever it is.")]
+Links = Annotated[bool, flag("--follow-links", "Follow links in folders, wherever they lead.")]
 Ray = Annotated[str | None, said("--ray", "ADDRESS|local", "Build the shards on a Ray cluster.")]
 EVERY = 20.0  # seconds between lines of progress where no line can be redrawn
 

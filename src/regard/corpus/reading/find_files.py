@@ -21,7 +21,7 @@ from regard.errors import RegardError
 from regard.files import KINDS, check_regular
 
 STANDARD_INPUT = Path("-")
-LINK = "it is a link: --follow-links (follow_links=True) reads what it leads to"
+LINK = "it is a link: pass --follow-links (follow_links=True) to read it"
 _MOST_NAMED = 5  # endings that a message names
 
 
