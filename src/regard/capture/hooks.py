@@ -54,6 +54,7 @@ def record_pass(
     layers: Collection[int] | None = None,
     keep: Collection[str] | None = None,
     statistics: Statistics | None = None,
+    whole: bool = True,
 ) -> Iterator[PassRecord]:
     """Record the forward pass that is made inside the block; the model's hooks are taken off after it.
 
@@ -63,9 +64,15 @@ def record_pass(
         ids: token ids of each sequence that it reads.
         head_input: whether what enters the language head may stand for the last hidden state.
         layers, keep, statistics: of the attention calls, as in `regard.record`.
+        whole: whether every stack of the model runs: where one doesn't, earlier passes don't show what this one does.
     """
     facts = None
-    if not capture.skipped_layers and capture.keep.layers is None and 0 < sum(each.numel() for each in ids) <= FEW:
+    if (
+        whole
+        and not capture.skipped_layers
+        and capture.keep.layers is None
+        and 0 < sum(each.numel() for each in ids) <= FEW
+    ):
         facts = capture.facts  # what they did in other passes tells what they do in this, but beside others' hooks
         if facts is not None and any(each._forward_hooks or each._forward_pre_hooks for each in facts.modules):
             facts = None

@@ -191,7 +191,14 @@ class StepCapture:
             with (
                 self._ablations.opened(self.length),
                 nullcontext() if self._hooks is None else self._hooks.opened(self.length),
-                record_pass(self.model, self._capture, ids, head_input=True, keep=("value", "output")) as record,
+                record_pass(
+                    self.model,
+                    self._capture,
+                    ids,
+                    head_input=True,
+                    keep=("value", "output"),
+                    whole=not self._session.pairs,  # the encoder ran before the first step
+                ) as record,
             ):
                 yield record, masks
         finally:
