@@ -1,54 +1,48 @@
-"""What the front pages say of their two sentences is what the default model gives, by cosines alone."""
+"""What the README prints and claims: its command's output, its numbers in Python, and figures measured elsewhere."""
 
 import re
 
-from torch.nn.functional import cosine_similarity
+import pytest
+import torch
 
-from regard.text.neutral_sentences import neutral_sentences
+import regard
+from regard.cli.main import main
 from tests.support import ROOT
+from tests.support.pages import code_blocks, commands
 
-RIVER, MONEY = "We sat on the grassy bank of the stream.", "I deposited my savings in the bank."
-SAID = re.compile(
-    r'towards "(?P<word>\w+)" \((?:cosine )?(?P<cosine>[\d.]+)(?:[^()]*?39 sentences[^()]*?|; )'
-    r"(?P<low>0\.\d+) to (?P<high>0\.\d+)"
-)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CHANGES = re.compile(r"weights within \S+ of|; [\d.]+ s in all")  # a machine's rounding and its time
 
 
-def test_cosines_and_their_ranges_in_neutral_sentences(minilm) -> None:
-    texts = [RIVER, MONEY, *neutral_sentences("bank"), "river", "deposit"]
-    traces = minilm.trace(texts, logits=False, attention_outputs=False)
-    *banks, river, deposit = (trace["bank" if "bank" in trace.text else trace.text] for trace in traces)
-    for page in ("README.md", "docs/index.md"):
-        text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
-        told = [match.groupdict() for match in SAID.finditer(text)]
-        assert [each["word"] for each in told] == ["river", "deposit"], page
-        for own, each, reference in zip(banks[:2], told, (river, deposit), strict=True):
-            assert f"{float(cosine_similarity(own, reference, dim=0)):.2f}" == each["cosine"]
-            neutral = [float(cosine_similarity(bank, reference, dim=0)) for bank in banks[2:]]
-            assert len(neutral) == 39
-            assert (f"{min(neutral):.2f}", f"{max(neutral):.2f}") == (each["low"], each["high"])
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert f'"{RIVER}"' in readme
-    assert f'"{MONEY}"' in readme
+def test_the_first_command_prints_what_the_readme_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(commands("README.md")[0])
+    both = code_blocks("README.md", "text")[0], capsys.readouterr().out
+    shown, printed = (CHANGES.sub("", " ".join(text.split())) for text in both)
+    assert shown == printed
 
 
-def test_sizes_and_ratios_are_those_that_were_measured() -> None:
-    readme, measured = (
-        " ".join((ROOT / page).read_text(encoding="utf-8").split()) for page in ("README.md", "docs/performance.md")
-    )
-    for said, row in (
-        ("72 heads at 510 tokens take 7 MB", "| one file, MiniLM, 6 × 12 heads, 510 tokens | 6.95 MB |"),
-        ("a layer of 604 million weights 17.7 MB", "8192 tokens: 604 million weights | 17.7 MB |"),
-        ("a sixth of the time", "`output_attentions`, GPT-2's size, 4096 tokens: time | 6.2 × faster |"),
-        ("a ninth of the memory", "peak memory above the model | 1101 and 10,277 MiB: 9.3 × less"),
-        ("the same weights within 3e-7", "the same: weights | within 3.0e-7 |"),
-    ):
-        assert said in readme
-        assert row in measured
+def test_numbers_in_python(minilm) -> None:
+    trace = minilm.trace("We sat on the river bank.")
+    shown = re.search(r"one weight per head:\n\s+# ([\d., ]+)…", README)
+    assert shown is not None
+    told = [float(number) for number in shown[1].rstrip(", ").split(",")]
+    assert [round(float(weight), 2) for weight in trace.attention[0]["bank", "river"][: len(told)]] == told
+    ablated = minilm.trace(trace.text, interventions=[regard.ablate(regard.head(5, 7))])
+    cosine = torch.nn.functional.cosine_similarity(trace["bank"], ablated["bank"], dim=0)
+    assert f"Cosine {float(cosine):.2f} to what it was" in README
 
 
-def test_two_of_twenty_pairs_are_told_right() -> None:
-    assert "Two of twenty are." in (ROOT / "docs/movement.md").read_text(encoding="utf-8")
-    for page in ("README.md", "docs/index.md"):
-        told = " ".join((ROOT / page).read_text(encoding="utf-8").split())
-        assert re.search(r"of \[twenty pairs\]\((docs/)?movement\.md\) two do\.", told)
+def test_measured_figures_are_those_of_the_benchmarks() -> None:
+    families = (ROOT / "docs/families.md").read_text(encoding="utf-8")
+    assert "417 Hugging Face architectures" in " ".join(README.split())
+    assert "417" in families
+    table = re.search(r"<!-- compared: summary -->.*?<!-- end -->", README, re.S)
+    assert table is not None
+    assert "| regard, one token's row | 0.22 | 276 MiB |" in table[0]
+    assert "takes 276 MiB instead of 3.2 GiB" in " ".join(README.split())
+    assert "| TransformerLens | 1.34 | 3,245 MiB |" in table[0]
+
+
+def test_a_stranger_is_done_soon() -> None:
+    assert len(README.split()) <= 1650

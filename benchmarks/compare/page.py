@@ -13,7 +13,7 @@ from regard.files import whole
 
 ROOT = Path(__file__).parents[2]
 MEASURED = Path(__file__).parent / "measured.json"
-PAGES = [ROOT / "docs" / "compare.md", ROOT / "docs" / "index.md", ROOT / "README.md"]
+PAGES = [ROOT / "docs" / "compare.md", ROOT / "README.md"]
 PLACE = re.compile(r"(<!-- compared: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 WRITTEN_OUT, ROW = [name for name in TOOLS if name.startswith("regard")]
 PLACES = ("machine", "encoder-512", "decoder-512", "decoder-4096", "better", "long", "files", "summary")

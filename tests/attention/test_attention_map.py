@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
+from regard.attention import attention_map
 from regard.attention import scores as score_tiles
 from regard.attention.attention_map import AttentionMap
 from tests.attention.cases import Case, cases, check, naive, random, worst
@@ -174,3 +175,16 @@ def test_autocast_does_not_reach_the_weights() -> None:
         weights = regard.attend(query, key, key, softcap=1e9).weights
         torch.testing.assert_close(weights.dense(), expected, atol=1e-6, rtol=0)
         torch.testing.assert_close(weights[:, :, 3:5, 2:9], expected[:, :, 3:5, 2:9], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_a_map_becomes_an_array_up_to_a_size(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = random(0, 2, 3, 5, 4).to(dtype)
+    seen = regard.attend(query, query, query).weights
+    assert torch.equal(torch.as_tensor(seen), seen.dense())
+    assert torch.equal(torch.from_numpy(np.asarray(seen)), seen.dense())
+    assert np.asarray(seen, dtype=np.float16).dtype == np.float16
+    monkeypatch.setattr(attention_map, "MAX_ARRAY", 149)
+    for convert in (np.asarray, torch.as_tensor):
+        with pytest.raises(regard.RegardError, match="150 weights as one array: ask for a smaller region"):
+            convert(seen)

@@ -77,7 +77,7 @@ def test_parts_add_up_to_what_enters_the_norm(bank, eager) -> None:
 def test_batch_equals_single_and_padded_equals_unpadded(minilm) -> None:
     texts = [RIVER, "bank", LONG * 3, MONEY]
     for batched, text in zip(minilm.trace(texts), texts, strict=True):
-        single = minilm.trace(text)
+        single = minilm(text)  # as minilm.trace(text)
         assert batched.text == text
         assert batched.tokens == single.tokens
         for a, b in zip(batched.hidden_states, single.hidden_states, strict=True):

@@ -29,6 +29,15 @@ from regard.attention.map_statistics import Statistics
 from regard.attention.masks import Mask
 from regard.attention.recording import current_call_path, open_hook, open_records, wanted_statistics
 
+TORCH_NAMES = {  # arguments of PyTorch's attention, and what to pass instead
+    "is_causal": "use causal=, which places the last query at the last key (offset=0 for PyTorch's placement)",
+    "attn_mask": "use mask= for a boolean mask (True means may attend) or bias= for a mask that is added",
+    "key_padding_mask": "use mask=~key_padding_mask[:, None, None, :] (True means may attend)",
+    "dropout_p": "use dropout=",
+    "enable_gqa": "leave it out: key and value may have fewer heads than query",
+    "num_heads": "pass query, key and value as (B, H, L, D), or use regard.MultiHeadAttention",
+}
+
 
 def attend(
     query: Float[Tensor, "*B L D"],
@@ -45,7 +54,7 @@ def attend(
     sinks: Float[Tensor, " H"] | None = None,
     dropout: float = 0.0,
     statistics: bool | Statistics = False,
-    is_causal: None = None,
+    **torch_names: None,
 ) -> "Attention":
     """Compute exact scaled dot-product attention, and give access to its weights.
 
@@ -66,7 +75,7 @@ def attend(
         statistics: True, or a `regard.Statistics`: computed now, with the output, for `.weights` to answer from
             (`.weights.statistics()`, `.top(8)`, `.received()`, …). On a CPU that takes half to two
             thirds of the time of asking afterwards, from 2^20 scores on.
-        is_causal: torch's name, refused: its mask places query 0 at key 0, as `causal=True, offset=0` does.
+        torch_names: PyTorch's names for other arguments. Each raises a TypeError that says what to pass.
 
     Inside `ablating` blocks (`regard.attention.ablation`) the weights are those without the ablated edges, and the
     output of an ablated head is 0. Inside `record` blocks the call is recorded.
@@ -77,8 +86,9 @@ def attend(
     Raises:
         TypeError, ValueError: naming the argument, what was given and what is needed.
     """
-    if is_causal is not None:
-        raise TypeError("is_causal: use causal=, which places the last query at the last key")
+    for name in torch_names:
+        hint = TORCH_NAMES.get(name)
+        raise TypeError(f"{name}: {hint}" if hint else f"attend() got an unexpected keyword argument {name!r}")
     options: dict[str, Any] = {"mask": mask, "bias": bias, "causal": causal, "window": window, "offset": offset,
                                "scale": scale, "softcap": softcap, "sinks": sinks}  # fmt: skip
     if torch.compiler.is_compiling():

@@ -12,7 +12,7 @@ for softmax".
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -27,8 +27,13 @@ from regard.attention.masks import Index
 from regard.attention.region_scores import RowSums, of_scores
 from regard.attention.scores import ScoreRule, score_tile, score_tile_budget, subtract_row_bias, valid_rows
 from regard.attention.softmax import finite_max, sink_column, sink_share
+from regard.errors import RegardError
 from regard.memory import require_memory
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+MAX_ARRAY = 1 << 26  # weights that become an array without being asked for by name
 HELPS = "ask for a smaller region, or for statistics of all of it: top(), received(), pooled(), statistics()"
 
 
@@ -74,6 +79,25 @@ class AttentionMap(MapInputs):
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
         """Compute the weights of a region, numpy-style. Raises IndexError and TypeError as a tensor would."""
         return self._region(index, self._weights_tile)
+
+    def __array__(self, dtype: "DTypeLike | None" = None, copy: bool | None = None) -> "NDArray[Any]":
+        """Compute all weights for numpy. Raises RegardError above 2^26 weights: ask for a region, or for `dense()`."""
+        weights = self._as_tensor().cpu()
+        array = (weights.float() if weights.dtype == torch.bfloat16 else weights).numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Compute all weights for `torch.as_tensor`, up to 2^26 of them, as for numpy."""
+        return self._as_tensor().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        """Name the device of the weights, for `__dlpack__`."""
+        return self.query[:0].__dlpack_device__()
+
+    def _as_tensor(self) -> Tensor:
+        if math.prod(self.shape) > MAX_ARRAY:
+            raise RegardError(f"{math.prod(self.shape):,} weights as one array: {HELPS}, or call dense()")
+        return self[...]
 
     def rows(self, batch: slice, rows: Int[Tensor, " r"]) -> Float[Tensor, "b H r S"]:
         """Compute the weights of some queries of some texts, as `m[batch, :, rows]` does, and remember nothing."""

@@ -237,6 +237,8 @@ class Model:
         traces: dict[int, Any] = dict(self._runner.traces(sources, targets, interventions, keep))  # all of one kind
         return traces[0] if single else [traces[n] for n in range(len(sources))]
 
+    __call__ = trace
+
     @overload
     def generate(self, prompt: str, **options: Unpack[GenerateOptions]) -> Generated: ...  # type: ignore[overload-overlap]
     @overload
