@@ -140,7 +140,6 @@ def sums(groups: Groups, numbers: Numbers) -> None:
 def took(groups: Groups, numbers: Numbers) -> None:
     found = numbers[0]
     assert isinstance(found, HeadAttribution)
-    assert found.sources is not None
     heads = parts_of(*numbers)["heads"]
     layer, head = int(groups["layer"] or ""), int(groups["head"] or "")
     score = heads[f"layer {layer}, head {head}"]
@@ -224,10 +223,8 @@ def by_tokens(draw: random.Random) -> TokenAttribution:
 
 def by_heads(draw: random.Random) -> HeadAttribution:
     sources = tuple(torch.tensor([[size(draw) for _ in TOKENS] for _ in range(3)]).double() for _ in range(2))
-    baseline = draw.choice(("zero", "mean"))
     calls, scores = (CallId(None, 0), CallId(None, 1)), tuple(own.sum(1) for own in sources)
-    kept = sources if baseline == "zero" else None
-    return HeadAttribution("logit of “x”", 3.0, baseline, calls, scores, kept, (TOKENS, TOKENS))
+    return HeadAttribution("logit of “x”", 3.0, calls, scores, sources, (TOKENS, TOKENS))
 
 
 def size(draw: random.Random) -> float:

@@ -31,7 +31,7 @@ BY_TOKENS = TokenAttribution(
     "integrated gradients", "logit of “x”", 3.0, 0.5, 1e-3, 32, SCORES, SCORES.abs(), TOKENS, (TEXT,), (3,)
 )
 BY_HEADS = HeadAttribution(
-    "logit of “x”", 3.0, "zero", (CallId(None, 0), CallId(None, 1)),
+    "logit of “x”", 3.0, (CallId(None, 0), CallId(None, 1)),
     (torch.tensor([0.1, 2.0]).double(), torch.tensor([-1.0, 0.0]).double()),
     (
         torch.tensor([[0.1, 0.0, 0.0], [-1.0, 3.0, 0.0]]).double(),

@@ -39,11 +39,6 @@ def exactness_of_tokens(found: "TokenAttribution") -> list[str]:
     return ["Gradient x input is exact where the outcome is linear in the learned embeddings, and only there."]
 
 
-def beside(found: "HeadAttribution") -> str:
-    """Say what heads are compared with, in words."""
-    return {"zero": "an ablated one", "mean": "its mean output"}.get(found.baseline, f"its output in {found.baseline}")
-
-
 def named_head(call: CallId, head: int) -> str:
     """Name a head: "layer 23, head 4", of an encoder-decoder with its part."""
     part = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross-attention "}[call.part]
@@ -120,9 +115,9 @@ def of_heads(found: "HeadAttribution") -> list[str]:
     heads = found.by()
     said = [f"The {found.outcome_name} is {signed(found.outcome)}."]
     said += _most_of_attribution_parts(
-        f"Of all {len(heads)} heads, each beside {beside(found)}, to the first order,", heads
+        f"Of all {len(heads)} heads, each beside an ablated one, to the first order,", heads
     )
-    if found.sources is not None and heads and heads[0][1] != 0:
+    if heads and heads[0][1] != 0:
         call, head, score = found.best(1)[0]
         n = found.calls.index(call)
         own = found.sources[n][head]
