@@ -206,7 +206,7 @@ def direct(draw: random.Random) -> Attribution:
     kept = [each for each in writers if draw.random() < 0.7] or writers[:1]
     vectors = torch.tensor([[size(draw)] for _ in kept], dtype=torch.float64)
     parts = SideParts(tuple(kept), vectors, vectors.sum(0), (5,))
-    return Attribution("logit of “x” at “bank”", float(vectors.sum()), 1e-7, parts, {None: TOKENS}, {None: TEXT})
+    return Attribution("logit of “x” at “bank”", float(vectors.sum()), 1e-7, parts, {None: TOKENS})
 
 
 def by_tokens(draw: random.Random) -> TokenAttribution:
@@ -217,7 +217,7 @@ def by_tokens(draw: random.Random) -> TokenAttribution:
     gap = None if baseline is None else abs(float(scores.sum()) - (value - baseline))
     method = "gradient x input" if plain else "integrated gradients"
     return TokenAttribution(
-        method, "logit of “x”", value, baseline, gap, 32, scores, scores.abs(), TOKENS, (TEXT,), (len(TOKENS),)
+        method, "logit of “x”", value, baseline, gap, 32, scores, scores.abs(), TOKENS, (len(TOKENS),)
     )  # type: ignore[arg-type]
 
 
@@ -247,7 +247,7 @@ def test_an_embedding_is_among_what_is_counted() -> None:
     writers = (Writer("token"), Writer("attention", 0, 1, 0), Writer("attention", 1, 0, 0), Writer("feed-forward", 1))
     vectors = torch.tensor([[3.0], [2.0], [-1.0], [0.5]], dtype=torch.float64)
     parts = SideParts(writers, vectors, vectors.sum(0), (2,))
-    found = Attribution("logit of “x” at “run”", 4.5, 1e-7, parts, {None: TOKENS}, {None: TEXT})
+    found = Attribution("logit of “x” at “run”", 4.5, 1e-7, parts, {None: TOKENS})
     said = found.findings()
     assert said[1].startswith("Of all 4 parts (embeddings, heads and feed-forward layers), token embedding (+3.00)")
     assert said[2] == "Of the 2 heads, layer 0, head 1 (+2.00) brought most; layer 1, head 0 (−1.00) took most away."

@@ -180,6 +180,6 @@ def test_every_token_has_its_score_and_the_gap_is_told() -> None:
     assert strip["tokens"] == [token.text for token in BY_TOKENS.tokens]
     assert strip["values"] == BY_TOKENS.scores.tolist()
     assert bars["parts"] == [list(each) for each in BY_TOKENS.by("token")]
-    source, target, _ = replace(BY_TOKENS, sides=(1, 2), texts=("a", "b c")).page().data()["panels"]
+    source, target, _ = replace(BY_TOKENS, sides=(1, 2)).page().data()["panels"]
     assert [*source["values"], *target["values"]] == strip["values"]
     assert (source["name"], target["name"]) == ("Tokens of the source", "Tokens of the target")

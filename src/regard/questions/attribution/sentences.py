@@ -64,7 +64,8 @@ def of_parts(found: "Attribution") -> list[str]:
         for name, added in found.by("source", words=words)
         if "attention from " in name
     ]
-    sources = _sources(carried, words=words)
+    unit = "word" if words else "token"
+    sources = f"the one source {unit}" if len(carried) == 1 else f"all {len(carried)} source {unit}s"
     said += _most_of_attribution_parts(f"Of {sources}, by attention over all heads and layers,", carried, against=NAMED)
     by_kind = [f"{name} {signed(added)}" for name, added in found.by("kind")]
     loose = [float(n) for each, n in zip(found.parts.writers, found.parts.vectors[:, 0], strict=True)
@@ -78,11 +79,6 @@ def _attribution_source_token(name: str) -> str:
     if name.startswith("cross-attention from "):
         return name.removeprefix("cross-attention from ").removesuffix(" of the decoder") + " of the encoder"
     return name.removeprefix("attention from ")
-
-
-def _sources(carried: Parts, *, words: bool) -> str:
-    unit = "word" if words else "token"
-    return f"the one source {unit}" if len(carried) == 1 else f"all {len(carried)} source {unit}s"
 
 
 def of_tokens(found: "TokenAttribution") -> list[str]:

@@ -54,7 +54,6 @@ class TokenAttribution(Answer):
     scores: Float[Tensor, " L"]
     norms: Float[Tensor, " L"]
     tokens: tuple[Token, ...]
-    texts: tuple[str, ...]
     sides: tuple[int, ...]
     unit: Unit = field(default="token", kw_only=True)
 
@@ -139,10 +138,10 @@ def attribute_to_tokens(
         scores, norms = vectors.sum(-1), vectors.norm(dim=-1)
         gap = None if start is None else abs(float(scores.sum()) - (value - start))
         tokens = tuple(token for side in trace.sides for token in side.tokens)
-        texts, sides = zip(*((side.text, len(side.tokens)) for side in trace.sides), strict=True)
-        about = Read.of(trace)
-        numbers = method, outcome.name, value, start, gap, count, scores, norms
-        return TokenAttribution(*numbers, tokens, texts, sides, about=about)
+        sides, about = tuple(len(side.tokens) for side in trace.sides), Read.of(trace)
+        return TokenAttribution(
+            method, outcome.name, value, start, gap, count, scores, norms, tokens, sides, about=about
+        )  # fmt: skip
 
     done, own = gradient_run(model, trace)
     value = float(number_of(outcome, own).detach())
