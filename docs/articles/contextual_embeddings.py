@@ -5,6 +5,8 @@
 # of one model, stands beside what was computed while this page was made. A figure that differed would stop the making.
 
 # %%
+import os
+
 import torch
 from transformers import (
     BertConfig,
