@@ -3,8 +3,7 @@
 speed: of SmolLM2 at 512 tokens, each way of attributing a logit against a trace, both in turns.
 memory: of SmolLM2, a trace, a direct attribution and one patch in a fresh process, against the eager model that gives
 its attention weights out (output_attentions), and TransformerLens, where it is installed: largest resident memory.
-heads: how the gradients' numbers of heads go with what ablating each of them measures, or patching it with its output
-in another text, for texts of MiniLM and SmolLM2.
+heads: how the gradients' numbers of heads go with what ablating each of them measures, for texts of MiniLM and SmolLM2.
 
 REGARD_SMOLLM2 names the folder of SmolLM2; without it, its parts are left out.
 """
@@ -16,7 +15,6 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -29,19 +27,18 @@ FOLDER = os.environ.get("REGARD_SMOLLM2", "")
 LENGTH, MOST = 512, 2.0  # tokens, and how often a trace's time a direct attribution may take
 LONG, PLAIN = 4096, (1024, 2048)  # tokens of the memory of ours, and of those that hold n × n
 TOKENS = (260, 300)  # two ids of the vocabulary, whose logits are attributed
-FACTS = (  # a text, another of as many tokens, and two next tokens
-    ("The capital of France is", "The capital of Italy is", "Paris", "Rome"),
-    ("The capital of Japan is", "The capital of China is", "Tokyo", "Beijing"),
-    ("The opposite of hot is", "The opposite of big is", "cold", "small"),
-    ("The dog said woof and the cat said", "The cat said woof and the dog said", "me", "wo"),
-    ("When Mary and John went out, John gave a book to", "When Mary and John went out, Mary gave a book to",
-     "Mary", "John"),
-)  # fmt: skip
+FACTS = (  # a text and two next tokens
+    ("The capital of France is", "Paris", "Rome"),
+    ("The capital of Japan is", "Tokyo", "Beijing"),
+    ("The opposite of hot is", "cold", "small"),
+    ("The dog said woof and the cat said", "me", "wo"),
+    ("When Mary and John went out, John gave a book to", "Mary", "John"),
+)
 BANKS = (
-    ("We sat on the quiet river bank.", "We sat on the quiet money bank."),
-    ("The bank of the river was steep.", "The bank of the town was steep."),
-    ("The bank gave her a loan.", "The bank gave her a fish."),
-    ("He walked to the bank with his rod.", "He walked to the bank with his money."),
+    "We sat on the quiet river bank.",
+    "The bank of the river was steep.",
+    "The bank gave her a loan.",
+    "He walked to the bank with his rod.",
 )
 
 
@@ -134,41 +131,34 @@ def peak(whose: str, length: int) -> None:
 
 
 def heads() -> None:
-    """Print the correlation of estimates with what ablating and patching measure, over the heads of each text."""
+    """Print the correlation of estimates with what ablating measures, over the heads of each text."""
     model = regard.load()
     reference = model.trace("A bank of a river, with grass.")["bank"]
-    compare("MiniLM", model, [(text, other, cosine("bank", reference)) for text, other in BANKS])
+    compare("MiniLM", model, [(text, cosine("bank", reference)) for text in BANKS])
     if not FOLDER:
         print("heads of SmolLM2: left out, REGARD_SMOLLM2 names no folder")
         return
     model = regard.load(FOLDER)
-    compare("SmolLM2", model, [(text, other, logit_difference(model, a, b)) for text, other, a, b in FACTS])
+    compare("SmolLM2", model, [(text, logit_difference(model, a, b)) for text, a, b in FACTS])
 
 
-def compare(name: str, model: Model, cases: list[tuple[str, str, Outcome]]) -> None:
-    """Print the median and range over texts, of heads beside nothing and beside their outputs in the other text."""
-    found: dict[str, list[tuple[float, float, int]]] = {"ablating": [], "patching": []}
-    for text, other, outcome in cases:
-        trace, source = model.trace(text), model.trace(other)
+def compare(name: str, model: Model, cases: list[tuple[str, Outcome]]) -> None:
+    """Print the median and range over texts."""
+    found: list[tuple[float, float, int]] = []
+    for text, outcome in cases:
+        trace = model.trace(text)
         calls = model.attribute_to_heads(trace, outcome)
-        places = [(row["layer"], row["head"]) for row in calls.rows()]
-        sets: dict[str, list[list[Any]]] = {
-            "ablating": [[regard.ablate(regard.head(*each))] for each in places],
-            "patching": [[regard.patch("head_outputs", layer=n, head=head, source=source)] for n, head in places],
-        }
-        for way, each in sets.items():
-            own = calls if way == "ablating" else model.attribute_to_heads(trace, outcome, baseline=source)
-            measured = torch.zeros(len(places), dtype=torch.float64)
-            for n, run in model.ablated(text, each):
-                measured[n] = outcome.of(trace) - outcome.of(run)
-            found[way].append(agreement(torch.cat(own.scores), measured))
-    for way, numbers in found.items():
-        plain, ranks, best = zip(*numbers, strict=True)
-        print(
-            f"{name}, heads by gradient against {way} each, {len(cases)} texts: correlation {spread(plain)}, of ranks "
-            f"{spread(ranks)}; 10 largest effects: {statistics.median(best):.1f} are among the 10 largest estimates",
-            flush=True,
-        )
+        sets = [[regard.ablate(regard.head(row["layer"], row["head"]))] for row in calls.rows()]
+        measured = torch.zeros(len(sets), dtype=torch.float64)
+        for n, run in model.ablated(text, sets):
+            measured[n] = outcome.of(trace) - outcome.of(run)
+        found.append(agreement(torch.cat(calls.scores), measured))
+    plain, ranks, best = zip(*found, strict=True)
+    print(
+        f"{name}, heads by gradient against ablating each, {len(cases)} texts: correlation {spread(plain)}, of ranks "
+        f"{spread(ranks)}; 10 largest effects: {statistics.median(best):.1f} are among the 10 largest estimates",
+        flush=True,
+    )
 
 
 def agreement(estimated: torch.Tensor, measured: torch.Tensor) -> tuple[float, float, int]:

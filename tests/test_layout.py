@@ -14,7 +14,6 @@ THROUGH_OTHERS = {
     "cli/clock",
     "cli/console",
     "cli/verbs/evolve",
-    "cli/verbs/positions",
     "cli/source",
     "cli/store_options",
     "cli/verbs/steps",

@@ -107,10 +107,6 @@ CASES: list[tuple[Any, str]] = [
     (lambda g: g.model.attribute_to_heads(g.trace, "bank"), "outcome: given str, needs an Outcome"),
     (lambda g: g.model.attribute_to_heads("bank", LENGTH), "gradients: given str, needs the trace of one text"),
     (
-        lambda g: g.model.attribute_to_heads(g.trace, LENGTH, baseline="none"),
-        "baseline: given 'none', needs 'zero', 'mean' or a trace of the same model",
-    ),
-    (
         lambda g: g.model.attribute_to_tokens(g.trace, LENGTH, steps="8"),
         "steps: given '8', needs a whole number, 1 or more",
     ),

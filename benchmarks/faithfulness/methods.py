@@ -14,7 +14,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from benchmarks.faithfulness.cases import Case
-from benchmarks.faithfulness.exchanged import integrated_gradients
 from regard.capture.interventions.names import Part
 from regard.explain.causes.contributions import Contributions, contributions
 from regard.explain.causes.outcomes import number_of
@@ -90,14 +89,15 @@ def rolled_out(case: Case) -> list[float]:
 
 
 def gradient_times_input(case: Case) -> list[float]:
-    """Gradient x input, of the learned embeddings."""
+    """Gradient x input, of the token embeddings."""
     found = case.model.attribute_to_tokens(case.trace, case.outcome, method="gradient x input")
     return by_source(case, found.scores.split(list(found.sides)))
 
 
 def integrated(case: Case) -> list[float]:
     """Integrated gradients from the vocabulary's mean embedding in 32 steps."""
-    return by_source(case, integrated_gradients(case, STEPS)[0])
+    found = case.model.attribute_to_tokens(case.trace, case.outcome, steps=STEPS[0])
+    return by_source(case, found.scores.split(list(found.sides)))
 
 
 def patched_states(case: Case) -> list[float]:

@@ -6,7 +6,6 @@
 
 # %%
 import os
-from pathlib import Path
 
 import torch
 from transformers import (
@@ -18,8 +17,9 @@ from transformers import (
 
 import regard
 from drawings.command import run
-from drawings.kept import FOLDER, Picture
+from drawings.kept import keep
 from drawings.numbers import beside, show_numbers
+from drawings.positions import position_grid
 from regard.nn.positions import sinusoidal
 from regard.textbook import head_steps, printed, self_attention
 from regard.trace.word_rows import gives
@@ -98,7 +98,7 @@ assert not torch.allclose(added[0][2], added[1][5], atol=1e-2)
 
 # %% [markdown]
 # **2.2 As in "Attention is All You Need", and 2.3 other kinds.** Sines and cosines, learned, rotary, ALiBi:
-# [lesson 3](../lessons/3_position.py) has all four, [`regard positions`](../commands/positions.md) shows each.
+# [lesson 3](../lessons/3_position.py) has all four.
 #
 # **2.4 A positional encoder.** Five positions of width 3, rounded to two decimals, then added to five embeddings.
 
@@ -114,14 +114,9 @@ beside(given + code, encoder["example_output"], rows, title="added", digits=2)
 # **2.5 The matrix as a picture**, 100 positions of 400 numbers:
 
 # %%
-file = Path(os.environ.get(FOLDER, "out/lessons")) / "positions_400.png"
-file.parent.mkdir(parents=True, exist_ok=True)
-run(
-    f"regard positions --width 400 --length 100 --figure {file.name}",
-    folder=file.parent,
-)
-Picture(
-    file,
+keep(
+    position_grid(sinusoidal(100, 400), "sinusoidal positions, 100 × 400"),
+    "positions_400.png",
     "A hundred positions of 400 numbers: fast waves on the left, slow ones "
     "on the right",
 )

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 import regard
 from drawings.kept import keep
 from drawings.numbers import show_numbers
+from drawings.positions import position_grid
 from drawings.transformer import embedding_process
 from regard.nn.positions import alibi_slopes, rotary_angles, rotate, sinusoidal
 from regard.textbook import printed, self_attention
@@ -77,28 +78,8 @@ keep(
 
 # %%
 codes = sinusoidal(100, 400).double()
-
-
-def draw(matrix, title, across, name, shows):
-    figure = Figure(figsize=(9, 4.4), layout="constrained")
-    axes = figure.add_subplot(xlabel=across, ylabel="position", title=title)
-    largest = float(matrix.abs().max())
-    image = axes.imshow(
-        matrix,
-        cmap="RdBu_r",
-        vmin=-largest,
-        vmax=largest,
-        aspect="auto",
-        interpolation="nearest",
-    )
-    figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
-    return keep(figure, name, shows)
-
-
-draw(
-    codes,
-    "sinusoidal positional encoding, 100 × 400",
-    "dimension",
+keep(
+    position_grid(codes, "sinusoidal positional encoding, 100 × 400"),
     "positions.svg",
     "Positional encodings: fast waves in the first dimensions, hardly any "
     "change in the last",
@@ -186,10 +167,13 @@ print(
 assert near > far
 
 # %%
-draw(
+figure = position_grid(
     cosines,
     "learned positions of MiniLM: cosines of the first 100 rows",
     "position",
+)
+keep(
+    figure,
     "learned_positions.png",
     "Cosines of learned positions: those that are near are alike, without "
     "anybody having said so",

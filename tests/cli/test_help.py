@@ -74,7 +74,7 @@ def call(monkeypatch, tmp_path: Path):
     (tmp_path / "watched" / "watch").mkdir(parents=True)
     (tmp_path / "watched" / "watch" / "step-000001.safetensors").touch()
     (tmp_path / "watched" / "run.json").touch()
-    texts = {"map": ["a.txt"], "train": ["a.txt"], "positions": ["--kind", "learned"], "evolve": ["watched"]}
+    texts = {"map": ["a.txt"], "train": ["a.txt"], "evolve": ["watched"]}
     monkeypatch.setattr("regard.cli.verbs.lesson.run_lesson", stop("reads"))
     monkeypatch.setattr("regard.diffusion.pipeline.load_pipeline", stop("loads"))
     (tmp_path / "watched" / "model_index.json").touch()
@@ -119,7 +119,7 @@ def test_an_overview_is_promised_where_there_is_one(call, verb: str) -> None:
     assert call(verb).startswith("loads: ") == promised
 
 
-@pytest.mark.parametrize("verb", ["tokens", "positions", "generate"])
+@pytest.mark.parametrize("verb", ["tokens", "generate"])
 def test_all_promises_no_weights_where_none_are_shown(verb: str) -> None:
     assert "weight" not in promises(verb)["--all"]
     assert "layer" not in promises(verb)["--all"]

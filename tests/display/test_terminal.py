@@ -54,19 +54,6 @@ def test_of_a_heat_map_the_columns_with_the_largest_numbers_are_kept() -> None:
     assert f"  {31 - len(shown)} more with smaller numbers: left out here, in --json" in text
 
 
-def test_of_a_large_matrix_the_first_rows_and_columns_are_shown() -> None:
-    names = [str(n) for n in range(30)]
-    values = [[r + c / 1000 for c in range(30)] for r in range(30)]
-    grid = Heat(name="h", title="h", rows=names, columns=names, values=values, axes=("a", "b"), unit="", digits=4,
-                corner=(2, 3))  # fmt: skip
-    text = lines(grid)
-    assert [line.split() for line in text[3:5]] == [
-        ["0", "0.0000", "0.0010", "0.0020"],
-        ["1", "1.0000", "1.0010", "1.0020"],
-    ]
-    assert "  28 more rows and 27 more columns: left out here, in --json" in text
-
-
 def test_columns_are_as_far_apart_as_their_room_is_reckoned_with() -> None:
     grid = columns("abc", "defgh")
     grid.add_row("xyz", "uvwxy")

@@ -140,7 +140,6 @@ def sums(groups: Groups, numbers: Numbers) -> None:
 def took(groups: Groups, numbers: Numbers) -> None:
     found = numbers[0]
     assert isinstance(found, HeadAttribution)
-    assert found.sources is not None
     heads = parts_of(*numbers)["heads"]
     layer, head = int(groups["layer"] or ""), int(groups["head"] or "")
     score = heads[f"layer {layer}, head {head}"]
@@ -207,7 +206,7 @@ def direct(draw: random.Random) -> Attribution:
     kept = [each for each in writers if draw.random() < 0.7] or writers[:1]
     vectors = torch.tensor([[size(draw)] for _ in kept], dtype=torch.float64)
     parts = SideParts(tuple(kept), vectors, vectors.sum(0), (5,))
-    return Attribution("logit of “x” at “bank”", float(vectors.sum()), 1e-7, parts, {None: TOKENS}, {None: TEXT})
+    return Attribution("logit of “x” at “bank”", float(vectors.sum()), 1e-7, parts, {None: TOKENS})
 
 
 def by_tokens(draw: random.Random) -> TokenAttribution:
@@ -218,16 +217,14 @@ def by_tokens(draw: random.Random) -> TokenAttribution:
     gap = None if baseline is None else abs(float(scores.sum()) - (value - baseline))
     method = "gradient x input" if plain else "integrated gradients"
     return TokenAttribution(
-        method, "logit of “x”", value, baseline, gap, 32, scores, scores.abs(), TOKENS, (TEXT,), (len(TOKENS),)
+        method, "logit of “x”", value, baseline, gap, 32, scores, scores.abs(), TOKENS, (len(TOKENS),)
     )  # type: ignore[arg-type]
 
 
 def by_heads(draw: random.Random) -> HeadAttribution:
     sources = tuple(torch.tensor([[size(draw) for _ in TOKENS] for _ in range(3)]).double() for _ in range(2))
-    baseline = draw.choice(("zero", "mean"))
     calls, scores = (CallId(None, 0), CallId(None, 1)), tuple(own.sum(1) for own in sources)
-    kept = sources if baseline == "zero" else None
-    return HeadAttribution("logit of “x”", 3.0, baseline, calls, scores, kept, (TOKENS, TOKENS))
+    return HeadAttribution("logit of “x”", 3.0, calls, scores, sources, (TOKENS, TOKENS))
 
 
 def size(draw: random.Random) -> float:
@@ -250,7 +247,7 @@ def test_an_embedding_is_among_what_is_counted() -> None:
     writers = (Writer("token"), Writer("attention", 0, 1, 0), Writer("attention", 1, 0, 0), Writer("feed-forward", 1))
     vectors = torch.tensor([[3.0], [2.0], [-1.0], [0.5]], dtype=torch.float64)
     parts = SideParts(writers, vectors, vectors.sum(0), (2,))
-    found = Attribution("logit of “x” at “run”", 4.5, 1e-7, parts, {None: TOKENS}, {None: TEXT})
+    found = Attribution("logit of “x” at “run”", 4.5, 1e-7, parts, {None: TOKENS})
     said = found.findings()
     assert said[1].startswith("Of all 4 parts (embeddings, heads and feed-forward layers), token embedding (+3.00)")
     assert said[2] == "Of the 2 heads, layer 0, head 1 (+2.00) brought most; layer 1, head 0 (−1.00) took most away."

@@ -56,9 +56,9 @@ def test_commands_over_several_lines_are_read_whole() -> None:
 def test_a_command_that_fails_and_a_picture_that_none_draws_stop_the_build(tmp_path: Path) -> None:
     from mkdocs.exceptions import PluginError
 
-    page = "```sh\nregard positions --kind sinusoidal --figure a.png\n```\n![A](drawn/a.png)\n"
+    page = "```sh\nregard tokens a --tokenizer words --figure a.png\n```\n![A](drawn/a.png)\n"
     assert pictures.draw(page, tmp_path / "out", ROOT / "docs") == {"a.png": tmp_path / "out" / "a.png"}
     with pytest.raises(PluginError, match=r"no command draws b\.png"):
         pictures.draw(page + "![B](drawn/b.png)\n", tmp_path / "out", ROOT / "docs")
-    with pytest.raises(PluginError, match="needs sinusoidal, learned, rotary or alibi"):
-        pictures.draw(page.replace("--kind sinusoidal", "--kind none"), tmp_path / "out", ROOT / "docs")
+    with pytest.raises(PluginError, match="there is no such folder"):
+        pictures.draw(page.replace("--tokenizer words", "--tokenizer ./none"), tmp_path / "out", ROOT / "docs")

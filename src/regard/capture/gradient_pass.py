@@ -7,6 +7,7 @@ apart, regard's, through PyTorch's fused kernels. Parameters get no gradient.
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +15,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.capture.head_calls import HeadCall, kept_head_outputs
-from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import record_last_hidden_states
 from regard.capture.interventions.states import Stacks, is_hidden_states
 from regard.capture.options import CaptureOptions, PassOptions
@@ -56,31 +56,16 @@ class GradientPass:
 
 def gradient_pass(
     session: Session, source: Encoded, target: Encoded | None, stacks: Stacks, exchange: Exchange | None = None,
-    *, heads: bool = False,
+    *, heads: bool = False, written_masks: bool = False,
 ) -> GradientPass:  # fmt: skip
     """Run a text, with the target of an encoder-decoder, through a model with gradients.
 
-    Args:
-        session: of the model.
-        source, target: the text, and what a decoder reads, None without one.
-        stacks: of the model's layers, from `session.layout`.
-        exchange: puts others in the place of learned embeddings.
-        heads: whether what each head gives is kept.
+    exchange: puts others in the place of token embeddings. heads: whether what each head gives is kept.
 
     Raises:
-        RegardError: the model looks up no embeddings of its own, or its last hidden state is not found; its heads are
-            wanted and not seen.
+        RegardError: token embeddings, last hidden state or wanted heads are not found.
+        TensorMaskError: the architecture computes with its mask, and needs written_masks.
     """
-    try:
-        return _pass(session, source, target, stacks, exchange, heads=heads, written_masks=False)
-    except TensorMaskError:  # the family computes with its mask; only regard's attention raises this
-        return _pass(session, source, target, stacks, exchange, heads=heads, written_masks=True)
-
-
-def _pass(
-    session: Session, source: Encoded, target: Encoded | None, stacks: Stacks, exchange: Exchange | None,
-    *, heads: bool, written_masks: bool,
-) -> GradientPass:  # fmt: skip
     found, model = GradientPass(), session.model
     options = PassOptions(CaptureOptions(), written_masks=written_masks)
     inputs = session.inputs([source], None if target is None else [target], options)
@@ -131,35 +116,24 @@ def _exchanged(model: Any, found: GradientPass, exchange: Exchange | None) -> It
 
 @contextmanager
 def _kept_states(model: nn.Module, stacks: Stacks, found: GradientPass) -> Iterator[None]:
-    """Keep what enters and leaves the layers that run inside the block."""
+    """Keep what enters each layer that runs inside the block, and what leaves the last one."""
     found.states = [[] for _ in stacks]
-    depth = [0] * len(stacks)
+    ends: dict[int, Tensor] = {}
 
-    def enter(stack: int) -> Any:
-        def hook(_module: nn.Module, args: Any, kwargs: Any) -> None:
-            depth[stack] += 1
-            if depth[stack] == 1:
-                states = next(each for each in (*args, *kwargs.values()) if is_hidden_states(each))
-                if found.states[stack]:
-                    found.states[stack].pop()  # what left the layer before: the same, or what was made of it between
-                found.states[stack].append(states)
+    def enter(stack: int, _module: nn.Module, args: Any, kwargs: Any) -> None:
+        found.states[stack].append(next(each for each in (*args, *kwargs.values()) if is_hidden_states(each)))
 
-        return hook
-
-    def leave(stack: int) -> Any:
-        def hook(_module: nn.Module, _args: Any, output: Any) -> None:
-            depth[stack] -= 1
-            if not depth[stack]:
-                given = output if isinstance(output, (tuple, list)) else (output,)
-                found.states[stack].append(next(each for each in given if is_hidden_states(each)))
-
-        return hook
+    def leave(stack: int, _module: nn.Module, _args: Any, output: Any) -> None:
+        given = output if isinstance(output, (tuple, list)) else (output,)
+        ends[stack] = next(each for each in given if is_hidden_states(each))
 
     with ExitStack() as hooks:
         for n, (path, _) in enumerate(stacks):
             layers = model.get_submodule(path)
             assert isinstance(layers, nn.ModuleList)
             for layer in dict.fromkeys(layers):
-                hooks.enter_context(layer.register_forward_pre_hook(enter(n), with_kwargs=True))
-                hooks.enter_context(layer.register_forward_hook(leave(n)))
+                hooks.enter_context(layer.register_forward_pre_hook(partial(enter, n), with_kwargs=True))
+                hooks.enter_context(layer.register_forward_hook(partial(leave, n)))
         yield
+    for n, end in ends.items():
+        found.states[n].append(end)

@@ -39,14 +39,12 @@ def verb_of_question(name: str) -> Callable[..., None]:
     metavar, told = asked.texts
     texts: Any = Annotated[list[str] | None, typer.Argument(metavar=metavar, help=told)]
     known["texts"] = known["texts"].replace(annotation=texts)
-    for option, has in (("top", asked.ranked), ("targets", asked.paired)):
-        if not has:
-            del known[option]
+    if not asked.ranked:
+        del known["top"]
     shared = [each for each in known.values() if each.kind is inspect.Parameter.KEYWORD_ONLY]
-    first = 1 + asked.paired  # texts, and their targets
     hints = get_type_hints(asked)
     declared = [_field_as_typer_parameter(each, hints[each.name]) for each in fields(asked)]
-    verb.__signature__ = inspect.Signature([*shared[:first], *declared, *shared[first:]])  # type: ignore[attr-defined]
+    verb.__signature__ = inspect.Signature([*shared[:2], *declared, *shared[2:]])  # type: ignore[attr-defined]
     verb.__doc__ = asked.__doc__
     return verb
 

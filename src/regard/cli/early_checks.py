@@ -25,7 +25,6 @@ NO_WINDOWS = "--window: {} is an encoder-decoder, which cannot read a text in wi
 NO_STEPS = "steps: {} is an encoder-decoder: use regard.textbook.head_steps in Python"
 NO_GENERATE = "generate: {} is an encoder-decoder: use regard translate"
 NO_TRANSLATE = "translate: {} is no encoder-decoder, it reads a text alone"
-NO_LEARNED = "--kind learned: {} is an encoder-decoder, give one that reads a text alone"
 
 
 @dataclass(frozen=True)

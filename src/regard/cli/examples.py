@@ -11,16 +11,12 @@ heads "The old man walked along the river bank." --html heads.html
 heads --store texts.store
 patch "A river bank." "A money bank." --word bank
 patch "A river bank." "A money bank." --word bank --what head_outputs
-unseen "She took her money to the bank and asked for a loan."
-unseen "A man on a river bank." --least 0.1 --csv unseen.csv
 serve "We sat on the quiet river bank."
 serve --run runs/book
 map page.txt --figure map.png
 map book.txt --layer 2 --window 512 --json map.json
 tokens "fishing on a riverbank"
 tokens "Life is short, eat dessert first" --tokenizer words
-positions --kind alibi --figure alibi.png
-positions --kind rotary --length 50 --all
 steps "A man on a river bank." --word bank --layer 0 --head 4
 steps "A man on a river bank." --word bank --figure steps.png
 train book.txt --out runs/book --steps 2000

@@ -23,7 +23,6 @@ from regard.cli.verbs.heads import heads
 from regard.cli.verbs.lesson import lesson
 from regard.cli.verbs.map import map_file
 from regard.cli.verbs.paint import paint
-from regard.cli.verbs.positions import positions
 from regard.cli.verbs.see import see
 from regard.cli.verbs.senses import senses
 from regard.cli.verbs.serve import serve
@@ -135,7 +134,6 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("serve", serve, "Serve a page on this machine, to type texts into and zoom."),
     ("map", map_file, "Show one layer's whole attention matrix of a long text."),
     ("tokens", tokens, "Show the tokens of texts, with their ids and counts."),
-    ("positions", positions, "Show what a positional encoding adds, turns or subtracts."),
     ("steps", steps, "Show every number on a word's way through one head."),
     ("train", train, "Train a transformer on texts, pairs, or repeated letters."),
     ("paint", paint, "Paint a text, and show where the picture looks at its words."),

@@ -40,12 +40,11 @@ class Asked:
     """What may be asked of texts, a field each.
 
     texts: how the command calls its texts, and what help says of them. ranked: whether a terminal names the first or
-    largest of what is found, as many as --top says, and not all. paired: whether encoder-decoders may be asked it.
+    largest of what is found, as many as --top says, and not all.
     """
 
     texts: ClassVar[tuple[str, str]] = ("TEXT [TEXT ...]", "One text or several.")
     ranked: ClassVar[bool] = True
-    paired: ClassVar[bool] = True
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Refuse what can be refused without a model. texts, targets: how many were given.

@@ -203,8 +203,7 @@ class Heat(Panel):
     largest: the value of the darkest colour, None for the largest there is. said: a sentence for each cell, where row,
     column and number do not say it. sums, behind: of its rows and columns, and what each cell is made of: of one with
     sums a picture draws many rows, or columns, that matter least as one. others: how many parts the last row and the
-    last column are already, 0 where they are one. upwards: a picture draws the first row at the bottom. corner: of how
-    many rows and columns a terminal shows the first, None for all rows, and the columns with the largest numbers.
+    last column are already, 0 where they are one. upwards: a picture draws the first row at the bottom.
     written: the names that a picture writes into the cells, in the place of numbers; strong: the cells of bold ones.
     grey: cells (row, column) in greys, which the note tells apart. under: the name of a heat map of ink, 0 to 1, whose
     picture a page shows under this one; its own name: it is that picture.
@@ -226,7 +225,6 @@ class Heat(Panel):
     over: Over | None = None
     others: tuple[int, int] = (0, 0)
     upwards: bool = False
-    corner: tuple[int, int] | None = None
     written: Sequence[Sequence[str]] | None = None
     strong: Sequence[tuple[int, int]] = ()
     grey: Sequence[tuple[int, int]] = ()

@@ -1,7 +1,6 @@
 """Draw every kind of panel in a terminal."""
 
 import math
-from dataclasses import replace
 from functools import partial, singledispatch
 from typing import Any
 
@@ -61,9 +60,7 @@ def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
 @drawn.register
 def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
     """Its numbers; where not all columns have room, even with their names folded, those with the largest ones."""
-    whole, digits = panel, min(2, panel.digits)
-    if panel.corner is not None:
-        panel, digits = _corner(panel, *panel.corner), panel.digits
+    digits = min(2, panel.digits)
     down, across = axis_names(panel)
     down = [visible(name) for name in down]
     names = [" ".join(short(word, NAME) for word in spelled(name, 2 * NAME).split(" ")) for name in across]
@@ -88,20 +85,10 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
         shown = [None if (r, n) in panel.grey else row[n] for n in kept]
         grid.add_row(name, *(_shaded_panel_number(value, texts[n], largest, panel.signed)
                              for n, value in zip(kept, shown, strict=True)))  # fmt: skip
-    left = {
-        "more rows": len(whole.rows) - len(down),
-        "more columns": len(whole.columns) - len(names),
-        "more with smaller numbers": len(names) - len(kept),
-    }
+    more_columns = len(names) - len(kept)
     legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
-    missing = left_out([f"{n:,} {what}" if n else "" for what, n in left.items()], more)
+    missing = left_out([f"{more_columns:,} more with smaller numbers" if more_columns else ""], more)
     return panel_section(panel, grid, *legend, *missing)
-
-
-def _corner(panel: Heat, rows: int, across: int) -> Heat:
-    """The first rows and columns of a heat map."""
-    values = [row[:across] for row in panel.values[:rows]]
-    return replace(panel, rows=panel.rows[:rows], columns=panel.columns[:across], values=values)
 
 
 @drawn.register

@@ -1,11 +1,12 @@
 """Run a text that was traced once more with gradients, as a trace whose numbers can be differentiated."""
 
 import copy
+import math
+from functools import partial
 from typing import TYPE_CHECKING
 
-from torch import Tensor
-
 from regard.capture.gradient_pass import Exchange, GradientPass, gradient_pass
+from regard.capture.hf_masks import TensorMaskError
 from regard.errors import RegardError
 from regard.models.inputs import model_source_of_trace
 from regard.text.tokens import encoded_ids
@@ -22,9 +23,8 @@ def gradient_run(
 ) -> tuple[GradientPass, Trace | PairTrace]:
     """Run a trace's tokens again with gradients.
 
-    exchange: puts others in the place of learned embeddings. heads: whether the pass keeps what each head gives.
-    Returns the pass, and the trace with contextual embeddings and logits that are part of the pass's graph in the place
-    of its own.
+    exchange: puts others in the place of token embeddings. heads: whether the pass keeps what each head gives. Returns
+    the pass, and the trace with contextual embeddings and logits that are part of the pass's graph.
 
     Raises:
         RegardError: the trace is not of this model, or as `gradient_pass`.
@@ -36,11 +36,16 @@ def gradient_run(
     read = model_source_of_trace(model._reader, source)
     target = encoded_ids([token.id for token in targets[0].tokens]) if targets else None
     session = model._session
-    done = gradient_pass(session, read, target, session.layout.stacks(read, target), exchange, heads=heads)
+    run = partial(gradient_pass, session, read, target, session.layout.stacks(read, target), exchange, heads=heads)
+    try:
+        done = run()
+    except TensorMaskError:
+        done = run(written_masks=True)
     side = copy.copy(trace.sides[-1])
     assert done.contextual is not None
     if exchange is None:
-        apart = _relative_difference(done.contextual, side.contextual)
+        now, then = done.contextual.detach(), side.contextual.to(done.contextual.device)
+        apart = float((now - then).norm() / then.norm().clamp_min(1e-30)) if now.shape == then.shape else math.inf
         if not apart <= SAME:
             raise RegardError(
                 f"gradients: run again, the last hidden state is {apart:.1e} of its length from the trace's: the trace "
@@ -52,10 +57,3 @@ def gradient_run(
     pair = copy.copy(trace)
     pair.decoder = side
     return done, pair
-
-
-def _relative_difference(one: Tensor, other: Tensor) -> float:
-    """How far two tensors are from each other, as a part of the length of one."""
-    if one.shape != other.shape:
-        return float("inf")
-    return float((one.detach() - other.to(one.device)).norm() / other.norm().clamp_min(1e-30))

@@ -528,22 +528,19 @@ class Model:
         self,
         trace: Trace | PairTrace,
         outcome: "regard.explain.causes.outcomes.Outcome",
-        *,
-        baseline: Literal["zero", "mean"] | Trace | PairTrace = "zero",
     ) -> "regard.questions.attribution.heads.HeadAttribution":
         """Attribute an outcome of a trace of this model to its heads, by one gradient.
 
         Args:
             trace: of this model, without interventions.
             outcome: one that gives a tensor, as those of `regard.explain.causes.outcomes` do.
-            baseline: what each head is compared with: "zero", its "mean" output, or what it gave in another trace.
 
         Raises:
-            RegardError: another baseline, an outcome that is no tensor, or heads that are not seen.
+            RegardError: an outcome that is no tensor, or heads that are not seen.
         """
         from regard.questions.attribution.heads import attribute_to_heads  # as in `why`
 
-        return attribute_to_heads(self, trace, outcome, baseline=baseline)
+        return attribute_to_heads(self, trace, outcome)
 
     def patch_sweep(
         self,

@@ -18,5 +18,4 @@ QUESTIONS = {
         "Split one attention score: why a head looks there.",
         "regard.questions.score.asked:ScoreAsked",
     ),
-    "unseen": ("Show which tokens of a text no other token looks at.", "regard.questions.unseen.asked:UnseenAsked"),
 }

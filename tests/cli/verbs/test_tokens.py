@@ -1,11 +1,8 @@
-"""`regard tokens`, `positions` and `steps` as a person runs them."""
+"""`regard tokens` and `steps` as a person runs them."""
 
-import html
 import json
 import os
 from pathlib import Path
-
-import pytest
 
 from tests.support import RIVER, run_all_in_process
 
@@ -61,15 +58,6 @@ BAD = [
     (["tokens", "a", "--tokenizer", "./none"], "there is no such folder"),
     (["tokens", "a", "--ranks", "x"], "--ranks needs --tokenizer cl100k_base"),
     (["tokens", "a", "--tokenizer", "cl100k_base", "--ranks", "none"], "cannot be read"),
-    (["positions", "--kind", "spiral"], "--kind 'spiral': needs sinusoidal, learned, rotary or alibi"),
-    (["positions", "--width", "0"], "--width: given 0, needs 1 or more"),
-    (["positions", "--length", "x"], "given 'x', needs a whole number"),
-    (["positions", "--kind", "rotary", "--width", "7"], "width: given 7, needs to be even"),
-    (["positions", "--model", "x"], "--model needs --kind learned"),
-    (["positions", "--kind", "alibi", "--width", "5"], "it has no width"),
-    (["positions", "--figure", "a.txt"], ".png"),
-    (["positions", "--kind", "learned", "--length", "513"], "has 512 positions"),
-    (["positions", "--kind", "learned", "--width", "385"], "has 384 components"),
     (["steps"], "no text given"),
     (["steps", RIVER], "--word is needed"),
     (["steps", RIVER, "--word", "boat"], "'boat' is not in the text"),
@@ -77,9 +65,6 @@ BAD = [
     (["steps", RIVER, "--word", "bank", "--head", "-13"], "or -12 to -1 from the end"),
     (["steps", RIVER, "--word", "bank", "--json", "a.txt"], ".json"),
     (["steps", RIVER, "--word", "bank", "--json", "."], "given no name or a folder"),
-    (["positions", "--kind", "alibi", "--length", "1000000"], "of memory"),
-    (["positions", "--kind", "sinusoidal", "--length", "1000000000", "--width", "400"], "of memory"),
-    (["positions", "--kind", "learned", "--length", "100000"], "--length: given 100000"),
 ]
 
 
@@ -91,25 +76,6 @@ def test_bad_input(tmp_path: Path) -> None:
         assert err.count("\n") == 1, arguments
         assert says in err, arguments
     assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.usefixtures("some_page")
-@pytest.mark.parametrize("kind", ["sinusoidal", "rotary", "alibi", "learned"])
-def test_positions(regard_command, tmp_path: Path, kind: str) -> None:
-    files = ["--figure", "a.png", "--html", "a.html", "--csv", "a.csv", "--json", "a.json"]
-    told = regard_command("positions", "--kind", kind, "--length", "11", *files)
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.startswith("• ")
-    assert f"{kind.capitalize()} positions" in told.stdout
-    told = regard_command("positions", "--kind", kind, "--length", "11", "--all")
-    assert f"{kind.capitalize()} positions" in told.stdout
-    assert (tmp_path / "a.png").stat().st_size > 5000
-    data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
-    assert data["findings"][0] in html.unescape((tmp_path / "a.html").read_text(encoding="utf-8"))
-    assert len((tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()) == 1 + len(data["rows"])
-    if kind == "sinusoidal":
-        assert "0.8415" in told.stdout
-        assert "5 more rows and 58 more columns" in told.stdout
 
 
 def test_steps_add_up_by_hand(regard_command, tmp_path: Path) -> None:

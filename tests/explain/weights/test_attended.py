@@ -64,11 +64,13 @@ def test_layers_and_heads_count_from_the_end_too(bank) -> None:
 def test_maps_between_the_tokens_of_one_text() -> None:
     trace = opened("gpt").trace(TEXTS[0])
     assert held_attention_calls(trace) == ((0, 0), (1, 0))
-    assert [each.shape for each in maps_between_tokens(trace, "x")] == [(3, len(trace.tokens), len(trace.tokens))] * 2
+    assert [each.shape for each in maps_between_tokens(trace)] == [(3, len(trace.tokens), len(trace.tokens))] * 2
     shorter = opened("gpt").trace(TEXTS[0])
     shorter.tokens = shorter.tokens[:-1]
-    with pytest.raises(RegardError, match="^layer 0 has keys that are no tokens of the text: nothing is known$"):
-        maps_between_tokens(shorter, "nothing is known")
+    with pytest.raises(
+        RegardError, match="^layer 0 has keys that are no tokens of the text: its heads have no scores$"
+    ):
+        maps_between_tokens(shorter)
     trace.attention = ()
     with pytest.raises(RegardError, match="holds no attention"):
         held_attention_calls(trace)
@@ -79,4 +81,4 @@ def test_maps_of_a_pair_are_asked_of_one_side(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(RegardError, match="is an encoder-decoder: give its trace's .encoder or .decoder"):
         held_attention_calls(pair().trace(TEXTS[0], target="Un homme"))  # type: ignore[arg-type]
     with pytest.raises(RegardError, match="is an encoder-decoder: give its trace's .encoder or .decoder"):
-        maps_between_tokens(pair().trace(TEXTS[0], target="Un homme"), "x")  # type: ignore[arg-type]
+        maps_between_tokens(pair().trace(TEXTS[0], target="Un homme"))  # type: ignore[arg-type]

@@ -16,7 +16,6 @@ from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.causes.outcomes import cosine
 from regard.web.html_file import script_json
 from tests.questions.attribution.test_sentences import BY_HEADS, BY_TOKENS, DIRECT
-from tests.support import RIVER
 from tests.support.pairs import make_pair
 
 TEXT = "He sat on a river bank, fishing."
@@ -170,18 +169,10 @@ def test_every_head_by_gradient_and_what_it_took_from_each_token(minilm: Any, ba
     for layer, head in ((0, 0), (3, 11), (5, 7)):
         parts = grid["behind"]["values"][layer][head]  # float32 products, summed in another order than the score's
         assert abs(sum(parts) - grid["values"][layer][head]) <= 2**-20 * sum(map(abs, parts))
-        assert parts == found.from_tokens(layer, head).tolist()
+        assert parts == found.sources[layer][head].tolist()
     assert bars["parts"] == [list(each) for each in found.by()]
     assert len(bars["parts"]) == 72
     assert bars["whole"] is None
-
-
-def test_beside_another_text_heads_do_not_split(minilm: Any) -> None:
-    own, other = minilm.trace([RIVER.replace("river", "money"), RIVER])
-    found = minilm.attribute_to_heads(own, cosine("bank", other["bank"], "there"), baseline=other)
-    grid = found.page().data()["panels"][0]
-    assert grid["behind"] is None
-    assert "Choose" not in grid["note"]
 
 
 def test_every_token_has_its_score_and_the_gap_is_told() -> None:
@@ -189,6 +180,6 @@ def test_every_token_has_its_score_and_the_gap_is_told() -> None:
     assert strip["tokens"] == [token.text for token in BY_TOKENS.tokens]
     assert strip["values"] == BY_TOKENS.scores.tolist()
     assert bars["parts"] == [list(each) for each in BY_TOKENS.by("token")]
-    source, target, _ = replace(BY_TOKENS, sides=(1, 2), texts=("a", "b c")).page().data()["panels"]
+    source, target, _ = replace(BY_TOKENS, sides=(1, 2)).page().data()["panels"]
     assert [*source["values"], *target["values"]] == strip["values"]
     assert (source["name"], target["name"]) == ("Tokens of the source", "Tokens of the target")

@@ -24,14 +24,14 @@ WRITERS = (
 )  # fmt: skip
 VECTORS = torch.tensor([[0.5], [2.0], [1.0], [-1.5], [0.01]], dtype=torch.float64)
 DIRECT = Attribution(
-    "logit of “x” at “run”", 2.01, 2e-7, SideParts(WRITERS, VECTORS, VECTORS.sum(0), (2,)), {None: TOKENS}, {None: TEXT}
+    "logit of “x” at “run”", 2.01, 2e-7, SideParts(WRITERS, VECTORS, VECTORS.sum(0), (2,)), {None: TOKENS}
 )
 SCORES = torch.tensor([2.0, 1.0, -0.5], dtype=torch.float64)
 BY_TOKENS = TokenAttribution(
-    "integrated gradients", "logit of “x”", 3.0, 0.5, 1e-3, 32, SCORES, SCORES.abs(), TOKENS, (TEXT,), (3,)
+    "integrated gradients", "logit of “x”", 3.0, 0.5, 1e-3, 32, SCORES, SCORES.abs(), TOKENS, (3,)
 )
 BY_HEADS = HeadAttribution(
-    "logit of “x”", 3.0, "zero", (CallId(None, 0), CallId(None, 1)),
+    "logit of “x”", 3.0, (CallId(None, 0), CallId(None, 1)),
     (torch.tensor([0.1, 2.0]).double(), torch.tensor([-1.0, 0.0]).double()),
     (
         torch.tensor([[0.1, 0.0, 0.0], [-1.0, 3.0, 0.0]]).double(),
@@ -78,7 +78,7 @@ def test_what_came_across_is_of_the_encoder() -> None:
     writers = (Writer("attention", 0, 1, 2, "decoder", cross=True), Writer("attention", 0, 1, 0, "decoder"))
     parts = SideParts(writers, VECTORS[:2], VECTORS[:2].sum(0), (1,))
     both = {"encoder": TOKENS, "decoder": TOKENS}
-    found = Attribution("logit", 2.5, 0.0, parts, both, {"encoder": TEXT, "decoder": TEXT})  # type: ignore[arg-type]
+    found = Attribution("logit", 2.5, 0.0, parts, both)  # type: ignore[arg-type]
     assert any(
         each.endswith("“river” (0) of the decoder (+2.00) and “run” (2) of the encoder (+0.50) brought most.")
         for each in found.findings()

@@ -1,5 +1,6 @@
 """Attribution of outcomes to tokens by gradients, against finite differences and sums that have to come out."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -11,9 +12,6 @@ from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
 from regard.models.gradient_runs import gradient_run
 from regard.questions.attribution import tokens
 from tests.support import generation
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 RIVER, MONEY = "A man on a river bank.", "Money in a town bank."
 
@@ -36,7 +34,7 @@ def test_integrated_gradients_sum_to_what_the_outcome_is_above_the_baseline(
     assert found.baseline is not None
     assert float(found.scores.sum()) == pytest.approx(found.outcome - found.baseline, abs=1e-3)
     assert found.gap == pytest.approx(abs(float(found.scores.sum()) - (found.outcome - found.baseline)))
-    assert found.word("bank") == max(float(each) for each in found.scores)
+    assert max(found.words(), key=lambda each: each[1])[0] == "bank"
     rough = minilm.attribute_to_tokens(river, outcome, steps=1)
     assert rough.gap is not None
     assert found.gap is not None
@@ -48,16 +46,14 @@ def test_more_steps_are_taken_until_the_gap_is_small(
     minilm: Any, river: Any, outcome: Outcome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     due = minilm.attribute_to_tokens(river, outcome)
-    assert due.steps == tokens.STEPS
-    monkeypatch.setattr(tokens, "STEPS", 1)
+    assert due.steps == tokens.STEPS[0]
+    monkeypatch.setattr(tokens, "STEPS", (1, 2, 4, 8, 16))
     found = minilm.attribute_to_tokens(river, outcome)
     assert found.steps in (2, 4, 8, 16)
     assert found.gap <= 0.05 * abs(found.outcome - found.baseline)
     fewer = minilm.attribute_to_tokens(river, outcome, steps=found.steps // 2)
     assert fewer.gap > 0.05 * abs(found.outcome - found.baseline)
     assert fewer.findings()[0].endswith("steps too far apart for single scores to be believed.")
-    monkeypatch.setattr(tokens, "MOST_STEPS", found.steps // 2)
-    assert minilm.attribute_to_tokens(river, outcome).steps <= found.steps // 2
 
 
 def test_gradient_times_input_is_the_slope_along_the_embedding(minilm: Any, river: Any, outcome: Outcome) -> None:
@@ -129,28 +125,25 @@ def test_an_encoder_decoder_has_scores_of_both_texts() -> None:
     assert bool((found.scores[: len(pair.encoder.tokens)] != 0).all())
 
 
-@pytest.mark.usefixtures("no_checks_of_annotations")
-def test_norms_and_words(minilm: Any) -> None:
-    text = "The riverbankers sat on a bank."
-    trace = minilm.trace(text)
+def test_norms_and_words_by_hand(minilm: Any) -> None:
+    trace = minilm.trace("The riverbankers sat on a bank.")
     outcome = cosine("bank", minilm.trace(MONEY)["bank"])
     found = minilm.attribute_to_tokens(trace, outcome, method="gradient x input")
     done, own = gradient_run(minilm, trace)
     (slope,) = done.gradients(outcome.number(own), done.embeddings)
     product = trace.learned.double() * slope.double()
+    torch.testing.assert_close(found.scores, product.sum(1), atol=1e-7, rtol=1e-4)
     torch.testing.assert_close(found.norms, product.norm(dim=1), atol=1e-7, rtol=1e-4)
     words = dict(found.words())
     assert list(words) == ["[CLS]", "The", "riverbankers", "sat", "on", "a", "bank", ".", "[SEP]"]
     pieces = list(trace.word("riverbankers")[0].tokens)
     assert len(pieces) > 1
-    assert words["riverbankers"] == pytest.approx(float(found.scores[pieces].sum())) == found.word("riverbankers")
-    assert sum(words.values()) == pytest.approx(float(found.scores.sum()))
-    most = max(pieces, key=lambda n: abs(float(found.scores[n])))
-    assert dict(found.words("absmax"))["riverbankers"] == float(found.scores[most])
-    assert dict(found.words("mean", "norms"))["riverbankers"] == pytest.approx(float(found.norms[pieces].mean()))
+    assert words["riverbankers"] == pytest.approx(float(found.scores[pieces].sum()))
     assert dict(found.by("word"))[f"“riverbankers” ({pieces[0]})"] == words["riverbankers"]
     assert [abs(score) for _, score in found.by()] == sorted(map(abs, found.scores.tolist()), reverse=True)
-    with pytest.raises(RegardError, match="of: given 'lengths', needs 'scores' or 'norms'"):
-        found.words(of="lengths")  # type: ignore[arg-type]
-    with pytest.raises(RegardError, match="by: given 'letter', needs 'token' or 'word'"):
-        found.by("letter")  # type: ignore[arg-type]
+
+
+def test_without_captum_one_line_names_the_extra(minilm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "captum.attr", None)
+    with pytest.raises(RegardError, match=r'pip install "regard\[captum\]"'):
+        minilm.attribute_to_tokens(minilm.trace(RIVER), cosine("bank", torch.ones(384)))

@@ -52,11 +52,14 @@ def check(found, dense, tokens, head, far: int, top: int) -> None:
     special = torch.tensor([token.special for token in tokens])
     i = torch.arange(length, dtype=torch.float64)
     received = dense.sum(1).mean(0)
+    others = dense.masked_fill(torch.eye(length).bool(), 0).amax((0, 1))
+    assert found.unattended == int((others < 0.05).sum())
     by_token = {each.place.token: each for each in found.receivers}
     assert len(by_token) == top
     for n, each in by_token.items():
         assert each.received == pytest.approx(float(received[n]), rel=1e-4)
         assert each.share == pytest.approx(float(received[n]) / length, rel=1e-4)
+        assert (each.largest or 0) == pytest.approx(float(others[n]) if others[n] >= 0.05 else 0, rel=1e-4)
         assert each.special == tokens[n].special
     assert sorted(by_token) == sorted(received.sort(descending=True).indices[:top].tolist())
     entropy = torch.special.entr(dense).sum(-1).mean(-1)
@@ -173,6 +176,11 @@ def test_the_matrix_of_windows(minilm, llama, causal: bool, head) -> None:
     best = received.sort(descending=True)
     assert [each.place.token for each in found.receivers] == best.indices[:8].tolist()
     assert [each.received for each in found.receivers] == pytest.approx(best.values[:8].tolist(), rel=1e-4)
+    others = dense[chosen].masked_fill(torch.eye(length).bool(), 0).amax((0, 1))
+    assert [each.largest or 0 for each in found.receivers] == pytest.approx(
+        [float(others[n]) if others[n] >= 0.05 else 0 for n in best.indices[:8]], rel=1e-4
+    )
+    assert found.unattended == int((others < 0.05).sum())
     special = torch.tensor([token.special for token in read.tokens])
     expected = dense_pairs(dense[chosen], special, 23, 8)
     assert [each.weight for each in found.pairs] == pytest.approx([each[0] for each in expected], rel=1e-4)

@@ -121,8 +121,8 @@ def held_attention_calls(trace: Trace) -> tuple[CallNumber, ...]:
     return call_numbers(trace.attention)
 
 
-def maps_between_tokens(trace: Trace, unknown: str) -> list[AttentionMap]:
-    """List the maps (H, L, L) of these calls. unknown: what is not known where keys are no tokens, for the message.
+def maps_between_tokens(trace: Trace) -> list[AttentionMap]:
+    """List the maps (H, L, L) of these calls.
 
     Raises:
         RegardError: as of `held_attention_calls`, and keys that are no tokens of the text.
@@ -132,7 +132,7 @@ def maps_between_tokens(trace: Trace, unknown: str) -> list[AttentionMap]:
     for call in calls:
         maps.append(trace.attention[call])
         if maps[-1].shape[1:] != (size, size):
-            raise RegardError(f"layer {call[0]} has keys that are no tokens of the text: {unknown}")
+            raise RegardError(f"layer {call[0]} has keys that are no tokens of the text: its heads have no scores")
     return maps
 
 

@@ -101,7 +101,7 @@ def head_scores(trace: Trace) -> HeadScores:
         RegardError: the whole trace of an encoder-decoder, a trace without attention, or keys that are no tokens of the
             text.
     """
-    calls, maps = held_attention_calls(trace), maps_between_tokens(trace, "its heads have no scores")
+    calls, maps = held_attention_calls(trace), maps_between_tokens(trace)
     ids = torch.tensor([token.id for token in trace.tokens])
     special = torch.tensor([token.special for token in trace.tokens])
     sums = [_Sums(weights, ids, special) for weights in maps]

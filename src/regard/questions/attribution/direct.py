@@ -31,9 +31,8 @@ from regard.trace.trace import PairTrace, Trace
 
 TOLERANCE = 1e-4  # of the sum of the parts' absolute values: how far their sum may be from the outcome
 SAME = 1e-3  # of its size: how far the outcome may be from the trace's, to be of the same text and model
-Split = Callable[
-    [AttributionTarget, Sequence[int]], SideParts
-]  # runs the model, and splits the mean outcome of some tokens
+# Runs the model, and splits the mean outcome of some tokens.
+Split = Callable[[AttributionTarget, Sequence[int]], SideParts]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,7 +52,6 @@ class Attribution(Answer):
     error: float
     parts: SideParts = field(repr=False)
     tokens: Mapping[Side | None, Sequence[Token]] = field(repr=False)
-    texts: Mapping[Side | None, str] = field(repr=False)
     unit: Literal["token", "word"] = field(default="token", kw_only=True)
 
     def by(self, by: By = "writer", *, words: bool = False) -> list[tuple[str, float]]:
@@ -142,10 +140,8 @@ def attribution(trace: Trace | PairTrace, place: Place, outcome: AttributionTarg
             f"allowed is {TOLERANCE:.0e}"
         )
     names: tuple[Side | None, ...] = ("encoder", "decoder") if isinstance(trace, PairTrace) else (None,)
-    own_texts = dict(zip(names, trace.sides, strict=True))
-    tokens = {side: each.tokens for side, each in own_texts.items()}
-    texts = {side: each.text for side, each in own_texts.items()}
-    return Attribution(f"{said} at {quoted(where)}", value, error, parts, tokens, texts, about=Read.of(trace))
+    tokens = {name: side.tokens for name, side in zip(names, trace.sides, strict=True)}
+    return Attribution(f"{said} at {quoted(where)}", value, error, parts, tokens, about=Read.of(trace))
 
 
 def _outcome_to_attribute(trace: Trace, rows: list[int], outcome: AttributionTarget) -> tuple[float, str]:

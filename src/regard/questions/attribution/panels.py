@@ -1,13 +1,12 @@
 """What made an outcome, as panels: its parts, the source tokens, the heads and the layers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from regard.capture.score_path import Side, Writer
+from regard.capture.score_path import Side
 from regard.display.panels import Bars, Behind, Cell, Column, Heat, Panel, Strip, Table, TokenText
-from regard.questions.attribution.sentences import beside, named_head
+from regard.questions.attribution.sentences import named_head
 from regard.text.direction import direction
 from regard.text.tokens import Token
 
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from regard.questions.attribution.heads import HeadAttribution
     from regard.questions.attribution.tokens import TokenAttribution
 
+Row = tuple[Side | None, bool, int]
+Heads = dict[Row, dict[int, list[float]]]
 CHOOSE = "Choose a head: from which tokens."
 PARTS = "Parts"  # the tab of what is listed by its parts
 COLOURS = "Red: adds to it; blue: takes away from it."
@@ -23,11 +24,11 @@ COLOURS = "Red: adds to it; blue: takes away from it."
 
 def of_parts(found: "Attribution") -> list[Panel]:
     """Show the heads, what they took from each token, the layers, and all parts as bars."""
-    heads, words = _Heads.of(found), found.unit == "word"
+    heads, words = _what_heads_took(found), found.unit == "word"
     carried = [each for each in found.by("source", words=words) if "attention from " in each[0]]
     return [
-        *([_head_grid(found, heads)] if heads.rows else []),
-        *(_source_strip(found, heads, side) for side in heads.sides()),
+        *([_head_grid(found, heads)] if heads else []),
+        *(_source_strip(found, heads, side) for side in dict.fromkeys(map(_text_of_row, heads))),
         _layers(found),
         Bars(
             name="Parts", title=f"The largest parts, heads by source {found.unit}", unit="adds", whole=found.value,
@@ -70,18 +71,15 @@ def of_tokens(found: "TokenAttribution") -> list[Panel]:
 def of_heads(found: "HeadAttribution") -> list[Panel]:
     """Show the grid of heads, behind each what it took from every token, and the heads by their numbers."""
     count = max(map(len, found.scores))
-    caption = f"What one head brings beside {beside(found)}, to the first order."
-    note = f"{caption} {COLOURS}"
-    behind = None
-    if found.sources is not None:
-        texts = list(dict.fromkeys(map(tuple, found.tokens)))
-        behind = Behind(
-            note="What this head brings by looking at each token. The numbers sum to the head's.",
-            texts=[_attributed_tokens_as_text(text) for text in texts],
-            of=[texts.index(tuple(own)) for own in found.tokens],
-            values=[[own[h].tolist() if h < len(own) else None for h in range(count)] for own in found.sources],
-        )
-        note += f" {CHOOSE}"
+    caption = "What one head brings beside an ablated one, to the first order."
+    note = f"{caption} {COLOURS} {CHOOSE}"
+    texts = list(dict.fromkeys(map(tuple, found.tokens)))
+    behind = Behind(
+        note="What this head brings by looking at each token. The numbers sum to the head's.",
+        texts=[_attributed_tokens_as_text(text) for text in texts],
+        of=[texts.index(tuple(own)) for own in found.tokens],
+        values=[[own[h].tolist() if h < len(own) else None for h in range(count)] for own in found.sources],
+    )
     grid = Heat(
         name="Heads", title="What each head brings", note=note, caption=caption, axes=("layer", "head"),
         rows=[named_head(call, 0).removesuffix(", head 0") for call in found.calls],
@@ -95,86 +93,53 @@ def of_heads(found: "HeadAttribution") -> list[Panel]:
     return [grid, bars]
 
 
-@dataclass
-class _Heads:
-    """What every head took from every token. added: of a row's number and a head, the sum of each source token.
-
-    rows: whose stream, whether across, and which layer, in their order.
-    """
-
-    rows: list[tuple[Side | None, bool, int]]
-    added: dict[tuple[int, int], list[float]]
-    tokens: dict[Side | None, Sequence[Token]] = field(default_factory=dict)
-
-    @staticmethod
-    def of(found: "Attribution") -> "_Heads":
-        writers = [
-            (each, float(value)) for each, value in zip(found.parts.writers, found.parts.vectors[:, 0], strict=True)
-        ]
-        own = [(each, value) for each, value in writers if each.kind == "attention" and each.head is not None]
-        order = {None: 0, "encoder": 1, "decoder": 2}
-        rows = sorted(
-            {_attribution_row_of_writer(each) for each, _ in own}, key=lambda row: (order[row[0]], row[2], row[1])
-        )
-        heads = _Heads(rows, {}, dict(found.tokens))
-        for each, value in own:
-            assert each.head is not None
-            assert each.source is not None
-            place = rows.index(_attribution_row_of_writer(each)), each.head
-            sums = heads.added.setdefault(place, [0.0] * len(heads.tokens[heads.read(rows[place[0]])]))
-            sums[each.source] += value
-        return heads
-
-    def read(self, row: tuple[Side | None, bool, int]) -> Side | None:
-        """The text that a row's heads look at."""
-        side, cross, _ = row
-        return "encoder" if cross else side
-
-    def sides(self) -> list[Side | None]:
-        """The texts that heads look at."""
-        return list(dict.fromkeys(self.read(row) for row in self.rows))
-
-    def name(self, row: tuple[Side | None, bool, int]) -> str:
-        side, cross, layer = row
-        return f"layer {layer}" if side is None else f"{side} layer {layer}{', cross' * cross}"
+def _what_heads_took(found: "Attribution") -> Heads:
+    """The numbers of each source token, by row and head. Row: whose stream, whether across, and layer, in order."""
+    heads: Heads = {}
+    for each, value in zip(found.parts.writers, found.parts.vectors[:, 0].tolist(), strict=True):
+        if each.kind == "attention" and each.head is not None:
+            assert each.layer is not None and each.source is not None  # noqa: PT018
+            row = each.side, each.cross, each.layer
+            empty = [0.0] * len(found.tokens[_text_of_row(row)])
+            heads.setdefault(row, {}).setdefault(each.head, empty)[each.source] += value
+    order = {None: 0, "encoder": 1, "decoder": 2}
+    return dict(sorted(heads.items(), key=lambda item: (order[item[0][0]], item[0][2], item[0][1])))
 
 
-def _attribution_row_of_writer(writer: Writer) -> tuple[Side | None, bool, int]:
-    assert writer.layer is not None
-    return writer.side, writer.cross, writer.layer
+def _text_of_row(row: Row) -> Side | None:
+    """The text that a row's heads look at."""
+    return "encoder" if row[1] else row[0]
 
 
-def _head_grid(found: "Attribution", heads: _Heads) -> Heat:
+def _head_grid(found: "Attribution", heads: Heads) -> Heat:
     """Each head's sum, and behind it what it took from each token."""
-    count = 1 + max(head for _, head in heads.added)
-    each = [[heads.added.get((row, head)) for head in range(count)] for row in range(len(heads.rows))]
-    sides = heads.sides()
+    count = 1 + max(max(own) for own in heads.values())
+    each = [[own.get(head) for head in range(count)] for own in heads.values()]
+    sides = list(dict.fromkeys(map(_text_of_row, heads)))
     behind = Behind(
         note="What this head added by looking at each token: its weight on the token, times what it writes there, read "
         "in the direction of the outcome. The numbers sum to the head's.",
-        texts=[_attributed_tokens_as_text(heads.tokens[side]) for side in sides],
-        of=[sides.index(heads.read(row)) for row in heads.rows],
+        texts=[_attributed_tokens_as_text(found.tokens[side]) for side in sides],
+        of=[sides.index(_text_of_row(row)) for row in heads],
         values=each,
     )
+    names = [f"{side} layer {n}{', cross' * cross}" if side else f"layer {n}" for side, cross, n in heads]
     return Heat(
         name="Heads", title="What each head adds",
         note=f"What one head added to the {found.outcome}, over all tokens that it looked at. {COLOURS} {CHOOSE}",
-        rows=[heads.name(row) for row in heads.rows], columns=[f"head {n}" for n in range(count)],
+        rows=names, columns=[f"head {n}" for n in range(count)],
         values=[[None if own is None else sum(own) for own in row] for row in each], axes=("layer", "head"),
         unit="adds", signed=True, digits=4, behind=behind,
     )  # fmt: skip
 
 
-def _source_strip(found: "Attribution", heads: _Heads, side: Side | None) -> Strip:
+def _source_strip(found: "Attribution", heads: Heads, side: Side | None) -> Strip:
     """What attention took from each token of a text, over all heads and layers."""
-    sums = [0.0] * len(heads.tokens[side])
-    for (row, _), own in heads.added.items():
-        if heads.read(heads.rows[row]) == side:
-            sums = [a + b for a, b in zip(sums, own, strict=True)]
+    taken = [own for row, each in heads.items() if _text_of_row(row) == side for own in each.values()]
     of = "" if side is None else f" of the {side}"
     return Strip(
-        name=f"Source tokens{of}", title=f"Source tokens{of}", tokens=[token.text for token in heads.tokens[side]],
-        values=sums, signed=True, unit="adds", digits=4,
+        name=f"Source tokens{of}", title=f"Source tokens{of}", tokens=[token.text for token in found.tokens[side]],
+        values=[sum(each) for each in zip(*taken, strict=True)], signed=True, unit="adds", digits=4,
         note=f"What attention added to the {found.outcome} by looking at each token{of}, over all heads and layers "
         "that wrote it there. What a token brought through other tokens first is theirs.",
     )  # fmt: skip

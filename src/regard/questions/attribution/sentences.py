@@ -39,11 +39,6 @@ def exactness_of_tokens(found: "TokenAttribution") -> list[str]:
     return ["Gradient x input is exact where the outcome is linear in the learned embeddings, and only there."]
 
 
-def beside(found: "HeadAttribution") -> str:
-    """Say what heads are compared with, in words."""
-    return {"zero": "an ablated one", "mean": "its mean output"}.get(found.baseline, f"its output in {found.baseline}")
-
-
 def named_head(call: CallId, head: int) -> str:
     """Name a head: "layer 23, head 4", of an encoder-decoder with its part."""
     part = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross-attention "}[call.part]
@@ -69,7 +64,8 @@ def of_parts(found: "Attribution") -> list[str]:
         for name, added in found.by("source", words=words)
         if "attention from " in name
     ]
-    sources = _sources(carried, words=words)
+    unit = "word" if words else "token"
+    sources = f"the one source {unit}" if len(carried) == 1 else f"all {len(carried)} source {unit}s"
     said += _most_of_attribution_parts(f"Of {sources}, by attention over all heads and layers,", carried, against=NAMED)
     by_kind = [f"{name} {signed(added)}" for name, added in found.by("kind")]
     loose = [float(n) for each, n in zip(found.parts.writers, found.parts.vectors[:, 0], strict=True)
@@ -83,11 +79,6 @@ def _attribution_source_token(name: str) -> str:
     if name.startswith("cross-attention from "):
         return name.removeprefix("cross-attention from ").removesuffix(" of the decoder") + " of the encoder"
     return name.removeprefix("attention from ")
-
-
-def _sources(carried: Parts, *, words: bool) -> str:
-    unit = "word" if words else "token"
-    return f"the one source {unit}" if len(carried) == 1 else f"all {len(carried)} source {unit}s"
 
 
 def of_tokens(found: "TokenAttribution") -> list[str]:
@@ -120,9 +111,9 @@ def of_heads(found: "HeadAttribution") -> list[str]:
     heads = found.by()
     said = [f"The {found.outcome_name} is {signed(found.outcome)}."]
     said += _most_of_attribution_parts(
-        f"Of all {len(heads)} heads, each beside {beside(found)}, to the first order,", heads
+        f"Of all {len(heads)} heads, each beside an ablated one, to the first order,", heads
     )
-    if found.sources is not None and heads and heads[0][1] != 0:
+    if heads and heads[0][1] != 0:
         call, head, score = found.best(1)[0]
         n = found.calls.index(call)
         own = found.sources[n][head]

@@ -42,11 +42,13 @@ class Place:
 class Receiver:
     """A token that is attended to. received: the weights on it, summed over all queries, mean of heads; 1 is average.
 
-    share: its part of all attention. sink: whether it is an attention sink.
+    largest: the largest weight that another token gives it in any head, None below 0.05. share: its part of all
+    attention. sink: whether it is an attention sink.
     """
 
     place: Place
     received: float
+    largest: float | None
     share: float
     special: bool
     sink: bool
@@ -82,9 +84,10 @@ class Matrix(TracesAnswer):
 
     near: the mean weight of each head at each distance up to 64 tokens. receivers: the tokens that receive most. pairs:
     the largest weights between tokens more than far apart, special ones and attention sinks aside, in any of the heads
-    shown. picture: mean weights of cells, query down and key across; None of a text that was read in windows, which has
-    a band in its place, and no traces. received: what the keys of each of the picture's columns, or of as many parts of
-    the text, receive, as in Receiver, mean over them. why: the reason for the layer, where it was chosen.
+    shown. unattended: how many tokens get less than 0.05 from every other one, in each head. picture: mean weights of
+    cells, query down and key across; None of a text that was read in windows, which has a band in its place, and no
+    traces. received: what the keys of each of the picture's columns, or of as many parts of the text, receive, as in
+    Receiver, mean over them. why: the reason for the layer, where it was chosen.
     """
 
     format: ClassVar[str] = "regard map"
@@ -99,6 +102,7 @@ class Matrix(TracesAnswer):
     heads: list[HeadFigures]
     near: OffsetMeans
     receivers: list[Receiver]
+    unattended: int
     far: int
     pairs: list[Pair]
     picture: list[list[float]] | None

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from regard.questions.map.answer import Matrix
 
 LEAST = 2.0  # times what tokens receive on average: bars along a text are full there or beyond
+ATTENDED = 0.05  # a smaller weight from another token does not count as attending to it
 MOST = 0.98  # of the parts: one special token would make all others flat
 
 
@@ -69,14 +70,18 @@ def _receivers_of_map(found: "Matrix") -> Table:
     rows: list[list[Cell]] = [
         [
             each.place.text + (" (special)" if each.special else " (sink)" if each.sink else ""), each.place.token,
-            each.received, 100 * each.share, each.place.in_text(),
+            each.received, each.largest, 100 * each.share, each.place.in_text(),
         ]
         for each in found.receivers
     ]  # fmt: skip
-    note = "Received: the weights on it, summed over all queries; 1 is what tokens get on average."
+    note = (
+        "Received: the weights on it, summed over all queries; 1 is what tokens get on average. From one: the largest "
+        f"weight from another token in any head. {found.unattended:,} of {found.tokens:,} tokens get less than "
+        f"{ATTENDED:g} from every other token."
+    )
     if any(each.sink for each in found.receivers):
         note += " A sink receives far more than its share in most heads, whatever it means."
-    columns = [Column("token"), Column("number", 0), Column("received", 1, bar=True)]
+    columns = [Column("token"), Column("number", 0), Column("received", 1, bar=True), Column("from one", 3)]
     return Table(
         name="Who receives most", title="Tokens that receive most", rows=rows,
         columns=[*columns, Column("% of all", 2, unbounded=True), Column("in the text")],

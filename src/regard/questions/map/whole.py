@@ -24,20 +24,25 @@ from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks, sinks_of
 from regard.explain.weights.specific_weights import most_specific_weight, specific_weights, text_choice
 from regard.questions.map.answer import AROUND, HeadFigures, Matrix, Pair, Place, Receiver
+from regard.questions.map.panels import ATTENDED
 from regard.text.tokens import Token
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
-LISTED = 16  # largest weights of each query that the pass lists
+LISTED = 20  # largest weights of each query that the pass lists: all others are below 0.05
 CELLS = 256  # rows and columns of the picture at most
 
 
 @dataclass
 class Sums:
-    """Figures of H heads over L tokens, for `matrix_of`. picture, band: mean of heads; sinks: the tokens that are
-    attention sinks; the others of H: means over queries."""
+    """Figures of H heads over L tokens, for `matrix_of`.
+
+    largest: the largest weight from another token in any head, exact from 0.05 on. picture, band: mean of heads. sinks:
+    the tokens that are attention sinks. The others are of H: means over queries.
+    """
 
     received: Float[Tensor, "H L"]
+    largest: Float[Tensor, " L"]
     picture: Float[Tensor, "P Q"] | None
     band: Band | None
     entropy: Float[Tensor, " H"]
@@ -77,12 +82,16 @@ def matrix(
     entropy, distance, sink = figures.entropy, figures.distance, figures.sink_share
     assert values is not None and keys is not None and received is not None and picture is not None  # noqa: PT018
     assert entropy is not None and distance is not None  # noqa: PT018
+    queries = torch.arange(length, device=keys.device)[:, None]
+    others = values.where((keys != queries) & (keys >= 0), 0).flatten().float()
+    largest = others.new_zeros(length).scatter_reduce(0, keys.clamp(min=0).flatten(), others, "amax")
     known = [received] if head is None else None
     sinks = {sink.token for sink in sinks_of([trace.attention[layer]], trace.tokens, received=known)}
     sunk = torch.zeros_like(special)
     sunk[sorted(sinks)] = True
     sums = Sums(
-        received=received.double(), picture=picture.mean(0).double(), band=None, entropy=entropy.double().mean(-1),
+        received=received.double(), largest=largest.cpu(),
+        picture=picture.mean(0).double(), band=None, entropy=entropy.double().mean(-1),
         distance=distance.double().mean(-1), special=received[:, special].double().sum(-1) / length,
         sink=torch.zeros(len(received), dtype=torch.float64) if sink is None else sink.double().mean(-1),
         sink_tokens=received[:, sunk].double().sum(-1) / length, near=offset_means(weights),
@@ -115,6 +124,7 @@ def matrix_of(
     column = picture_cells_of_run(slice(0, length), length, columns, torch.device("cpu"))
     across = torch.zeros(columns, dtype=torch.float64).index_add_(0, column, received)
     across /= cell_sizes(length, columns, torch.device("cpu"))
+    largest = [weight if weight >= ATTENDED else None for weight in sums.largest.tolist()]
     numbers = range(len(sums.received)) if head is None else [head]
     each = zip(numbers, sums.entropy, sums.distance, sums.special, sums.sink, sums.sink_tokens, strict=True)
 
@@ -131,9 +141,17 @@ def matrix_of(
         near=sums.near,
         heads=[HeadFigures(n, *(float(figure) for figure in figures)) for n, *figures in each],
         receivers=[
-            Receiver(place(n), value, value / length, tokens[n].special, n in sums.sinks)
+            Receiver(
+                place(n),
+                value,
+                largest[n],
+                value / length,
+                tokens[n].special,
+                n in sums.sinks,
+            )
             for value, n in zip(best.values[:top].tolist(), best.indices[:top].tolist(), strict=True)
         ],
+        unattended=largest.count(None),
         far=sums.pairs.far,
         pairs=[Pair(numbers[h], place(i), place(j), weight, abs(i - j)) for weight, h, i, j in sums.pairs.found()],
         picture=None if sums.picture is None else sums.picture.tolist(),

@@ -87,6 +87,7 @@ class _Whole:
         self.source = torch.tensor(plan.sources(causal))
         length = len(self.source)
         self.received = torch.zeros(heads, length, dtype=torch.float64)
+        self.largest = torch.zeros(length)
         self.totals = torch.zeros(5, heads, dtype=torch.float64)  # entropy, distance, special, sink, sink tokens
         self.sinks: set[int] = set()
         spans = []
@@ -129,6 +130,9 @@ class _Whole:
                 self._rows(part, head, rows, keys, special, sunk, shift)
                 self.band.add(spots, part[:, keys.start - shift : keys.stop - shift])
                 self.near.add(head, near, part[:, keys.start - shift : keys.stop - shift])
+                part[torch.arange(len(rows)), rows] = 0
+                largest = part[:, keys.start - shift : keys.stop - shift].amax(0)
+                self.largest[keys] = torch.maximum(self.largest[keys], largest)
 
     def _rows(
         self,
@@ -156,4 +160,17 @@ class _Whole:
         plan, found = self.plan, self.band
         band = Band(found.first, found.count, found.means(heads), len(plan.spans), plan.window, plan.stride)
         near = self.near.means()
-        return Sums(self.received, None, band, entropy, distance, special, sink, sunk, near, self.pairs, self.sinks)
+        return Sums(
+            self.received,
+            self.largest,
+            None,
+            band,
+            entropy,
+            distance,
+            special,
+            sink,
+            sunk,
+            near,
+            self.pairs,
+            self.sinks,
+        )

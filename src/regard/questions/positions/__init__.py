@@ -1,1 +1,0 @@
-"""What a positional encoding adds to a text, turns in it, or takes off its scores."""

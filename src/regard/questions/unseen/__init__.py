@@ -1,1 +1,0 @@
-"""Which tokens of a text nobody looks at, all heads taken together."""
