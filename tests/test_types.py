@@ -1,18 +1,13 @@
-"""The public API as a type checker sees it: the README's code, what `trace` returns, and where `Any` may stand."""
+"""The public API as a type checker sees it: the README's code, and what `trace` returns."""
 
-import inspect
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
 
-import regard
-from regard.generation.generator import Generated
-from regard.models.model import Model
-from regard.trace.trace import PairTrace
+import pytest
+
 from tests.support import ROOT
 
 REVEALED = """
@@ -61,12 +56,14 @@ def checked(tmp_path: Path, code: str) -> str:
     return subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=False).stdout
 
 
+@pytest.mark.long  # mypy reads torch and the package
 def test_the_readmes_code_is_typed(tmp_path: Path) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
     assert blocks
     assert "Success" in (said := checked(tmp_path, "\n".join(blocks))), said
 
 
+@pytest.mark.long  # mypy reads torch and the package
 def test_what_a_users_editor_knows(tmp_path: Path) -> None:
     code = f'{REVEALED}model.trace("a", layres=3)\n'
     said = checked(tmp_path, code)
@@ -76,32 +73,3 @@ def test_what_a_users_editor_knows(tmp_path: Path) -> None:
     assert {line.split(":")[1] for line in errors} == {str(last)}, said
     found = [re.sub(r"[\w.]+\.(\w+)", r"\1", line) for line in re.findall(r'Revealed type is "(.*)"', said)]
     assert found == re.findall(r"#\s(.*)$", REVEALED, re.M)
-
-
-def functions(name: str, thing: Any) -> Iterator[tuple[str, Any]]:
-    """The public functions of a name: itself, or a class's methods and properties."""
-    if inspect.isfunction(thing):
-        yield name, thing
-    if not inspect.isclass(thing):
-        return
-    for own, value in vars(thing).items():
-        if own.startswith("_") and own not in ("__init__", "__call__", "__getitem__"):
-            continue
-        value = getattr(value, "__func__", getattr(value, "fget", getattr(value, "func", value)))
-        if inspect.isfunction(value):
-            yield f"{name}.{own}", value
-
-
-def public() -> Iterator[tuple[str, Any]]:
-    """The functions and methods of the public names."""
-    named = {name: getattr(regard, name) for name in regard.__all__}
-    named |= {each.__name__: each for each in (Model, PairTrace, Generated)}
-    for name, thing in named.items():
-        yield from functions(name, thing)
-
-
-def holds_any(hint: Any) -> bool:
-    """Whether a type is Any, or one of its parts is."""
-    if isinstance(hint, list):  # the arguments of a Callable
-        return any(map(holds_any, hint))
-    return hint is Any or any(map(holds_any, get_args(hint)))
