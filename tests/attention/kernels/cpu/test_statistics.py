@@ -40,7 +40,7 @@ def sweeps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counted
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(cases(SINGLE), BLOCKS, st.integers(1, 9), st.tuples(*[st.integers(1, 20)] * 2), st.booleans())
 def test_every_kind_of_call_in_any_block_size(
     case: Case, blocks: tuple[int, ...], top: int, parts: tuple[int, int], given_one: bool
