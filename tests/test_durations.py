@@ -7,7 +7,7 @@ import pytest
 from tests.support import ROOT, durations
 
 MOST = {"test": 36_500}  # units of all tests of a tier: to be lowered with a record, never raised
-MOST_SLOW = 140  # tests of `make test` that take more than a second
+MOST_SLOW = 78  # tests of `make test` that take more than a second
 
 
 def test_every_recorded_test_is_there() -> None:

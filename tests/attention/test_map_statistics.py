@@ -60,14 +60,14 @@ def compare(case: Case, seen: AttentionMap, figures: MapStatistics, top: int, pa
         assert len(set(named)) == len(named)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(cases(), st.integers(1, 9), st.tuples(SIZES, SIZES))
 def test_one_pass(case: Case, top: int, parts: tuple[int, int]) -> None:
     seen = map_of(case)
     compare(case, seen, seen.statistics(top, parts), top, parts)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases((torch.float32, torch.bfloat16, torch.float16)), st.integers(1, 9), st.tuples(SIZES, SIZES))
 def test_one_pass_of_the_cpu_tiles(case: Case, top: int, parts: tuple[int, int]) -> None:
     with cpu_tiles_at_any_size():
@@ -79,7 +79,7 @@ def test_one_pass_of_the_cpu_tiles(case: Case, top: int, parts: tuple[int, int])
     check("weight", row, plain.weights[0, 0, 0, :1], right.weights[0, 0, 0, :1], case, weights.dtype)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(cases(), st.tuples(SIZES, SIZES, st.integers(6, 90)))
 def test_blocks_change_nothing(case: Case, blocks: tuple[int, int, int]) -> None:
     kept = score_tiles.TILE_ROWS, score_tiles.TILE_COLS, score_tiles.TILE_SCORES
@@ -95,7 +95,7 @@ def test_blocks_change_nothing(case: Case, blocks: tuple[int, int, int]) -> None
     check("weights", weights, naive(case, weights.dtype).weights, right.weights, case, weights.dtype)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(cases())
 def test_one_by_one_is_the_same_as_all_at_once(case: Case) -> None:
     seen, all_at_once = map_of(case), map_of(case).statistics(3, (4, 5))
