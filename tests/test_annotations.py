@@ -12,7 +12,6 @@ from torch import Tensor
 
 from regard.attention.reference import attention
 from regard.locks import held_elsewhere
-from tests.support.annotations import has_shapes
 
 ROWS = Float[Tensor, "rows width"]
 
@@ -20,11 +19,6 @@ ROWS = Float[Tensor, "rows width"]
 def hooked(function: Callable[..., object]) -> Callable[..., object]:
     """As the import hook decorates what it finds in a module of the package."""
     return jaxtyping.jaxtyped(typechecker=beartype)(function)
-
-
-def test_types_that_hold_shapes() -> None:
-    assert all(map(has_shapes, (ROWS, list[ROWS], ROWS | None, Callable[[ROWS], int], dict[str, tuple[ROWS, int]])))
-    assert not any(map(has_shapes, (int, list[int], Tensor, Callable[[int], str], str | None, None)))
 
 
 def test_shapes_are_checked_across_arguments() -> None:
@@ -35,35 +29,6 @@ def test_shapes_are_checked_across_arguments() -> None:
     checked(torch.zeros(3, 5), torch.zeros(3, 5))
     with pytest.raises(jaxtyping.TypeCheckError, match=r"parameters of .*joined"):
         checked(torch.zeros(3, 5), torch.zeros(3, 7))
-
-
-def test_types_are_checked_where_there_are_no_shapes() -> None:
-    def doubled(n: int) -> int:
-        return n * 2 if n < 10 else str(n)
-
-    checked = hooked(doubled)
-    assert checked(3) == 6
-    with pytest.raises(BeartypeCallHintViolation, match="parameter n"):
-        checked("3")
-    with pytest.raises(BeartypeCallHintViolation, match="return"):
-        checked(11)
-    jaxtyping.config.update("jaxtyping_disable", True)
-    try:
-        assert checked(11) == "11"
-    finally:
-        jaxtyping.config.update("jaxtyping_disable", False)
-
-
-def test_a_function_within_a_function_is_checked_the_first_time_it_is_made() -> None:
-    def outer() -> Callable[..., object]:
-        def inner(n: int) -> int:
-            return n
-
-        return hooked(inner)
-
-    with pytest.raises(BeartypeCallHintViolation):
-        outer()("a")
-    assert outer()("a") == "a"
 
 
 def test_the_package_is_checked(pytestconfig: pytest.Config) -> None:

@@ -68,7 +68,9 @@ def test_no_code_is_missed() -> None:
     assert {"README.md", "docs/training.md", "docs/commands/see.md"} <= set(pages("sh"))
 
 
-@pytest.mark.parametrize("page", pages("python"))
+@pytest.mark.parametrize(
+    "page", [page if page == "README.md" else pytest.param(page, marks=pytest.mark.long) for page in pages("python")]
+)
 def test_code_blocks_run(page: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}

@@ -43,23 +43,3 @@ def test_importing_it_imports_nothing_heavy() -> None:
     code = "import sys, regard; print(sorted({'torch', 'numpy', 'numba', 'transformers'} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
-
-
-def test_no_function_has_the_name_of_a_submodule() -> None:
-    """A lazy import would hide one behind the other."""
-    import pkgutil
-
-    modules = {module.name for module in pkgutil.iter_modules(regard.__path__)}
-    assert modules & set(regard.__all__) == {"corpus", "explain", "nn", "text", "textbook", "train"}  # themselves
-
-
-def test_rooms_are_reached_after_importing_the_package_alone() -> None:
-    code = """if True:
-        import sys, regard
-        assert regard.explain.causes.rollout.rollout and regard.nn.positions.Rotary and regard.text.words.find_word
-        assert regard.textbook.softmax and regard.train.settings.Settings
-        print("regard.models.load" in sys.modules)"""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "False"
-    with pytest.raises(AttributeError, match=r"module 'regard.nn' has no attribute 'position'"):
-        _ = regard.nn.position

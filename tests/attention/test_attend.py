@@ -25,13 +25,13 @@ def compare(case: Case) -> regard.Attention:
     return got
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(cases())
 def test_output_and_logsumexp(case: Case) -> None:
     compare(case)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(cases((torch.float32, torch.bfloat16, torch.float16)))
 def test_output_and_logsumexp_of_the_cpu_tiles(case: Case) -> None:
     with cpu_tiles_at_any_size():

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import torch, regard
 from torch._dynamo.utils import counters
@@ -35,6 +37,7 @@ else:
 """
 
 
+@pytest.mark.long
 def test_in_a_process_without_checks_of_annotations() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]

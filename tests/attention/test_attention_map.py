@@ -55,7 +55,7 @@ def as_torch(index: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(torch.as_tensor(np.asarray(p)) if isinstance(p, (list, np.ndarray)) else p for p in index)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(indices(), st.booleans())
 def test_any_index_is_that_of_the_dense_matrix(index: tuple[Any, ...], scores: bool) -> None:
     seen = some_map()

@@ -15,7 +15,7 @@ from tests.attention.ablation_cases import AXES, Told, attend_cut, cut_cases, de
 from tests.attention.cases import Case, random
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cut_cases(dtypes=(torch.float64,)), st.data())
 def test_edges_of_any_region(drawn: tuple[Case, Told], data: st.DataObject) -> None:
     case, told = drawn
@@ -34,7 +34,7 @@ def test_edges_of_any_region(drawn: tuple[Case, Told], data: st.DataObject) -> N
         assert torch.equal(expected, torch.zeros_like(expected) if found is None else found.expand_as(expected))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cut_cases(dtypes=(torch.float64,)), st.data())
 def test_a_crop_keeps_the_edges_of_its_text(drawn: tuple[Case, Told], data: st.DataObject) -> None:
     case, told = drawn

@@ -21,14 +21,14 @@ RULES = [
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("heads", [[0], [1, 4], [0, 1], [2, 3, 4], [0, 1, 2, 3, 4, 5], [5, 0]])
 @pytest.mark.parametrize("groups", [1, 3, 6])
-def test_chosen_heads_have_their_weights(rule: ScoreRule, heads: list[int], groups: int) -> None:
+def test_chosen_heads_have_their_weights(rule: ScoreRule, groups: int) -> None:
     weights = AttentionMap(torch.randn(1, H, L, 4), torch.randn(1, groups, L, 4), rule, offset=0, ndim=3)
-    few = of_heads(weights, heads, 2)
-    assert few.shape == (len(heads), L, L)
-    assert few.offset == 0
-    torch.testing.assert_close(few.dense(), weights.dense()[heads])
+    for heads in ([0], [1, 4], [2, 3, 4], [0, 1, 2, 3, 4, 5], [5, 0]):
+        few = of_heads(weights, heads, 2)
+        assert few.shape == (len(heads), L, L)
+        assert few.offset == 0
+        torch.testing.assert_close(few.dense(), weights.dense()[heads])
 
 
 def test_key_heads_are_as_few_as_equal_runs_can_share() -> None:

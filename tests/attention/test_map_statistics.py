@@ -60,14 +60,14 @@ def compare(case: Case, seen: AttentionMap, figures: MapStatistics, top: int, pa
         assert len(set(named)) == len(named)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(cases(), st.integers(1, 9), st.tuples(SIZES, SIZES))
 def test_one_pass(case: Case, top: int, parts: tuple[int, int]) -> None:
     seen = map_of(case)
     compare(case, seen, seen.statistics(top, parts), top, parts)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cases((torch.float32, torch.bfloat16, torch.float16)), st.integers(1, 9), st.tuples(SIZES, SIZES))
 def test_one_pass_of_the_cpu_tiles(case: Case, top: int, parts: tuple[int, int]) -> None:
     with cpu_tiles_at_any_size():
@@ -79,7 +79,7 @@ def test_one_pass_of_the_cpu_tiles(case: Case, top: int, parts: tuple[int, int])
     check("weight", row, plain.weights[0, 0, 0, :1], right.weights[0, 0, 0, :1], case, weights.dtype)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(cases(), st.tuples(SIZES, SIZES, st.integers(6, 90)))
 def test_blocks_change_nothing(case: Case, blocks: tuple[int, int, int]) -> None:
     kept = score_tiles.TILE_ROWS, score_tiles.TILE_COLS, score_tiles.TILE_SCORES
@@ -95,7 +95,7 @@ def test_blocks_change_nothing(case: Case, blocks: tuple[int, int, int]) -> None
     check("weights", weights, naive(case, weights.dtype).weights, right.weights, case, weights.dtype)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(cases())
 def test_one_by_one_is_the_same_as_all_at_once(case: Case) -> None:
     seen, all_at_once = map_of(case), map_of(case).statistics(3, (4, 5))
@@ -157,12 +157,6 @@ def test_ties_go_to_the_smaller_key(tile: int, monkeypatch: pytest.MonkeyPatch) 
     torch.testing.assert_close(values[0], scores.softmax(0)[keys[0]])
 
 
-def test_ties_in_a_long_row() -> None:
-    query = torch.zeros(1, 1, 4, 8)
-    keys = regard.attend(query, torch.ones(1, 1, 5003, 8), torch.ones(1, 1, 5003, 8), causal=True).weights.top(8)[1]
-    assert keys.tolist() == [[[list(range(8))] * 4]]
-
-
 def test_top_beyond_what_is_allowed_is_none() -> None:
     query = random(0, 3, 2, dtype=torch.float32)
     values, keys = regard.attend(query, query, query, causal=True).weights.top(9)
@@ -181,15 +175,6 @@ def test_uniform_weights_in_closed_form() -> None:
     assert figures.keys.tolist() == [[0, 1]] * 7
 
 
-def test_causal_uniform_weights_in_closed_form() -> None:
-    query = torch.zeros(5, 3)
-    figures = regard.attend(query, query, query, causal=True).weights.statistics(1)
-    torch.testing.assert_close(figures.entropy, torch.arange(1, 6).log())
-    torch.testing.assert_close(figures.distance, torch.arange(5) / 2)
-    right = [sum(1 / n for n in range(first, 6)) for first in range(1, 6)]
-    torch.testing.assert_close(figures.received, torch.tensor(right))
-
-
 def test_one_hot_weights_in_closed_form() -> None:
     key = torch.eye(8)
     figures = regard.attend(1e4 * key.flip(0), key, key, scale=1.0).weights.statistics(1, (4, 4))
@@ -198,12 +183,6 @@ def test_one_hot_weights_in_closed_form() -> None:
     assert figures.keys[:, 0].tolist() == list(range(7, -1, -1))
     assert torch.equal(figures.pooled, torch.eye(4).flip(0) / 2)
     assert figures.distance.tolist() == [7, 5, 3, 1, 1, 3, 5, 7]
-
-
-def test_a_sink_is_one_more_outcome() -> None:
-    query = torch.zeros(1, 3)
-    seen = regard.attend(query, query, query, sinks=torch.zeros(1)).weights
-    torch.testing.assert_close(seen.entropy(), torch.tensor([math.log(2)]))
 
 
 def test_what_received_and_distance_make_of_sinks_and_grouped_heads() -> None:
@@ -219,13 +198,6 @@ def test_what_received_and_distance_make_of_sinks_and_grouped_heads() -> None:
     assert (on_keys[..., [0, 1, 2, 4]] < 1).all()
     assert not on_keys[..., 3].any()
     torch.testing.assert_close(seen.distance(), (weights * away).sum(-1) / on_keys.clamp(min=1e-300))
-
-
-def test_at_a_length_of_many_blocks() -> None:
-    query, key = random(0, 1, 2, 1031, 16, dtype=torch.float32), random(1, 1, 2, 2053, 16, dtype=torch.float32)
-    case = Case(query, key, key, {"causal": True})
-    seen = map_of(case)
-    compare(case, seen, seen.statistics(8, (256, 256)), 8, (256, 256))
 
 
 @pytest.mark.parametrize(("length", "size"), [(0, 5), (5, 0), (0, 0)])

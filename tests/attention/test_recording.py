@@ -8,7 +8,7 @@ import torch
 import regard
 from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import statistics
-from regard.attention.recording import hooked_calls, layer_of_call_path, open_hook, open_records, scope
+from regard.attention.recording import hooked_calls, open_hook, open_records, scope
 from tests.attention.cases import random
 
 
@@ -47,13 +47,6 @@ def test_what_is_kept_is_detached() -> None:
     assert not kept.weights.dense(differentiable=True).requires_grad
 
 
-def test_value_alone_by_default() -> None:
-    with regard.record() as calls, regard.record(keep=()) as nothing:
-        call()
-    assert calls["", 0].value is not None
-    assert calls["", 0].output is calls["", 0].logsumexp is nothing["", 0].value is None
-
-
 def test_layers_that_are_not_wanted_are_counted_all_the_same() -> None:
     with regard.record(layers=[1]) as calls:
         for path in ("h.0", "h.1", "h.0", "h.1", "other"):
@@ -81,23 +74,9 @@ def test_another_thread_is_not_seen() -> None:
         assert not calls
 
 
-def test_a_call_of_fewer_axes_keeps_its_shape() -> None:
-    with regard.record(keep=("output", "logsumexp", "value")) as calls:
-        result = regard.attend(random(0, 5, 3), random(1, 7, 3), random(2, 7, 4))
-    assert calls["", 0].weights.shape == result.weights.shape == (5, 7)
-
-
 def test_keep_names_what_it_can() -> None:
     with pytest.raises(ValueError, match="record: keep names 'scores', it may name value, output, logsumexp"):
         regard.record(keep=("value", "scores")).__enter__()
-
-
-@pytest.mark.parametrize(
-    ("path", "layer"),
-    [("encoder.layer.3.attention", 3), ("h.11", 11), ("", None), ("layer3", None), ("a.0.b.1", 0), ("7", 7)],
-)
-def test_the_first_number_of_a_path_is_its_layer(path: str, layer: int | None) -> None:
-    assert layer_of_call_path(path) == layer
 
 
 def test_a_record_asks_for_statistics_of_the_calls_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,14 +125,3 @@ def test_it_sees_the_tensors_themselves_and_replaces_the_output() -> None:
     assert hook.seen[0].shape == (1, 1, 3, 5)
     assert not output.requires_grad
     assert plain.requires_grad  # outside the block nothing is changed
-
-
-def test_the_innermost_counts() -> None:
-    outer, inner = Watching(), Watching()
-    x = torch.randn(3, 5)
-    with hooked_calls(outer):
-        with hooked_calls(inner):
-            regard.attend(x, x, x)
-        assert open_hook.get() is outer
-    assert (len(outer.seen), len(inner.seen)) == (0, 5)
-    assert open_hook.get() is None

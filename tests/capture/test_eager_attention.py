@@ -164,36 +164,12 @@ def test_states_can_be_patched_and_steered(kind: str) -> None:
     assert not torch.equal(zero.contextual, plain.contextual)
 
 
-def test_a_sweep_of_states_and_of_feed_forward_blocks() -> None:
-    opened = Model(tiny("gptj", language=True), None, name="gptj")
-    plain, other = opened.trace(ids=IDS), opened.trace(ids=CHANGED)
-    sets = [
-        [regard.patch(what, layer=layer, source=other, at=3)]
-        for what in ("hidden_states", "feed_forward")
-        for layer in (0, 1)
-    ]
-    runs = dict(opened.ablated(ids=IDS, sets=[(), *sets]))
-    close(runs[0].contextual, plain.contextual)
-    for n, each in enumerate(sets, 1):
-        alone = opened.trace(ids=IDS, interventions=each)
-        close(runs[n].logits, alone.logits)
-        assert not torch.equal(runs[n].logits, plain.logits)
-
-
 @pytest.mark.parametrize("kind", SPREAD)
 def test_states_of_no_list_of_layers_are_refused(kind: str) -> None:
     opened = Model(tiny(kind), None, name=kind)
     for change in (regard.steer(torch.ones(24), layer=0), regard.patch("feed_forward", layer=0, source="zero")):
         with pytest.raises(regard.RegardError, match=f"no modules of one list give the states between the 2 .* {kind}"):
             opened.trace(ids=IDS, interventions=[change])
-
-
-def test_states_alone() -> None:
-    opened = Model(tiny("mpnet"), None, name="mpnet")
-    whole, alone = opened.trace(ids=IDS), opened.trace(ids=IDS, layers=())
-    assert all(torch.equal(*each) for each in zip(alone.hidden_states, whole.hidden_states, strict=True))
-    assert alone.attention.kept == ()
-    assert alone.status.kernels == ()
 
 
 def test_refused_by_name() -> None:

@@ -1,6 +1,5 @@
 """Decoders and encoder-decoders as tiny random models, against their own eager code."""
 
-import re
 import subprocess
 import sys
 
@@ -177,33 +176,3 @@ def test_families_that_compute_with_their_masks() -> None:
     assert "2 families: 2 exact" in done.stdout, done.stdout
     assert done.stdout.count("masks were written out as tensors") == 2
     assert "has keys that are no tokens of the text, for n of 1, 3" in done.stdout
-
-
-def test_the_page_is_what_its_benchmarks_write(tmp_path, monkeypatch) -> None:
-    """Written again from its own rows it stays as it is, the real models' section too."""
-    text = families.PAGE.read_text(encoding="utf-8")
-    real = families.real_section(text)
-    assert all(name in real for name in ("all-MiniLM-L6-v2", "stories260K", "opus-mt-en-fr", "SmolLM2"))
-    assert real.startswith("## Real models")
-    rows = families.rows_of(text)
-    assert len(rows) > 800
-    page = tmp_path / "families.md"
-    page.write_text(text, encoding="utf-8")
-    monkeypatch.setattr(families, "PAGE", page)
-    monkeypatch.setattr(families.transformers, "__version__", re.search(r"transformers (\S+), found", text)[1])
-    families.write(rows)
-    assert page.read_text(encoding="utf-8") == text
-    families.write(families.replaced(rows, [("vilt", "exact", "as if")]))
-    changed = [line for line in page.read_text(encoding="utf-8").splitlines() if line not in text.splitlines()]
-    assert [line for line in changed if line.startswith("|")] == ["| vilt | exact | as if |"]
-    assert len(changed) == 2  # the row, and the counts
-
-
-@pytest.mark.long
-def test_refusals_on_the_page_are_those_of_today() -> None:
-    """What is refused and why changes with what regard and transformers say: a few rows are held to it."""
-    names = ("colpali", "paligemma", "univnet", "videoprism_text_model", "vilt")
-    rows = [row for row in families.rows_of(families.PAGE.read_text(encoding="utf-8")) if row[0] in names]
-    command = [sys.executable, "-m", "benchmarks.families", *names]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[:-1] == [f"{name:32} {kind:9} {reason}" for name, kind, reason in rows]

@@ -6,8 +6,6 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-import regard
-from regard.attention.recording import hooked_calls
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.linear_pass import LinearPass
 from regard.capture.state import Capture
@@ -138,38 +136,3 @@ def test_what_other_numbers_were_written_into_is_no_constant() -> None:
 def test_writing_into_the_stream_is_noticed() -> None:
     watched, _ = run(lambda x: (2 * x).tanh_())
     assert watched.spoiled == "tanh_"
-
-
-def test_a_gate_of_attentions_output_is_held_fixed() -> None:
-    def block(x: torch.Tensor) -> torch.Tensor:
-        with hooked_calls(watched):
-            attended = regard.attend(x, x, x).output
-        return x + attended * x.sigmoid()
-
-    watched = made()
-    with torch.no_grad(), watched:
-        result = block(F.embedding(IDS, TABLE))
-    assert kinds(watched) == ["token", "attention"]
-    assert far(watched, result) < 1e-5
-    torch.testing.assert_close(result.detach(), block_plain(F.embedding(IDS, TABLE)))
-
-
-def block_plain(x: torch.Tensor) -> torch.Tensor:
-    return x + regard.attend(x, x, x).output * x.sigmoid()
-
-
-def test_embeddings_by_what_is_looked_up() -> None:
-    def block(x: torch.Tensor) -> torch.Tensor:
-        return x + F.embedding(torch.arange(3)[None], TABLE) + F.embedding(torch.zeros(1, 3).long(), TABLE)
-
-    watched, result = run(block)
-    assert kinds(watched) == ["token", "position", "segment"]
-    assert far(watched, result) < 1e-5
-
-
-def test_parameters_are_constants() -> None:
-    weight = torch.nn.Parameter(torch.randn(7))
-    watched, result = run(lambda x: x * weight + weight)
-    assert kinds(watched) == ["token", "bias"]
-    assert far(watched, result) < 1e-5
-    assert weight.grad is None

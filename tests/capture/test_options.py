@@ -8,8 +8,6 @@ import torch
 import transformers
 
 import regard
-from regard.capture.options import CaptureOptions
-from regard.capture.state import LayerStack
 from regard.explain.causes.contributions import contributions
 from regard.models.model import Model
 from tests.support import RIVER
@@ -61,13 +59,6 @@ def test_without_logits_nothing_else_changes(kind: str) -> None:
     assert "logits were left out" in without.status.notes
     assert torch.equal(without.contextual, whole.contextual)
     assert all(torch.equal(a, b) for a, b in zip(without.hidden_states, whole.hidden_states, strict=True))
-
-
-def test_logits_are_not_computed_where_the_model_can_leave_them_out() -> None:
-    opened, rows = model("llama"), []
-    opened.model.lm_head.register_forward_hook(lambda _module, _args, output: rows.append(output.shape[1]))
-    opened.trace(ids=IDS, logits=False)
-    assert rows == [1]
 
 
 @pytest.mark.parametrize("layers", [None, [1]])
@@ -136,15 +127,6 @@ def test_no_layers_are_the_states_of_all_without_attention(layers: Any, tmp_path
     for ours, theirs in zip(states.decoder.hidden_states, expected.decoder.hidden_states, strict=True):
         assert torch.equal(ours, theirs)
     assert states.decoder.cross.kept == states.encoder.attention.kept == ()
-
-
-def test_a_stack_holds_the_states_of_chosen_layers_and_the_last() -> None:
-    stack = LayerStack("encoder")
-    for n in range(7):
-        stack.add(torch.full((1, 2, 3), float(n)), CaptureOptions(frozenset([2])))
-        assert len(stack.hidden_states) <= 3
-    assert stack.count == 7
-    assert {n: float(state[0, 0, 0]) for n, state in stack.numbered.items()} == {2: 2, 3: 3, 6: 6}
 
 
 def test_layers_that_are_not_kept_are_let_go_of() -> None:

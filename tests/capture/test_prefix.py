@@ -9,10 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention.attend import attend
-from regard.attention.recording import Call, record
 from regard.capture.interventions.patch import WHATS, What
-from regard.capture.prefix import attends_back, without_first
 from regard.capture.status_notes import FROM_WITHIN, WHOLE_TEXT
 from regard.models.model import Model
 from tests.support import hand_hooks
@@ -142,32 +139,3 @@ def test_given_weights_are_refused_by_the_text_s_own_numbers() -> None:
     patch = regard.patch("weights", layer=1, at=[7], source_at=[12], source=longer)
     with pytest.raises(regard.RegardError, match="token 7 may not attend to all"):
         list(model.ablated(ids=IDS[0], sets=[[patch]]))
-
-
-def recorded(**rule: Any) -> Call:
-    torch.manual_seed(0)
-    with record() as calls:
-        attend(torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4), **rule)
-    (call,) = calls.values()
-    return call
-
-
-def test_which_calls_attend_back() -> None:
-    lower = torch.ones(5, 5, dtype=torch.bool).tril()
-    assert attends_back(recorded(causal=True))
-    assert attends_back(recorded(causal=True, window=(2, None)))
-    assert attends_back(recorded(mask=lower))
-    one_later = lower.clone()
-    one_later[2, 3] = True
-    assert not attends_back(recorded(mask=one_later))
-    assert not attends_back(recorded())
-    assert not attends_back(recorded(window=(1, 1)))
-    assert not attends_back(recorded(causal=True, offset=1))
-
-
-def test_states_are_cut_and_nothing_else() -> None:
-    states, bias = torch.randn(1, 5, 3), torch.randn(1, 2, 5, 5)
-    cut, same = without_first((states, bias), 2)
-    assert torch.equal(cut, states[:, 2:])
-    assert same is bias
-    assert without_first(states, 0) is states

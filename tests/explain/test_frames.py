@@ -10,11 +10,9 @@ import pytest
 import torch
 
 import regard
-from regard.explain.causes.contributions import contributions
 from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.frames import Table, to_frame
 from regard.explain.logits.logit_lens import logit_lens
-from regard.explain.texts.summary import summarise
 from regard.explain.weights.head_scores import NAMES, head_scores
 from regard.models.readout import Readout
 from regard.trace.display import plain_text_of_display
@@ -58,15 +56,6 @@ def test_the_ranking(minilm: Any, trace: Any) -> None:
     assert [row["effect"] for row in rows[5:]] == [cause.effect for cause in found.heads]
 
 
-def test_contributions(trace: Any) -> None:
-    found = contributions(trace, "bank", 3)
-    rows = found.rows()
-    one_kind(rows, "part", "head", "source", "norm", "share")
-    assert len(rows) == 12 * 5 + 2
-    assert sum(row["share"] for row in rows) == pytest.approx(1)
-    assert rows[4 * 5 + 2]["norm"] == float(found.norms[4, 2])
-
-
 def test_layer_updates(trace: Any, tmp_path: Any) -> None:
     found = layer_updates(trace, "bank")
     (row,) = found[2].rows()
@@ -87,17 +76,6 @@ def test_the_logit_lens() -> None:
     one_kind(rows, "occurrence", "token", "at", "state", "place", "id", "candidate", "probability")
     assert [(row["state"], row["place"]) for row in rows] == [(n, k) for n in range(3) for k in (1, 2, 3)]
     assert rows[4]["probability"] == found.layers[1].candidates[1].probability
-
-
-def test_where_an_occurrence_looks(trace: Any) -> None:
-    (found,) = summarise([trace], "bank", layer=2, top=2).occurrences
-    rows = found.rows()
-    one_kind(rows, "occurrence", "word", "layer", "head", "kind", "token", "text", "weight")
-    mean = [row for row in rows if row["layer"] == 3]
-    assert [(row["kind"], row["head"]) for row in mean] == [("token", None), ("token", None), ("special", None)]
-    assert mean[0]["weight"] == found.attends[3].top[0].weight
-    assert mean[2]["weight"] == found.attends[3].special
-    assert len(rows) == (6 + 12) * 3  # every layer's mean, and the heads of one
 
 
 def test_one_table_and_several(trace: Any, as_lists: None) -> None:

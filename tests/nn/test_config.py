@@ -92,20 +92,3 @@ def test_a_broken_config_is_refused(changes: dict[str, Any], says: str) -> None:
     without = {key: value for key, value in TransformerConfig.nanogpt(65).as_json().items() if key != "vocabulary"}
     with pytest.raises(regard.RegardError, match="'vocabulary' is missing"):
         TransformerConfig.from_json(without)
-
-
-def test_models_of_transformers_are_asked_by_other_names() -> None:
-    config = TransformerConfig.translator(100, 1)
-    names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "head_dim", "decoder_start_token_id")
-    assert [getattr(config, name) for name in names] == [256, 3, 8, 32, 1]
-    assert config.is_encoder_decoder
-    assert not hasattr(config, "text_config")
-
-
-def test_transformers_names_for_the_sizes() -> None:
-    config = TransformerConfig.translator(19, start=2, layers=5, d_model=12, heads=6, key_heads=3, d_k=7, length=31)
-    assert (config.hidden_size, config.num_hidden_layers, config.num_attention_heads) == (12, 5, 6)
-    assert (config.num_key_value_heads, config.head_dim, config.vocab_size) == (3, 7, 19)
-    assert (config.max_position_embeddings, config.is_encoder_decoder, config.decoder_start_token_id) == (31, True, 2)
-    assert TransformerConfig(vocabulary=3, length=4).num_key_value_heads == 4  # as many as query heads
-    assert not hasattr(config, "intermediate_size")

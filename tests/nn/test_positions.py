@@ -53,12 +53,6 @@ def test_a_shift_is_linear(width: int, start: int, shift: int) -> None:
     torch.testing.assert_close(before @ turn, after, rtol=0, atol=1e-9)
 
 
-def test_far_away_is_as_exact_as_near() -> None:
-    far = positions.sinusoidal_at(torch.tensor([1_000_003]), 8)
-    angle = torch.tensor(1_000_003 / 10000 ** (2 / 8), dtype=torch.float64)
-    torch.testing.assert_close(far[0, 2], angle.sin(), rtol=0, atol=1e-9)
-
-
 def test_learned() -> None:
     layer = Learned(7, 3)
     x = torch.zeros(2, 5, 3)
@@ -101,13 +95,6 @@ def test_rotary_turns_its_pairs(layout: str) -> None:
     assert torch.equal(turned[..., 0, :], x[..., 0, :])
 
 
-def test_the_layouts_are_one_up_to_order() -> None:
-    x, angles = normal(0, 5, 8), positions.rotary_angles(torch.arange(5), 8)
-    order = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])
-    half = positions.rotate(x[:, order], angles, "half")
-    torch.testing.assert_close(half, positions.rotate(x, angles, "interleaved")[:, order])
-
-
 def test_rotary_in_low_precision_turns_in_float32() -> None:
     x = normal(0, 3, 5, 8)
     half = Rotary(8).rotate(x[None].bfloat16(), torch.arange(100_000, 100_005))
@@ -131,13 +118,6 @@ def test_published_slopes() -> None:
     root = [2 ** (-0.5 * n) for n in (1, 3, 5, 7)]
     assert positions.alibi_slopes(12).tolist() == pytest.approx([2.0**-n for n in range(1, 9)] + root)
     assert positions.alibi_slopes(6).tolist() == pytest.approx([2**-2, 2**-4, 2**-6, 2**-8, 2**-1, 2**-3])
-
-
-@pytest.mark.parametrize("heads", range(1, 34))
-def test_slopes_of_any_number_of_heads(heads: int) -> None:
-    slopes = positions.alibi_slopes(heads)
-    assert len(slopes) == len(set(slopes.tolist())) == heads
-    assert ((slopes > 0) & (slopes < 1)).all()
 
 
 def test_alibi_falls_with_distance() -> None:
@@ -169,12 +149,6 @@ def test_what_does_not_fit_is_refused() -> None:
         Alibi(0)
     with pytest.raises(ValueError, match="size: given 0"):
         Learned(0, 4)
-
-
-def test_printed() -> None:
-    assert str(Rotary(4)) == "Rotary(4, base=10000.0, layout='half')"
-    assert str(Alibi(4)) == "Alibi(4, compact=False)"
-    assert str(Sinusoidal(4)) == "Sinusoidal(4, base=10000.0)"
 
 
 def test_rotary_angles_are_kept_only_while_they_are_right() -> None:

@@ -251,18 +251,6 @@ def test_one_batch_is_learned_by_heart(options: dict[str, Any]) -> None:
     assert float(loss.detach()) < 0.02
 
 
-def test_every_call_is_recorded_under_its_modules_path() -> None:
-    model = made(kind="encoder-decoder")
-    with regard.record() as calls:
-        model(ids(1, 5), ids(1, 3))
-    modules = dict(model.named_modules())
-    paths = [f"encoder.{n}.attention" for n in range(2)]
-    paths += [f"decoder.{n}.{part}" for n in range(2) for part in ("attention", "cross")]
-    assert [call.path for call in calls.values()] == paths
-    assert all(path in modules for path in paths)
-    assert calls["decoder.1.cross", 0].weights.shape == (1, 3, 3, 5)
-
-
 def test_sines_are_looked_up_as_they_are_computed() -> None:
     table = SinusoidalEmbedding(11)
     for places in (torch.arange(5), torch.tensor([[3, 200], [0, 1]])):
@@ -285,13 +273,6 @@ def test_first_weights() -> None:
     assert float(model.decoder_norm.weight.detach().min()) == 1
     assert not any(p.any() for name, p in model.named_parameters() if name.endswith("bias"))
     assert model.head.weight is model.embedding.weight
-
-
-def test_dropout_while_training_only() -> None:
-    model, text = made(dropout=0.3, attention_dropout=0.2), ids(2, 7)
-    assert model(text).logits.equal(model(text).logits)
-    model.train()
-    assert not model(text).logits.equal(model(text).logits)
 
 
 def refused(says: str, act: Any, *args: Any, **kwargs: Any) -> None:

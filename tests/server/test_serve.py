@@ -88,6 +88,7 @@ def test_eight_clients_at_once_each_get_their_own_text() -> None:
         socket.create_connection(("127.0.0.1", port), timeout=2)
 
 
+@pytest.mark.long  # a process of its own
 @needs_page
 def test_it_listens_to_this_machine_alone_and_a_taken_port_is_named() -> None:
     with socket.socket() as taken:

@@ -20,12 +20,3 @@ def test_sections_fold_under_their_headings() -> None:
         '<h1>A</h1><p>first</p><details class="fold"><summary><h2 id="b">B</h2></summary><p>x</p><h3>C</h3></details>\n'
         '<details class="fold"><summary><h2 id="d">D</h2></summary></details>\n'
     )
-
-
-def test_only_long_tables_fold() -> None:
-    head, row = "<tr><th>a</th></tr>", "<tr><td>1</td></tr>"
-    short, long = (f"<table>{head}{row * rows}</table>" for rows in (folds.LONG - 1, folds.LONG))
-    assert folds.long_tables(short) == short
-    assert (
-        folds.long_tables(long) == f'<details class="rows"><summary>All {folds.LONG} rows</summary>\n{long}\n</details>'
-    )

@@ -41,15 +41,6 @@ def test_a_lessons_formulas() -> None:
     assert "</p><p>Of <math " in written
 
 
-def test_a_plain_pages_formulas() -> None:
-    content = (
-        'x <span class="arithmatex">\\(a &lt; b\\)</span> <div class="arithmatex">\\[\nc\n\\]</div> costs $5 or $6'
-    )
-    written = formulas.on_page_content(content, page=page("x.md"))
-    assert written.count("<math ") == 2
-    assert written.endswith("<mrow><mi>c</mi></mrow></math> costs $5 or $6")
-
-
 @pytest.mark.parametrize(
     "code",
     [
@@ -67,25 +58,10 @@ def test_code_stays(code: str, name: str) -> None:
     assert formulas.on_page_content(code, page=page(name)) == code
 
 
-def test_words_are_one_name() -> None:
-    written = formulas.mathml(r"\mathrm{softmax}\!\left(\mathrm{head}_1\right)", block=False)
-    assert "<mi>softmax</mi>" in written
-    assert "<msub><mi>head</mi><mn>1</mn></msub>" in written
-    assert 'width="-0.167em"' in written
-
-
 @pytest.mark.parametrize("formula", [r"\nosuchcommand{a}", r"\frac{a}", r"a^"])
 def test_what_is_no_formula_is_refused(formula: str) -> None:
     with pytest.raises(formulas.PluginError, match=r"lessons/x\.py: no .*ormula"):
         formulas.on_page_content(f"<p>${formula}$</p>", page=page("lessons/x.py"))
-
-
-def test_scripts_from_elsewhere_are_left_out() -> None:
-    scripts = '<!-- Load mathjax --><script src=""></script><i>\n</i><!-- End of mermaid configuration -->'
-    assert lessons.on_page_content(f"a{scripts}b", page=page("lessons/x.py")) == f"{lessons.STYLE}ab"
-    assert lessons.on_page_content("a", page=page("x.md")) == "a"
-    with pytest.raises(lessons.PluginError, match="are 0 times in the page"):
-        lessons.on_page_content("a", page=page("lessons/x.py"))
 
 
 def test_links_between_lessons_lead_to_what_is_built() -> None:

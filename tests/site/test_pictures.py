@@ -48,11 +48,6 @@ def test_so_have_those_of_the_questions(tmp_path: Path, monkeypatch: pytest.Monk
     assert left_out == (0 if folder else 2)
 
 
-def test_commands_over_several_lines_are_read_whole() -> None:
-    page = '# A\n```sh\nregard see "a b" \\\n    --word b  # why\nmake see\n```\n```text\nregard no\n```\n'
-    assert pictures.commands(page) == [["see", "a b", "--word", "b"]]
-
-
 def test_a_command_that_fails_and_a_picture_that_none_draws_stop_the_build(tmp_path: Path) -> None:
     from mkdocs.exceptions import PluginError
 

@@ -6,11 +6,10 @@ import torch
 
 import regard
 from regard.errors import RegardError
-from regard.explain.weights.head_scores import NAMES, head_scores
-from regard.explain.weights.score_meanings import MEANINGS
+from regard.explain.weights.head_scores import head_scores
 from regard.models.model import Model
 from regard.trace.trace import PairTrace, Trace
-from regard.web.add_traces import add_pair, add_trace, head_scores_data
+from regard.web.add_traces import add_pair, add_trace
 from regard.web.html_file import write_html
 from regard.web.page import Page
 from tests.capture.test_families import DECODERS, IDS, PAIRS, TARGET, tiny
@@ -143,14 +142,3 @@ def test_smollm2_layer(tmp_path: Path) -> None:
     for call in calls:
         check_call(call, trace.attention[call["layer"]], page)
         assert call["difference"] < 1e-3
-
-
-def test_scores_by_name_row_and_head(minilm: Any) -> None:
-    scores = head_scores(minilm.trace("A man is fishing"))
-    data: Any = head_scores_data(scores, 2, [4, 5, 6, 7, 8, 9])
-    assert (data["text"], data["calls"]) == (2, [4, 5, 6, 7, 8, 9])
-    assert data["names"] == list(NAMES)
-    assert data["meanings"][3] == f"{MEANINGS['special'].says[:-1]} (here the mean of {scores.queries} tokens)."
-    assert data["meanings"][NAMES.index("induction")].endswith("(here the mean of 0 tokens).")
-    assert abs(data["values"][3][2][5] - float(scores.special[2, 5])) < 1e-6
-    assert data["values"][NAMES.index("duplicate")][0][0] is None  # no word is repeated

@@ -92,12 +92,6 @@ def test_words_of_both_texts_show_their_weights_when_pointed_at(page_of: Any, pa
     same(shown(page, "as it was read"), own)
 
 
-def test_nothing_wrote_the_first_token(page_of: Any, pair: Any) -> None:
-    page = opened(page_of, pair)
-    page.tab.hover("[aria-label^='target: choose'] [data-unit='0']")
-    page.tab.wait_for_selector("text=Nothing wrote")
-
-
 def test_every_view_shows_the_row_that_wrote_a_word(page_of: Any, pair: Any) -> None:
     found = align(pair)
     page = opened(page_of, pair)
@@ -117,15 +111,6 @@ def test_every_view_shows_the_row_that_wrote_a_word(page_of: Any, pair: Any) -> 
     page.open_view("Tokens")
     page.tab.click("[aria-label^='target: choose'] [data-unit='0']")
     page.tab.wait_for_selector("text=Nothing wrote this token")
-
-
-def test_one_head_and_another_layer(page_of: Any, pair: Any) -> None:
-    page = opened(page_of, pair)
-    page.tab.click("[data-layer]:has-text('layer 0')")
-    page.choose("head", "2")
-    page.tab.hover("[aria-label^='target: choose'] [data-unit='5']")
-    page.tab.wait_for_timeout(300)
-    same(shown(page, "as it was written"), pair.decoder.cross[0][2, 4])
 
 
 def test_keys_alone_walk_the_texts_and_the_map(page_of: Any, pair: Any) -> None:

@@ -11,7 +11,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.trace.display import see
 from regard.trace.trace import Trace
-from regard.web.assemble import Choice, Opening, page_as_seen, page_of, title_of
+from regard.web.assemble import Choice, Opening, page_as_seen, page_of
 from regard.web.html_file import write_html
 from regard.web.page import Page
 from tests.support import RIVER
@@ -130,11 +130,6 @@ def test_texts_are_told_apart_by_model_and_change(minilm: Any, bank: list[Trace]
     assert [path["of"] for path in seen["paths"]] == ["text 1", ablated]  # type: ignore[index, union-attr]
 
 
-def test_names_stand_for_the_texts(bank: list[Trace]) -> None:
-    page = page_of(bank, names=["step 0", "step 9"])
-    assert [text["name"] for text in page.texts] == ["step 0", "step 9"]
-
-
 @pytest.mark.parametrize(
     ("traces", "chosen", "says"),
     [
@@ -183,34 +178,3 @@ def test_a_page_that_would_be_too_large_is_refused_before_anything_is_computed(
     for make in (page_of, page_as_seen):
         with pytest.raises(RegardError, match=r"it would have about \d+ kB, 100 kB are the most: leave out layers"):
             make(bank, Choice(limit=100_000))
-
-
-def test_sentences_of_long_texts_are_left_to_others(bank: list[Trace], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert page_as_seen([bank[0]], word="bank").findings
-    monkeypatch.setattr("regard.questions.see.answer.SCORED", 5)
-    long = page_as_seen([bank[0]], word="bank")
-    assert [line for line in long.findings if "is not shown" not in line] == []
-
-
-def test_titles(bank: list[Trace]) -> None:
-    assert title_of(bank[:1]) == bank[0].text
-    assert title_of([opened("sines").trace("A  bank\nis " * 20)]) == ("A bank is " * 20)[:79] + "…"
-
-
-def test_without_a_word_it_opens_where_the_sharpest_link_is(minilm: Any, tmp_path: Path) -> None:
-    trace = minilm.trace(RIVER)
-    page = read(tmp_path, page_as_seen(trace))
-    link = trace.see().summary.highlights[0].links[0]
-    opening = page.data["opening"]
-    call = page.data["calls"][opening["call"]]
-    assert (call["layer"], opening["head"], opening["token"]) == (link.layer, link.head, link.query)
-    assert f"layer {link.layer}, head {link.head}" in " ".join(page.data["findings"])
-
-
-def test_a_page_opens_with_the_word_that_its_findings_name_else_with_its_last(bank: list[Trace]) -> None:
-    trace = bank[0]
-    named = page_of(trace, findings=["Of all words “zebra” moves most, then “river”."])
-    assert named.opening["token"] == trace.word("river")[0].tokens[0]
-    last = [n for n, token in enumerate(trace.tokens) if not token.special and token.text.isalnum()][-1]
-    for findings in (["Nothing is named."], []):
-        assert page_of(trace, findings=findings).opening["token"] == last

@@ -86,13 +86,6 @@ def test_a_rule_that_a_page_cannot_have_is_refused_with_its_layer(monkeypatch: p
         call_data(map_of(RULES["dense bias"]), NAME, NumberStore())
 
 
-def test_names() -> None:
-    assert str(CallName(3, 0, 0, 0)) == "layer 3"
-    assert str(CallName(3, 1, 0, 0, alone=False)) == "layer 3, call 1"
-    assert str(CallName(3, 0, 1, 0, part="cross")) == "layer 3, cross"
-    assert str(CallName(3, 0, 1, 1, part="decoder")) == "layer 3, decoder"
-
-
 def test_the_overview_has_the_mean_of_each_cell() -> None:
     torch.manual_seed(0)
     length, size = 1100, 300

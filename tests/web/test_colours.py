@@ -1,17 +1,14 @@
 """The page's scales keep what they say: a hue at each end, and numbers that can be read, light and dark; in Node."""
 
 import colorsys
-import itertools
 import re
 
 import pytest
 from matplotlib.colors import to_rgb
 
 from regard.display.elements.colours import BAR, LESS, LINES, MORE
-from tests.support.colour_vision import SIGHT, difference, seen
 from tests.support.node import SOURCE, call
 
-GROUND = {False: (255, 255, 255), True: (20, 25, 31)}  # of a light page, and of a dark one
 SCALES = ("weights", "differences", "apart")
 
 
@@ -42,36 +39,6 @@ def test_the_page_has_the_colours_of_pictures() -> None:
     for light, dark in ((red, dark_red), (blue, dark_blue)):
         hues = [colorsys.rgb_to_hsv(*to_rgb(each))[0] for each in (light, dark)]
         assert abs((hues[0] - hues[1] + 0.5) % 1 - 0.5) < 0.05
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_groups_and_bars_are_told_apart_by_every_sight(dark: bool) -> None:
-    own = named_colours(dark)
-    groups = call("parts/colours", "groupColours", dark)
-    for told in (groups, [own["more"], own["less"]]):
-        for one, other in itertools.combinations(map(to_rgb, told), 2):
-            assert min(float(difference(seen(one, sight), seen(other, sight))) for sight in SIGHT) > 20
-        assert all(contrast(tuple(255 * part for part in to_rgb(each)), GROUND[dark]) >= 3 for each in told)
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_differences_end_in_blue_and_in_red(dark: bool) -> None:
-    """Not in cream and pale blue: the hue is that of the ends, and there is much of it."""
-    colours = [tuple(each) for each in call("parts/colours", "table", "differences", dark)]
-    for colour, hue in ((colours[0], 212), (colours[-1], 0)):
-        found, saturation, _ = colorsys.rgb_to_hsv(*(each / 255 for each in colour))
-        assert abs((360 * found - hue + 180) % 360 - 180) < 25
-        assert saturation > 0.55
-        assert contrast(colour, GROUND[dark]) >= 3
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_differences_stand_out_more_the_farther_from_0(dark: bool) -> None:
-    colours = [tuple(each) for each in call("parts/colours", "table", "differences", dark)]
-    middle = len(colours) // 2
-    for half in (colours[middle:], colours[:middle][::-1]):
-        found = [contrast(each, GROUND[dark]) for each in half]
-        assert all(b >= a - 0.02 for a, b in itertools.pairwise(found))
 
 
 @pytest.mark.parametrize("dark", [False, True])

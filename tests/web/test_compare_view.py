@@ -6,11 +6,8 @@ import pytest
 import torch
 
 import regard
-from regard.questions.evolve.answer import evolution
-from regard.questions.map.whole import matrix
-from tests.support import RIVER, own_models
+from tests.support import RIVER
 from tests.web.tables import by_number, open_twin, read_number, rows_of
-from tests.web.words import LONG_WORDS, longest, of_words, words_of
 
 pytestmark = pytest.mark.browser
 SHOWN = 2e-4 + 5e-5  # both sides' own difference, and four decimals
@@ -26,15 +23,6 @@ def same(rows: list[list[str]], column: int, expected: torch.Tensor) -> None:
     found = by_number(rows, 1, column)
     assert sorted(found) == list(range(len(expected)))
     assert float((torch.tensor([found[n] for n in range(len(expected))]) - expected).abs().max()) <= SHOWN
-
-
-def test_of_one_layer_it_opens_with_a_head_that_the_sentences_name(page_of: Any, bank: Any) -> None:
-    found = matrix(bank[0], 2)
-    page = page_of(found)
-    page.open_view("Compare")
-    named = found.findings()[0].split("head ")[1].split(" ")[0]
-    assert page.tab.input_value("[data-choose='head B']") == named
-    assert page.tab.input_value("[data-choose='head A']") == "mean"
 
 
 def test_two_heads_of_a_text_and_their_difference(page_of: Any, bank: Any) -> None:
@@ -94,44 +82,6 @@ def test_maps_and_their_difference(page_of: Any, ablated: Any) -> None:
     said = page.tab.inner_text("section[aria-label=Difference] [data-says]")
     assert said.startswith(f"1 {before.tokens[1].text} · 1 {before.tokens[1].text}: difference ")
     assert float(said.split()[-1]) == pytest.approx(float(b[1, 1] - a[1, 1]), abs=SHOWN)
-
-
-def test_words_are_compared_as_tokens_are(page_of: Any, minilm: Any) -> None:
-    trace = minilm.trace(LONG_WORDS)
-    words = words_of(trace)
-    long = longest(words)
-    page = page_of(trace)
-    page.open_view("Compare")
-    for side, layer, head in (("A", "2", "11"), ("B", "3", "mean")):
-        page.tab.select_option(f"[data-choose='layer {side}']", label=layer)
-        page.tab.select_option(f"[data-choose='head {side}']", head)
-    page.tab.check("text=whole words")
-    token = page.tab.locator(f"section[aria-label=A] [data-unit='{long}']")
-    if token.get_attribute("aria-selected") != "true":  # as the page may open there
-        token.click()
-    a, b = of_words(trace.attention[2].dense()[11], words), of_words(trace.attention[3].dense().mean(0), words)
-    rows = rows_of(page.tab, "What “unbelievably” looks at: the largest differences first")
-    same(rows, 2, a[long])
-    same(rows, 4, (b - a)[long])
-    page.tab.check("text=the maps")
-    open_twin(page.tab)
-    rows = rows_of(page.tab, "Weights of A and B")
-    assert len(rows) == len(words) ** 2
-    for row in rows:
-        i, j = (int(cell.split()[0]) for cell in row[:2])
-        assert abs(read_number(row[3]) - float(b[i, j])) <= SHOWN
-
-
-def test_where_words_have_no_cells_of_their_own_the_switch_is_not_offered(page_of: Any, minilm: Any) -> None:
-    page = page_of(minilm.trace("the man on the river bank took unbelievably much money from a bank " * 4), layers=[1])
-    page.open_view("Compare")
-    page.tab.check("text=whole words")
-    page.tab.check("text=the maps")
-    page.tab.wait_for_selector("section[aria-label=A] canvas")
-    assert page.tab.locator("text=whole words").count() == 0
-    for view in ("Heads", "Map", "Steps"):
-        page.open_view(view)
-        assert page.tab.locator("text=whole words").count() == 0
 
 
 def test_other_tokens_have_no_difference_and_it_says_why(page_of: Any, bank: Any) -> None:
@@ -210,16 +160,3 @@ def test_it_is_for_everyone_and_for_a_phone(page_of: Any, ablated: Any, width: i
     page.tab.wait_for_selector("section[aria-label=Difference] canvas")
     assert page.violations() == []
     assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_of_a_training_the_step_stays_after_it(page_of: Any) -> None:
-    """A page of two steps opens at the last; Compare sets the first beside it, and the views after it stay there."""
-    model = own_models.opened("gpt")
-    page = page_of(evolution([(step, model.trace("A man is fishing")) for step in (0, 10)], 1))
-    page.open_view("Tokens")
-    before = page.tab.locator("[data-choose=text] option:checked").inner_text()
-    page.open_view("Compare")
-    page.tab.wait_for_selector("[data-moved]")
-    page.open_view("Tokens")
-    after = page.tab.locator("[data-choose=text] option:checked").inner_text()
-    assert (before, after) == ("step 10: A man is fishing",) * 2

@@ -25,7 +25,6 @@ NASTY = "<b>bold</b> </script> שלום 3"
 TABS = [
     "Patches", "Patch by patch", "Heads", "Source tokens", "Layers", "Parts",
 ]  # fmt: skip
-OF_PARTS = ["Parts", "Sources", "Writers"]
 OF_SCORE = ["By source token", "By layer", "By writer", "By kind", "Largest pairs", "Each side"]
 
 PIXELS = """() => {  // of the large grid: red, green, blue and opacity of each
@@ -106,26 +105,6 @@ def test_each_patch_says_what_it_did_to_hand_and_keyboard(opened: Any, found: An
             ]  # fmt: skip
 
 
-def test_colours_go_from_minus_to_plus_the_largest_share(opened: Any, found: Any) -> None:
-    page, sweep = opened(), found[0]
-    canvas = page.tab.wait_for_selector("[role=tabpanel] canvas")
-    shares = np.array(sweep.shares)
-    most = max(1.0, np.abs(shares).max())
-    data = canvas.evaluate("c => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data]")
-    colours = np.array(data).reshape(*shares.shape, 4)
-    for row, column, _ in sweep.given:
-        assert len(set(colours[row, column, :3])) == 1  # grey
-        shares[row, column] = 0
-    row, column = np.unravel_index(shares.argmax(), shares.shape)
-    colour = colours[row, column]
-    assert list(colour[:3]) == ([103, 0, 31] if shares.max() >= most - 1e-9 else list(colour[:3]))
-    assert colour[0] > colour[2]  # red is towards the source
-    scale = page.tab.locator(".bar").inner_text().split()
-    assert scale[:1] == ["share"]
-    assert page.tab.locator(".bar span").first.inner_text().endswith(":")  # what stands apart from the smallest
-    assert f"−{most:.3f}" in scale
-
-
 def test_a_head_opens_into_its_source_tokens(opened: Any, found: Any) -> None:
     page, parts = opened(), found[1]
     page.open_view("Heads")
@@ -162,28 +141,6 @@ def test_a_head_opens_into_its_source_tokens(opened: Any, found: Any) -> None:
     rows = rows_of(page.tab, "What each head, layer and embedding adds")
     assert {row[0]: read_number(row[1]) for row in rows} == pytest.approx(by_writer, abs=5.1e-5)
     assert len(rows) == len(by_writer)
-
-
-def test_of_many_bars_the_others_are_one_row_with_a_bar_from_the_same_zero(opened: Any, found: Any) -> None:
-    page, every = opened(), found[1].by("token")
-    page.open_view("Parts")
-    text = page.tab.locator("[role=tabpanel]").inner_text()
-    assert "24 of 300 rows." in text
-    assert f"{len(every) - 24:,} others together" in text
-    page.tab.click("button:has-text('all 300')")
-    assert page.tab.locator("tbody tr").count() == 300
-    row = page.tab.locator("tfoot .others td.number").inner_text().replace("−", "-")
-    assert read_number(row) == pytest.approx(sum(each for _, each in every[300:]), abs=5.1e-5)
-    smallest = min([0.0, *(each for _, each in every), sum(each for _, each in every[300:])])
-    largest = max([0.0, *(each for _, each in every), sum(each for _, each in every[300:])])
-    starts = page.tab.locator("tbody .bar").evaluate_all(
-        "all => all.map(each => [...each.children][0].getBoundingClientRect()).map(box => [box.left, box.right])"
-    )
-    left = page.tab.locator("tbody .bar").first.bounding_box()
-    zero = left["x"] - smallest / (largest - smallest) * left["width"]
-    for (start, end), (_, value) in zip(starts, every, strict=False):
-        assert (start if value >= 0 else end) == pytest.approx(zero, abs=0.6)
-    assert page.tab.locator("tfoot .others .bar").count() == 1
 
 
 @pytest.mark.parametrize(("name", "by"), [("By source token", "source"), ("By layer", "layer"), ("By kind", "kind")])
@@ -253,42 +210,6 @@ def test_they_are_for_everyone_and_for_a_phone(opened: Any, width: int) -> None:
             page.tab.keyboard.press("ArrowDown")
         assert page.violations() == []
         assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
-
-
-@pytest.mark.parametrize("width", [390, 1000])
-def test_without_javascript_there_are_plain_tables(chromium: Any, found: Any, tmp_path: Path, width: int) -> None:
-    regard.save_page(list(found), tmp_path / "all.html")
-    context = chromium.new_context(viewport={"width": width, "height": 900}, offline=True, java_script_enabled=False)
-    tab = context.new_page()
-    tab.goto((tmp_path / "all.html").as_uri())
-    tables = tab.locator("table")
-    assert tables.count() == len([*TABS[:-1], *OF_PARTS, *OF_SCORE])
-    sweep, parts, score = found
-    first = tables.first.locator("tbody tr").last.inner_text().split("\t")
-    assert first == [
-        f"layer {sweep.layers[-1]}", *(number_text(each, 3) for each in sweep.shares[-1])
-    ]  # fmt: skip
-    assert tables.nth(1).locator("tbody tr").count() == len(sweep.layers) * len(sweep.columns)
-    every = (
-        tables.nth([*TABS[:-1], *OF_PARTS, *OF_SCORE].index("By layer"))
-        .locator("tbody tr")
-        .last.inner_text()
-        .split("\t")
-    )  # by layer: the sums of columns, and of all
-    assert every[0] == "all of the query"
-    assert read_number(every[-1]) == pytest.approx(score.score - score.mean, abs=5.1e-5)
-    assert read_number(
-        tables.nth(TABS.index("Layers")).locator("tfoot tr").last.inner_text().split("\t")[1]
-    ) == pytest.approx(parts.value, abs=5.1e-5)
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
-    context.close()
-
-
-def test_a_score_can_stand_beside_the_attention_of_its_text(page_of: Any, minilm: Any, found: Any) -> None:
-    page = page_of([minilm.trace(RIVER), found[2]])
-    assert page.tab.locator("[role=tab]").all_inner_texts()[0] == "Tokens"
-    page.open_grid("By layer", "The score")
-    assert page.tab.inner_text("[role=tabpanel] h2") == "What makes the score of “bank” for “river”, by layer"
 
 
 def test_a_slider_goes_through_the_steps_of_a_training(page_of: Any, tmp_path: Path) -> None:

@@ -76,16 +76,6 @@ def test_every_step_by_keyboard(page_of: Any, made: Any) -> None:
     assert page.tab.locator(f"[data-step='{len(trace.tokens) - made.start - 1}']").count() == 1  # and there it ends
 
 
-def test_tokens_not_yet_written_are_pale(page_of: Any, made: Any) -> None:
-    page = opened(page_of, made)
-    units = page.tab.locator("[aria-label^='The text, pale'] [data-unit]:not(.pale)")
-    page.tab.focus("input[type=range]")
-    page.tab.keyboard.press("Home")
-    assert units.count() == made.start + 1
-    page.tab.keyboard.press("End")
-    assert units.count() == len(made.trace.tokens)
-
-
 def test_it_opens_at_the_token_that_was_least_likely(page_of: Any, made: Any) -> None:
     found = generation(made)
     page = page_of(found)
@@ -96,26 +86,6 @@ def test_it_opens_at_the_token_that_was_least_likely(page_of: Any, made: Any) ->
     page.tab.focus("input[type=range]")
     page.tab.keyboard.press("ArrowLeft" if least else "ArrowRight")
     assert "least likely" not in page.tab.inner_text("[data-step]")
-
-
-def test_a_translation_opens_there_too(page_of: Any) -> None:
-    made = own_models.pair().generate(own_models.TEXTS[0], new_tokens=5)
-    page = opened(page_of, made)
-    page.tab.wait_for_selector("[data-step]:has-text('of all that it wrote the least likely')")
-
-
-def test_a_tap_on_a_written_token_goes_to_its_step(page_of: Any, made: Any) -> None:
-    page = opened(page_of, made)
-    page.choose("layer", "0")
-    page.choose("head", "2")
-    page.tab.focus("input[type=range]")
-    page.tab.keyboard.press("End")
-    token = made.start + 1
-    page.tab.click(f"[data-unit='{token}']")
-    page.tab.wait_for_selector("[data-step='1']")
-    check(page, made.trace, token, made.trace.attention[0][2])
-    page.tab.click("[data-unit='0']")  # of the prompt: nobody wrote it
-    assert page.tab.locator("[data-step='1']").count() == 1
 
 
 def test_a_translation_looks_at_its_source(page_of: Any) -> None:

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from regard.explain.weights.head_scores import head_scores
-from regard.explain.wording import number
 from tests.web.tables import open_twin, read_number, rows_of
 
 pytestmark = pytest.mark.browser
@@ -63,30 +62,6 @@ def test_a_map_is_the_heads_weights(page_of: Any, bank: Any) -> None:
     assert dark.any()
     assert light.any()
     assert float(red[dark].max()) < float(red[light].min())  # a light page: the larger, the darker
-
-
-def test_a_sentence_says_which_head_gives_the_chosen_token_its_largest_weight(page_of: Any, bank: Any) -> None:
-    names = [token.text for token in bank[0].tokens]
-    every = torch.stack([layer.dense() for layer in bank[0].attention])  # (6, 12, L, S)
-    others = every.clone()
-    others[..., [0, -1]] = 0  # [CLS] and [SEP]
-    most, words = every.amax((0, 1, 3)), others.amax((0, 1, 3))
-
-    def named(weights: torch.Tensor, token: int) -> str:
-        rows = weights[:, :, token]
-        layer, head, key = (int(each) for each in torch.unravel_index(rows.argmax(), rows.shape))
-        to = "itself" if key == token else f"“{names[key]}”"
-        return f"{number(float(rows.max()))} to {to} in layer {layer}, head {head}"
-
-    page = page_of(bank[0], numbers="float32")
-    for token in (int((most == words).nonzero()[1]), int((most > words).nonzero()[1])):
-        page.open_view("Tokens")
-        if page.tab.get_attribute(f".tokens [data-unit='{token}']", "aria-selected") != "true":
-            page.tab.click(f".tokens [data-unit='{token}']")
-        page.open_view("Heads")
-        said = page.tab.inner_text("[data-largest]").replace("\u2068", "").replace("\u2069", "")
-        aside = f"; special tokens and sinks aside {named(others, token)}" if most[token] > words[token] else ""
-        assert said == f"“{names[token]}” gives its largest weight of all heads, {named(every, token)}{aside}."
 
 
 def test_a_click_opens_a_head_for_all_views(page_of: Any, bank: Any) -> None:

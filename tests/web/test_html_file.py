@@ -95,13 +95,6 @@ def test_without_javascript_it_says_what_it_is_and_what_was_found(bank: list[Tra
     assert {"html", "head", "title", "body", "noscript", "main", "h1"} <= {tag for tag, _, _ in read.parsed.elements}
 
 
-def test_what_stands_in_panels_is_readable_beside_attention_too(bank: list[Trace]) -> None:
-    page = Page("Two banks")
-    add_trace(page, bank[0], "text 1")
-    page.panels = [panel_data(Table(name="Causes", title="Causes", columns=[Column("token")], rows=[["river"]]))]
-    assert '<th scope="row"><bdi>river</bdi></th>' in b"".join(html_parts(page, SHELL)).decode()
-
-
 def test_right_to_left_texts_flow_so(tmp_path: Path) -> None:
     page = Page("a")
     page.add_text(text_data("text 1", "שלום", []))

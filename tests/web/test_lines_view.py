@@ -7,7 +7,6 @@ import torch
 
 from tests.support import own_models
 from tests.web.tables import by_number, read_number, rows_of
-from tests.web.words import LONG_WORDS, longest, of_words, words_of
 
 pytestmark = pytest.mark.browser
 SHOWN = 1e-4 + 5e-5  # the page's own difference, and four decimals
@@ -42,19 +41,6 @@ def test_hovering_shows_what_a_token_looks_at_in_every_head(page_of: Any, bank: 
     assert str(largest) in darkest
 
 
-def test_the_other_direction_shows_what_looks_at_a_token(page_of: Any, bank: Any) -> None:
-    page = page_of(bank[0])
-    page.open_view("Lines")
-    page.choose("layer", "0")
-    page.choose("head", "mean")
-    page.tab.check("text=is looked at by")
-    page.tab.click("[data-left='10']")
-    rows = rows_of(page.tab, "What looks at “river”, layer 0")
-    weights = bank[0].attention[0].dense()[:, :, 10]
-    same(rows, 2, weights.mean(0))
-    same(rows, 3 + 7, weights[7])
-
-
 def test_heads_are_chosen_together_and_alone(page_of: Any, bank: Any) -> None:
     page = page_of(bank[0], word="river")
     page.open_view("Lines")
@@ -76,31 +62,6 @@ def test_heads_are_chosen_together_and_alone(page_of: Any, bank: Any) -> None:
     assert page.tab.get_attribute("[data-turn='5']", "aria-pressed") == "true"
     page.tab.click("button:text-is('all')")
     assert page.tab.input_value("[data-choose=head]") == "mean"
-
-
-def test_words_are_the_mean_of_their_tokens_on_the_sum_of_the_others(page_of: Any, minilm: Any) -> None:
-    trace = minilm.trace(LONG_WORDS)
-    words = words_of(trace)
-    long = longest(words)
-    weights = of_words(trace.attention[2].dense(), words)
-    page = page_of(trace)
-    page.open_view("Lines")
-    page.choose("layer", "2")
-    page.choose("head", "mean")
-    page.tab.check("text=whole words")
-    assert page.tab.locator("[data-left]").count() == page.tab.locator("[data-right]").count() == len(words)
-    if page.tab.get_attribute(f"[data-left='{long}']", "aria-selected") != "true":  # as the page may open there
-        page.tab.click(f"[data-left='{long}']")
-    word = page.tab.get_attribute(f"[data-left='{long}']", "title")
-    assert word == "unbelievably"
-    rows = rows_of(page.tab, f"What “{word}” looks at, layer 2")
-    same(rows, 2, weights[:, long].mean(0))
-    same(rows, 3 + 7, weights[7, long])
-    page.tab.check("text=is looked at by")
-    rows = rows_of(page.tab, f"What looks at “{word}”, layer 2")
-    same(rows, 2, weights[:, :, long].mean(0))
-    page.open_view("Tokens")  # the switch is one for all views
-    assert page.tab.is_checked("text=whole words")
 
 
 def test_keys_alone_choose_a_token(page_of: Any, bank: Any) -> None:

@@ -125,18 +125,6 @@ def test_keys_alone_move_zoom_choose_and_go_home(page_of: Any, bank: Any) -> Non
     assert tab.get_attribute("[data-unit='3']", "aria-selected") == "true"
 
 
-def test_the_cursor_begins_at_the_token_that_another_view_chose(page_of: Any, bank: Any) -> None:
-    page = page_of(bank[0])
-    page.tab.click("[data-unit='4']")
-    tab = opened(page, 2, 4)
-    row = bank[0].attention[2][4][4]
-    apart = [n for n, token in enumerate(bank[0].tokens) if token.special]
-    key = max((n for n in range(len(row)) if n not in apart), key=lambda n: float(row[n]))
-    tab.wait_for_selector(f".readout[data-key='{key}']")
-    assert cursor(tab)[:2] == (4, key)  # of its row the largest weight, special tokens aside
-    assert cursor(tab)[2] == pytest.approx(float(row[key]), abs=WITHIN)
-
-
 @pytest.mark.parametrize("head", [6, "mean"])
 def test_the_tables_are_those_of_the_library(page_of: Any, bank: Any, head: int | str) -> None:
     maps = bank[0].attention[1].dense()
@@ -202,39 +190,6 @@ def test_what_takes_long_is_coarse_at_first_and_can_be_stopped_and_go_on(page_of
     page.tab.click("button:text-is('go on')")
     rest(page)
     as_the_library_has_them(largest(page.tab), trace.attention[4].dense().mean(0))
-
-
-@pytest.mark.parametrize("scale", ["linear", "log", "rank", "square root"])
-def test_larger_weights_have_stronger_colours(page_of: Any, bank: Any, scale: str) -> None:
-    weights = bank[0].attention[3][5]
-    page = page_of(bank[0])
-    tab = opened(page, 3, 5)
-    tab.select_option("[data-choose=scale]", scale)
-    rest(page)
-    pixels = tab.evaluate(
-        """([margin, count]) => {
-            const canvas = document.querySelector("canvas");
-            const cell = (canvas.clientWidth - margin - 2) / count;
-            const context = canvas.getContext("2d");
-            const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
-            const at = (n) => Math.round(margin + n * cell + 3); // beside the number that stands in the middle
-            return Array.from({ length: count * count }, (_, n) => {
-                const from = 4 * (at(Math.floor(n / count)) * canvas.width + at(n % count));
-                return [...data.slice(from, from + 3)];
-            });
-        }""",
-        [MARGIN, len(weights)],
-    )
-    light = torch.tensor([sum(pixel) for pixel in pixels], dtype=torch.float32)
-    order = weights.flatten().argsort()
-    assert bool((light[order].diff() <= 6).all())  # darker and darker, by shades
-    share = weights.flatten() / weights.max()
-    pale = float((light > light.max() - 0.25 * (light.max() - light.min())).float().mean())
-    if scale == "rank":  # as many cells in each quarter of the colours, whatever their weights
-        assert pale < 0.45
-        assert "rank among the" in tab.inner_text("[data-legend]")
-    if scale == "linear":
-        assert pale > float((share < 0.1).float().mean()) - 0.05
 
 
 @pytest.mark.parametrize(

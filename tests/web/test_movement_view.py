@@ -167,32 +167,6 @@ def test_the_curves_are_the_summarys_in_one_scale(shown: Any, seen: Summary, mad
         assert page.violations() == []
 
 
-def test_the_curves_say_their_numbers_and_move_with_the_layer(shown: Any, seen: Summary, made: Any) -> None:
-    page = shown(made)
-    said = lambda: page.tab.inner_text("[data-cosines]")  # noqa: E731
-
-    def wanted(state: int) -> str:
-        parts = []
-        for each in seen.neutral:
-            own = {r.occurrence: r.states[state] for r in seen.references if r.word == each.word}
-            neutral = f"{each.mean[state]:.3f} ({each.low[state]:.3f} to {each.high[state]:.3f})"
-            parts.append(f"{each.word}: 1 {own['1']:.3f}, 2 {own['2']:.3f}, neutral sentences {neutral}")
-        return f"{'; '.join(parts)}."
-
-    assert said().endswith(wanted(6))
-    page.tab.focus("[data-curves]")
-    page.tab.keyboard.press("Home")
-    page.tab.keyboard.press("ArrowRight")
-    assert said() == f"Leaves layer 0. {wanted(1)}"
-    assert page.tab.input_value("[data-state]") == "1"
-    page.tab.locator("[data-curves]").evaluate("box => box.scrollIntoView({block: 'center'})")
-    box = page.tab.locator("[data-curves] svg").bounding_box()
-    x, y = curve(page, "[data-curve='2 money']")[4].tolist()
-    page.tab.mouse.move(box["x"] + x, box["y"] + y)
-    assert said() == f"Leaves layer 3. {wanted(4)}"
-    assert page.tab.inner_text("[data-step]").startswith("Layer 3 moved 2 by ")
-
-
 def test_where_no_plane_is_right_the_page_says_so(shown: Any, minilm: Any, bank: list[Trace]) -> None:
     page = shown(page_as_seen(bank[:1], None, "bank", references=[minilm.trace("river")]))
     assert page.tab.locator("[data-plane]").count() == 0

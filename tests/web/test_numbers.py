@@ -8,8 +8,6 @@ from regard.web.numbers import (
     LARGEST,
     NumberStore,
     page_number_byte_planes,
-    page_numbers_in_bits,
-    vector_bytes_in_page,
     vectors_rounded_for_page,
 )
 from tests.support.web_pages import from_byte_planes
@@ -42,21 +40,6 @@ def test_rounding_is_off_by_half_a_step_at_most() -> None:
     assert bool(((scales.double() >= exact) & (scales.double() <= 1.01 * exact)).all())
 
 
-def test_vectors_of_zeros_and_of_numbers_too_small_for_a_scale_are_zeros() -> None:
-    values, scales = vectors_rounded_for_page(torch.tensor([[0.0, 0.0], [1e-45, 0.0]]))
-    assert scales[0] == 0
-    assert values[0].tolist() == [0, 0]
-    assert float((values[1].double() * scales[1].double()).abs().max()) <= 1e-40
-    assert vectors_rounded_for_page(torch.zeros(3, 0))[1].tolist() == [0, 0, 0]
-
-
-def test_numbers_of_few_bits() -> None:
-    assert page_numbers_in_bits(torch.tensor([1.0, 1.5, 3.0]), 2).tolist() == [1.0, 1.5, 3.0]
-    assert page_numbers_in_bits(torch.tensor([1.1, 1.3]), 2).tolist() == [1.0, 1.5]
-    assert page_numbers_in_bits(torch.tensor([1.1, 1.6]), 2, up=True).tolist() == [1.5, 2.0]
-    assert page_numbers_in_bits(torch.tensor([0.0]), 8, up=True).tolist() == [0.0]
-
-
 def test_a_store_says_where_its_numbers_are_and_what_the_page_will_have() -> None:
     torch.manual_seed(0)
     vectors = torch.randn(2, 5, 3)
@@ -73,11 +56,6 @@ def test_a_store_says_where_its_numbers_are_and_what_the_page_will_have() -> Non
     assert says == {"values": {"at": 0, "dtype": "float32", "shape": [2, 5, 3]}, "scales": None}
     assert torch.equal(there, vectors)
     assert store.size == sum(len(store.base64(at)) for at in range(2))
-
-
-def test_the_bytes_of_vectors() -> None:
-    assert vector_bytes_in_page((2, 5, 3), "float32") == 120
-    assert vector_bytes_in_page((2, 5, 3), "int16") == 100
 
 
 def test_rounded_vectors_are_as_near_as_the_page_says() -> None:

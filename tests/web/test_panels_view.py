@@ -1,8 +1,6 @@
 """Panels: tables, heat maps, scatters and strips of numbers that a page brings, each a view of its own."""
 
 import random
-import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,28 +153,6 @@ def shown(page_of: Any, file: Path, *panels: Panel) -> Any:
     page.opening["view"] = "panel 0"
     write_html(page, file, built_shell(page))
     return page_of(None, file=file)
-
-
-def test_what_is_left_out_of_the_scale_is_grey_and_the_others_use_the_scale_without_it(
-    page_of: Any, tmp_path: Path
-) -> None:
-    """As `why` shows [CLS], whose loss changes more than any word's: the words' colours are those without it."""
-    values = [9.0, 0.5, 2.0, 0.0, 1.25]
-    strip = Strip(name="Line", title="Line", tokens=WORDS, values=values, unit="nats", special=[0], full=2.0)
-    alone = replace(strip, tokens=WORDS[1:], values=values[1:], special=[])
-    read = "[...document.querySelectorAll('[data-token]')].map(each => each.style.background)"
-    colours, legends = [], []
-    for panel in (strip, alone):
-        page = shown(page_of, tmp_path / "strip.html", panel)
-        colours.append(page.tab.evaluate(read))
-        legends.append(page.tab.inner_text("p.bar"))
-    assert colours[0][1:] == colours[1]
-    red, green, blue = (int(each) for each in re.findall(r"\d+", colours[0][0]))
-    assert red == green == blue
-    assert "2.000 or more" in legends[0]
-    assert "(special tokens and sinks in grey)" in legends[0]
-    assert "or more" not in legends[1]
-    assert "grey" not in legends[1]
 
 
 def test_signed_bars_are_red_above_a_line_of_0_and_blue_below(page_of: Any, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from regard.display.panels import Curve, Curves, Heat, Point, Scatter
 from regard.web.built_page import built_shell
 from regard.web.html_file import write_html
 from regard.web.page import Page
-from tests.web.test_colours import contrast
 
 pytestmark = pytest.mark.browser
 PAPER = 718  # pixels across A4 with a browser's margins
@@ -138,68 +137,6 @@ def test_a_dark_page_is_printed_light_and_is_dark_again(page_of: Any, bank: Any)
     assert fine >= 2.9  # dots for each pixel of the screen
     assert 1 <= len(re.findall(rb"/Type /Page\b", document)) <= 2
     page.tab.wait_for_selector(".regard.dark")
-
-
-def colours_of(page: Any, selector: str) -> list[list[str]]:
-    """The ink and the ground of elements, as they are drawn."""
-    read = "all => all.map(e => [getComputedStyle(e).color, getComputedStyle(e).backgroundColor])"
-    found: list[list[str]] = page.tab.eval_on_selector_all(selector, read)
-    return found
-
-
-def rgb(colour: str) -> tuple[int, int, int]:
-    r, g, b = (int(n) for n in re.findall(r"\d+", colour)[:3])
-    return r, g, b
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_tokens_keep_their_colours_where_a_system_forces_its_own(page_of: Any, bank: Any, scheme: str) -> None:
-    page = page_of(bank[0])
-    page.tab.emulate_media(color_scheme=scheme)
-    page.tab.click("[data-unit='5']")
-    page.tab.wait_for_timeout(200)
-    own = colours_of(page, "[data-unit]")
-    page.tab.emulate_media(color_scheme=scheme, forced_colors="active")
-    page.tab.wait_for_timeout(200)
-    assert colours_of(page, "[data-unit]") == own
-    assert len({ground for _, ground in own}) > 3
-    assert all(contrast(rgb(ink), rgb(ground)) >= 4.5 for ink, ground in own)
-    system = {"light": (255, 255, 255), "dark": (0, 0, 0)}[scheme]
-    (ink, ground), *_ = colours_of(page, ".regard")
-    assert rgb(ground) == system
-    assert contrast(rgb(ink), system) == pytest.approx(21)
-    (ink, ground), *_ = colours_of(page, "[data-choose=head]")
-    assert rgb(ground) == system
-    page.open_view("Map")  # what is drawn on a canvas asks the system, too
-    page.tab.wait_for_selector("[data-state=exact]")
-    corner = "[...document.querySelector('.map canvas').getContext('2d').getImageData(2, 2, 1, 1).data].slice(0, 3)"
-    assert tuple(page.tab.evaluate(corner)) == system
-
-
-def test_numbers_in_cells_keep_their_ink_where_a_system_forces_its_own(panels: Any) -> None:
-    page = panels()
-    own = colours_of(page, ".numbers span")
-    page.tab.emulate_media(forced_colors="active")
-    assert colours_of(page, ".numbers span") == own
-    assert {ink for ink, _ in own} == {"rgb(0, 0, 0)", "rgb(255, 255, 255)"}
-
-
-@pytest.mark.parametrize(("width", "rows", "columns"), [(1000, 4, 8), (1000, 9, 9), (390, 4, 6), (1000, 30, 30)])
-def test_a_heat_map_fills_its_box(panels: Any, width: int, rows: int, columns: int) -> None:
-    """Or the height of the window; its cells are squares, and have numbers where they are large enough."""
-    page = panels(rows, columns, width)
-    cells, box = (page.tab.locator(each).bounding_box() for each in (".cells", ".map"))
-    assert cells["width"] / columns == pytest.approx(cells["height"] / rows, abs=0.1)
-    side = cells["width"] / columns
-    left = box["x"] + box["width"] - cells["x"] - cells["width"]
-    assert 0 <= left < columns + 20 or cells["height"] + rows > 0.75 * 900 or side == 96
-    numbers = page.tab.locator(".numbers span")
-    assert numbers.count() == (rows * columns if side >= 34 else 0)
-    if side < 34:
-        return
-    assert numbers.all_inner_texts()[:3] == ["−0.91", "−0.61", "−0.30"]
-    wide = "all => all.every(e => e.scrollWidth <= e.clientWidth)"
-    assert page.tab.eval_on_selector_all(".numbers span", wide)
 
 
 FINGERS = {"width": 390, "height": 844}

@@ -8,15 +8,11 @@ from typing import Any
 
 import pytest
 
-import regard
 from regard.models.model import Model
 from regard.trace.trace import Trace
 from regard.web.assemble import Choice, page_as_seen
 from regard.web.built_page import built_shell
 from regard.web.html_file import write_html
-from tests.questions.heads.test_panels import answer_of, made
-from tests.questions.patch.test_panels import made as patches
-from tests.support import own_models
 
 pytestmark = pytest.mark.browser
 SCREENS = {
@@ -71,34 +67,3 @@ def test_of_two_texts(page_of: Any, minilm: Model, bank: list[Trace], tmp_path: 
     page.tab.set_viewport_size({"width": 1300, "height": 850})
     assert page.tab.evaluate(ABOVE)[0] <= 260  # at the first look, with the first findings
     assert held(page, used=0.45) == {}
-
-
-def test_of_a_translation_and_of_heads(page_of: Any, tmp_path: Path) -> None:
-    assert held(page_of(own_models.pair().trace(own_models.TEXTS[0], target=own_models.TARGETS[0]))) == {}
-    regard.save_page(answer_of(made()), tmp_path / "heads.html")
-    assert held(page_of(None, file=tmp_path / "heads.html")) == {}
-
-
-def test_of_patches_whose_title_is_long(page_of: Any, tmp_path: Path) -> None:
-    texts = {"clean": "We sat on the quiet river bank.", "corrupted": "We sat on the quiet money bank."}
-    regard.save_page(
-        patches(outcome="cosine of “bank” and what it is in the clean text", **texts), tmp_path / "patch.html"
-    )
-    page = page_of(None, file=tmp_path / "patch.html")
-    assert held(page) == {}
-    assert page.tab.locator("h1").bounding_box()["width"] > 340
-
-
-def test_a_table_fades_where_there_is_more_of_it(page_of: Any, tmp_path: Path) -> None:
-    regard.save_page(patches(), tmp_path / "patch.html")
-    page = page_of(None, file=tmp_path / "patch.html", width=390)
-    page.open_view("Patch by patch")
-    region = page.tab.locator(".scrolls")
-    mask = "each => getComputedStyle(each).maskImage"
-    assert "gradient" in region.evaluate(mask)
-    region.evaluate("each => (each.scrollLeft = each.scrollWidth)")
-    page.tab.wait_for_timeout(200)
-    assert region.evaluate(mask) == "none"  # at its end
-    page.tab.set_viewport_size({"width": 1300, "height": 850})
-    page.tab.wait_for_timeout(200)
-    assert region.evaluate(mask) == "none"  # there is room for all

@@ -11,7 +11,7 @@ from regard.web.assemble import Choice, page_of
 from regard.web.save_page import write_page
 from tests.questions.heads.test_panels import answer_of, made
 from tests.questions.patch.test_panels import made as sweep
-from tests.support.web_pages import Read, build_nothing, check_page
+from tests.support.web_pages import Read, build_nothing
 
 
 @pytest.fixture
@@ -68,15 +68,6 @@ def test_reference_words_that_nothing_is_shown_of(
     with pytest.raises(RegardError, match=says):
         regard.save_page(bank, tmp_path / "bank.html", **{"references": bank[:1], **options})
     assert list(tmp_path.glob("*.html")) == []
-
-
-def test_a_saved_and_opened_trace_makes_the_same_page(bank: list[Trace], built: Path, tmp_path: Path) -> None:
-    regard.save(bank, tmp_path / "bank.safetensors")
-    traces = regard.open(tmp_path / "bank.safetensors")
-    assert isinstance(traces, list)
-    regard.save_page(traces, tmp_path / "bank.html")
-    page = Read(tmp_path / "bank.html")
-    check_page(page, bank)
 
 
 @pytest.mark.parametrize(

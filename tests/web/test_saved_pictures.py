@@ -12,9 +12,8 @@ from regard.display.panels import Column, Heat, Point, Scatter, Strip, Table
 from regard.web.built_page import built_shell
 from regard.web.html_file import write_html
 from regard.web.page import Page
-from tests.support import own_models
 from tests.web import saved
-from tests.web.saved import MARGIN, Saved, apart, bare, drawn_alone, pixels, save, stands_alone, view_alone
+from tests.web.saved import MARGIN, Saved, apart, bare, drawn_alone, save, stands_alone, view_alone
 
 pytestmark = pytest.mark.browser
 TEXTS = ["שלום עולם, 123 (טוב) Berlin!", "我們喜歡河。 日本語 and rivers", "🎉 naïve café <b>&amp; \x1b[31m 👩‍👩‍👧"]
@@ -102,41 +101,6 @@ def test_bars_and_shades_are_the_weights(page_of: Any, bank: Any) -> None:
         assert colour in under
 
 
-def test_lines_go_where_the_weights_are_as_thick_as_these(page_of: Any, bank: Any) -> None:
-    page = page_of(list(bank), word="bank")
-    looked_at(page, "Lines")
-    weights = bank[0].attention[0][3, 11].numpy()
-    largest = weights[1:-1].max()  # special tokens stand apart
-    picture = save(page)
-    names: dict[str, float] = {}
-    for text, each in zip(picture.texts, picture.all("text"), strict=True):
-        names.setdefault(text, float(each.get("y", "0")))  # those in the left column come first
-    lines = [
-        (float(path.get("stroke-width")), [float(part) for part in re.findall(r"-?[\d.]+", line)])
-        for path in picture.all("path")
-        for line in path.get("d").split("M")[1:]
-    ]
-    assert len(lines) == int((weights >= 0.01 * largest).sum())
-    places = sorted(line[3] for _, line in lines)
-    assert len({line[1] for _, line in lines}) == 1  # all from "bank"
-    assert lines[0][1][1] == pytest.approx(names["bank"] - 4.5, abs=4)
-    for width, line in lines:
-        token = round((line[3] - places[0]) / 22)
-        share = np.round(np.sqrt(min(1, weights[token] / largest)) * 255) / 255
-        assert width == pytest.approx(max(0.5, 4 * share**2), abs=0.06)
-    assert places[0] == pytest.approx(names["[CLS]"] - 4.5, abs=4)
-    page.choose("text", "1")
-    page.tab.eval_on_selector("[data-left][aria-selected=true]", "each => each.click()")  # none is chosen: all lines
-    page.choose("head", "3")
-    page.tab.wait_for_timeout(400)
-    whole = save(page)
-    dense = bank[1].attention[0][3].numpy()
-    drawn = sum(path.get("d").count("M") for path in whole.all("path"))
-    assert (
-        abs(drawn - int((dense >= 0.01 * dense[:, 1:-1].max()).sum())) <= 1
-    )  # the page's weights are near the library's
-
-
 @pytest.mark.parametrize("text", range(3))
 def test_every_script_stands_as_on_the_page(page_of: Any, minilm: Any, text: int) -> None:
     page = page_of(minilm.trace(TEXTS))
@@ -150,79 +114,6 @@ def test_every_script_stands_as_on_the_page(page_of: Any, minilm: Any, text: int
     page.tab.check("text=the maps")
     page.tab.wait_for_timeout(400)
     check(page)
-
-
-def test_pixels_are_twice_as_many_and_the_same_picture(page_of: Any, bank: Any) -> None:
-    page = page_of(bank[0], word="bank")
-    looked_at(page, "Tokens")
-    drawing, picture = save(page), save(page, "png")
-    assert picture.name == drawing.name.replace(".svg", ".png")
-    found = pixels(picture.content)
-    assert found.shape == (2 * drawing.size[1], 2 * drawing.size[0], 3)
-    mean, much = apart(found, drawn_alone(page, drawing, sharp=2))
-    assert mean <= 2
-    assert much <= 0.005
-    assert found.std() > 20
-
-
-def test_the_page_is_afterwards_as_it_was(page_of: Any, bank: Any) -> None:
-    page = page_of(list(bank), width=390)
-    page.open_view("Heads")
-    page.tab.wait_for_timeout(400)
-    state = "[document.querySelector('[id$=-view]').outerHTML, scrollY, document.querySelector('.heads').scrollLeft]"
-    page.tab.evaluate("[scrollTo(0, 40), document.querySelector('.heads').scrollTo(150, 0)]")
-    save(page)  # computes the maps that nobody scrolled to
-    page.tab.evaluate("[scrollTo(0, 40), document.querySelector('.heads').scrollTo(150, 0)]")
-    page.tab.wait_for_timeout(100)
-    before = page.tab.evaluate(state)
-    page.tab.evaluate("document.querySelector('[data-save=svg]').click()")
-    page.tab.wait_for_timeout(400)
-    assert page.tab.evaluate(state) == before
-    assert before[1:] == [40, 150]
-
-
-def test_what_is_scrolled_or_not_yet_drawn_is_in_it(page_of: Any, bank: Any) -> None:
-    page = page_of(bank[0], word="bank", width=390)
-    page.open_view("Heads")
-    page.tab.wait_for_timeout(300)
-    picture = save(page)
-    assert len(saved.cells_of(picture)) == 72
-    assert all(len(grid) == 14 * 14 for grid in saved.cells_of(picture))
-    assert picture.size[0] > 700
-    looked_at(page, "Tokens")
-    assert save(page).size[0] <= 390
-
-
-def test_what_lies_beside_another_part_is_cut_and_that_is_said(page_of: Any, bank: Any) -> None:
-    page = page_of(bank[0])
-    page.open_view("Compare")
-    page.tab.check("text=the maps")
-    page.tab.wait_for_timeout(400)
-    assert "out of sight" not in save(page).said
-    page.tab.evaluate("document.querySelector('.pair').style.gridTemplateColumns = '200px 200px 200px'")
-    cut = save(page)
-    assert cut.said.endswith("What is scrolled out of sight is not in it.")
-    assert cut.root.findall(f".//{saved.SVG}clipPath")
-
-
-def test_a_picture_of_a_dark_page_is_light_unless_it_is_wanted_dark(page_of: Any, bank: Any) -> None:
-    page = page_of(bank[0], word="bank")
-    assert page.tab.locator(".save input").count() == 0
-    page.tab.emulate_media(color_scheme="dark")
-    for view in ("Tokens", "Map"):
-        page.open_view(view)
-        page.tab.check(".save input")
-        page.tab.wait_for_timeout(400)
-        light = save(page)
-        page.tab.uncheck(".save input")
-        dark = save(page)
-        assert [each.all("rect")[0].get("fill") for each in (light, dark)] == ["#ffffff", "#14191f"]
-        means = [drawn_alone(page, each).mean() for each in (light, dark)]
-        assert means[0] > 180
-        assert means[1] < 90
-        assert page.tab.locator(".regard.dark").count() == 1
-    page.tab.emulate_media(color_scheme="light")
-    assert np.abs(drawn_alone(page, save(page)) - drawn_alone(page, light)).mean() < 1
 
 
 @pytest.fixture
@@ -281,46 +172,6 @@ def test_panels_are_drawn_in_vectors(panels: Any, width: int) -> None:
             marks = [each for each in picture.all("path") if "scale(" in (each.get("transform") or "")]
             assert len({each.get("transform") for each in marks}) == 20
             assert {f"p{n}" for n in range(20)} & set(picture.texts)
-
-
-def test_of_a_long_table_the_rows_that_are_shown_are_saved(panels: Any) -> None:
-    page = panels()
-    picture = check(page)
-    assert "25 of 2000 rows." in picture.texts
-    page.tab.click("button:has-text('100 more')")
-    page.tab.click("button:has-text('100 more')")
-    longer = save(page)
-    assert "225 of 2000 rows." in longer.texts
-    assert {str(n * n) for n in range(225)} <= set(longer.texts)
-    assert str(225**2) not in longer.texts
-    page.tab.click("button:has-text('all 2000')")
-    page.tab.click("[data-save=png]")
-    page.tab.wait_for_selector("[data-saved]:has-text('save SVG')", timeout=60_000)
-    assert "PNG has room for 32,767 pixels on a side, and this view takes" in page.tab.inner_text("[data-saved]")
-
-
-def test_a_translation_and_what_was_written(page_of: Any) -> None:
-    page = page_of(own_models.pair().trace(own_models.TEXTS[0], target=own_models.TARGETS[0]), numbers="float32")
-    page.open_view("Alignment")
-    page.tab.wait_for_timeout(500)
-    assert "each word as it was written" in check(page).texts[1]
-    page = page_of(own_models.opened("gpt").generate("A man is fishing", new_tokens=3), numbers="float32")
-    page.open_view("Generation")
-    page.tab.wait_for_selector("[data-value]")
-    assert "3 of 3: wrote" in check(page).texts
-
-
-def test_heads_that_are_chosen_together_are_named(page_of: Any, bank: Any) -> None:
-    page = page_of(list(bank), word="bank")
-    page.open_view("Lines")
-    page.choose("head", "mean")
-    for head in range(12):
-        if head not in (2, 5):
-            page.tab.click(f"[data-turn='{head}']")
-    page.tab.wait_for_selector("text=mean of heads 2, 5")
-    picture = save(page)
-    assert picture.texts[1].startswith("Lines · text 1 · layer 0, mean of heads 2, 5 · ")
-    assert picture.name == "regard-lines-text-1-layer-0-mean-of-heads-2-5-bank.svg"
 
 
 @pytest.mark.parametrize("width", [390, 1000])

@@ -91,7 +91,3 @@ def test_what_is_not_there_is_refused_in_one_line(check: Any, says: str) -> None
     with pytest.raises(RegardError, match=says) as raised:
         check(selection.calls_on_page(page()))
     assert "\n" not in str(raised.value)
-
-
-def test_before_a_page_was_seen_any_view_of_the_format_is_taken() -> None:
-    assert [selection.check_view(view, []) for view in ("map", "panel 3")] == ["map", "panel 3"]

@@ -158,14 +158,6 @@ def test_a_notebook_is_ipythons_kernel_or_marimo(monkeypatch: pytest.MonkeyPatch
     assert among(None, marimo(True))
 
 
-def test_of_several_kinds_each_shows_itself(minilm: Any, bank: Any) -> None:
-    windowed = minilm.trace("a man on a river bank", window=5)
-    parts = show.shown_parts([windowed, bank[0]], None)
-    text = display.plain_text_of_display(parts)
-    assert repr(windowed)[:30] in " ".join(text.split())
-    assert display.plain_text_of_display(bank[0].shown(80))[:40] in text
-
-
 def test_what_was_found_is_a_file_and_in_a_notebook_alive(
     kernel: None, bank: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ import torch
 from regard.explain.causes.contributions import adds_up
 from regard.trace.attention_output import AttentionOutput, Scaling, UnverifiedOutput
 from regard.web.numbers import NumberStore
-from regard.web.steps import contribution_norms, entering_of, output_of, refusal, steps_bytes, steps_data, value_of
+from regard.web.steps import contribution_norms, refusal, steps_data
 from tests.support.own_models import opened
 from tests.support.web_pages import stored
 
@@ -64,24 +64,6 @@ def test_what_cannot_be_carried_is_said(minilm: Any) -> None:
     data = steps_data(0, weights, values, wrong, None, numbers)
     assert [data[name] for name in ("projection", "projected", "residual", "norm", "entering")] == [None] * 5
     assert len(numbers.blobs) == 2  # the values are there all the same
-
-
-def test_what_a_trace_holds(minilm: Any) -> None:
-    trace = minilm.trace("A man", attention_outputs=False, layers=[2])
-    assert value_of(trace.values, (2, 0)) is not None
-    assert value_of(trace.values, (1, 0)) is None
-    assert output_of(trace.attention_outputs, (2, 0)) is None
-    assert entering_of(trace, 2) is trace.hidden_states[2]
-
-
-def test_the_bytes_of_steps(minilm: Any) -> None:
-    trace, numbers = minilm.trace("A man is fishing."), NumberStore("float32")
-    values, output = trace.values[1], trace.attention_outputs[1]
-    steps_data(0, trace.attention[1], values, output, trace.hidden_states[1], numbers)
-    raw = sum(len(blob) for blob in stored(numbers).blobs.values())
-    once, apart = 4 * output.residual.numel(), 3 * 4 * 384  # the residual is what enters; bias and norm are few
-    assert steps_bytes(values, output, trace.hidden_states[1], "float32") == raw + once - apart
-    assert steps_bytes(values, output, None, "float32", 10**6) < steps_bytes(values, output, None, "float32")
 
 
 def test_weight_times_norm_is_the_length_of_what_a_key_gave(minilm: Any) -> None:

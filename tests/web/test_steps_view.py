@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.explain.causes.block_steps import block_steps
 from regard.textbook import HeadSteps, head_steps
-from tests.support import generation, own_models
+from tests.support import generation
 from tests.web.tables import read_number
 
 pytestmark = pytest.mark.browser
@@ -123,34 +123,6 @@ def test_strips_hold_the_librarys_vectors(page_of: Any, bank: Any) -> None:
     assert page.tab.locator("[data-missing]").count() == 0
 
 
-def test_where_no_head_is_chosen_it_opens_with_the_one_that_gives_most(page_of: Any, bank: Any) -> None:
-    page = opened(page_of, bank[0], 0, "mean", BANK)
-    weights = bank[0].attention[0][:, BANK]
-    special = [n for n, token in enumerate(bank[0].tokens) if token.special]
-    weights[:, special] = 0
-    best = int(weights.amax(1).argmax())
-    page.tab.wait_for_selector(f"text=through layer 0, head {best}")
-    assert f"the largest weight, {float(weights.max()):.3f}, to" in page.tab.inner_text("[data-taken]")
-    assert page.tab.input_value("[data-choose=head]") == "mean"  # what other views show stays
-    assert page.tab.inner_text("[data-choose=head] option:checked") == f"{best}: largest weight"
-    page.choose("head", str((best + 1) % 12))
-    page.tab.wait_for_selector(f"text=through layer 0, head {(best + 1) % 12}")
-    assert page.tab.locator("[data-taken]").count() == 0
-    row = bank[0].attention[0][(best + 1) % 12, BANK]
-    key = "itself" if row.argmax() == BANK else f"“{bank[0].tokens[int(row.argmax())].text}”"
-    assert page.tab.inner_text("h2:has-text('through')").endswith(f": largest weight {float(row.max()):.3f}, to {key}")
-
-
-def test_it_ends_at_the_weights_where_no_more_is_carried_and_says_so(page_of: Any, bank: Any) -> None:
-    page = opened(page_of, bank[0], 3, 5, BANK, steps=[2])
-    assert "steps=True" in page.tab.inner_text("[data-missing]")
-    assert page.tab.locator("[data-step=weights]").count() == 1
-    assert page.tab.locator("[data-step=values]").count() == 0
-    page.choose("layer", "2")
-    page.tab.wait_for_selector("[data-step=normed]")
-    assert page.tab.locator("[data-missing]").count() == 0
-
-
 def test_keys_alone_reach_every_strip(page_of: Any, bank: Any) -> None:
     page = opened(page_of, bank[0], 3, 5, BANK, steps=[3])
     page.tab.wait_for_selector("[data-step=normed]")
@@ -182,19 +154,6 @@ def test_softcap_mask_and_sinks(page_of: Any, kind: str) -> None:
     if kind == "gemma2":  # a norm of its own behind W_O, of each token's length
         assert "not known exactly: the model rescales" in page.tab.inner_text("[data-missing]")
         assert page.tab.locator("[data-step=joined]").count() == 1
-
-
-def test_a_bias_and_a_norm_before_the_block(page_of: Any) -> None:
-    trace = own_models.opened("alibi").trace(own_models.TEXTS[0])
-    found = head_steps(trace, 6, 1, 2)
-    assert bool((found.bias != 0).any())
-    page = opened(page_of, trace, 1, 2, 6, numbers="float32", steps=True)
-    same(page, found)
-    total = block_steps(trace, 6, 1).total
-    assert total is not None
-    assert at_end(page, "total") == pytest.approx(float(total[-1]), abs=1e-3)
-    assert "the norm stood before it" in page.tab.inner_text("[data-step=total]")
-    assert page.tab.locator("[data-step=normed]").count() == 0
 
 
 @pytest.mark.parametrize("width", [390, 1000])

@@ -81,18 +81,6 @@ def test_every_occurrence_lies_where_its_axes_say_and_says_its_sentence(senses: 
         assert page.tab.inner_text("[data-says] mark") == "bank"
 
 
-def test_pointing_and_tapping_name_an_occurrence_beside_it(senses: Any, found: Senses) -> None:
-    page = senses(390)
-    for n in (0, len(found.found) - 1):
-        box = page.tab.locator(f"[data-point='{n}']").bounding_box()
-        page.tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        card = page.tab.locator("[data-says]").bounding_box()
-        assert page.tab.inner_text("[data-says] mark") == "bank"
-        assert box["y"] + box["height"] < card["y"] or card["y"] + card["height"] < box["y"]  # it hides not its point
-        assert card["x"] >= 0
-        assert card["x"] + card["width"] <= 390
-
-
 def test_the_tables_have_every_number(senses: Any, found: Senses) -> None:
     page = senses()
     open_twin(page.tab)
@@ -193,19 +181,6 @@ def test_every_head_has_its_scores_in_a_grid_and_in_the_table(page_of: Any, tmp_
     assert [row[1:] for row in rows] == [list(each) for each in zip(*expected, strict=True)]
 
 
-def test_shares_have_one_scale(page_of: Any, tmp_path: Path) -> None:
-    found = made()
-    regard.save_page(answer_of(found), tmp_path / "heads.html")
-    page = page_of(None, file=tmp_path / "heads.html")
-    shades = {}
-    for name in ("previous", "duplicate", "entropy"):
-        page.open_grid(name)
-        canvas = page.tab.wait_for_selector("[role=application] canvas")
-        shades[name] = canvas.evaluate("c => [...c.getContext('2d').getImageData(1, 2, 1, 1).data]")
-    assert shades["entropy"] == [8, 48, 107, 255]  # the largest of its own
-    assert shades["previous"] != shades["duplicate"] == [8, 48, 107, 255]  # which is the largest share of all
-
-
 @pytest.mark.parametrize("width", [390, 1000])
 def test_both_pages_are_for_everyone_and_for_a_phone(senses: Any, page_of: Any, tmp_path: Path, width: int) -> None:
     page = senses(width)
@@ -223,20 +198,3 @@ def test_both_pages_are_for_everyone_and_for_a_phone(senses: Any, page_of: Any, 
         page.open_view(name)
         assert page.violations() == []
         assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
-
-
-@pytest.mark.parametrize("width", [390, 1000])
-def test_without_javascript_there_are_plain_tables(chromium: Any, found: Senses, tmp_path: Path, width: int) -> None:
-    regard.save_page(found, tmp_path / "senses.html")
-    context = chromium.new_context(viewport={"width": width, "height": 900}, offline=True, java_script_enabled=False)
-    tab = context.new_page()
-    tab.goto((tmp_path / "senses.html").as_uri())
-    rows = tab.locator("table").first.locator("tbody tr")
-    assert rows.count() == len(found.found)
-    row, (x, y) = found.rows()[0], found.points[found.order()[0]]
-    assert rows.first.inner_text().split("\t") == [
-        row["document"], f"sense {row['sense']}", f"{row['left']}{row['form']}{row['right']}", *written(x, y),
-    ]  # fmt: skip
-    assert tab.locator("table").count() == 4
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
-    context.close()

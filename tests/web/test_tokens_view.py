@@ -82,38 +82,6 @@ def test_a_token_of_a_chat_is_named_with_its_message(page_of: Any, bank: Any) ->
     page.tab.wait_for_selector(".readout:has-text('“bank (assistant 1)” (11) looks at')")
 
 
-def test_another_layer_under_a_resting_pointer_is_of_the_same_token(page_of: Any, bank: Any) -> None:
-    page = page_of(bank[0])
-    choose_token(page.tab, 2)
-    page.tab.hover("[data-unit='11']")
-    page.tab.wait_for_selector("caption:has-text('“bank”')")
-    page.tab.evaluate(  # without moving the pointer
-        """() => { const layer = document.querySelector("[data-choose=layer]");
-        layer.value = "3"; layer.dispatchEvent(new Event("change")); }"""
-    )
-    page.tab.wait_for_timeout(300)
-    assert "“bank”" in page.tab.inner_text("caption")
-
-
-def test_heads_have_their_numbers_in_the_model_where_the_page_has_some_alone(page_of: Any, bank: Any) -> None:
-    page = page_of(bank[0], heads=[3, 7], layers=[2])
-    page.tab.select_option("[data-choose=head]", label="7")
-    choose_token(page.tab, 11)
-    same(shown(page.tab), bank[0].attention[2][7, 11])
-    assert "head 7" in page.tab.inner_text(".hint")
-    page.tab.select_option("[data-choose=head]", value="mean")
-    assert "mean of heads 3, 7" in page.tab.inner_text(".hint")
-
-
-def test_the_other_direction_and_the_mean_of_heads(page_of: Any, bank: Any) -> None:
-    page = page_of(bank[0])
-    page.choose("layer", "0")
-    page.choose("head", "mean")
-    page.tab.check("text=is looked at by")
-    choose_token(page.tab, 10)
-    same(shown(page.tab), bank[0].attention[0][:, :, 10].mean(0))
-
-
 def test_words_are_the_mean_of_their_tokens_on_the_sum_of_the_others(page_of: Any, minilm: Any) -> None:
     trace = minilm.trace(LONG_WORDS)
     words = words_of(trace)
@@ -178,29 +146,6 @@ def test_two_texts_stand_side_by_side_and_the_same_word_is_chosen_in_both(page_o
     page.tab.click(f"section[aria-label='text 2'] [data-unit='{other}']")  # which text 1 does not have
     page.tab.mouse.move(1, 1)
     held(3, [at[0], other])
-
-
-def test_on_a_phone_two_texts_stand_one_below_the_other_both_in_sight(page_of: Any, bank: Any) -> None:
-    page = page_of(list(bank), word="bank", width=390)
-    page.tab.wait_for_selector("section[aria-label='text 2'] [data-value]")
-    tops = [
-        page.tab.locator(f"section[aria-label='text {n}'] {part}").first.bounding_box()["y"]
-        for part in (".tokens", "caption")
-        for n in (1, 2)
-    ]
-    assert tops == sorted(tops)  # both texts, then what both give
-    assert len(set(tops)) == 4
-    assert tops[1] + page.tab.locator("section[aria-label='text 2'] .tokens").bounding_box()["height"] < 700
-    captions = page.tab.locator("section[aria-label^=text] caption").all_inner_texts()
-    assert [each.partition(":")[0] for each in captions] == ["text 1", "text 2"]
-
-
-def test_texts_are_chosen_by_how_they_begin_and_end(page_of: Any, bank: Any) -> None:
-    page = page_of(list(bank))
-    options = page.tab.locator("[data-choose=text] option").all_inner_texts()
-    for n, (option, trace) in enumerate(zip(options, bank, strict=True), 1):
-        assert option.startswith(f"text {n}: {trace.text[:5]}")
-        assert option.endswith(trace.text[-12:])
 
 
 def test_contributions_are_weight_times_the_length_of_what_the_value_becomes(page_of: Any, bank: Any) -> None:

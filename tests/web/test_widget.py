@@ -49,16 +49,6 @@ def test_traits_are_where_the_page_opens(widget: AttentionWidget, bank: Any) -> 
     assert first.endswith(f" in layer {widget.layer}, head {widget.head}")
 
 
-def test_numbers_go_as_bytes_of_their_own_without_base64(widget: AttentionWidget, bank: Any) -> None:
-    page = page_of(bank)
-    assert widget.numbers == page.numbers.blobs
-    state = widget.get_state(["numbers"])["numbers"]
-    assert all(isinstance(each, bytes) for each in state)
-    assert widget._esm == "export default {}"
-    with pytest.raises(traitlets.TraitError, match="read-only"):
-        widget.numbers = []
-
-
 def test_traits_can_be_set_and_negative_numbers_count_from_the_end(widget: AttentionWidget) -> None:
     widget.layer, widget.head, widget.token = -1, -1, -1
     assert (widget.layer, widget.head) == (5, 11)
@@ -118,14 +108,6 @@ def test_a_pair_fits_layers_and_tokens_to_what_is_chosen(tmp_path: Path) -> None
     assert widget.token is None
     widget.token = -1
     assert widget.token == len(pair.encoder.tokens) - 1
-
-
-def test_what_the_page_chose_is_told_once_it_is_whole(widget: AttentionWidget) -> None:
-    told = []
-    widget.observe(lambda change: told.append((change["name"], widget.text, widget.layer, widget.token)), "token")
-    widget.set_state({"text": "text 2", "layer": 2, "head": 3, "token": 1, "side": "receives"})
-    assert (widget.text, widget.layer, widget.head, widget.token, widget.side) == ("text 2", 2, 3, 1, "receives")
-    assert told == [("token", "text 2", 2, 1)]
 
 
 def test_a_saved_notebook_keeps_the_sentences_that_the_page_covers(widget: AttentionWidget) -> None:

@@ -20,20 +20,20 @@ from tests.attention.ablation_cases import Told, compare, cut_cases
 from tests.attention.cases import Case, cpu_tiles_at_any_size, random
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(cut_cases())
 def test_an_edge_cut_is_a_dense_mask(drawn: tuple[Case, Told]) -> None:
     compare(*drawn)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cut_cases(dtypes=(torch.float32, torch.bfloat16)))
 def test_an_edge_cut_is_a_dense_mask_on_cpu_tiles(drawn: tuple[Case, Told]) -> None:
     with cpu_tiles_at_any_size():
         compare(*drawn)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(cut_cases(dtypes=(torch.float64, torch.float32)), st.sampled_from((0.0, 1.0)))
 def test_few_rows_and_one_pass_give_the_same(drawn: tuple[Case, Told], share: float) -> None:
     with pytest.MonkeyPatch.context() as patch:

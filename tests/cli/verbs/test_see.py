@@ -72,6 +72,7 @@ def test_what_is_worth_a_look_without_a_word(regard_command) -> None:
     assert "Of the links between words that are no neighbours, the sharpest, one a head" in " ".join(out.split())
 
 
+@pytest.mark.long  # a process of its own
 def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     script = f'"{sys.executable}" -m regard see "a river bank" | head -1'
     result = subprocess.run(
@@ -81,6 +82,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.long  # a process of its own
 def test_an_ascii_terminal(regard_process) -> None:
     result = regard_process("see", "a café bank 银", "--word", "bank", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert result.returncode == 0, result.stderr

@@ -62,13 +62,6 @@ def test_moved_words(minilm) -> None:
     assert one.tokens[1:] in [each.tokens for each in aside if each.word == "unwatchable"]
 
 
-def test_what_a_part_of_a_trace_does_not_hold(minilm) -> None:
-    trace = minilm.trace("The river bank.", layers=[2])
-    found = highlights(trace)
-    assert found.moved == []
-    assert {link.layer for link in found.links} <= {2}
-
-
 def test_pieces_of_rows_are_the_whole(minilm, monkeypatch) -> None:
     trace = minilm.trace("A man withdrawing money from a river bank again and again.")
     whole = highlights(trace)

@@ -63,13 +63,3 @@ def test_the_largest_share_of_another_word_is_of_all_tokens(bank) -> None:
     assert (found.most.share, found.most.layer, found.most.token) == (share, layer, token)
     without = word_updates(bank[1], own, top=1, sinks=[token])
     assert without.most.token != token
-
-
-def test_a_step_that_has_no_exact_split_has_none(bank) -> None:
-    from dataclasses import replace
-
-    (own,) = occurrences(bank[1:], [(0, bank[1].word("bank"))], ["1"], None, None, 1)
-    found = word_updates(replace(bank[1], attention_outputs=()), own, top=3)
-    assert found.updates is None
-    assert found.refused
-    assert found.most is None

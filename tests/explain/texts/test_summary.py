@@ -1,10 +1,7 @@
 import pytest
 import torch
 
-from regard.errors import RegardError
-from regard.explain.texts.occurrences import occurrence_label_in_text
-from regard.explain.texts.summary import attended, summarise
-from regard.text.tokens import Token
+from regard.explain.texts.summary import summarise
 from tests.support import RIVER
 
 
@@ -45,13 +42,6 @@ def test_repeated_words_have_letters(minilm) -> None:
     assert [(p.a, p.b) for p in summary.pairs] == [("1a", "1b"), ("1a", "2"), ("1b", "2")]
 
 
-@pytest.mark.parametrize(("nth", "letters"), [(1, "a"), (26, "z"), (27, "aa"), (52, "az"), (53, "ba"), (702, "zz"),
-                                              (703, "aaa")])  # fmt: skip
-def test_letters_go_on_after_z(nth: int, letters: str) -> None:
-    assert occurrence_label_in_text("2.1", nth - 1, 703) == f"2.1{letters}"
-    assert occurrence_label_in_text("2", 0, 1) == "2"
-
-
 def test_words_spelled_by_other_tokens_are_not_equal(minilm) -> None:
     """ "Bank" in a cased tokenizer would be another token; here a plural stands in for it."""
     traces = minilm.trace(["withdrawals", "withdrawals again"])
@@ -83,28 +73,6 @@ def test_overview_without_a_word(bank) -> None:
     assert one.head == 3
     best = bank[0].attention[4][3, 11, 1:13].max()
     assert one.top[0].weight == pytest.approx(float(best), abs=1e-6)
-
-
-def test_what_is_out_of_range_is_named(bank) -> None:
-    with pytest.raises(RegardError, match="layer 6 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"):
-        summarise(bank, "bank", layer=6)
-    with pytest.raises(RegardError, match="head -13 is out of range: .* has heads 0 to 11, or -12 to -1"):
-        summarise(bank, "bank", head=-13)
-    with pytest.raises(RegardError, match="text 2: word 'river' is not in the text"):
-        summarise(bank, "river")
-
-
-def test_layers_and_heads_count_from_the_end_too(bank) -> None:
-    heads = [(h.layer, h.head) for o in summarise(bank, "bank", layer=-1, head=-2).occurrences for h in o.heads]
-    assert heads == [(5, 10)] * 2
-    assert summarise(bank, head=-12).overview[0][11][4] == summarise(bank, head=0).overview[0][11][4]
-
-
-def test_special_tokens_stand_apart() -> None:
-    tokens = [Token(n, text, 0, 1, None, text == "[S]") for n, text in enumerate(["[S]", "a", "b", "[S]"])]
-    (row,) = attended(torch.tensor([[0.4, 0.1, 0.2, 0.3]]), tokens, 1, 2, top=5)
-    assert row.special == pytest.approx(0.7)
-    assert [(s.text, s.token) for s in row.top] == [("b", 2), ("a", 1)]
 
 
 def test_paths_end_where_the_states_do(bank) -> None:

@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from regard import RegardError
-from regard.explain.texts.occurrences import compare_reference, find_word_in_texts, occurrences
 from regard.explain.texts.summary import summarise
-from regard.explain.vectors.neutral import Neutral, direction, neutral, state_cosines_to_reference
+from regard.explain.vectors.neutral import neutral
 from regard.text.neutral_sentences import LEAST
 
 SENTENCES = [f"{begin} the bank{end}" for begin in ("They saw", "We spoke of", "It was", "I know")
@@ -43,14 +42,6 @@ def test_mean_and_range_are_those_of_every_sentence(bank, control, references) -
             assert found.mean[state] == pytest.approx(float(each.mean()), abs=1e-5)
             assert found.low[state] == pytest.approx(float(each.min()), abs=1e-5)
             assert found.high[state] == pytest.approx(float(each.max()), abs=1e-5)
-
-
-def test_the_last_state_is_the_contextual_embedding(bank, references) -> None:
-    (river,) = occurrences(bank[:1], find_word_in_texts(bank[:1], "bank"), ["1"], None, None, 5)
-    beside = compare_reference(references[0], river, bank[0])
-    assert beside.states == state_cosines_to_reference(bank[0], river.as_word(), references[0])
-    assert beside.states[-1] == beside.contextual
-    assert abs(beside.states[0] - beside.learned) > 1e-3  # positions and a norm are in the states: another space
 
 
 def test_what_is_no_control_is_said(minilm, bank, control, references) -> None:
@@ -95,10 +86,3 @@ def test_a_summary_has_it_where_there_is_a_word_and_something_to_compare_it_with
     assert all(math.isfinite(each.mean[-1]) for each in seen.neutral)
     assert summarise(bank, "bank", references=references).control is None
     assert summarise(bank, "bank", control=control).neutral == []
-
-
-def test_a_direction_is_told_at_the_decimals_that_are_shown() -> None:
-    among = Neutral("river", 39, [0.3], [0.2049], [0.4051])
-    given = (0.4149, 0.4151, 0.1951, 0.1949, 0.3, float("nan"))
-    assert [direction(each, among) for each in given] == [None, "towards", None, "away from", None, None]
-    assert direction(0.9, Neutral("river", 39, [None], [None], [None])) is None

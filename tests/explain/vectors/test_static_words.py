@@ -48,24 +48,20 @@ def test_the_command(tmp_path: Path) -> None:
     see = ["see", RIVER, MONEY, "--word", "bank", "--with", "river,money,loan"]
     calls = [
         [*see, "--static", "v.txt", "--json", "a.json", "--figure", "a.png"],
-        [*see, "--static", "learned"],
-        ["see", RIVER, "--static", "v.txt"],
         [*see, "--static", "none.txt"],
         ["see", RIVER, "--word", "poem", "--with", "river", "--static", "v.txt", "--json", "b.json"],
     ]
-    file, learned, alone, missing, unknown = run_all_in_process(tmp_path, calls)
-    assert file[0] == learned[0] == 0, (file, learned)
+    file, missing, unknown = run_all_in_process(tmp_path, calls)
+    assert file[0] == 0, file
     assert "“bank” as a static vector" in file[1]
     assert "has no vector" in file[1]
     assert "of width 3, from v.txt" in file[1]
-    assert "the learned embeddings of all-MiniLM-L6-v2" in " ".join(learned[1].split())
     data = json.loads((tmp_path / "a.json").read_text("utf-8"))
     assert data["static"]["words"][1]["cosine"] == pytest.approx(1 / (2 * 1.25) ** 0.5)
     from importlib.resources import files
 
     jsonschema.validate(data, json.loads(files("regard.questions.see").joinpath("see.schema.json").read_text("utf-8")))
     for call, says in (
-        (alone, "--static needs --word and --with"),
         (missing, "cannot be read"),
         (unknown, "no vector for 'poem'"),
     ):

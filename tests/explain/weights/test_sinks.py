@@ -9,21 +9,17 @@ from pathlib import Path
 import jsonschema
 import pytest
 import torch
-import transformers
 
 import regard
 from regard.attention import masks
 from regard.display.terminal_parts import plain_lines_of_parts
-from regard.explain.texts.summary import summarise
-from regard.explain.weights.alignment import align, from_target
-from regard.explain.weights.sinks import EXCESS, FIRST, SEEN_BY, cross_sinks, equal_shares, sinks, sinks_of
+from regard.explain.weights.sinks import EXCESS, FIRST, SEEN_BY, equal_shares, sinks, sinks_of
 from regard.questions.map.whole import matrix
 from regard.questions.map.windowed import windowed
 from regard.questions.see.answer import Seen, seen
 from regard.text.tokens import encoded_ids
 from regard.trace.layer_subset import LayerSubset
 from tests.support import MONEY, RIVER, SHARED
-from tests.support.pairs import make_pair
 from tests.support.terminal import printed_parts
 
 SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
@@ -96,22 +92,10 @@ def test_even_attention_has_no_sink(length: int, causal: bool) -> None:
     assert sinks_of([planted(length, length, None, causal=causal)], text_of(length)) == []
 
 
-def test_what_a_token_gives_itself_does_not_count() -> None:
-    diagonal = regard.attend(*[40 * torch.eye(9)[None, None]] * 3, scale=1.0).weights
-    own = regard.AttentionMap(diagonal.query, diagonal.key, diagonal.rule, offset=0, ndim=3)
-    assert float(own[0].diagonal().min()) > 0.99
-    assert sinks_of([own], text_of(9)) == []
-
-
 def test_it_takes_most_heads() -> None:
     taken, even = planted(19, 19, 7), planted(19, 19, None)
     assert [s.token for s in sinks_of([taken, taken, even], text_of(19))] == [7]
     assert sinks_of([taken, even], text_of(19)) == []  # one half is not most
-
-
-def test_special_tokens_are_told_apart_already() -> None:
-    tokens = [replace(token, special=n == 7) for n, token in enumerate(text_of(19))]
-    assert sinks_of([planted(19, 19, 7)], tokens) == []
 
 
 MASKS = {
@@ -164,17 +148,6 @@ def test_ordinary_words_are_not_accused(minilm, bank) -> None:
         assert by_hand(trace.attention, trace.tokens, True) == set()
 
 
-def test_a_random_causal_model_has_none() -> None:
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=97, hidden_size=24, intermediate_size=37, num_hidden_layers=2, num_attention_heads=6,
-        num_key_value_heads=2, max_position_embeddings=64,
-    )  # fmt: skip
-    model = regard.load(transformers.LlamaForCausalLM(config))
-    for ids in ([5], [5, 6], [5, 6, 7], list(range(40))):
-        assert sinks(model.trace(ids=ids)) == []
-
-
 @pytest.fixture
 def sunk(bank):
     """The bank sentences' traces with their attention replaced: a token in the middle takes most of it."""
@@ -213,12 +186,6 @@ def test_a_sink_is_told_apart_wherever_weights_are_shown(sunk, tmp_path: Path) -
     assert (tmp_path / "a.png").stat().st_size > 10_000
 
 
-def test_a_word_that_is_the_sink_is_said_to_be_one(sunk) -> None:
-    assert "“poem” in text 1 is an attention sink: what others give it is for its place" in " ".join(
-        printed(seen(sunk, "poem")).split()
-    )
-
-
 def test_a_matrix_names_sinks_and_leaves_them_out_of_far_pairs(sunk) -> None:
     found = matrix(sunk[0], 2, top=4, far=2)
     assert (found.receivers[0].place.token, found.receivers[0].sink) == (3, True)
@@ -241,34 +208,6 @@ def test_windows_have_sinks_of_their_own(minilm) -> None:
     expected = {4 + read.plan.shift(n) for n in range(len(traces))}
     assert {each.place.token for each in found.receivers if each.sink} == expected
     assert found.heads[0].sink_tokens > 0.3
-
-
-def test_some_layers_saved_and_opened(sunk, tmp_path: Path) -> None:
-    sunk[0].save(tmp_path / "a.safetensors", layers=[1, 4])
-    opened = regard.open(tmp_path / "a.safetensors")
-    assert [sink.token for sink in sinks(opened)] == [3]
-    assert opened.attention.kept == (1, 4)
-    assert [share.token for share in summarise([opened], "bank").occurrences[0].attends[1].sinks] == [3]
-
-
-def test_an_alignment_tells_sinks_of_the_source_apart(tmp_path: Path) -> None:
-    make_pair(tmp_path)
-    pair = regard.load(tmp_path, device="cpu").trace("the man on the river bank", target="un homme sur la rive")
-    assert cross_sinks(pair) == []
-    size = len(pair.encoder.tokens)
-    cross = tuple(planted(len(pair.decoder.tokens), size, 2) for _ in range(3))
-    pair = replace(pair, decoder=replace(pair.decoder, cross=cross))
-    found = align(pair)
-    assert [sink.text for sink in found.sinks] == ["man"]
-    assert all("man" not in [share.text for share in each.read.top] for each in found.tokens)
-    assert [share.text for share in found.tokens[2].read.sinks] == ["man"]
-    rive = pair.decoder.word("rive")[0]
-    assert [share.text for share in from_target(pair, rive, "1").read[0].sinks] == ["man"]
-    seen_pair = seen([pair])
-    assert "* special tokens and sinks take more than half" in " ".join(printed(seen_pair).split())
-    assert "with what they get on average: “man” (2) 0." in " ".join(printed(seen_pair).split())
-    assert valid(seen_pair)["target"]["alignments"][0]["sinks"][0]["text"] == "man"
-    seen_pair.draw(tmp_path / "a.png")
 
 
 @pytest.mark.shared

@@ -9,13 +9,9 @@ from regard import AttentionMap, attend
 from regard.explain.weights.sinks import sinks
 from regard.explain.weights.specific_weights import (
     SAMPLED,
-    SpecificWeight,
     choose_layer,
     expected,
-    most_specific_weight,
     specific_weights,
-    text_choice,
-    word_numbers,
 )
 from regard.text.tokens import Token
 from regard.trace.status import Status
@@ -122,19 +118,6 @@ def test_the_bank_looks_at_the_river_and_it_at_the_cake(bank, minilm) -> None:
     assert trace.tokens[layers[3][0].key].text == "cake"
 
 
-def test_pieces_of_a_word_do_not_count_as_its_keys(minilm) -> None:
-    trace = minilm.trace("A man sat by Manhattoes, unbelievably.")
-    numbers = word_numbers(trace.text, trace.tokens)
-    (word,) = trace.word("Manhattoes")
-    assert len(word.tokens) > 1
-    assert len({numbers[n] for n in word.tokens}) == 1
-    assert len(set(numbers)) == len(trace.text.split()) + 2  # each word with what touches it, and two special tokens
-    for layer in specific_weights(trace, [word.tokens]):
-        assert all(numbers[each.key] != numbers[word.tokens[0]] for each in layer)
-    spaced = [Token(0, " a", 0, 2, 0, False), Token(1, " b", 2, 4, 1, False), Token(2, "c", 4, 5, 2, False)]
-    assert word_numbers(" a bc", spaced) == [0, 1, 1]
-
-
 def test_of_many_queries_some_are_looked_at() -> None:
     length = SAMPLED + 100
     trace = made_up(length, heads=1)
@@ -146,44 +129,3 @@ def test_of_many_queries_some_are_looked_at() -> None:
     far = [float(dense[0, n, n - 4]) for n in sample if n >= 4]
     near = [float(dense[0, n, n - 4]) for n in range(query - 4, query + 5) if n != query]
     assert float(by_distance[0, 0, query - 4]) == pytest.approx(max(mean(far), mean(near)), abs=1e-12)
-
-
-def test_a_run_of_queries_that_look_equally_far_is_expected_to() -> None:
-    """Query 20 to 28 give the token 9 before them nearly all, all others nothing: of the whole head that is little."""
-    length = 60
-    query, key = torch.zeros(1, 1, length, length), 60 * torch.eye(length)[None, None]
-    for n in range(20, 29):
-        query[0, 0, n, n - 9] = 1
-    weights = attend(query, key, key, scale=1.0).weights
-    weights = AttentionMap(weights.query, weights.key, weights.rule, offset=weights.offset, ndim=3)
-    by_distance, _ = expected(weights, torch.tensor([24]), weights[:, [24]].double())
-    assert float(by_distance[0, 0, 15]) > 0.99
-
-
-def test_of_a_whole_text_the_head_with_most_of_the_largest_sum() -> None:
-    def one(layer: int, head: int, divergence: float) -> SpecificWeight:
-        return SpecificWeight(layer, head, (0,), 1, 0.5, 0.1, 0.1, divergence)
-
-    found = [[one(0, 1, 3.0)], [one(1, 2, 1.9), one(1, 5, 1.2), one(1, 5, 1.0)]]
-    assert most_specific_weight(found) == one(1, 5, 1.2)
-    assert most_specific_weight([[], []]) is None
-
-
-def test_the_layer_with_the_largest_sum_is_chosen() -> None:
-    def one(layer: int, divergence: float) -> SpecificWeight:
-        return SpecificWeight(layer, 0, (0,), 1, 0.5, 0.1, 0.1, divergence)
-
-    assert choose_layer([[[one(0, 2.0)], [one(1, 1.5)]], [[], [one(1, 1.0)]]]) == 1
-    assert choose_layer([[[one(0, 2.0)], [one(1, 1.0)]], [[], [one(1, 1.0)]]]) == 0  # the first of several alike
-
-
-def test_the_line_of_a_text_has_sums() -> None:
-    tokens = [Token(n, text, 0, 0, n, False) for n, text in enumerate([" dog", "gy", " the\n", "x"])]
-    best = SpecificWeight(2, 1, (0, 1), 2, 0.7512, 0.204, 0.0149, 1.3)
-    found = [[best], [SpecificWeight(3, 0, (n,), 2, 0.5, 0.1, 0.1, 0.8) for n in range(2)]]
-    assert text_choice(found, tokens, 3) == (
-        "chosen: layer 3 says most, 1.6 nats beyond the expected, and in it head 0, 1.6"
-    )
-    assert text_choice(found, tokens, 3, layer_asked=True, head_asked=True) == ""
-    assert text_choice([], tokens, 0) == ""
-    assert text_choice(found, tokens * 200, 3).startswith("chosen: layer 3 says most about 512 of 800 tokens, 1.6 nats")

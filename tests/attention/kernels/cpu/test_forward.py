@@ -8,7 +8,7 @@ from torch import Tensor
 
 import regard
 from regard.attention import masks, reference
-from regard.attention.kernels import blockwise, dispatch, matmul
+from regard.attention.kernels import dispatch, matmul
 from regard.attention.kernels.cpu import forward, tiles
 from regard.attention.scores import ScoreRule
 from regard.attention.softmax import row_max_sum
@@ -33,7 +33,7 @@ def compare(query: Tensor, key: Tensor, value: Tensor, rule: ScoreRule, **option
     assert torch.equal(logsumexp == -torch.inf, right.logsumexp == -torch.inf)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(cases(SINGLE), st.integers(1, 20), st.integers(1, 20))
 def test_every_kind_of_call_in_any_block_size(case: Case, rows: int, cols: int) -> None:
     kept, rule = (tiles.ROWS, tiles.COLS), rule_of(case)
@@ -54,14 +54,13 @@ def test_every_kind_of_call_in_any_block_size(case: Case, rows: int, cols: int) 
     assert torch.equal(kept_sum == 0, row_sum == 0)
 
 
-@pytest.mark.parametrize("dtype", SINGLE)
 @pytest.mark.parametrize(
-    ("options", "mask"),
+    ("options", "mask", "dtype"),
     [
-        ({}, None),
-        ({"causal": True}, masks.causal(0)),
-        ({"window": (100, 3), "offset": 37}, masks.window(100, 3, 37)),
-        ({"window": (5, None), "offset": 1290}, masks.window(5, None, 1290)),  # the last queries see nothing
+        ({}, None, torch.float32),
+        ({"causal": True}, masks.causal(0), torch.float16),
+        ({"window": (100, 3), "offset": 37}, masks.window(100, 3, 37), torch.bfloat16),
+        ({"window": (5, None), "offset": 1290}, masks.window(5, None, 1290), torch.float32),  # the last see nothing
     ],
 )
 def test_tiles_of_full_size(options: dict, mask: masks.Mask | None, dtype: torch.dtype) -> None:
@@ -147,14 +146,3 @@ def test_gradients_where_no_other_kernel_has_them(monkeypatch: pytest.MonkeyPatc
     right = reference.attention(*tensors, softcap=5.0, sinks=sinks, bias=bias, causal=True)
     for ours, exact in zip(got, torch.autograd.grad(right.output, leaves, upstream.double()), strict=True):
         torch.testing.assert_close(ours, exact.to(ours.dtype), atol=1e-5, rtol=1e-4)
-
-
-def test_agrees_with_the_kernel_that_is_always_right() -> None:
-    query = random(0, 2, 4, 300, 16, dtype=torch.float32)
-    key, value = random(1, 2, 2, 900, 16, dtype=torch.float32), random(2, 2, 2, 900, 24, dtype=torch.float32)
-    mask = masks.padding(random(3, 2, 900) > -1) & masks.dense(random(4, 4, 1, 900) > -1) & masks.causal(600)
-    rule = ScoreRule(0.25, 10.0, random(5, 1, 4, 300, 1, dtype=torch.float32), mask, torch.arange(4.0))
-    for ours, theirs in zip(
-        forward.forward(query, key, value, rule)[:2], blockwise.forward(query, key, value, rule)[:2], strict=True
-    ):
-        torch.testing.assert_close(ours, theirs)

@@ -40,7 +40,7 @@ def sweeps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counted
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(cases(SINGLE), BLOCKS, st.integers(1, 9), st.tuples(*[st.integers(1, 20)] * 2), st.booleans())
 def test_every_kind_of_call_in_any_block_size(
     case: Case, blocks: tuple[int, ...], top: int, parts: tuple[int, int], given_one: bool
@@ -142,21 +142,6 @@ def test_ties_go_to_the_smaller_key(levels: int, monkeypatch: pytest.MonkeyPatch
     assert torch.equal(figures.keys, reference.top(exact.scores, 20))
 
 
-@pytest.mark.parametrize("rising", [True, False])
-def test_scores_in_order(rising: bool) -> None:
-    key = torch.arange(2000.0).view(1, 1, 2000, 1) * (1 if rising else -1)
-    figures = statistics.compute(torch.ones(1, 1, 5, 1), key, ScoreRule(0.01), Statistics.only(top=9), 0)
-    best = range(1999, 1990, -1) if rising else range(9)
-    assert figures.keys.tolist() == [[[list(best)] * 5]]
-
-
-def test_fewer_keys_than_asked_for() -> None:
-    query = random(0, 1, 1, 5, 4, dtype=torch.float32)
-    figures = statistics.compute(query, query, ScoreRule(0.5, mask=masks.causal()), Statistics.only(top=4), 0)
-    assert (figures.keys >= 0).sum(-1).tolist() == [[[1, 2, 3, 4, 4]]]
-    assert (figures.values[figures.keys < 0] == 0).all()
-
-
 @pytest.mark.parametrize("what", [float("nan"), float("inf"), -float("inf")])
 def test_what_is_not_finite_comes_through_as_in_torch(what: float) -> None:
     query, key = (random(n, 1, 2, 40, 8, dtype=torch.float32) for n in range(2))
@@ -176,12 +161,6 @@ def test_repeats_bitwise() -> None:
     first, again = (statistics.compute(query, key, ScoreRule(0.25, mask=masks.causal()), wanted, 0) for _ in range(2))
     for name in ("values", "keys", "entropy", "received", "distance", "pooled"):
         assert torch.equal(getattr(first, name), getattr(again, name))
-
-
-def test_what_is_not_asked_for_is_not_there() -> None:
-    query = random(0, 1, 1, 30, 4, dtype=torch.float32)
-    figures = statistics.compute(query, query, ScoreRule(0.5), Statistics.only(), 0)
-    assert all(figure is None for figure in vars(figures).values())
 
 
 def test_the_map_uses_it(sweeps: list[int]) -> None:
