@@ -180,6 +180,6 @@ def test_what_does_not_fit_is_refused_in_one_line(inputs: dict, says: str) -> No
     model = Model(whisper(), None, name="tiny")
     with pytest.raises(regard.RegardError, match=says) as told:
         model.trace(inputs=inputs, target_ids=[1, 2])
-    assert str(told.value).startswith("inputs: tiny (float32) cannot read ")
+    assert str(told.value).startswith("inputs: tiny (torch.float32) cannot read ")
     assert len(str(told.value).splitlines()) == 1
     assert len(model.trace(inputs={"input_features": BANDS}, target_ids=[1, 2]).encoder.tokens) == 23

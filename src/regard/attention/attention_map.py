@@ -18,9 +18,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.attention import map_file, region_scores
+from regard.attention import region_scores
+from regard.attention.arguments import four_axes, score_rule
 from regard.attention.indexing import parse_map_index
 from regard.attention.kernels import statistics
+from regard.attention.map_file import MAP_TYPES, map_fields
 from regard.attention.map_inputs import MapInputs
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics
 from regard.attention.masks import Index
@@ -28,6 +30,8 @@ from regard.attention.region_scores import RowSums, of_scores
 from regard.attention.scores import ScoreRule, score_tile, score_tile_budget, subtract_row_bias, valid_rows
 from regard.attention.softmax import finite_max, sink_column, sink_share
 from regard.memory import require_memory
+from regard.tensor_file import Packer, read_tensor_file, write_tensor_file
+from regard.tensor_file_header import MAP
 
 HELPS = "ask for a smaller region, or for statistics of all of it: top(), received(), pooled(), statistics()"
 
@@ -63,10 +67,21 @@ class AttentionMap(MapInputs):
         self.near_rule = self.rule if rule.bias is None else subtract_row_bias(self.query, self.key, self.rule)
         self._rows = RowSums(self.query, self.key, self.near_rule)
 
-    @classmethod
-    def of(cls, inputs: MapInputs) -> "AttentionMap":
-        """Make the map of these inputs."""
-        return cls(inputs.query, inputs.key, inputs.rule, offset=inputs.offset, ndim=inputs.ndim)
+    @staticmethod
+    def of_fields(
+        query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, offset: int | None, ndim: int
+    ) -> "AttentionMap":
+        """Make a map of the fields that a file holds, checked like the arguments of `attend`.
+
+        Raises:
+            TypeError, ValueError: they don't fit each other.
+        """
+        query, key, _ = four_axes(query, key, key)
+        checked, _ = score_rule(
+            query, key.shape[2], mask=rule.mask, bias=rule.bias, causal=False, window=None, offset=offset,
+            scale=rule.scale, softcap=rule.softcap, sinks=rule.sinks,
+        )  # fmt: skip
+        return AttentionMap(query, key, checked, offset=offset, ndim=ndim)
 
     def __repr__(self) -> str:
         return f"AttentionMap(shape={self.shape}, dtype={self.dtype}, device={str(self.device)!r})"
@@ -211,17 +226,20 @@ class AttentionMap(MapInputs):
         """Write the map to a safetensors file, whole or not at all. It keeps query, key and rule: O(L + S), not L × S.
 
         Raises:
+            RegardError: the file system refuses.
             ValueError: the mask is a function of positions and too large to be written out.
         """
-        map_file.save(self, file)
+        packer = Packer()
+        write_tensor_file(file, MAP, packer.pack("map", map_fields(self)), packer.tensors)
 
     @staticmethod
-    def load(file: str | Path, *, verify: bool = False) -> "AttentionMap":
-        """Read the map that `save` wrote, onto the CPU. Raises RegardError, in one line, where the file is no map.
+    def load(file: str | Path, *, verify: bool = True) -> "AttentionMap":
+        """Read the map that `save` wrote, onto the CPU. Raises RegardError if the file is damaged or holds no map.
 
-        Its tensors are compared with their digests when they are first read; verify: now.
+        verify: False opens a large file at once, without comparing its checksum. Default: True.
         """
-        return AttentionMap.of(map_file.load(file, verify=verify))
+        loaded: AttentionMap = read_tensor_file(file, MAP, MAP_TYPES | {"map": AttentionMap.of_fields}, verify=verify)
+        return loaded
 
     def _everything(self) -> tuple[slice, slice, slice, slice]:
         b, h, length, size = self._full_shape
