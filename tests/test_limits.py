@@ -9,7 +9,6 @@ from regard.corpus import checksums, schema, shard_reader, store_views
 from regard.corpus.reading import document, streams, tables
 from regard.model_files import config_limits, folder, gguf_header, weight_headers
 from regard.server import serve, work
-from regard.tensor_files import header
 from regard.text import tokenizer_limits
 from regard.web import sizes
 from tests.support import ROOT
@@ -19,8 +18,7 @@ SERVED = work.Limits()
 ROWS = {
     "a page in one file": [f"{sizes.LIMIT // 10**6} MB"],
     "a checkpoint": [
-        f"{weight_headers.MOST:,} tensors", f"{header.HEADER_LIMIT // MIB} MiB",
-        f"GGUF: {gguf_header.TENSORS:,} tensors",
+        f"{weight_headers.MOST:,} tensors", f"GGUF: {gguf_header.TENSORS:,} tensors",
         f"{gguf_header.ENTRIES:,} entries", f"{gguf_header.ITEMS:,} items",
     ],
     "a config": [

@@ -120,5 +120,6 @@ def checksum(description: str, tensors: Mapping[str, Tensor]) -> str:
     digest = hashlib.sha256(description.encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+        flat = tensor.as_strided((tensor.numel(),), (1,))  # a single number may have any stride
+        digest.update(flat.view(torch.uint8).numpy().data)
     return digest.hexdigest()

@@ -32,7 +32,7 @@ def open_tensor_file(file: str | Path, *formats: str, framework: str = "numpy") 
             metadata = opened.metadata() or {}
             form, version = metadata.get("format"), metadata.get("version")
             if form not in formats:
-                raise RegardError(f"its format is {str(form)[:40]!r}")
+                raise RegardError(f"its format is {form[:40]!r}" if form else "its format is unknown")
             if version != VERSION:
                 raise RegardError(f"its version is {str(version)[:40]!r}, this regard reads {VERSION!r}")
             yield opened

@@ -10,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention.attention_map import AttentionMap
-from regard.attention.map_inputs import MapInputs
 from tests.attention.cases import random, worst
 from tests.attention.test_attention_map import some_map
 
@@ -77,13 +75,3 @@ def test_crop_counts_texts_from_the_end_too() -> None:
     seen = some_map()
     run = slice(0, 7), slice(0, 11)
     assert torch.equal(seen.crop(-1, *run)[...], seen.crop(1, *run)[...])
-
-
-def test_a_map_is_made_of_its_inputs_alone() -> None:
-    seen = some_map(sinks=random(4, 6))
-    inputs = MapInputs(seen.query, seen.key, seen.rule, offset=seen.offset, ndim=3).crop(1, slice(2, 6), slice(0, 9))
-    assert (inputs.shape, len(inputs), inputs.dtype, inputs.device.type) == ((6, 4, 9), 6, torch.float64, "cpu")
-    again, right = AttentionMap.of(inputs), seen.crop(1, slice(2, 6), slice(0, 9))
-    assert type(inputs) is MapInputs
-    assert (again.shape, again.offset) == (right.shape, right.offset)
-    assert torch.equal(again.dense(), right.dense())

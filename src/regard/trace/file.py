@@ -139,9 +139,10 @@ class _TracePacker(Packer):
             if self.layers is not None and call[0] not in self.layers:
                 continue
             weights, value = maps[call], values[call]
+            chosen = of_heads(weights, self.heads, call[0])
             if self.heads is not None and value is not None:
                 value = value[key_heads_of_queries(self.heads, weights.query.shape[1], weights.key.shape[1])]
-            kept[call] = of_heads(weights, self.heads, call[0]), value, outputs[call] if self.outputs else None
+            kept[call] = chosen, value, outputs[call] if self.outputs else None
         return {
             each: LayerSubset(
                 each, len(maps), {call: items[n] for call, items in kept.items()}, made=getattr(maps, "made", None)
