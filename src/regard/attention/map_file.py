@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from regard.attention.edges import Edges
-from regard.attention.map_inputs import MapInputs
 from regard.attention.masks import Mask
 from regard.attention.scores import ScoreRule
 from regard.tensor_file import Types
@@ -16,7 +15,7 @@ FUNCTION_LIMIT = 1 << 24  # scores of a mask function that are written out: 16 M
 MAP_TYPES: Types = {"ScoreRule": ScoreRule, "Mask": Mask, "Edges": Edges}
 
 
-def map_fields(map: MapInputs) -> dict[str, Any]:
+def map_fields(map: Any) -> dict[str, Any]:
     """Return what a file holds of a map, for a `Packer`.
 
     Raises:
