@@ -15,7 +15,7 @@ from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.errors import RegardError
 from regard.model_files.sizes import ModelSizes, read_sizes
-from regard.tensor_file_header import MAP, TRACE, open_tensor_file
+from regard.tensor_file_header import TRACE, open_tensor_file
 from regard.text.words import find_spans, which_text, word_in_neither_text
 
 NOTHING_SAVED = TraceFile()
@@ -127,9 +127,3 @@ def saved(file: Path) -> EarlyChecks:
                 sizes.append(ModelSizes(side["status"]["model"], side["attention"]["count"], heads, pair))
     alike = all(each == sizes[0] for each in sizes)
     return EarlyChecks(sizes[0] if alike else ModelSizes(str(file)), texts)
-
-
-def check_open_option(file: Path) -> None:
-    """Refuse a file that is neither one of traces nor a saved map, as `regard serve` opens both."""
-    with open_tensor_file(file, TRACE, MAP):
-        pass
