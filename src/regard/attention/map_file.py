@@ -1,7 +1,4 @@
-"""What a file holds of an attention map: query, key, bias, sinks and mask, from which its weights are computed.
-
-The size of the file grows with L + S, not with L × S.
-"""
+"""What a file holds of an attention map: query, key, bias, sinks and mask. Its size grows with L + S, not L × S."""
 
 from dataclasses import replace
 from typing import Any

@@ -74,9 +74,7 @@ def save(
     write_tensor_file(file, TRACE, packer.pack("trace", saved), packer.tensors)
 
 
-def open(  # noqa: A001 (regard.open is its name)
-    file: str | Path, *, verify: bool = True
-) -> Trace | PairTrace | list[Trace | PairTrace]:
+def open(file: str | Path, *, verify: bool = True) -> Trace | PairTrace | list[Trace | PairTrace]:  # noqa: A001
     """Read what `save` wrote, a trace or a list of them as it was saved, without the model, onto the CPU.
 
     regard reads the whole file once to compare its checksum, and maps it into memory: a tensor takes memory when you
@@ -97,9 +95,7 @@ def open(  # noqa: A001 (regard.open is its name)
 class _TracePacker(Packer):
     """Packs traces. layers, heads: numbers of those to save, None for all. outputs: save attention outputs too."""
 
-    def __init__(
-        self, dtype: torch.dtype | None, layers: Sequence[int] | None, heads: Sequence[int] | None, outputs: bool
-    ) -> None:
+    def __init__(self, dtype: Any, layers: Any, heads: Any, outputs: bool) -> None:
         super().__init__(dtype)
         self.layers, self.heads, self.outputs = layers, heads, outputs
         self.largest, self.rows = 0.0, 0  # difference of a trace's rounded weights, on how many rows
@@ -120,9 +116,8 @@ class _TracePacker(Packer):
         self.largest, self.rows = 0.0, 0
         own = {each.name: getattr(trace, each.name) for each in fields(trace) if each.name not in NOT_AS_IT_IS}
         own |= {"pooling": replace(trace.pooling, prompts={}), "names": self._spellings(trace)}
-        packed = super().pack(
-            name, own | self._attention(trace, "attention") | self._attention(trace, "cross", "cross_")
-        )
+        own |= self._attention(trace, "attention") | self._attention(trace, "cross", "cross_")
+        packed = super().pack(name, own)
         notes = tuple(dict.fromkeys((*trace.status.notes, *self._notes(trace))))
         return {"type": "Trace"} | packed | {"status": super().pack(name, replace(trace.status, notes=notes))}
 
@@ -134,19 +129,17 @@ class _TracePacker(Packer):
             raise RegardError(f"{names[2]}: {trace!r} does not hold them; was it opened from a file without them?")
         for layer in {layer for layer, _ in calls_made(maps)}.intersection(self.layers or ()):
             maps[layer]  # raises the error for a layer that the trace does not hold
-        kept = {}
+        kept, made = {}, getattr(maps, "made", None)
         for call in call_numbers(maps):
+            weights, value = maps[call], values[call]
             if self.layers is not None and call[0] not in self.layers:
                 continue
-            weights, value = maps[call], values[call]
             chosen = of_heads(weights, self.heads, call[0])
             if self.heads is not None and value is not None:
                 value = value[key_heads_of_queries(self.heads, weights.query.shape[1], weights.key.shape[1])]
             kept[call] = chosen, value, outputs[call] if self.outputs else None
         return {
-            each: LayerSubset(
-                each, len(maps), {call: items[n] for call, items in kept.items()}, made=getattr(maps, "made", None)
-            )
+            each: LayerSubset(each, len(maps), {call: items[n] for call, items in kept.items()}, made=made)
             for n, each in enumerate(names[: 2 + self.outputs])
         }
 
