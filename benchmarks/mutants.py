@@ -27,7 +27,6 @@ MODULES = {
     "attention/masks": ["attention/test_masks.py", "attention/test_attend.py"],
     "attention/ablation": ["attention/test_ablation.py"],
     "explain/causes/contributions": ["explain/causes/test_contributions.py"],
-    "trace/file_checks": ["trace/test_file_checks.py"],
     "attention/kernels/dispatch": ["attention/kernels/test_dispatch.py", "attention/kernels/cpu/test_forward.py"],
 }
 LIMIT = 180.0  # seconds of one mutant's tests

@@ -72,22 +72,17 @@ def save_some(file: Path, tokens: int, layers: int) -> None:
 
 
 def open_it(file: Path, tokens: int, layers: int) -> None:
-    """Open, then look at a layer, whose tensors are checked at their first read, and again; then check all of them."""
-    start = _memory("VmRSS")
-    began = time.perf_counter()
-    trace = regard.open(file)
-    took = time.perf_counter() - began
-    print(f"open: {1000 * took:.0f} ms, resident {_memory('VmRSS') - start} MiB of {file.stat().st_size // MIB}")
-    began = time.perf_counter()
-    rows = trace.attention[layers // 2][:, -4:]
-    took = time.perf_counter() - began
-    print(f"4 rows of one layer {tuple(rows.shape)}: {1000 * took:.0f} ms, resident {_memory('VmRSS') - start} MiB")
-    began = time.perf_counter()
-    trace.attention[layers // 2][:, -4:]
-    print(f"the same rows again: {1000 * (time.perf_counter() - began):.0f} ms")
-    began = time.perf_counter()
-    regard.open(file, verify=True)
-    print(f"open, verify=True: {time.perf_counter() - began:.2f} s")
+    """Open without and with the checksum, and look at a layer."""
+    for verify in (False, True):
+        start = _memory("VmRSS")
+        began = time.perf_counter()
+        trace = regard.open(file, verify=verify)
+        took = time.perf_counter() - began
+        held = f"resident {_memory('VmRSS') - start} MiB of {file.stat().st_size // MIB}"
+        print(f"open, verify={verify}: {1000 * took:.0f} ms, {held}")
+        began = time.perf_counter()
+        rows = trace.attention[layers // 2][:, -4:]
+        print(f"4 rows of one layer {tuple(rows.shape)}: {1000 * (time.perf_counter() - began):.0f} ms")
 
 
 def _save(name: str, file: Path, tokens: int, count: int, **choice: object) -> None:

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar, get_args
 
 from regard.errors import RegardError
@@ -127,6 +127,24 @@ def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | 
     if numbers[0] < 0:
         raise RegardError(f"{what} {numbers[0]} does not exist: {what}s are counted from 0")
     return numbers
+
+
+def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[int] | None) -> None:
+    """Check what to save of a trace, and in which dtype. heads: None for all.
+
+    Raises:
+        RegardError: the dtype is not supported, or the choices exclude each other.
+    """
+    if dtype not in (None, "bfloat16", "float16", "float32"):
+        raise RegardError(
+            f"dtype: given {dtype!r}, needs bfloat16, float16, float32; without it, that of the trace stays"
+        )
+    if attention_outputs and (heads is not None or dtype in ("bfloat16", "float16")):
+        given = "chosen heads" if heads is not None else f"dtype {dtype}"
+        raise RegardError(
+            f"attention outputs with {given}: contributions add up only over all heads, in the dtype that was traced; "
+            "leave out one of them"
+        )
 
 
 def check_path(what: str, given: object) -> None:

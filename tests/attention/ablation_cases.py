@@ -1,6 +1,5 @@
 """Calls with edges cut, drawn at random, and how they are compared with a dense mask in the cuts' place."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +8,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import regard
-from regard.attention import map_file, reference
+from regard.attention import reference
 from regard.attention.ablation import EdgeAblation, ablating
 from regard.attention.reference import Reference
-from tests.attention.cases import Case, cases, check, naive, working
+from tests.attention.cases import Case, as_from_a_file, cases, check, naive, working
 
 Told = list[dict[str, list[int] | None]]  # one dictionary a cut
 AXES = ("batch", "heads", "queries", "keys")
@@ -66,8 +65,7 @@ def compare(case: Case, told: Told) -> None:
     check("weights", seen.dense(), plain.weights, right.weights, case, dtype)
     check("sink share", seen.sink_share, plain.sink_share, right.sink_share, case, dtype)
     _compare_statistics(seen, plain, right, case, dtype)
-    tensors, description = map_file.pack(seen)
-    again = regard.AttentionMap.of(map_file.unpack_attention_map(tensors, json.loads(json.dumps(description))))
+    again = as_from_a_file(seen)
     check("packed", again.dense(), plain.weights, right.weights, case, dtype)
 
 

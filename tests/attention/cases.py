@@ -1,5 +1,6 @@
 """Attention calls of every kind, drawn at random, and what a straightforward computation gives for them."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,8 +14,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from regard.attention import masks, reference
+from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels import dispatch, statistics
+from regard.attention.map_file import MAP_TYPES, map_fields
 from regard.attention.reference import Reference
+from regard.tensor_file import Packer, unpack
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 PRIMES = (1, 2, 3, 5, 7, 11, 13, 17)
@@ -208,3 +212,10 @@ def cases(draw: Callable[..., Any], dtypes: tuple[torch.dtype, ...] = DTYPES, em
     if draw(st.integers(0, 3)) == 0:
         options["sinks"] = random(seed + 6, heads, dtype=torch.float32)
     return case
+
+
+def as_from_a_file(seen: AttentionMap) -> AttentionMap:
+    """The map that a file would hold of this one."""
+    packer = Packer()
+    packed = json.loads(json.dumps(packer.pack("map", map_fields(seen))))
+    return unpack(packed, packer.tensors, MAP_TYPES | {"map": AttentionMap.of_fields})  # type: ignore[no-any-return]

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
-from regard.attention import map_file
 from regard.attention.ablation import EdgeAblation, ablating
 from regard.attention.edges import Edges
 from tests.attention.ablation_cases import AXES, Told, attend_cut, cut_cases, dense
@@ -68,18 +67,6 @@ def test_nothing_of_size_n_by_n_is_kept_or_written(tmp_path: Any) -> None:
     assert (tmp_path / "map").stat().st_size < 100_000
     again = regard.AttentionMap.load(tmp_path / "map")
     assert (again[0, :, 2000, 4:8] == 0).tolist() == [[False] * 4, [False, True, True, False]]
-
-
-def test_edges_of_another_shape_are_refused() -> None:
-    query = random(0, 5, 2)
-    with ablating([EdgeAblation(queries=[1], keys=[1])]):
-        cut = regard.attend(query, query, query).weights
-    tensors, description = map_file.pack(cut)
-    short = {name: tensor[:, :, 1:].contiguous() for name, tensor in tensors.items()}
-    with pytest.raises(
-        ValueError, match=r"edges are described of a map of shape \(1, 1, 5, 5\), it has \(1, 1, 4, 4\)"
-    ):
-        map_file.unpack_attention_map(short, description)
 
 
 def test_a_map_of_another_shape_refuses_edges() -> None:

@@ -161,17 +161,17 @@ def test_a_family_that_contradicts_itself_is_noted() -> None:
 @pytest.mark.parametrize(
     ("inputs", "says"),
     [
-        ({"input_features": BANDS[..., :40]}, r"'input_features' \(1, 5, 40\) float32: .* 46, but"),
+        ({"input_features": BANDS[..., :40]}, r"'input_features' \(1, 5, 40\) torch.float32: .* 46, but"),
         (
             {"input_features": BANDS.repeat(1, 1, 2)},
-            r"'input_features' \(1, 5, 92\) float32: .* 46, but found 92",
+            r"'input_features' \(1, 5, 92\) torch.float32: .* 46, but found 92",
         ),
-        ({"input_features": BANDS[:, :4]}, r"'input_features' \(1, 4, 46\) float32: .* 5 channels, but got 4"),
-        ({"input_features": BANDS[0, None, 0]}, r"'input_features' \(1, 46\) float32: "),
-        ({"input_features": BANDS.double()}, r"'input_features' \(1, 5, 46\) float64: "),
+        ({"input_features": BANDS[:, :4]}, r"'input_features' \(1, 4, 46\) torch.float32: .* 5 channels, but got 4"),
+        ({"input_features": BANDS[0, None, 0]}, r"'input_features' \(1, 46\) torch.float32: "),
+        ({"input_features": BANDS.double()}, r"'input_features' \(1, 5, 46\) torch.float64: "),
         (
             {"decoder_attention_mask": torch.ones(1, 2)},
-            r"'decoder_attention_mask' \(1, 2\) float32 without 'input_features'",
+            r"'decoder_attention_mask' \(1, 2\) torch.float32 without 'input_features'",
         ),
     ],
 )
@@ -180,6 +180,6 @@ def test_what_does_not_fit_is_refused_in_one_line(inputs: dict, says: str) -> No
     model = Model(whisper(), None, name="tiny")
     with pytest.raises(regard.RegardError, match=says) as told:
         model.trace(inputs=inputs, target_ids=[1, 2])
-    assert str(told.value).startswith("inputs: tiny (float32) cannot read ")
+    assert str(told.value).startswith("inputs: tiny (torch.float32) cannot read ")
     assert len(str(told.value).splitlines()) == 1
     assert len(model.trace(inputs={"input_features": BANDS}, target_ids=[1, 2]).encoder.tokens) == 23

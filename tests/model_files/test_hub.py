@@ -197,7 +197,7 @@ def test_what_would_be_loaded_wrong(snapshot: Path) -> None:
     (snapshot / "config.json").write_text(json.dumps(CONFIG))
     assert checked(snapshot) == Held(1, 6)
     (snapshot / SINGLE).write_bytes(b"cut")
-    refused(snapshot, "is truncated or no safetensors file .it is no safetensors file.")
+    refused(snapshot, "is truncated or no safetensors file")
     (snapshot / "adapter_config.json").write_text("{}")
     refused(snapshot, "model 'someone/tiny' has an adapter beside it")
 

@@ -152,7 +152,7 @@ def test_what_is_refused(model: Any, folder: Path, monkeypatch: pytest.MonkeyPat
     processor.image_processor = kept
     with monkeypatch.context() as changed:
         changed.setattr(model.model.config, "image_token_index", 5)
-        with pytest.raises(RegardError, match=r"cannot read 'pixel_values' \(1, 3, 56, 56\) float32: "):
+        with pytest.raises(RegardError, match=r"cannot read 'pixel_values' \(1, 3, 56, 56\) torch.float32: "):
             model.trace(TEXT, images=picture)
     model.model.config.vision_config.patch_size = 7
     try:

@@ -175,7 +175,10 @@ def test_cross_attention_asks_by_a_target_word_for_a_source_word(pair: Any) -> N
     same(own["rive", "banque"], own.dense()[:, rive.tokens[0], banque.tokens[0]])
     again = replace(pair, decoder=replace(pair.decoder, text=pair.decoder.text))
     same(again.decoder.cross[2]["rive", "bank"], weights["rive", "bank"])
-    alone = replace(pair.decoder, cross=tuple(map(AttentionMap.of, pair.decoder.cross)))
+    alone = replace(
+        pair.decoder,
+        cross=tuple(AttentionMap.of_fields(m.query, m.key, m.rule, m.offset, 3) for m in pair.decoder.cross),
+    )
     with pytest.raises(RegardError, match="the keys of this map have no words: 'bank' is not known, give numbers"):
         alone.cross[2]["rive", "bank"]
 

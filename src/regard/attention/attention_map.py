@@ -18,17 +18,27 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.attention import map_file, region_scores
+from regard.attention import region_scores
+from regard.attention.arguments import DTYPES, four_axes, score_rule
 from regard.attention.indexing import parse_map_index
 from regard.attention.kernels import statistics
-from regard.attention.map_inputs import MapInputs
+from regard.attention.map_file import MAP_TYPES, map_fields
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics
 from regard.attention.masks import Index
 from regard.attention.region_scores import RowSums, of_scores
-from regard.attention.scores import ScoreRule, score_tile, score_tile_budget, subtract_row_bias, valid_rows
+from regard.attention.scores import (
+    ScoreRule,
+    score_tile,
+    score_tile_budget,
+    subtract_row_bias,
+    valid_rows,
+    working_dtype,
+)
 from regard.attention.softmax import finite_max, sink_column, sink_share
 from regard.errors import RegardError
 from regard.memory import require_memory
+from regard.tensor_file import Packer, read_tensor_file, write_tensor_file
+from regard.tensor_file_header import MAP
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -37,11 +47,12 @@ MAX_ARRAY = 1 << 26  # weights that become an array without being asked for by n
 HELPS = "ask for a smaller region, or for statistics of all of it: top(), received(), pooled(), statistics()"
 
 
-class AttentionMap(MapInputs):
+class AttentionMap:
     """Weights (B, H, L, S) of one attention call; without the leading axes where the call had none.
 
     `m[b, h, 10:20, :]` is an exact dense region in fp32 or better, detached and before dropout. Nothing of size L × S
     exists until it is asked for. Row maxima and row sums are computed once, from the scores that regions are read from.
+    shape: the axes that are shown. dtype: what scores and weights are computed in, float32 or float64. device: where.
     """
 
     def __init__(
@@ -61,20 +72,38 @@ class AttentionMap(MapInputs):
         row_max_sum: each query's (row maximum, row sum) from a kernel: a start for statistics, which check them.
         known: statistics of all its axes that were computed with the output, to answer from.
         """
-        super().__init__(query, key, rule, offset=offset, ndim=ndim)
+        self.query, self.key, self.rule = query.detach(), key.detach(), rule.detached()
+        self.offset, self.ndim = offset, ndim
+        self._full_shape = (*query.shape[:3], key.shape[2])
+        self.shape: tuple[int, ...] = self._full_shape[4 - ndim :]
+        self.dtype, self.device = working_dtype(query), query.device
         self._attached = query, key, rule
         self._from_kernel, self._known = row_max_sum, known
         # the rule that weights are computed by: the same weights, and scores near 0
         self.near_rule = self.rule if rule.bias is None else subtract_row_bias(self.query, self.key, self.rule)
         self._rows = RowSums(self.query, self.key, self.near_rule)
 
-    @classmethod
-    def of(cls, inputs: MapInputs) -> "AttentionMap":
-        """Make the map of these inputs."""
-        return cls(inputs.query, inputs.key, inputs.rule, offset=inputs.offset, ndim=inputs.ndim)
+    @staticmethod
+    def of_fields(
+        query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, offset: int | None, ndim: int
+    ) -> "AttentionMap":
+        """Make a map of the fields that a file holds, checked like the arguments of `attend`.
+
+        Raises:
+            TypeError, ValueError: they don't fit each other.
+        """
+        query, key, _ = four_axes(query, key, key)
+        checked, _ = score_rule(
+            query, key.shape[2], mask=rule.mask, bias=rule.bias, causal=False, window=None, offset=offset,
+            scale=rule.scale, softcap=rule.softcap, sinks=rule.sinks,
+        )  # fmt: skip
+        return AttentionMap(query, key, checked, offset=offset, ndim=ndim)
 
     def __repr__(self) -> str:
         return f"AttentionMap(shape={self.shape}, dtype={self.dtype}, device={str(self.device)!r})"
+
+    def __len__(self) -> int:
+        return self.shape[0]
 
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
         """Compute the weights of a region, numpy-style. Raises IndexError and TypeError as a tensor would."""
@@ -225,27 +254,64 @@ class AttentionMap(MapInputs):
         Meant for taking padding away: keys outside cols have to be masked for every one of these rows. Statistics that
         are known stay so where all rows and columns are taken.
         """
-        cropped = super().crop(batch, rows, cols)
+        if isinstance(batch, bool) or not isinstance(batch, int):
+            raise TypeError(f"crop: batch is {batch!r}, it needs to be the number of a text")
+        if not -self._full_shape[0] <= batch < self._full_shape[0]:
+            texts = self._full_shape[0]
+            raise IndexError(
+                f"crop: batch is {batch}, the map has {texts} texts: it needs to be {-texts} to {texts - 1}"
+            )
+        batch %= self._full_shape[0]
+        for name, run in (("rows", rows), ("cols", cols)):
+            if not isinstance(run, slice) or run.step not in (None, 1):
+                raise TypeError(f"{name}: given {run!r}, crop needs a slice of step 1")
+        rows = slice(*rows.indices(self._full_shape[2])[:2])
+        cols = slice(*cols.indices(self._full_shape[3])[:2])
+        offset = None if self.offset is None else self.offset + rows.start - cols.start
+        query = self.query[batch : batch + 1, :, rows]
+        key = self.key[batch : batch + 1, :, cols]
+        cropped = type(self)(query, key, self.rule.crop(batch, rows, cols), offset=offset, ndim=3)
         if self._known is not None and cropped._full_shape[2:] == self._full_shape[2:]:
             text = batch % self._full_shape[0]
             cropped._known = self._known.each(lambda t: t[text : text + 1])
         return cropped
 
+    def to(self, target: torch.device | torch.dtype | str) -> "AttentionMap":
+        """Return the same map on another device, or with queries and keys in another floating-point dtype.
+
+        Raises:
+            TypeError, ValueError: neither a device nor such a dtype.
+        """
+        if not isinstance(target, torch.device | torch.dtype | str):
+            raise TypeError(f"to: given {target!r}, needs a device such as 'cpu' or a dtype such as torch.float64")
+        if isinstance(target, torch.dtype) and target not in DTYPES:
+            raise TypeError(f"to: given {target}, needs to be float64, float32, bfloat16 or float16")
+        if isinstance(target, str):
+            try:
+                target = torch.device(target)
+            except RuntimeError as error:
+                raise ValueError(f"to: given {target!r}, needs a device such as 'cpu' or 'cuda:0'") from error
+        query, key = self.query.to(target), self.key.to(target)
+        return type(self)(query, key, self.rule.to(query.device), offset=self.offset, ndim=self.ndim)
+
     def save(self, file: str | Path) -> None:
         """Write the map to a safetensors file, whole or not at all. It keeps query, key and rule: O(L + S), not L × S.
 
         Raises:
+            RegardError: the file system refuses.
             ValueError: the mask is a function of positions and too large to be written out.
         """
-        map_file.save(self, file)
+        packer = Packer()
+        write_tensor_file(file, MAP, packer.pack("map", map_fields(self)), packer.tensors)
 
     @staticmethod
-    def load(file: str | Path, *, verify: bool = False) -> "AttentionMap":
-        """Read the map that `save` wrote, onto the CPU. Raises RegardError, in one line, where the file is no map.
+    def load(file: str | Path, *, verify: bool = True) -> "AttentionMap":
+        """Read the map that `save` wrote, onto the CPU. Raises RegardError if the file is damaged or holds no map.
 
-        Its tensors are compared with their digests when they are first read; verify: now.
+        verify: False opens a large file at once, without comparing its checksum. Default: True.
         """
-        return AttentionMap.of(map_file.load(file, verify=verify))
+        loaded: AttentionMap = read_tensor_file(file, MAP, MAP_TYPES | {"map": AttentionMap.of_fields}, verify=verify)
+        return loaded
 
     def _everything(self) -> tuple[slice, slice, slice, slice]:
         b, h, length, size = self._full_shape

@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from jaxtyping import Bool
@@ -69,21 +68,6 @@ class Edges:
             return replace(self, shape=shape)
         numbers = tuple(new for new, old in enumerate(heads) if old in self.heads)
         return replace(self, shape=shape, heads=numbers) if numbers else None
-
-    def described(self) -> dict[str, Any]:
-        """Describe the edges as JSON can hold them; `Edges.of` reads it."""
-        description: dict[str, Any] = {"shape": list(self.shape)}
-        for name in AXES:
-            numbers = getattr(self, name)
-            description[name] = None if numbers is None else list(numbers)
-        return description
-
-    @staticmethod
-    def of(described: dict[str, Any]) -> "Edges":
-        """Make the edges that `described` wrote down."""
-        axes = {name: None if described[name] is None else tuple(described[name]) for name in AXES}
-        batch, heads, length, size = described["shape"]
-        return Edges((batch, heads, length, size), **axes)
 
 
 def _edge_positions_in_index(numbers: tuple[int, ...], index: Index, size: int, device: torch.device) -> Tensor | None:

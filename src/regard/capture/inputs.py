@@ -10,7 +10,6 @@ from regard.attention.recording import Call
 from regard.capture.state import LayerStack
 from regard.errors import RegardError
 from regard.images.patches import Patches, patch_tokens
-from regard.tensor_files.pieces import dtype_name
 from regard.text.tokens import Encoded, Token
 
 NUMBERED = "the input is no text: tokens are named by their number, what each of them stands for is not known"
@@ -66,10 +65,10 @@ def unreadable_inputs(item: ModelInput, model: Any, name: str, error: Exception)
         error: what the model raised.
     """
     tensors = item.tensors or {}
-    shown = ", ".join(f"{key!r} {tuple(x.shape)} {dtype_name(x.dtype)}" for key, x in tensors.items())
+    shown = ", ".join(f"{key!r} {tuple(x.shape)} {x.dtype}" for key, x in tensors.items())
     without = "" if item.tokens or model.main_input_name in tensors else f" without {model.main_input_name!r}"
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return RegardError(f"inputs: {name} ({dtype_name(model.dtype)}) cannot read {shown}{without}: {lines[0].strip()}")
+    return RegardError(f"inputs: {name} ({model.dtype}) cannot read {shown}{without}: {lines[0].strip()}")
 
 
 def named_tokens(

@@ -3,6 +3,7 @@
 The messages are those of the exact checks, which come with the model; what the files do not say is left to them.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,9 +15,8 @@ from regard.cli.selection import Selection
 from regard.cli.source import Source
 from regard.errors import RegardError
 from regard.model_files.sizes import ModelSizes, read_sizes
-from regard.tensor_files.description import MAP, format_of_tensor_file
+from regard.tensor_file_header import TRACE, open_tensor_file
 from regard.text.words import find_spans, which_text, word_in_neither_text
-from regard.trace.file_header import check_trace_file, read_traces_header
 
 NOTHING_SAVED = TraceFile()
 Both = Sequence[tuple[str, str | None]]  # texts, each with its target where there is one
@@ -108,32 +108,21 @@ class EarlyChecks:
 
 
 def saved(file: Path) -> EarlyChecks:
-    """Read the model, sizes and texts of a file of traces from its header; what is not plain there stays unknown.
+    """Read the model, sizes and texts of a file of traces from its description, whose checksum is not compared yet.
 
     Raises:
         RegardError: there is no such file, or it is none of traces.
     """
-    unknown, description = EarlyChecks(ModelSizes(str(file))), read_traces_header(file)
-    try:
-        texts, sides = [], []
-        for each in description["traces"]:
-            pair = each["kind"] == "pair"
-            parts = [each["encoder"], each["decoder"]] if pair else [each]
-            texts.append((str(parts[0]["text"]), str(parts[1]["text"]) if pair else None))
-            for side in parts:
-                maps = side["attention"]
-                sides.append((side["status"]["model"], maps["layers"], maps["saved"][0]["heads"], pair))
-        name, layers, heads, pair = sides[0]
-        alike = all(side == sides[0] for side in sides) and isinstance(layers, int) and isinstance(heads, int)
-        return (
-            EarlyChecks(ModelSizes(str(name), layers, heads, pair), texts) if alike else replace(unknown, texts=texts)
-        )
-    except (LookupError, TypeError, AttributeError):
-        return unknown
-
-
-def check_open_option(file: Path) -> None:
-    """Refuse a file that is neither one of traces nor a saved map, as `regard serve` opens both."""
-    check_trace_file(file)
-    if format_of_tensor_file(file) != MAP:
-        read_traces_header(file)
+    texts, sizes = [], []
+    with open_tensor_file(file, TRACE) as opened:
+        traces = json.loads(opened.metadata()["description"])
+        for trace in traces if isinstance(traces, list) else [traces]:
+            pair = trace["type"] == "PairTrace"
+            sides = [trace["encoder"], trace["decoder"]] if pair else [trace]
+            texts.append((sides[0]["text"], sides[1]["text"] if pair else None))
+            for side in sides:
+                queries = [saved_map["query"]["name"] for _, _, saved_map in side["attention"]["items"]]
+                heads = opened.get_slice(queries[0]).get_shape()[1] if queries else None
+                sizes.append(ModelSizes(side["status"]["model"], side["attention"]["count"], heads, pair))
+    alike = all(each == sizes[0] for each in sizes)
+    return EarlyChecks(sizes[0] if alike else ModelSizes(str(file)), texts)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.checks import check_saving
 from regard.cli.page_file import NO_PAGE, PageFile
 from regard.display.panels import TALL, check_shape
 from regard.errors import RegardError
 from regard.files import check_output_file
-from regard.trace.file_header import check_saving
 
 if TYPE_CHECKING:
     from regard.display.table_file import Cell

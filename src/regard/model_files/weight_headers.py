@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from regard.errors import RegardError
+from safetensors import SafetensorError, safe_open
+
+from regard.errors import RegardError, first_line
 from regard.files import check_regular
 from regard.json_files import read_json
-from regard.tensor_files.header import read_safetensors_header
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
@@ -84,34 +85,36 @@ def files_in_weight_index(index: Path) -> list[str]:
 
 
 def held(files: Sequence[Path]) -> Held:
-    """Count the tensors and numbers of safetensors files by their headers, each checked against its file's size.
+    """Count the tensors and numbers of safetensors files by their headers.
 
     Raises:
         RegardError: a file is truncated or no safetensors file, or there are more tensors than any model has.
     """
-    tensors = numbers = size = 0
-    plain, half, some, only = True, False, False, True
+    entries: list[tuple[str, str, int]] = []  # name, dtype, numbers
     for file in files:
         check_regular(file, "weights")
         try:
-            named = read_safetensors_header(file).tensors
-            entries = named.values()
-        except OSError as error:
-            raise RegardError(f"{str(file)!r} cannot be read: {error.strerror or error}") from error
-        except RegardError as error:
-            raise RegardError(f"{str(file)!r} is truncated or no safetensors file ({error})") from error
-        tensors += len(entries)
-        if tensors > MOST:
+            with safe_open(file, "numpy") as opened:
+                for name in opened.keys():  # noqa: SIM118
+                    tensor = opened.get_slice(name)
+                    entries.append((name, tensor.get_dtype(), math.prod(tensor.get_shape())))
+        except (OSError, SafetensorError) as error:
+            raise RegardError(f"{str(file)!r} is truncated or no safetensors file ({first_line(error)})") from error
+        if len(entries) > MOST:
             raise RegardError(f"{str(file)!r}: more than {MOST:,} tensors, no model has so many")
-        packed = [entry for name, entry in named.items() if entry.dtype == "U8" and name.endswith(MXFP4)]
-        some, only = some or bool(packed), only and all(each.dtype in PLAIN or each in packed for each in entries)
-        numbers += sum(math.prod(entry.shape) for entry in entries) + sum(math.prod(entry.shape) for entry in packed)
-        size += file.stat().st_size
-        half = half or any(entry.dtype in HALF for entry in entries)
-        plain = plain and all(entry.dtype in PLAIN for entry in entries)
-        if any(entry.dtype == "C64" for entry in entries):
+        if any(dtype == "C64" for _, dtype, _ in entries):
             raise RegardError(f"{str(file)!r} holds complex numbers, needs real ones")
-    return Held(tensors, numbers, plain, tuple(files), size, half or some, some and only)
+    packed = [entry for entry in entries if entry[1] == "U8" and entry[0].endswith(MXFP4)]
+    quantised = [entry for entry in entries if entry[1] not in PLAIN]
+    return Held(
+        len(entries),
+        sum(count for _, _, count in [*entries, *packed]),
+        plain=not quantised,
+        files=tuple(files),
+        bytes=sum(file.stat().st_size for file in files),
+        half=bool(packed) or any(dtype in HALF for _, dtype, _ in entries),
+        mxfp4=bool(packed) and quantised == packed,
+    )
 
 
 def _weight_file_inside_folder(folder: Path, name: str, where: str) -> Path:

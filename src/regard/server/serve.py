@@ -21,7 +21,7 @@ from regard.server.gate import Gate
 from regard.server.kept import Kept
 from regard.server.long_texts import long_page, map_page
 from regard.server.work import Limits
-from regard.tensor_files.description import MAP, format_of_tensor_file
+from regard.tensor_file_header import MAP, TRACE, open_tensor_file
 from regard.trace.file import open as open_trace
 from regard.train.progress import FollowedRun
 from regard.web.assemble import page_as_seen
@@ -78,12 +78,14 @@ def serve(
 
 def open_file(file: Path, limits: Limits) -> Kept:
     """Read a saved trace or map as a page to zoom into. Raises RegardError as `regard.open` and `AttentionMap.load`."""
-    if format_of_tensor_file(file) == MAP:
+    with open_tensor_file(file, TRACE, MAP) as opened:
+        form = opened.metadata()["format"]
+    if form == MAP:
         weights = AttentionMap.load(file)
         length, size = weights.shape[-2:]
         return map_page(weights.crop(0, slice(0, length), slice(0, size)), file.name)
-    opened = open_trace(file)
-    traces = opened if isinstance(opened, list) else [opened]
+    saved = open_trace(file)
+    traces = saved if isinstance(saved, list) else [saved]
     if any(longest(each) > limits.whole for each in traces):
         return long_page(traces)
     return Kept(page_as_seen(traces))

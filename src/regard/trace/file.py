@@ -1,28 +1,34 @@
 """Save traces to a file and open them without the model: everything that was traced, or chosen layers and heads of it.
 
-A file is safetensors with JSON in its metadata (`regard.trace.file_format`). It is written part by part, so that a
-trace of several gigabytes is not held twice; it is mapped into memory when it is opened, so that only what is looked at
-is read, and checked when it is (`regard.tensor_files`).
+A file is safetensors with a JSON description in its metadata (`regard.tensor_file`).
 """
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from regard.checks import check_path
+from regard.attention.attention_map import AttentionMap
+from regard.attention.head_map import key_heads_of_queries, of_heads
+from regard.attention.map_file import MAP_TYPES, map_fields
+from regard.checks import check_path, check_saving, chosen_numbers, missing_number_error
 from regard.errors import RegardError
-from regard.files import whole
-from regard.tensor_files.file import read_tensor_file, write
-from regard.tensor_files.pieces import Pieces
-from regard.trace.file_checks import check_description
-from regard.trace.file_format import Choice
-from regard.trace.file_header import FORMAT, check_trace_file, errors_name_trace_file
-from regard.trace.file_reader import build
-from regard.trace.file_writer import describe_trace_to_save
+from regard.model_files.pooling import Dense, Pooling
+from regard.tensor_file import Packer, Types, read_tensor_file, unpack, write_tensor_file
+from regard.tensor_file_header import TRACE
+from regard.text.tokens import ChatToken, Spelled, Token, Turn
+from regard.trace.attention_output import AttentionOutput, Norm, Scaling, UnverifiedOutput
+from regard.trace.layer_subset import NOT_SAVED, Layers, LayerSubset, call_numbers, calls_made, kept_numbers
+from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 
 __all__ = ["open", "save"]
+
+LIKELIEST_TOKENS = 20  # at each position, whose spelling is saved
+COMPARED_ROWS = 4  # of each head of each rounded map
+NOT_AS_IT_IS = ("patches", "changed_outputs", "attention_outputs", "cross_attention_outputs")
 
 
 def save(
@@ -38,57 +44,162 @@ def save(
 
     Args:
         traces: one or several, of texts or of pairs.
-        layers, heads: the numbers of those whose attention and values are saved, None for all; vectors (hidden states
-            and the like) are saved of every layer.
-        dtype: bfloat16, float16 or float32, for tensors that are wider; how far the weights then are from those traced
-            is measured on a few rows of each map and noted in the status of the opened trace.
+        file: its name.
+        layers, heads: numbers of those whose attention and values to save, None for all. Vectors such as hidden states
+            are saved for every layer.
+        dtype: bfloat16, float16 or float32, for wider tensors. regard compares a few rows of each map with those traced
+            and adds the largest difference to the status.
         attention_outputs: also save the output projection, norm and residual around attention, for contributions.
 
     Raises:
-        RegardError: a layer or head that does not exist, another dtype, attention outputs that the trace does not hold
-            or that the other choices would make useless, a number too large for dtype or none at all (NaN), a trace
-            whose tensors do not fit each other, or a file that cannot be written.
+        RegardError: there is no such layer or head, another dtype is given, the trace holds no attention outputs, the
+            other choices exclude them, a number is too large for dtype, or the file cannot be written.
     """
-    many = not isinstance(traces, (Trace, PairTrace))
-    each: list[Trace | PairTrace] = list(traces) if isinstance(traces, Sequence) else [traces]
-    if not each:
+    check_path("save", file)
+    layers, heads = chosen_numbers("layer", layers), chosen_numbers("head", heads)
+    saved: Any = list(traces) if isinstance(traces, Sequence) else traces
+    if saved == []:
         raise RegardError("save: given no trace, needs at least one")
-    for trace in each:
+    for trace in saved if isinstance(saved, list) else [saved]:
         if not isinstance(trace, (Trace, PairTrace)):
             windows = ", or its .windows" if type(trace).__name__ == "WindowedTrace" else ""
             raise RegardError(f"save: given {type(trace).__name__}, needs a trace or several{windows}")
-    check_path("save", file)
-    choice = Choice.of(layers, heads, dtype, attention_outputs)
-    pieces = Pieces(choice.dtype)
-    description = {
-        "many": many,
-        "traces": [describe_trace_to_save(trace, choice, f"{n}.", pieces) for n, trace in enumerate(each)],
-    }
-    check_description(description, pieces.shapes())  # as `open` will
-    with whole(file) as temporary:
-        write(temporary, FORMAT, description, pieces.ordered())
+        count = max(len(maps) for side in trace.sides for maps in (side.attention, side.cross))
+        for layer in layers or ():
+            if layer >= count:  # one side of a pair may have more layers than the other
+                raise missing_number_error("layer", layer, count, f"{trace.status.model} has")
+    name = None if dtype is None else str(dtype).removeprefix("torch.")
+    check_saving(name, attention_outputs, heads)
+    packer = _TracePacker(None if name is None else getattr(torch, name), layers, heads, attention_outputs)
+    write_tensor_file(file, TRACE, packer.pack("trace", saved), packer.tensors)
 
 
-def open(  # noqa: A001 (regard.open is its name)
-    file: str | Path, *, verify: bool = False
-) -> Trace | PairTrace | list[Trace | PairTrace]:
+def open(file: str | Path, *, verify: bool = True) -> Trace | PairTrace | list[Trace | PairTrace]:  # noqa: A001
     """Read what `save` wrote, a trace or a list of them as it was saved, without the model, onto the CPU.
 
-    The file's description is checked as a whole, but its tensors are mapped, not read: each is read when it is looked
-    at, held against its digest first, and its memory is the system's to take back. Meanwhile the file may be removed or
-    saved anew (on Windows neither), but not written into. verify: read and check all tensors now.
+    regard reads the whole file once to compare its checksum, and maps it into memory: a tensor takes memory when you
+    use it. You may remove the file or save it anew meanwhile (on Windows neither), but not write into it.
+
+    Args:
+        file: that `save` wrote.
+        verify: False opens a large file at once, without comparing the checksum. Default: True.
 
     Raises:
-        RegardError: there is no such file, it is no trace, is incomplete or damaged, or is of another version. Where a
-            tensor is first looked at: it is damaged, or holds what is no number.
+        RegardError: there is no such file, or it is damaged or holds no trace of this version.
     """
     check_path("open", file)
-    path = Path(file)
-    check_trace_file(path)
-    with errors_name_trace_file(path):
-        opened = read_tensor_file(path, FORMAT)
-        check_description(opened.description, opened.tensors)
-        traces = [build(each, opened) for each in opened.description["traces"]]
-    if verify:
-        opened.verify()
-    return traces if opened.description["many"] else traces[0]
+    saved: Any = read_tensor_file(file, TRACE, TYPES, verify=verify)
+    return list(saved) if isinstance(saved, tuple) else saved
+
+
+class _TracePacker(Packer):
+    """Packs traces. layers, heads: numbers of those to save, None for all. outputs: save attention outputs too."""
+
+    def __init__(self, dtype: Any, layers: Any, heads: Any, outputs: bool) -> None:
+        super().__init__(dtype)
+        self.layers, self.heads, self.outputs = layers, heads, outputs
+        self.largest, self.rows = 0.0, 0  # difference of a trace's rounded weights, on how many rows
+
+    def pack(self, name: str, value: Any) -> Any:
+        if isinstance(value, Trace):
+            return self._trace(name, value)
+        if isinstance(value, AttentionMap):
+            return self._map(name, value)
+        if isinstance(value, (Layers, LayerSubset)):
+            names = {call: f"{name}.{call[0]}" + f".{call[1]}" * (call[1] > 0) for call in call_numbers(value)}
+            items = [[*call, self.pack(own, value[call])] for call, own in names.items()]
+            made = getattr(value, "made", None)
+            return {"type": "layers", "what": value.what, "count": len(value), "made": made, "items": items}
+        return super().pack(name, value)
+
+    def _trace(self, name: str, trace: Trace) -> dict[str, Any]:
+        self.largest, self.rows = 0.0, 0
+        own = {each.name: getattr(trace, each.name) for each in fields(trace) if each.name not in NOT_AS_IT_IS}
+        own |= {"pooling": replace(trace.pooling, prompts={}), "names": self._spellings(trace)}
+        own |= self._attention(trace, "attention") | self._attention(trace, "cross", "cross_")
+        packed = super().pack(name, own)
+        notes = tuple(dict.fromkeys((*trace.status.notes, *self._notes(trace))))
+        return {"type": "Trace"} | packed | {"status": super().pack(name, replace(trace.status, notes=notes))}
+
+    def _attention(self, trace: Trace, part: str, prefix: str = "") -> dict[str, LayerSubset[Any]]:
+        """Return the chosen layers and heads of self- or cross-attention."""
+        names = [part, f"{prefix}values", f"{prefix}attention_outputs"]
+        maps, values, outputs = (getattr(trace, each) for each in names)
+        if self.outputs and len(outputs) != len(maps):
+            raise RegardError(f"{names[2]}: {trace!r} does not hold them; was it opened from a file without them?")
+        for layer in {layer for layer, _ in calls_made(maps)}.intersection(self.layers or ()):
+            maps[layer]  # raises the error for a layer that the trace does not hold
+        kept, made = {}, getattr(maps, "made", None)
+        for call in call_numbers(maps):
+            weights, value = maps[call], values[call]
+            if self.layers is not None and call[0] not in self.layers:
+                continue
+            chosen = of_heads(weights, self.heads, call[0])
+            if self.heads is not None and value is not None:
+                value = value[key_heads_of_queries(self.heads, weights.query.shape[1], weights.key.shape[1])]
+            kept[call] = chosen, value, outputs[call] if self.outputs else None
+        return {
+            each: LayerSubset(each, len(maps), {call: items[n] for call, items in kept.items()}, made=made)
+            for n, each in enumerate(names[: 2 + self.outputs])
+        }
+
+    def _map(self, name: str, weights: AttentionMap) -> dict[str, Any]:
+        """Pack a map. If it is rounded, compare a few rows with those traced."""
+        packed: dict[str, Any] = super().pack(name, map_fields(weights))
+        if self.rounds(weights.query):
+            rounded = unpack(packed, self.tensors, TYPES)
+            heads, length = weights.shape[:2]
+            rows = torch.linspace(0, length - 1, min(COMPARED_ROWS, length)).round().long()
+            apart = rounded[:, rows] - weights[:, rows.to(weights.device)].cpu()
+            self.largest, self.rows = max(self.largest, float(apart.abs().max())), self.rows + heads * len(rows)
+        return packed
+
+    def _spellings(self, trace: Trace) -> list[list[Any]] | None:
+        """Return [id, spelling] of the likeliest tokens at each position, which are shown without the tokenizer."""
+        if trace.names is None or trace.logits is None:
+            return None
+        top = self.rounded(trace.logits).float().topk(min(LIKELIEST_TOKENS, trace.logits.shape[1]))
+        return [[number, trace.names(number)] for number in top.indices.unique().tolist()]
+
+    def _notes(self, trace: Trace) -> list[str]:
+        """Return sentences on what was left out and rounded."""
+        notes, count = [], len({layer for layer, _ in calls_made(trace.attention)})
+        layers = [layer for layer in kept_numbers(trace.attention) if self.layers is None or layer in self.layers]
+        if len(layers) < count:
+            notes.append(f"attention and values were saved of {_in_words('layer', layers)} of {count}")
+        if self.heads is not None:
+            here = _in_words("head", range(len(self.heads)))
+            notes.append(f"saved were {_in_words('head', self.heads)} of each layer: {here} of this trace")
+        if self.rounds(trace.contextual):
+            within = f": weights within {self.largest:.1e} of those traced, on {self.rows} rows compared"
+            notes.append(f"stored as {str(self.dtype).removeprefix('torch.')}{within if self.rows else ''}")
+        if trace.patches is not None:
+            notes.append(f"{trace.patches.picture.name} is not in the file, nor where on it each patch lies")
+        return notes
+
+
+def _trace_of_fields(**own: Any) -> Trace:
+    own["tokens"] = tuple(replace(token, source=own["text"]) for token in own["tokens"])
+    own["names"] = Spelled(dict(own["names"])) if own["names"] else None
+    return Trace(**own)
+
+
+def _layers_of_fields(what: str, count: int, made: Any, items: Any) -> Any:
+    """Return a tuple if each layer has one saved item, else a sequence that refuses the others."""
+    found = {(layer, nth): item for layer, nth, item in items}
+    if made is None and len(found) == count:
+        return tuple(found.values())
+    return LayerSubset(what, count, found, reason=NOT_SAVED, made=made)
+
+
+TYPES: Types = MAP_TYPES | {
+    each.__name__: each
+    for each in (
+        AttentionOutput, ChatToken, Dense, Norm, PairTrace, Pooling, Scaling, Status, Token, Turn, UnverifiedOutput
+    )
+} | {"map": AttentionMap.of_fields, "layers": _layers_of_fields, "Trace": _trace_of_fields}  # fmt: skip
+
+
+def _in_words(what: str, numbers: Sequence[int]) -> str:
+    """Return 'layer 3', 'layers 0, 5' or 'no layers'."""
+    return f"{what}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}" if numbers else f"no {what}s"

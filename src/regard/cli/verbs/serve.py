@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.early_checks import check_open_option
 from regard.cli.options import number, said
 from regard.cli.store_options import check_store
 from regard.errors import RegardError
 from regard.model_files.sizes import read_sizes
+from regard.tensor_file_header import MAP, TRACE, open_tensor_file
 from regard.train.watched import check_there_is_run
 
 Texts = Annotated[
@@ -50,7 +50,8 @@ def serve(
     for folder in runs or []:
         check_there_is_run(folder)
     for file in files or []:
-        check_open_option(file)
+        with open_tensor_file(file, TRACE, MAP):
+            pass  # refuses any other file
     for store in stores or []:
         check_store(store)
     for name in models or []:

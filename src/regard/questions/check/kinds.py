@@ -12,7 +12,6 @@ from regard.questions.check.claims import VECTORS, WEIGHTS, Claim, claim, half_u
 from regard.questions.check.differences import distance, own_weights_apart, result_apart, weights_apart
 from regard.questions.check.own_code import OwnPass
 from regard.questions.check.passes import Read
-from regard.tensor_files.pieces import dtype_name
 
 if TYPE_CHECKING:
     from regard.models.model import Model
@@ -33,7 +32,7 @@ def kinds(model: "Model") -> list[tuple[torch.device, torch.dtype]]:
 
 def device_and_dtype(device: torch.device, dtype: torch.dtype) -> str:
     """Name a device and a precision."""
-    return f"{device}, {dtype_name(dtype)}"
+    return f"{device}, {str(dtype).removeprefix('torch.')}"
 
 
 def kind_is_as_near(read: Read, device: torch.device, dtype: torch.dtype) -> Iterator[Claim]:
@@ -44,7 +43,7 @@ def kind_is_as_near(read: Read, device: torch.device, dtype: torch.dtype) -> Ite
     if len(set(getattr(model.model, "hf_device_map", {}).values())) > 1:
         raise RegardError("its weights are spread over devices or the disk, and are not copied")
     weights = sum(each.numel() for each in model.model.parameters()) * dtype.itemsize
-    require_memory(weights, device, f"a copy in {dtype_name(dtype)}", "check it where there is more")
+    require_memory(weights, device, f"a copy in {str(dtype).removeprefix('torch.')}", "check it where there is more")
     twin = copy.deepcopy(model.model).to(device=device, dtype=dtype)
     there = type(model)(twin, model.tokenizer, name=model.name, image_processor=model.image_processor)
     given = Read(there, read.reading)

@@ -1,0 +1,125 @@
+"""Write dataclasses and tensors to safetensors files, and read them again.
+
+JSON describes the values: a dataclass by `type` and its fields, a tensor by its name in the file. A tensor that occurs
+twice is stored once. safetensors maps a file into memory, so an opened tensor takes memory only when it is used.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from regard.errors import RegardError, first_line
+from regard.files import whole
+from regard.tensor_file_header import VERSION, open_tensor_file
+
+Types = dict[str, Callable[..., Any]]  # what makes a value of its fields, by the name of its type
+
+
+class Packer:
+    """Turn values into what JSON can hold, and collect their tensors by name; dtype: to round wider tensors to."""
+
+    def __init__(self, dtype: torch.dtype | None = None) -> None:
+        self.dtype = dtype
+        self.tensors: dict[str, Tensor] = {}
+        self._names: dict[Any, tuple[str, Tensor]] = {}
+        self._storages: set[int] = set()
+
+    def pack(self, name: str, value: Any) -> Any:
+        """Return what `unpack` turns into the same value again. name: of its tensors."""
+        if isinstance(value, Tensor):
+            return self._tensor(name, value.detach())
+        if isinstance(value, (list, tuple)):
+            return [self.pack(f"{name}.{n}", item) for n, item in enumerate(value)]
+        if isinstance(value, dict):
+            return {key: self.pack(f"{name}.{key}", item) for key, item in value.items()}
+        if is_dataclass(value):
+            own = {each.name: getattr(value, each.name) for each in fields(value)}
+            return {"type": type(value).__name__} | self.pack(name, own)
+        return value
+
+    def rounds(self, tensor: Tensor) -> bool:
+        """Whether the file gives a tensor a narrower dtype."""
+        return tensor.is_floating_point() and self.dtype is not None and self.dtype.itemsize < tensor.dtype.itemsize
+
+    def rounded(self, tensor: Tensor) -> Tensor:
+        """Return a tensor in the dtype that the file gives it. Raises RegardError if a number is too large for it."""
+        narrow = tensor.to(self.dtype) if self.rounds(tensor) else tensor
+        if self.rounds(tensor) and bool((narrow.isinf() & tensor.isfinite()).any()):
+            raise RegardError(
+                f"{self.dtype} cannot hold {float(tensor.abs().max()):.3g}: choose another dtype, or none"
+            )
+        return narrow
+
+    def _tensor(self, name: str, tensor: Tensor) -> dict[str, Any]:
+        key = tensor.data_ptr(), tensor.device, tensor.dtype, tensor.shape, tensor.stride()
+        if key not in self._names:
+            self._names[key] = name, tensor  # keeps the tensor, so that no other one gets its memory
+            once = tensor[tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.stride())]
+            stored = self.rounded(once).cpu().contiguous()
+            storage = stored.untyped_storage().data_ptr()
+            self.tensors[name] = stored.clone() if storage in self._storages else stored  # safetensors forbids sharing
+            self._storages.add(storage)
+        return {"type": "Tensor", "name": self._names[key][0], "shape": list(tensor.shape)}
+
+
+def unpack(value: Any, tensors: Mapping[str, Tensor], types: Types) -> Any:
+    """Return the value that `Packer.pack` described; lists become tuples."""
+    if isinstance(value, list):
+        return tuple(unpack(item, tensors, types) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if value.get("type") == "Tensor":
+        return tensors[value["name"]].expand(value["shape"])
+    own = {key: unpack(item, tensors, types) for key, item in value.items() if key != "type"}
+    return types[value["type"]](**own) if "type" in value else own
+
+
+def write_tensor_file(file: str | Path, form: str, packed: Any, tensors: Mapping[str, Tensor]) -> None:
+    """Write a file of a format, whole or not at all. packed, tensors: from a `Packer`.
+
+    Raises:
+        RegardError: the file system refuses, or the description is too long for safetensors.
+    """
+    description = json.dumps(packed, separators=(",", ":"))
+    metadata = {"format": form, "version": VERSION, "description": description}
+    metadata["sha256"] = checksum(description, tensors)
+    with whole(file) as temporary:
+        try:
+            save_file(dict(tensors), temporary, metadata)
+            with safe_open(temporary, "numpy"):
+                pass  # refuses a header of more than 100 MB
+        except SafetensorError as error:
+            remedy = ": save fewer traces in one file" if "header" in str(error) else ""
+            raise RegardError(f"cannot write {str(file)!r}: {first_line(error)}{remedy}") from error
+
+
+def read_tensor_file(file: str | Path, form: str, types: Types, *, verify: bool) -> Any:
+    """Return the values of a file of a format. verify: compare the checksum first.
+
+    Raises:
+        RegardError: there is no such file, or it is damaged, or it has another format or version.
+    """
+    with open_tensor_file(file, form, framework="pt") as opened:
+        tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        description = opened.metadata()["description"]
+        if verify and checksum(description, tensors) != opened.metadata()["sha256"]:
+            raise RegardError("it is damaged: its checksum is not the one that was saved")
+        return unpack(json.loads(description), tensors, types)
+
+
+def checksum(description: str, tensors: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of a description and of every tensor's name, dtype, shape and bytes."""
+    digest = hashlib.sha256(description.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        flat = tensor.as_strided((tensor.numel(),), (1,))  # a single number may have any stride
+        digest.update(flat.view(torch.uint8).numpy().data)
+    return digest.hexdigest()
