@@ -23,15 +23,7 @@ import regard
 from benchmarks.families import PAGE, START, real_section
 from regard.attention.kernels import matmul
 from regard.files import whole
-from regard.questions.check.claims import Apart
-from regard.questions.check.differences import (
-    distance,
-    own_states_apart,
-    own_weights_apart,
-    states_apart,
-    weights_apart,
-)
-from regard.questions.check.own_code import reported
+from regard.questions.check.references import Apart, Outputs, distance
 from regard.trace.trace import PairTrace, Trace
 
 TEXT = (
@@ -89,23 +81,24 @@ def measured(name: str, source: Any) -> list[str]:
     twin.load_state_dict(opened.model.state_dict())
     asked = {"output_attentions": True, "output_hidden_states": True}
     with torch.no_grad():
-        own, plain = reported(twin(**inputs, **asked)), opened.model(**inputs)
-        exact = reported(twin.double()(**inputs, **asked))
+        own, plain = Outputs.of_model(twin(**inputs, **asked)), opened.model(**inputs)
+        exact = Outputs.of_model(twin.double()(**inputs, **asked))
     tokens = " + ".join(str(each.shape[1]) for each in inputs.values())
-    apart = [own_weights_apart(own, exact), own_states_apart(own, exact)]
+    apart = [_number(own.weights_apart(exact)), _number(own.states_apart(exact))]
     rows = [f"| {name} | {tokens} | its own eager attention | | | | {_row(apart)} | |"]
     for maps, product in MAPS.items():
         if not matmul.pin_matmul_product(product):
             continue
         trace = opened.trace(TEXT, target=target)
         last = _ends(trace)[1]
+        ours = Outputs.of_trace(trace)
         seen = last.logits if last.logits is not None else last.contextual
         numbers = [
-            _number(weights_apart(trace, own)),
-            _number(states_apart(trace, own)),
+            _number(ours.weights_apart(own)),
+            _number(ours.states_apart(own)),
             distance(seen, _result(plain)),
         ]
-        numbers += [_number(weights_apart(trace, exact)), _number(states_apart(trace, exact)), trace.status.difference]
+        numbers += [_number(ours.weights_apart(exact)), _number(ours.states_apart(exact)), trace.status.difference]
         rows.append(f"| | | trace, maps by {maps} | {_row(numbers)} |")
     return rows
 

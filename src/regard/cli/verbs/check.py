@@ -39,7 +39,7 @@ def check(
     from regard.cli.console import consoles
     from regard.cli.start import load_model
     from regard.cli.telling import tell
-    from regard.questions.check.answer import check as measure
+    from regard.questions.check.check import check as measure
 
     screens = consoles(outputs.json)
     with screens[1].status("loading the model …") as status:
