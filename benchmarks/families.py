@@ -36,7 +36,7 @@ from regard.files import whole
 from regard.models.model import Model
 from regard.questions.check.answer import FAILED
 from regard.questions.check.check import check
-from regard.questions.check.references import Apart, Outputs
+from regard.questions.check.references import RESULT, STATES, WEIGHTS, apart
 
 PAGE = Path(__file__).parent.parent / "docs" / "families.md"
 START = "## Real models"  # the page's last section
@@ -146,9 +146,10 @@ def compare(
         trace = traced(opened, inputs)
     except RegardError as error:
         return "refused", str(error).removeprefix(f"model {family!r}: "), None
-    ours = Outputs.of_trace(trace)
-    weights, between = ours.weights_apart(expected), ours.states_apart(expected)
-    result = ours.result_apart(plain)
+    ours = trace.as_transformers(attentions=True)
+    weights, between, result = (
+        _difference(ours, *each) for each in ((expected, WEIGHTS), (expected, STATES), (plain, RESULT))
+    )
     if weights is None:
         return "unfit", "its eager attention gives no weights to compare with", None
     status = trace.sides[-1].status
@@ -156,13 +157,13 @@ def compare(
     notes = "".join(f"; {said}" for said in (SHORT.get(note, note) for note in status.notes) if said)
     read = "" if "input_ids" in inputs else f" ({next(iter(inputs))})"
     numbers = [
-        f"weights {weights.difference:.0e}",
+        f"weights {weights:.0e}",
         f"last state {_number(result)}",
         f"states {_number(between)}",
         f"sum of embedding parts {'not found' if parts is None else f'{parts:.0e}'}",
     ]
-    reason, states = ", ".join(numbers) + read + notes, max(_difference(result), _difference(between))
-    worst = weights.difference
+    reason, states = ", ".join(numbers) + read + notes, max(result or 0.0, between or 0.0)
+    worst = weights
     if worst <= 1e-5 and states <= 1e-4:
         failed = failed_checks(opened, inputs) if checks else ""
         return ("wrong", f"{reason}; {failed}", worst) if failed else ("exact", reason, worst)
@@ -194,13 +195,13 @@ def traced(opened: Model, inputs: dict[str, Tensor]) -> Any:
     return opened.trace(inputs=items, target_ids=target)
 
 
-def eager(model: Any, inputs: dict[str, Tensor]) -> tuple[Outputs, Outputs]:
+def eager(model: Any, inputs: dict[str, Tensor]) -> tuple[Any, Any]:
     """What an eager copy of the model says of itself, and a plain forward pass of the model."""
     twin = type(model)._from_config(copy.deepcopy(model.config), attn_implementation="eager").eval()
     twin = twin.to(model.dtype)
     twin.load_state_dict(model.state_dict())
     own = run(twin, inputs, output_attentions=True, output_hidden_states=True)
-    return Outputs.of_model(own), Outputs.of_model(run(model, inputs))
+    return own, run(model, inputs)
 
 
 def repeats(model: Any, inputs: dict[str, Tensor]) -> bool:
@@ -210,12 +211,13 @@ def repeats(model: Any, inputs: dict[str, Tensor]) -> bool:
     return all(torch.equal(a, b) for a, b in zip(one, two, strict=True) if isinstance(a, Tensor))
 
 
-def _difference(apart: Apart | None) -> float:
-    return 0.0 if apart is None else apart.difference
+def _difference(ours: Any, own: Any, fields: tuple[str, ...]) -> float | None:
+    found = apart(ours, own, fields)
+    return None if found is None else found[0]
 
 
-def _number(apart: Apart | None) -> str:
-    return "not compared" if apart is None else f"{apart.difference:.0e}"
+def _number(difference: float | None) -> str:
+    return "not compared" if difference is None else f"{difference:.0e}"
 
 
 def real_section(page: str) -> str:

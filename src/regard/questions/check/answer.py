@@ -14,10 +14,9 @@ PASSED, FAILED, UNMEASURED = "passed", "FAILED", "not measured"
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one check.
+    """The largest difference that a check found, how large it may be, and its text, layer, head and tokens.
 
-    difference: the largest, None if nothing was measured. allowed: how large it may be. where: its text, layer, head
-    and tokens; or why the check was not measured, or the error that ended it.
+    If a check was not measured, difference and allowed are None, and where is the reason.
     """
 
     check: str
@@ -35,7 +34,7 @@ class Result:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check(Answer):
-    """The results of all checks of one model. name: the model's. where: the library, device and threads."""
+    """The results of all checks of one model. name: the model's. where: what they were computed with."""
 
     format: ClassVar[str] = "regard check"
 
@@ -58,15 +57,13 @@ class Check(Answer):
 
     def findings(self) -> list[str]:
         """Count the checks that passed, and name the others."""
-        measured = len(self.results) - len(self.of(UNMEASURED))
-        found = [f"{len(self.of(PASSED))} of {measured} measured checks passed."]
-        for said, verdict in ((FAILED, FAILED), ("Not measured, for the reason in the table", UNMEASURED)):
-            if self.of(verdict):
-                found.append(f"{said}: {listed([each.check for each in self.of(verdict)])}.")
-        return found
+        passed, failed, left = ([x.check for x in self.of(verdict)] for verdict in (PASSED, FAILED, UNMEASURED))
+        found = [f"{len(passed)} of {len(passed + failed)} measured checks passed."]
+        found += [f"{FAILED}: {listed(failed)}."] * bool(failed)
+        return found + [f"Not measured, for the reason in the table: {listed(left)}."] * bool(left)
 
     def exactness(self) -> list[str]:
-        """Name what was computed with."""
+        """Name the library, device and threads."""
         return [f"Checked with {self.where}."]
 
     def rows(self) -> list[Row]:
@@ -80,10 +77,7 @@ class Check(Answer):
     def panels(self) -> list[Panel]:
         """Show one table."""
         columns = [Column(name) for name in ("check", "difference", "allowed", "verdict", "where it is largest")]
-        rows = [
-            [each.check, _number(each.difference), _number(each.allowed), each.verdict, each.where]
-            for each in self.results
-        ]
+        rows = [[r.check, _number(r.difference), _number(r.allowed), r.verdict, r.where] for r in self.results]
         return [Table(name="Checks", title=self.title(), columns=columns, rows=rows, screen=True, leads=True)]
 
 
