@@ -35,6 +35,7 @@ def test_the_table_leads_and_is_on_the_page(tmp_path: Path) -> None:
     found = Check("model", "torch", RESULTS)
     (table,) = found.panels()
     assert table.leads
-    assert table.rows[0] == ["weights", "2.0e-06", "1.0e-05", PASSED, "attentions[0]"]  # type: ignore[attr-defined]
+    assert table.rows[0] == ["weights", "2.0e-06", "1.0e-05", PASSED, ""]  # type: ignore[attr-defined]
+    assert table.rows[1][3:] == [FAILED, "entropy"]  # type: ignore[attr-defined]
     assert table.rows[3] == ["generation", "", "", UNMEASURED, "no language head"]  # type: ignore[attr-defined]
     assert found.save_page(tmp_path / "check.html") > 0

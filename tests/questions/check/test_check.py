@@ -156,7 +156,7 @@ PLANTS: dict[str, tuple[Any, str, Callable[[Any], Any], int, str]] = {
         forward_statistics, "compute", lambda found: found._replace(statistics=larger(found.statistics, 1.01)), 512,
         "statistics",
     ),
-    "tiles": (forward, "forward", lambda found: found._replace(output=found.output * 1.01), 1024, "last states and logits"),
+    "tiles": (forward, "forward", lambda it: it._replace(output=it.output * 1.01), 1024, "logits and last states"),
     "distance": (AttentionMap, "distance", lambda found: found * 1.03, 31, "statistics"),
     "two tokens": (contributions, "split", two_tokens, 31, "contributions"),
     "two heads": (contributions, "split", two_heads, 31, "contributions"),

@@ -75,11 +75,10 @@ class Check(Answer):
         return {"model": self.name, "holds": self.holds, "computed_with": self.where, "rows": self.rows()}
 
     def panels(self) -> list[Panel]:
-        """Show one table."""
-        columns = [Column(name) for name in ("check", "difference", "allowed", "verdict", "where it is largest")]
-        rows = [[r.check, _number(r.difference), _number(r.allowed), r.verdict, r.where] for r in self.results]
+        """Show one table, with the place of a failure or the reason why a check was not measured."""
+        columns = [Column(name) for name in ("check", "difference", "allowed", "verdict", "where, or why not")]
+        rows = []
+        for each in self.results:
+            numbers = ("" if x is None else f"{x:.1e}" for x in (each.difference, each.allowed))
+            rows.append([each.check, *numbers, each.verdict, each.where * (each.verdict != PASSED)])
         return [Table(name="Checks", title=self.title(), columns=columns, rows=rows, screen=True, leads=True)]
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.1e}" if value else "0"

@@ -67,7 +67,7 @@ def check(
     checks: dict[str, Iterator[Result]] = {
         "attention weights": _compared(WEIGHTS, readings),
         "hidden states": _compared(STATES, readings),
-        "last states and logits": _compared(RESULT, readings),
+        "logits and last states": _compared(RESULT, readings),
         "a padded batch": _padded_batch(model, readings[:3]),
         "statistics": _statistics(longest),
         "regions": _regions(longest),
@@ -248,9 +248,9 @@ def _ablated_head(reading: Reading) -> Iterator[Result]:
     ablated = reading.model.trace(**reading.asked, interventions=ablation)
     own = reading.without_head(weight, slice(number * weight.shape[1] // (number + 1), None))
     effect = apart(own, reading.own, RESULT)
-    if effect and effect[0] <= TIMES * VECTORS:
-        raise RegardError(f"ablating head {number} of layer {layer} changes too little to compare")
     for each in _compared(RESULT, [reading], [ablated], [own]):
+        if effect and effect[0] <= (each.allowed or 0.0):
+            raise RegardError(f"ablating head {number} of layer {layer} changes too little to compare")
         yield replace(each, where=f"without head {number} of layer {layer}")
 
 
