@@ -244,8 +244,8 @@ A real model, deeper and with larger numbers, rounds more, whoever computes: see
 *exact*: of the tiny model, all weights within 1e-5 of the family's own eager attention, the last states within 1e-4 of
 a plain forward pass, the states between the layers within 1e-4 of those that it reports (of the largest number, where
 that is above 1). A family that is not in float32, but in float64 is, makes much of rounding, and both are told.
-[`regard check`](commands/check.md) finds nothing wrong with
-an exact family either. *its own eager attention*: outside the attention interface; the weights are
+[`regard check`](commands/check.md) fails
+for none of them. *its own eager attention*: outside the attention interface; the weights are
 those that it reports, checked to be what its output is made of. *noted*: the status says what is special about the
 weights. *refused*: `regard` says that it cannot, and why. *unfit*: the sweep could not make, run or compare such a
 model; nothing is known. *no input*: no model of the family reads ids by a table of its own, or pixels, or sound. A

@@ -42,7 +42,7 @@ def test_a_wrong_kernel_is_named_and_the_exit_code_is_one(
     monkeypatch.setattr(regard.capture.hf_attention, "attend", wrong)
     assert left_with(["check", "--text", TEXT]) == 1
     shown = capsys.readouterr().out
-    assert "[0, 5," in shown  # head 5
+    assert "attentions[" in shown
     assert "FAILED: attention weights" in shown
 
 
