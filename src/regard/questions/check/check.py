@@ -86,6 +86,7 @@ def check(
 
 def _inputs(model: Model, texts: Any, inputs: Any, seed: int) -> list[dict[str, Any]]:
     """Choose what the model is checked on, as `Model.trace` takes it. The long text has as many tokens as fit."""
+    texts = None if texts is None else list(check_texts(texts, "check: texts"))
     if texts is not None and (inputs is not None or not texts):
         raise RegardError("check: needs at least one text, or inputs, or neither of them")
     if inputs is not None:
@@ -102,7 +103,7 @@ def _inputs(model: Model, texts: Any, inputs: Any, seed: int) -> list[dict[str, 
     elif texts is None:
         count, drawn = model._reader._id_count(), torch.Generator().manual_seed(seed)
         rows = [torch.randint(3, count, (min(n, length),), generator=drawn).tolist() for n in (11, 5, length)]
-    given = [{"text": each, "target": each} for each in check_texts(texts or (), "check: texts")]
+    given = [{"text": each, "target": each} for each in texts or ()]
     given += [{"ids": each, "target_ids": each} for each in rows]
     return given if model.pairs else [{name: each[name] for name in ("text", "ids") if name in each} for each in given]
 
@@ -125,7 +126,7 @@ def _result(name: str, findings: Iterator[Result]) -> Result:
 
 def _allowed(reading: Reading, least: float, rounding: float | None) -> float:
     """Return how large a difference may be. rounding: of the own code, None if that isn't known."""
-    unit = torch.finfo(reading.model.model.dtype).eps  # 4 to 16 of them are above these bounds in half precision alone
+    unit = torch.finfo(reading.model.model.dtype).eps  # only in half precision do these bounds matter
     least, most = max(least, 4 * unit), max(MOST, 16 * unit)
     return max(least, min(most, TIMES * (least if rounding is None else rounding)))
 
