@@ -34,10 +34,9 @@ from regard.capture.status_notes import CONTRARY, OTHER_WEIGHTS
 from regard.errors import RegardError
 from regard.files import whole
 from regard.models.model import Model
-from regard.questions.check.answer import check
-from regard.questions.check.claims import FAILS, HOLDS, UNMEASURED, Apart
-from regard.questions.check.differences import result_apart, states_apart, weights_apart
-from regard.questions.check.own_code import OwnPass, reported
+from regard.questions.check.answer import FAILED
+from regard.questions.check.check import check
+from regard.questions.check.references import RESULT, STATES, WEIGHTS, apart
 
 PAGE = Path(__file__).parent.parent / "docs" / "families.md"
 START = "## Real models"  # the page's last section
@@ -121,20 +120,20 @@ def traces_of(family: str) -> tuple[str, str]:
         return "unfit", str(error) if isinstance(error, UnfitError) else told(error)
     kind, reason, _ = compare(model, inputs, family)
     if kind == "wrong":  # is it an error, or does the family make much of how float32 is rounded?
-        checked, failed = rest_of_claims(Model(model, None, name=family), inputs)
+        failed = failed_checks(Model(model, None, name=family), inputs)
         doubles = {name: each.double() if each.is_floating_point() else each for name, each in inputs.items()}
-        again, _, worst = compare(model.double(), doubles, family, check_rest=False)
+        again, _, worst = compare(model.double(), doubles, family, checks=False)
         if again == "exact" and not failed:
-            return "exact", f"in float64 weights {worst:.0e}; in float32 {reason}; {checked}"
+            return "exact", f"in float64 weights {worst:.0e}; in float32 {reason}"
     return kind, reason
 
 
 def compare(
-    model: Any, inputs: dict[str, Tensor], family: str, *, check_rest: bool = True
+    model: Any, inputs: dict[str, Tensor], family: str, *, checks: bool = True
 ) -> tuple[str, str, float | None]:
     """(kind, what is told, largest difference of a weight) of a model and what it reads.
 
-    check_rest: whether the rest of `regard check` is done where these hold.
+    checks: whether `regard check` is run if these hold.
     """
     try:
         expected, plain = eager(model, inputs)
@@ -147,8 +146,9 @@ def compare(
         trace = traced(opened, inputs)
     except RegardError as error:
         return "refused", str(error).removeprefix(f"model {family!r}: "), None
+    ours = trace.as_transformers(attentions=True)
     weights, between, result = (
-        apart(trace, own) for apart, own in ((weights_apart, expected), (states_apart, expected), (result_apart, plain))
+        _difference(ours, *each) for each in ((expected, WEIGHTS), (expected, STATES), (plain, RESULT))
     )
     if weights is None:
         return "unfit", "its eager attention gives no weights to compare with", None
@@ -157,16 +157,16 @@ def compare(
     notes = "".join(f"; {said}" for said in (SHORT.get(note, note) for note in status.notes) if said)
     read = "" if "input_ids" in inputs else f" ({next(iter(inputs))})"
     numbers = [
-        f"weights {weights.difference:.0e}",
+        f"weights {weights:.0e}",
         f"last state {_number(result)}",
         f"states {_number(between)}",
         f"sum of embedding parts {'not found' if parts is None else f'{parts:.0e}'}",
     ]
-    reason, states = ", ".join(numbers) + read + notes, max(_difference(result), _difference(between))
-    worst = weights.difference
+    reason, states = ", ".join(numbers) + read + notes, max(result or 0.0, between or 0.0)
+    worst = weights
     if worst <= 1e-5 and states <= 1e-4:
-        checked, failed = rest_of_claims(opened, inputs) if check_rest else ("", False)
-        return "wrong" if failed else "exact", f"{reason}; {checked}", worst
+        failed = failed_checks(opened, inputs) if checks else ""
+        return ("wrong", f"{reason}; {failed}", worst) if failed else ("exact", reason, worst)
     if CONTRARY in status.notes and worst <= 1e-4:
         return "noted", reason, worst
     told_of = any(
@@ -176,19 +176,14 @@ def compare(
     return "noted" if told_of and states <= 1e-4 else "wrong", reason, worst
 
 
-def rest_of_claims(opened: Model, inputs: dict[str, Tensor]) -> tuple[str, bool]:
-    """What `regard check` finds of a model, and whether a claim fails: on ids of its own, or on these inputs."""
+def failed_checks(opened: Model, inputs: dict[str, Tensor]) -> str:
+    """Name the checks of `regard check` that fail on ids of its own, or on these inputs; empty if none does."""
     given = None if "input_ids" in inputs else {n: x for n, x in inputs.items() if n != "decoder_input_ids"}
     try:
-        found = check(opened, inputs=given)
-    except RegardError as error:
-        return f"not checked: {error}", False
-    failed = found.of(FAILS)
-    if failed:
-        return f"of {len(found.claims)} claims {len(failed)} fail: {found.findings()[0].removeprefix('FAILS: ')}", True
-    left = sorted({each.area for each in found.of(UNMEASURED)})
-    without = f" (not measured: {', '.join(left)})" if left else ""
-    return f"{len(found.of(HOLDS))} claims hold{without}", False
+        failed = check(opened, inputs=given).of(FAILED)
+    except RegardError:  # nothing is measured
+        return ""
+    return "; ".join(f"{each.check} fails by {each.difference:.0e} at {each.where}" for each in failed)
 
 
 def traced(opened: Model, inputs: dict[str, Tensor]) -> Any:
@@ -200,13 +195,13 @@ def traced(opened: Model, inputs: dict[str, Tensor]) -> Any:
     return opened.trace(inputs=items, target_ids=target)
 
 
-def eager(model: Any, inputs: dict[str, Tensor]) -> tuple[OwnPass, OwnPass]:
+def eager(model: Any, inputs: dict[str, Tensor]) -> tuple[Any, Any]:
     """What an eager copy of the model says of itself, and a plain forward pass of the model."""
     twin = type(model)._from_config(copy.deepcopy(model.config), attn_implementation="eager").eval()
     twin = twin.to(model.dtype)
     twin.load_state_dict(model.state_dict())
     own = run(twin, inputs, output_attentions=True, output_hidden_states=True)
-    return reported(own), reported(run(model, inputs))
+    return own, run(model, inputs)
 
 
 def repeats(model: Any, inputs: dict[str, Tensor]) -> bool:
@@ -216,12 +211,13 @@ def repeats(model: Any, inputs: dict[str, Tensor]) -> bool:
     return all(torch.equal(a, b) for a, b in zip(one, two, strict=True) if isinstance(a, Tensor))
 
 
-def _difference(apart: Apart | None) -> float:
-    return 0.0 if apart is None else apart.difference
+def _difference(ours: Any, own: Any, fields: tuple[str, ...]) -> float | None:
+    found = apart(ours, own, fields)
+    return None if found is None else found[0]
 
 
-def _number(apart: Apart | None) -> str:
-    return "not compared" if apart is None else f"{apart.difference:.0e}"
+def _number(difference: float | None) -> str:
+    return "not compared" if difference is None else f"{difference:.0e}"
 
 
 def real_section(page: str) -> str:
@@ -248,8 +244,8 @@ A real model, deeper and with larger numbers, rounds more, whoever computes: see
 *exact*: of the tiny model, all weights within 1e-5 of the family's own eager attention, the last states within 1e-4 of
 a plain forward pass, the states between the layers within 1e-4 of those that it reports (of the largest number, where
 that is above 1). A family that is not in float32, but in float64 is, makes much of rounding, and both are told.
-*claims hold*: so many of those that [`regard check`](commands/check.md) measures, ablations, patches, padding, decoding
-and other precisions among them; none fails. *its own eager attention*: outside the attention interface; the weights are
+[`regard check`](commands/check.md) fails
+for none of them. *its own eager attention*: outside the attention interface; the weights are
 those that it reports, checked to be what its output is made of. *noted*: the status says what is special about the
 weights. *refused*: `regard` says that it cannot, and why. *unfit*: the sweep could not make, run or compare such a
 model; nothing is known. *no input*: no model of the family reads ids by a table of its own, or pixels, or sound. A

@@ -23,15 +23,7 @@ import regard
 from benchmarks.families import PAGE, START, real_section
 from regard.attention.kernels import matmul
 from regard.files import whole
-from regard.questions.check.claims import Apart
-from regard.questions.check.differences import (
-    distance,
-    own_states_apart,
-    own_weights_apart,
-    states_apart,
-    weights_apart,
-)
-from regard.questions.check.own_code import reported
+from regard.questions.check.references import STATES, WEIGHTS, apart
 from regard.trace.trace import PairTrace, Trace
 
 TEXT = (
@@ -89,23 +81,24 @@ def measured(name: str, source: Any) -> list[str]:
     twin.load_state_dict(opened.model.state_dict())
     asked = {"output_attentions": True, "output_hidden_states": True}
     with torch.no_grad():
-        own, plain = reported(twin(**inputs, **asked)), opened.model(**inputs)
-        exact = reported(twin.double()(**inputs, **asked))
+        own, plain = twin(**inputs, **asked), opened.model(**inputs)
+        exact = twin.double()(**inputs, **asked)
     tokens = " + ".join(str(each.shape[1]) for each in inputs.values())
-    apart = [own_weights_apart(own, exact), own_states_apart(own, exact)]
-    rows = [f"| {name} | {tokens} | its own eager attention | | | | {_row(apart)} | |"]
+    rounding = [_number(own, exact, WEIGHTS), _number(own, exact, STATES)]
+    rows = [f"| {name} | {tokens} | its own eager attention | | | | {_row(rounding)} | |"]
     for maps, product in MAPS.items():
         if not matmul.pin_matmul_product(product):
             continue
         trace = opened.trace(TEXT, target=target)
         last = _ends(trace)[1]
+        ours = trace.as_transformers(attentions=True)
         seen = last.logits if last.logits is not None else last.contextual
         numbers = [
-            _number(weights_apart(trace, own)),
-            _number(states_apart(trace, own)),
-            distance(seen, _result(plain)),
+            _number(ours, own, WEIGHTS),
+            _number(ours, own, STATES),
+            float((seen - _result(plain)).abs().max()) / max(1.0, float(seen.abs().max())),
         ]
-        numbers += [_number(weights_apart(trace, exact)), _number(states_apart(trace, exact)), trace.status.difference]
+        numbers += [_number(ours, exact, WEIGHTS), _number(ours, exact, STATES), trace.status.difference]
         rows.append(f"| | | trace, maps by {maps} | {_row(numbers)} |")
     return rows
 
@@ -144,8 +137,9 @@ def _result(output: Any) -> Tensor:
     return output.logits[0] if getattr(output, "logits", None) is not None else output.last_hidden_state[0]
 
 
-def _number(apart: Apart | None) -> float | None:
-    return None if apart is None else apart.difference
+def _number(ours: Any, own: Any, fields: tuple[str, ...]) -> float | None:
+    found = apart(ours, own, fields)
+    return None if found is None else found[0]
 
 
 def _row(numbers: Sequence[float | None]) -> str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from regard.nn.single_head import CrossAttention as CrossAttention
     from regard.nn.single_head import SelfAttention as SelfAttention
     from regard.nn.transformer import Transformer as Transformer
-    from regard.questions.check.answer import check as check
+    from regard.questions.check.check import check as check
     from regard.text.neutral_sentences import neutral_sentences as neutral_sentences
     from regard.trace.file import open as open  # noqa: A004 (regard.open is its name)
     from regard.trace.file import save as save
@@ -56,7 +56,7 @@ _WHERE = {
     "Trace": "regard.trace.trace",
     "Transformer": "regard.nn.transformer",
     "TransformerConfig": "regard.nn.config",
-    "check": "regard.questions.check.answer",
+    "check": "regard.questions.check.check",
     "corpus": "regard",
     "ablate": "regard.capture.interventions.names",
     "attend": "regard.attention.attend",

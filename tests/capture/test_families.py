@@ -12,7 +12,7 @@ from benchmarks import families
 from benchmarks.tiny import make
 from regard.model_files.sizes import config_layers_and_heads, is_encoder_decoder
 from regard.models.model import Model
-from regard.questions.check.differences import weights_apart
+from regard.questions.check.references import WEIGHTS, apart
 from tests.support import ROOT
 from tests.support.own_models import no_checks_of_annotations
 
@@ -135,9 +135,9 @@ def test_a_pair_that_reports_its_weights_has_those_of_its_decoder_too() -> None:
     model, inputs = make("fsmt")  # no module of a list gives its states
     own, _ = families.eager(model, inputs)
     trace = families.traced(Model(model, None, name="fsmt"), inputs)
-    apart = weights_apart(trace, own)
-    assert apart is not None
-    assert apart.difference < 1e-5
+    found = apart(trace.as_transformers(attentions=True), own, WEIGHTS)
+    assert found is not None
+    assert found[0] < 1e-5
     assert len(trace.decoder.attention) == len(trace.decoder.cross) == 2
     assert not any(note.startswith("attention in") for note in trace.status.notes)
 

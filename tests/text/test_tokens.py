@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from regard.errors import RegardError
 from regard.explain.weights.content_or_position import content_or_position
 from regard.models.load import load_tokenizer
-from regard.questions.check.answer import check
+from regard.questions.check.check import check
 from regard.questions.tokens.answer import tokens
 from regard.text import tokenizers
 from regard.text.continuation import continued

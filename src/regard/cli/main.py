@@ -144,7 +144,7 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("find", find, "Find a word in a store, by place, context or cosine."),
     ("senses", senses, "Tell the senses of a word in a store, and which words tell each."),
     ("shift", shift, "Compare a word in two stores, or in parts of one."),
-    ("check", check, "Hold every number of a model against its own code, here."),
+    ("check", check, "Compare what regard computes with the model's own code."),
     ("lesson", lesson, "List the lessons of the course, or run one here."),
 )
 for name, verb, short in VERBS:

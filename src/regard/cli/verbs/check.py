@@ -1,4 +1,4 @@
-"""`regard check`: every claim of exactness, measured for one model on this machine."""
+"""`regard check`: compare regard's numbers for one model with the model's own code."""
 
 from typing import Annotated
 
@@ -15,7 +15,8 @@ ModelArgument = Annotated[
     str | None, typer.Argument(metavar="[MODEL]", help="A name, a folder or a file, as --model takes them elsewhere.")
 ]
 CheckTexts = Annotated[
-    list[str] | None, said("--text", "TEXT", "Check on this text; may be given several times.", "of several kinds")
+    list[str] | None,
+    said("--text", "TEXT", "Check on this text. May be given several times.", "three short texts and a long one"),
 ]
 
 
@@ -24,12 +25,11 @@ def check(
     model: ModelArgument = None,
     texts: CheckTexts = None,
     seed: options.Seed = 0,
-    everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Hold every number that regard gives of a model against the model's own code, on this machine.
+    """Compare what regard computes for a model with the model's own code, on this machine.
 
-    Exit code 0 where every claim that was measured holds, 1 where one fails.
+    Exit code 0 if every measured check passes, 1 if one fails.
     """
     check_text_arguments("text", texts or [])
     outputs.check()
@@ -39,12 +39,12 @@ def check(
     from regard.cli.console import consoles
     from regard.cli.start import load_model
     from regard.cli.telling import tell
-    from regard.questions.check.answer import check as measure
+    from regard.questions.check.check import check as measure
 
     screens = consoles(outputs.json)
     with screens[1].status("loading the model …") as status:
         opened = load_model(model)
         found = measure(opened, texts, seed=seed, progress=lambda done, of: status.update(f"checking … {done} of {of}"))
-    tell(found, outputs, screens, everything=everything)
+    tell(found, outputs, screens)
     if not found.holds:
         raise typer.Exit(1)
