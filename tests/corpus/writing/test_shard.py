@@ -47,14 +47,6 @@ def test_rows_are_sorted_with_their_vectors(tmp_path: Path) -> None:
     assert digest_of_shard(path) == digest_of_shard(write_shard(tmp_path, "two", tables()))
 
 
-@pytest.mark.parametrize("content", ["{}", '{"parts": 1, "rows": 2}', '{"parts": 1, "rows": "2", "tokens": 3}'])
-def test_counts_that_are_none_are_one_line(tmp_path: Path, content: str) -> None:
-    path = write_shard(tmp_path, "one", tables())
-    (path / "counts.json").write_text(content)
-    with pytest.raises(RegardError, match="counts.json' is damaged: it does not say how many .*; remove the folder"):
-        read_counts(path)
-
-
 def test_a_shard_that_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     write_shard(tmp_path, "one", tables())
@@ -74,9 +66,9 @@ def test_what_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_half_written_folders_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".one-abc.part").mkdir()
     (tmp_path / "two").mkdir()
-    assert remove_unfinished_shards(tmp_path) == 1
+    remove_unfinished_shards(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["two"]
-    assert remove_unfinished_shards(tmp_path / "none") == 0
+    remove_unfinished_shards(tmp_path / "none")
 
 
 @pytest.mark.parametrize("call", ["pyarrow.parquet.write_table", "os.fsync", "pathlib.Path.rename"])

@@ -4,17 +4,15 @@ A document that is not there any more may have been taken away, or its disk is n
 So it stays where it was, and the shards that hold it stay as they are, until the user says otherwise.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
-from functools import cached_property, partial
-from hashlib import blake2b
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 from regard.corpus.reading.document import Document, Rejected
 from regard.corpus.reading.find_files import Unseen
 from regard.corpus.reading.seen_ids import SeenIds
-from regard.corpus.writing.shard import TEXTS, documents_of, parquet_of
+from regard.corpus.writing.shard import TEXTS, documents_of, texts_of_shard
 from regard.errors import RegardError
 
 KEYS = ("document", "start", "source", "line")
@@ -49,32 +47,18 @@ class StoredTexts:
 
     def __iter__(self) -> Iterator[Stored]:
         for shard in self._shards:
-            texts = _Texts(shard)
-            for row, each in enumerate(parquet_of(shard, KEYS).to_pylist()):
-                whole = partial(texts.document, row)
+            documents = cache(partial(documents_of, shard))  # read for the first that is asked for
+            for row, each in enumerate(texts_of_shard(shard, KEYS).to_pylist()):
+                whole = partial(_document_in_shard, documents, row)
                 yield Stored(each["document"], each["start"], each["source"], each["line"] or 0, whole)
 
     def sources(self) -> dict[str, int]:
         """Number the files that documents are from, in order."""
         found: dict[str, int] = {}
         for shard in self._shards:
-            for name in parquet_of(shard, ("source",)).column("source").unique().to_pylist():
+            for name in texts_of_shard(shard, ("source",)).column("source").unique().to_pylist():
                 found.setdefault(name, len(found))
         return found
-
-
-class _Texts:
-    """The documents of one shard, read when the first of them is asked for."""
-
-    def __init__(self, shard: Path) -> None:
-        self._shard = shard
-
-    @cached_property
-    def _documents(self) -> list[Document]:
-        return documents_of(self._shard)
-
-    def document(self, row: int) -> Document:
-        return self._documents[row]
 
 
 def check_seen(found: Iterable[Path | Rejected], stored: StoredTexts) -> None:
@@ -122,16 +106,6 @@ def compare(
         yield each
 
 
-def check_same(read: Iterable[Document | Rejected], stored: StoredTexts) -> Compared:
-    """Count the documents of a store that are not among what is read, text and all; standard input's are left out."""
-    held = {_digest_of_document(each.whole()): each.document for each in stored if each.source != "-"}
-    for each in read:
-        if isinstance(each, Document):
-            held.pop(_digest_of_document(each), None)
-    gone = dict.fromkeys(held.values())  # once, however many of their parts
-    return Compared(gone=len(gone), first=next(iter(gone), ""))
-
-
 def _in_place(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[Document | Rejected | Stored]:
     """Go through both at once: files are in one order whenever they are read, and rows in that of their lines."""
     numbers = stored.sources()
@@ -170,5 +144,5 @@ def _by_id(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator
             yield part
 
 
-def _digest_of_document(document: Document) -> bytes:
-    return blake2b(json.dumps(astuple(document), sort_keys=True).encode(), digest_size=16).digest()
+def _document_in_shard(documents: Callable[[], list[Document]], row: int) -> Document:
+    return documents()[row]
