@@ -11,7 +11,6 @@ from pathlib import Path
 
 from regard.corpus.reading.document import Document, Rejected
 from regard.corpus.reading.find_files import Unseen
-from regard.corpus.reading.seen_ids import SeenIds
 from regard.corpus.writing.shard import TEXTS, documents_of, texts_of_shard
 from regard.errors import RegardError
 
@@ -132,16 +131,12 @@ def _in_place(read: Iterable[Document | Rejected], stored: StoredTexts) -> Itera
 
 
 def _by_id(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[Document | Rejected | Stored]:
-    ids = SeenIds()
+    ids = set()
     for each in read:
-        if isinstance(each, Document) and each.start == 0:
-            ids.add(each.id, 0, None)
+        if isinstance(each, Document):
+            ids.add(each.id)
         yield each
-    gone = False
-    for part in stored:
-        gone = ids.add(part.document, 0, None) is None if part.start == 0 else gone
-        if gone:
-            yield part
+    yield from (part for part in stored if part.document not in ids)
 
 
 def _document_in_shard(documents: Callable[[], list[Document]], row: int) -> Document:
