@@ -5,7 +5,7 @@ import re
 import pytest
 
 from regard import files
-from regard.corpus import checksums, schema, shard_reader, store_views
+from regard.corpus import store_views
 from regard.corpus.reading import document, streams, tables
 from regard.model_files import config_limits, folder, gguf_header, weight_headers
 from regard.server import serve, work
@@ -34,10 +34,6 @@ ROWS = {
     "JSON that is read whole": [f"{files.LARGEST // MIB} MiB"],
     "a text of a corpus": [
         f"line {streams.LONGEST_LINE // MIB} MiB", f"{tables.LONGEST_CELL // MIB} MiB", f"{document.MOST:,} characters"
-    ],
-    "a shard of a store": [
-        f"{checksums.LARGEST // MIB} MiB", f"{schema.ROW_GROUP:,} rows", f"{shard_reader.UNPACKED // MIB} MiB",
-        f"{shard_reader.RATIO} times",
     ],
     "`Store.sql`": [f"{store_views.MEMORY // MIB} MB"],
     "a request to `regard serve`": [
