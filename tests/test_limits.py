@@ -5,7 +5,6 @@ import re
 import pytest
 
 from regard import files
-from regard.corpus import store_views
 from regard.corpus.reading import document, streams, tables
 from regard.model_files import config_limits, folder, gguf_header, weight_headers
 from regard.server import serve, work
@@ -35,7 +34,6 @@ ROWS = {
     "a text of a corpus": [
         f"line {streams.LONGEST_LINE // MIB} MiB", f"{tables.LONGEST_CELL // MIB} MiB", f"{document.MOST:,} characters"
     ],
-    "`Store.sql`": [f"{store_views.MEMORY // MIB} MB"],
     "a request to `regard serve`": [
         f"{SERVED.body // 10**6} MB", f"{SERVED.texts} texts", f"{SERVED.characters:,} characters",
         f"{SERVED.waiting} wait", f"in {serve.HEAD:.0f} s", f"{serve.STRANGERS} connections",

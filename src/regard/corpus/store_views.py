@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 SHARD_OF = r"regexp_extract(filename, '([^/\\]+)[/\\][^/\\]+$', 1)"
 TABLES = ("rows", "texts", "spans", "heads")
-MEMORY, MEMORY_OF_BYTE = 256 << 20, 4  # bytes that DuckDB may take, and more for each byte of the tables
 
 
 def connect(store: Path, manifest: Manifest, shards: Collection[ShardReader]) -> "duckdb.DuckDBPyConnection":
@@ -35,8 +34,6 @@ def connect(store: Path, manifest: Manifest, shards: Collection[ShardReader]) ->
     settings = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     connection = duckdb.connect(":memory:", config=settings)
     connection.execute("SET temp_directory = ''")
-    size = sum(file.stat().st_size for shard in shards for file in shard.folder.glob("*.parquet"))
-    connection.execute(f"SET memory_limit = '{(MEMORY + MEMORY_OF_BYTE * size) >> 20} MiB'")
     try:
         for name in TABLES:
             _view(connection, name, shards)

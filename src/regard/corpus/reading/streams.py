@@ -2,8 +2,6 @@
 
 import codecs
 import io
-import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,11 +52,7 @@ def opened(path: Path) -> Iterator[Stream]:
         RegardError: it is a pipe, a device or a folder. Of what FAULTS has, opening and reading raise the rest.
     """
     check_regular(path)
-    # a file that was exchanged for a pipe meanwhile does not block
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise RegardError("it is no regular file")
+    with path.open("rb") as file:
         kind = kind_of(path)
         compression = kind[1] if kind else ""
         if not compression:
