@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from regard.corpus import schema
 from regard.corpus.asking.places import Place, embed_places
@@ -92,7 +93,11 @@ def write_store(
     model = model or ModelSummary("made", "made", "", 6, 12, width)
     dtype = shards[0][1].dtype.name if shards else "float16"
     settings = Settings(dtype=dtype, statistics=False).to_json()
-    Manifest(model, settings, {}, [], list(layers), summaries, complete=complete).write(folder)
+    quarantine = folder / "quarantine.parquet"
+    pq.write_table(schema.quarantine().empty_table(), quarantine)
+    Manifest(
+        model, settings, {}, [], list(layers), summaries, complete=complete, quarantine=sha256_of_shard_file(quarantine)
+    ).write(folder)
     return folder
 
 

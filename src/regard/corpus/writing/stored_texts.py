@@ -4,17 +4,14 @@ A document that is not there any more may have been taken away, or its disk is n
 So it stays where it was, and the shards that hold it stay as they are, until the user says otherwise.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
 
 from regard.corpus.reading.document import Document, Rejected
 from regard.corpus.reading.find_files import Unseen
 from regard.corpus.writing.shard import TEXTS, documents_of, texts_of_shard
 from regard.errors import RegardError
-
-KEYS = ("document", "start", "source", "line")
 
 
 @dataclass
@@ -26,17 +23,6 @@ class Compared:
     first: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Stored:
-    """A document of a store, or a part of one, by what tells it apart. whole: reads it with its text."""
-
-    document: str
-    start: int
-    source: str
-    line: int
-    whole: Callable[[], Document]
-
-
 class StoredTexts:
     """The documents of a store, in the order in which they were read; shards that are not there have none."""
 
@@ -44,12 +30,9 @@ class StoredTexts:
         """Look at the shards of a folder. shards: their names, in order."""
         self._shards = [folder / name for name in shards if (folder / name / TEXTS).is_file()]
 
-    def __iter__(self) -> Iterator[Stored]:
+    def __iter__(self) -> Iterator[Document]:
         for shard in self._shards:
-            documents = cache(partial(documents_of, shard))  # read for the first that is asked for
-            for row, each in enumerate(texts_of_shard(shard, KEYS).to_pylist()):
-                whole = partial(_document_in_shard, documents, row)
-                yield Stored(each["document"], each["start"], each["source"], each["line"] or 0, whole)
+            yield from documents_of(shard)
 
     def sources(self) -> dict[str, int]:
         """Number the files that documents are from, in order."""
@@ -93,20 +76,21 @@ def compare(
             when all ids are known.
         prune: whether those that are not read again are left out.
     """
-    for each in _by_id(read, stored) if by_id else _in_place(read, stored):
-        if isinstance(each, Stored):
-            if each.start == 0:
-                found.gone += 1
-                found.first = found.first or each.document
-            if not prune:
-                yield each.whole()
-            continue
-        found.read += isinstance(each, Document) and each.start == 0
-        yield each
+    for gone, each in _by_id(read, stored) if by_id else _in_place(read, stored):
+        if gone and isinstance(each, Document) and each.start == 0:
+            found.gone += 1
+            found.first = found.first or each.id
+        if not gone:
+            found.read += isinstance(each, Document) and each.start == 0
+        if not (gone and prune):
+            yield each
 
 
-def _in_place(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[Document | Rejected | Stored]:
-    """Go through both at once: files are in one order whenever they are read, and rows in that of their lines."""
+def _in_place(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[tuple[bool, Document | Rejected]]:
+    """Go through both at once: files are in one order whenever they are read, and rows in that of their lines.
+
+    Yields whether a document is gone, and the document.
+    """
     numbers = stored.sources()
     ahead = iter(stored)
     held, file = next(ahead, None), -1
@@ -114,30 +98,26 @@ def _in_place(read: Iterable[Document | Rejected], stored: StoredTexts) -> Itera
         if isinstance(each, Document):
             here = numbers.get(each.source, -1)
             while held is not None and here != file and numbers[held.source] <= file:  # the rest of the file before
-                yield held
+                yield True, held
                 held = next(ahead, None)
             file = here
         if isinstance(each, Document) and each.source in numbers:
             place = numbers[each.source], each.line or 0
-            while held is not None and (numbers[held.source], held.line) < place:
-                yield held
+            while held is not None and (numbers[held.source], held.line or 0) < place:
+                yield True, held
                 held = next(ahead, None)
-            while held is not None and (numbers[held.source], held.line) == place:
+            while held is not None and (numbers[held.source], held.line or 0) == place:
                 held = next(ahead, None)
-        yield each
+        yield False, each
     if held is not None:
-        yield held
-        yield from ahead
+        yield True, held
+        yield from ((True, each) for each in ahead)
 
 
-def _by_id(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[Document | Rejected | Stored]:
+def _by_id(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[tuple[bool, Document | Rejected]]:
     ids = set()
     for each in read:
         if isinstance(each, Document):
             ids.add(each.id)
-        yield each
-    yield from (part for part in stored if part.document not in ids)
-
-
-def _document_in_shard(documents: Callable[[], list[Document]], row: int) -> Document:
-    return documents()[row]
+        yield False, each
+    yield from ((True, part) for part in stored if part.id not in ids)
