@@ -19,7 +19,6 @@ from regard.corpus.reading.documents import (
     Columns,
     Document,
     Rejected,
-    copied_standard_input,
     find_files,
     read_documents,
     read_text_document,
@@ -286,16 +285,3 @@ def test_parts_count_the_characters_of_the_whole(tmp_path: Path) -> None:
 )
 def test_no_part_of_a_bad_text_is_given(tmp_path: Path, content: bytes, reason: str) -> None:
     assert read_one(tmp_path / "a.txt", content, 1000) == [Rejected("a.txt", None, reason)]
-
-
-@pytest.mark.parametrize("size", [5, 9 << 20])  # in memory, and beyond
-def test_standard_input(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    content = b"ab\r\n" * (size // 4) + b"end"
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    with copied_standard_input() as again:
-        parts = [each for each in read_text_document("-", again, 200_000) if isinstance(each, Document)]
-    assert "".join(part.text for part in parts).encode() == content
-    assert {part.id for part in parts} == {"-"}
-    monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(RegardError, match="there is no standard input"), copied_standard_input():
-        pass

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from regard.corpus import schema
-from regard.corpus.writing import shard
 from regard.corpus.writing.shard import (
     ShardTables,
     read_counts,
@@ -51,16 +50,6 @@ def test_a_shard_that_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     write_shard(tmp_path, "one", tables())
     assert list((tmp_path / "one").iterdir()) == []
-
-
-def test_what_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(shard.np, "save", full)
-    with pytest.raises(RegardError, match="cannot write .*one.*: No space left"):
-        write_shard(tmp_path, "one", tables())
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_half_written_folders_are_removed(tmp_path: Path) -> None:
