@@ -1,7 +1,8 @@
 """Answer SQL over a store's tables, through DuckDB.
 
 Queries see six views: rows, texts, spans, heads (with statistics), quarantine (of a finished store), and shards (the
-manifest's list). The first four have two columns more, by which rows and their vectors are found: shard, its name, and row, counted from 0 in that shard's file.
+manifest's list). The first four have two columns more, by which rows and their vectors are found: shard, its name, and
+row, counted from 0 in that shard's file.
 A query may read the store's folder and nothing else, and change nothing: one statement that selects.
 """
 

@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import Protocol, runtime_checkable
 
 from regard.corpus.extra import import_from_corpus_extra
 from regard.errors import RegardError
@@ -18,8 +18,20 @@ FAULTS = (OSError, RegardError)  # what reading raises if a file is not as it sh
 
 KINDS = (".txt", ".jsonl", ".csv", ".parquet")
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}  # as pyarrow calls them
-Stream = IO[bytes]  # a file, or what is uncompressed from one
 NEEDED = "needs files .txt, .jsonl or .csv (each also .gz or .zst), or .parquet"
+
+
+@runtime_checkable
+class Stream(Protocol):
+    """Bytes to read from: a file, or what is uncompressed from one."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read at most so many bytes; none at the end."""
+        ...
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """Read to the end of a line, and at most so many bytes."""
+        ...
 
 
 def kind_of(path: Path) -> tuple[str, str] | None:
