@@ -22,7 +22,9 @@ from benchmarks.measure import machine
 from regard.corpus import schema
 from regard.corpus.asking.clusters import Clusters
 from regard.corpus.asking.look_up import look_up
+from regard.corpus.checksums import sha256_of_shard_file
 from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
+from regard.corpus.settings import Settings
 from regard.corpus.store import Store
 from regard.corpus.writing.shard import ShardTables, write_shard
 from regard.questions.senses.answer import Sense, Senses
@@ -69,8 +71,10 @@ def make_store(folder: Path, count: int) -> None:
             schema.spans().empty_table(),
         )
         write_shard(folder / "shards", f"shard{number}", tables)
-        shards.append(ShardSummary(f"shard{number}", len(texts), len(rows), len(rows)))
-    Manifest(ModelSummary("made", "", "", 6, 12, 1), {}, {}, [], [5], shards, complete=True).write(folder)
+        index = sha256_of_shard_file(folder / "shards" / f"shard{number}" / "index.json")
+        shards.append(ShardSummary(f"shard{number}", len(texts), len(rows), len(rows), index))
+    settings = Settings(statistics=False).to_json()
+    Manifest(ModelSummary("made", "", "", 6, 12, 1), settings, {}, [], [5], shards, complete=True).write(folder)
 
 
 def made_senses(store: Store) -> Senses:

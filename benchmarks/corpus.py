@@ -221,6 +221,7 @@ def find(rows: int) -> None:
     import pyarrow as pa
 
     from regard.corpus import schema
+    from regard.corpus.checksums import sha256_of_shard_file
     from regard.corpus.environment import describe_store_environment
     from regard.corpus.manifest import Manifest, ModelSummary, ShardSummary
     from regard.corpus.store import Store
@@ -248,10 +249,9 @@ def find(rows: int) -> None:
             )  # fmt: skip
             vectors = draws.standard_normal((size, 1, 384), np.float32).astype(np.float16)
             table, vectors = sort_rows(table, vectors)
-            write_shard(
-                store / "shards", f"{number:024d}", ShardTables(texts, table, vectors, schema.spans().empty_table())
-            )
-            shards.append(ShardSummary(f"{number:024d}", 1, size, size))
+            tables = ShardTables(texts, table, vectors, schema.spans().empty_table())
+            folder = write_shard(store / "shards", f"{number:024d}", tables)
+            shards.append(ShardSummary(folder.name, 1, size, size, sha256_of_shard_file(folder / "index.json")))
         summary = ModelSummary(model.name, "", digest_model(model), 6, 12, 384)
         settings = Settings(statistics=False).to_json()
         Manifest(summary, settings, describe_store_environment(), ["made"], [5], shards, {}, True).write(store)

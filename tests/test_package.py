@@ -22,16 +22,6 @@ def test_other_names_are_not() -> None:
         _ = regard.attention_span
 
 
-@pytest.mark.parametrize("name", ["KeyValueCache", "kernels", "masks_from_torch", "scope"])
-def test_a_name_that_is_in_its_module_is_named_with_it(name: str) -> None:
-    with pytest.raises(
-        AttributeError, match=rf"^regard.{name} is in its module: from regard\.[\w.]+ import {name}$"
-    ) as refused:
-        getattr(regard, name)
-    exec(str(refused.value).partition(": ")[2], {})  # what it says can be done
-    assert name not in dir(regard)
-
-
 def test_a_name_that_goes_is_warned_about_until_its_version() -> None:
     for old, (new, version) in regard._RENAMED.items():
         assert old not in regard.__all__

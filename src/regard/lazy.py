@@ -32,13 +32,11 @@ def lazy_names(
     package: str,
     where: Mapping[str, str],
     modules: Collection[str] = (),
-    elsewhere: Mapping[str, str] | None = None,
     renamed: Mapping[str, tuple[str, str]] | None = None,
 ) -> Callable[[str], Any]:
     """Make a package's `__getattr__`, which imports a name from the module that has it when it is asked for.
 
     where: the module of each name. modules: names that are modules themselves, within the one that is given.
-    elsewhere: the modules of names that the package has not, but that are looked for here.
     renamed: names that go, each with the name that takes its place and the version that will not have it; who asks for
     one gets what the new name stands for, and a DeprecationWarning.
     """
@@ -49,8 +47,6 @@ def lazy_names(
             said = f"{package}.{name} is called {package}.{new} now, and regard {version} will not have the old name"
             warnings.warn(said, DeprecationWarning, stacklevel=2)
             return getattr(sys.modules[package], new)
-        if elsewhere is not None and name in elsewhere:
-            raise AttributeError(f"{package}.{name} is in its module: from {elsewhere[name]} import {name}")
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if name in modules:

@@ -43,7 +43,6 @@ def test_help_is_whole_sentences_and_an_example(capsys) -> None:
     ("given", "says"),
     [
         ("A text", "No such command 'A text'. To look at a text: regard see \"A text\"\n"),
-        ("stats", "No such command 'stats'. Use regard heads --store STORE\n"),
         ("se", "No such command 'se'. Did you mean 'see'?\n"),
         ("Token", "Did you mean 'tokens'?"),
         ("bank", "generate, translate, evolve, embed, find, senses, shift, check, lesson. To look at a text"),

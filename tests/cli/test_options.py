@@ -3,10 +3,9 @@
 from collections import defaultdict
 from typing import Any
 
-import pytest
 import typer
 
-from regard.cli.main import app, main
+from regard.cli.main import app
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 VERBS = (
@@ -38,21 +37,6 @@ def test_the_verbs_and_how_many_options_they_have() -> None:
     files = [{name for name in each if name in FILES or name.startswith("--save")} for each in names]
     assert sum(map(len, names)) <= OPTIONS
     assert sum(len(each) - len(own) + bool(own) for each, own in zip(names, files, strict=True)) <= ENTRIES
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        (["why", "a bank", "--by", "weight"], "--by is --method now"),
-        (["shift", "bank", "--store", "s", "--by", "period"], "--by is --column now"),
-        (["see", "a bank", "--html-steps"], "--html-steps is --html-with steps now"),
-        (["see", "a bank", "--by", "weight"], "No such option: --by"),
-    ],
-)
-def test_an_option_of_another_name_says_which(capsys: Any, given: list[str], says: str) -> None:
-    with pytest.raises(SystemExit) as left:
-        main(given)
-    assert (left.value.code, capsys.readouterr().err.startswith(f"regard: error: {says}")) == (2, True)
 
 
 def test_every_sentence_of_help_ends() -> None:

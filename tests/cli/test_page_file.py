@@ -102,12 +102,6 @@ def test_map_has_the_layer_that_it_is_of(regard_command: Command, tmp_path: Path
         (["--html", "a.html", "--html-with", "int8"], "given 'int8', needs steps, float32 or layers=0,3-5"),
         (["--html", "a.html", "--html-with", "steps,"], "given '', needs steps, float32 or layers=0,3-5"),
         (["--html", "a.html", "--html-with", "1,2"], "given '1,2', needs steps, float32 or layers=0,3-5"),
-        (
-            ["--html", "a.html", "--html-numbers", "int8"],
-            "--html-numbers is --html-with float32 (without it int16) now",
-        ),
-        (["--html", "a.html", "--html-layers=1"], "--html-layers is --html-with layers=0,3-5 now"),
-        (["--html", "a.html", "--html-steps"], "--html-steps is --html-with steps now"),
     ],
 )
 def test_what_is_refused_before_a_model_is_loaded(

@@ -1,7 +1,7 @@
 import numpy as np
 import pyarrow as pa
 
-from regard.corpus.columns import Columns, cells_at, codes_of, integers
+from regard.corpus.columns import Columns, cells_at, integers
 
 WORDS = ["bank", "river", "bank", "sée", "", "b"]
 
@@ -23,12 +23,7 @@ def test_some_rows_of_a_table_are_lists_and_equal_strings_one() -> None:
     assert columns.list("word") == ["b", "bank", "bank", "x"]
 
 
-def test_numbers_and_strings_as_they_lie_in_memory() -> None:
+def test_numbers_as_they_lie_in_memory() -> None:
     for kind in (pa.int32(), pa.int64()):
         assert integers(pa.array([3, 1, 2], kind).slice(1)).tolist() == [1, 2]
     assert integers(pa.array([3, None])).tolist() == [3, -1]
-    strings = pa.array(WORDS)
-    for word in WORDS:
-        assert codes_of(strings, word).tolist() == [n for n, each in enumerate(WORDS) if each == word]
-        assert codes_of(strings.slice(2), word).tolist() == [n for n, each in enumerate(WORDS[2:]) if each == word]
-    assert codes_of(strings, "riveR").tolist() == codes_of(strings, "x").tolist() == []

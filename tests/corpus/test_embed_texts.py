@@ -20,7 +20,6 @@ from regard.corpus.store import Store
 from regard.errors import RegardError
 from tests.support import make_tiny
 from tests.support.corpora import leftovers, read_rows, store_digest, write_texts
-from tests.support.shards import digest_of_shard
 
 SMALL = Settings(shard=700)
 
@@ -95,15 +94,6 @@ def test_the_same_bytes_again_and_after_a_resume(texts: str, tiny: Any) -> None:
     assert not leftovers(Path("two"))
 
 
-def test_all_there_already(texts: str, tiny: Any) -> None:
-    made(texts, "store", tiny)
-    whole = store_digest(Path("store"))
-    with mock.patch("regard.corpus.writing.workers.build", side_effect=AssertionError):
-        report = made(texts, "store", tiny)
-    assert (report.built, report.new_tokens) == (0, 0)
-    assert store_digest(Path("store")) == whole
-
-
 def test_shards_are_read_anywhere_in_the_run(texts: str, tiny: Any) -> None:
     """An error after two shards leaves these two, which the next run takes."""
     made(texts, "one", tiny)
@@ -153,31 +143,6 @@ def test_the_callers_products_and_threads_stay(texts: str, tiny: Any) -> None:
         torch.get_num_threads(),
         os.environ.get("TOKENIZERS_PARALLELISM"),
     ) == before
-
-
-def test_a_locked_store_is_refused(texts: str, tiny: Any) -> None:
-    said: list[str] = []
-
-    def again(_: EmbedProgress) -> None:
-        if not said:
-            with pytest.raises(RegardError, match="is being written by another run") as refused:
-                made(texts, "store", tiny)
-            said.append(str(refused.value))
-
-    made(texts, "store", tiny, progress=again)
-    assert len(said) == 1
-    assert read_manifest(Path("store")).complete
-
-
-def test_a_store_among_what_is_read_is_refused(texts: str, tiny: Any) -> None:
-    for out in ("texts/store", "texts", "texts/../texts/a"):
-        with pytest.raises(RegardError, match="is inside 'texts', which is to be read"):
-            made(texts, out, tiny)
-    assert len(list(Path(texts).iterdir())) == 12
-    made(texts, "store", tiny)
-    shards = sorted(Path("store/shards").iterdir())
-    with pytest.raises(RegardError, match="the store 'store' holds .* which is to be read"):
-        made(str(shards[0] / "texts.parquet"), "store", tiny)
 
 
 def test_nothing_to_read_leaves_nothing(texts: str, tiny: Any) -> None:
@@ -303,15 +268,6 @@ def test_the_runner_is_used(texts: str, tiny: Any) -> None:
     assert jobs[0].folder == Path("two/shards").absolute()
 
 
-def test_digests_see_everything(texts: str, tiny: Any) -> None:
-    made(texts, "store", tiny)
-    one, other, *_ = sorted(Path("store/shards").iterdir())
-    assert digest_of_shard(one) != digest_of_shard(other)
-    before = digest_of_shard(one)
-    (one / "counts.json").rename(one / "count.json")
-    assert digest_of_shard(one) != before
-
-
 def texts_in(folder: Path, count: int, seed: int) -> Path:
     folder.mkdir()
     return write_texts(folder / "notes", count, seed=seed, longest=9)
@@ -389,20 +345,6 @@ def test_links_out_of_the_folder_are_counted_and_read_only_on_request(texts: str
         assert (said in report.notes) == (not options)
     made("some", "store", tiny, prune=True)
     assert documents_in("store") == ["some/one.txt"]
-
-
-def test_a_folder_of_photos_in_the_place_of_the_shards(texts: str, tiny: Any) -> None:
-    Path("photos/2019").mkdir(parents=True)
-    Path("photos/2019/1.jpg").write_bytes(b"mine")
-    Path("store").mkdir()
-    Path("store/shards").symlink_to("../photos")
-    Path("one.txt").write_text("A whale.")
-    with pytest.raises(RegardError, match="shards' is a link"):
-        made("one.txt", "store", tiny)
-    Path("store/shards").unlink()
-    Path("photos").rename("store/shards")  # or where it is no link
-    made("one.txt", "store", tiny)
-    assert Path("store/shards/2019/1.jpg").read_bytes() == b"mine"
 
 
 def test_a_store_that_is_being_made_answers_from_its_finished_shards(

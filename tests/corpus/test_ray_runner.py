@@ -204,17 +204,6 @@ def shards(store: str) -> int:
     return sum(not each.name.startswith(".") for each in folder.iterdir()) if folder.is_dir() else 0
 
 
-@pytest.mark.ray
-def test_a_node_that_does_not_start_is_closed(ray_folder: Path) -> None:
-    node = Node("--no-such-option")
-    with pytest.raises(AssertionError, match="no-such-option"):
-        until(lambda: False, node)
-    node.end()
-    assert node.process.stdout is not None
-    assert node.process.stdout.closed
-    assert not alive(node.process.pid)
-
-
 @pytest.fixture
 def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
@@ -294,11 +283,3 @@ def test_a_cluster_with_a_worker_and_a_node_killed(
     assert run.returncode == 0, err
     assert store_digest(Path("store")) == whole
     assert not leftovers(Path("store"))
-
-
-@pytest.mark.ray
-def test_no_cluster_there(texts: str, minilm: Any, ray_folder: Path) -> None:
-    runner = ray_runner.on_ray(f"127.0.0.1:{free_port()}")
-    with pytest.raises(RegardError, match=r"--ray: the cluster '127.0.0.1:\d+' cannot be reached: .*refused"):
-        embed(texts, "store", model=minilm, runner=runner)
-    assert not Path("store").exists()

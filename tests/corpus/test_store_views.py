@@ -1,15 +1,13 @@
-"""SQL over a store: its views, what a query may not do, and how much memory it may take."""
+"""SQL over a store: its views, and what a query may not do."""
 
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
-from tests.support.stores import Document, sign, write_store
+from tests.support.stores import Document, write_store
 
 ONE = [Document("a", "The bank of clay", {"year": "1850"}, line=3), Document("b", "A BANK note")]
 OTHER = [Document("c", "No bank; the end")]
@@ -75,15 +73,3 @@ def test_the_settings_are_locked(store: Path) -> None:
         assert tables._views is not None
         with pytest.raises(duckdb.Error, match="configuration has been locked"):
             tables._views.execute("SET enable_external_access = true")
-
-
-def test_a_page_that_unpacks_to_gigabytes_is_refused(store: Path) -> None:
-    file = store / "shards" / "shard0" / "texts.parquet"
-    table = pq.read_table(file)
-    texts = pa.array(["x" * 700_000_000, "x"])
-    pq.write_table(table.set_column(3, "text", texts), file, compression="zstd", use_dictionary=False)
-    del texts
-    assert file.stat().st_size < 100_000
-    sign(store)
-    with StoreTables(store) as tables, pytest.raises(RegardError, match="sql: Out of Memory Error"):
-        tables.sql("SELECT max(length(text)) FROM texts")

@@ -21,9 +21,6 @@ import safetensors.numpy
 from PIL import Image
 
 import regard
-from regard.corpus.asking.look_up import look_up
-from regard.corpus.parquet_pages import parquet_page_sizes
-from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 from regard.images.picture import read_picture_bytes
 from regard.model_files.folder import ADAPTER
@@ -35,7 +32,6 @@ from regard.server.app import make_app
 from regard.server.asked import ExperimentAsked
 from regard.server.work import Limits
 from tests.support.own_models import TEXTS, opened
-from tests.support.stores import Document, sign, write_store
 from tests.support.web_pages import build_nothing
 
 Target = Callable[[bytes], None]
@@ -139,59 +135,6 @@ class Adapters:
         refused_in_a_line(lambda: merge_adapter(regard.load(copy.deepcopy(self.model)), self.folder))
 
 
-class Stores:
-    """A corpus store: manifest, index, tables, headers of Parquet's pages."""
-
-    def __init__(self, folder: Path) -> None:
-        texts = [Document("a", "The bank of clay"), Document("b", "a bank note")]
-        self.store = write_store(folder / "s", [(texts, np.ones((7, 1, 5), np.float16))])
-        self.shard = self.store / "shards" / "shard0"
-        self.files = [self.store / "manifest.json", *(self.shard / f"{name}.parquet" for name in ("rows", "texts"))]
-        self.files.append(self.shard / "index.json")
-        self.whole = {path: path.read_bytes() for path in self.store.rglob("*") if path.is_file()}
-
-    def seeds(self) -> list[bytes]:
-        """Each file as it is."""
-        pages = self.whole[self.files[1]][4:400]
-        return [bytes([n]) + self.whole[path] for n, path in enumerate(self.files)] + [b"\4" + pages]
-
-    def __call__(self, data: bytes) -> None:
-        """0: the manifest; 1, 2: a table, its digest made to fit; 3: an index, likewise; 4: headers of pages."""
-        kind, rest = data[0] % 5, data[1:]
-        if kind == 4:
-            try:
-                for _ in parquet_page_sizes(rest):
-                    pass
-            except ValueError:
-                pass
-            return
-        for path, content in self.whole.items():
-            path.write_bytes(content)
-        if kind == 0:
-            try:
-                given = json.loads(rest)
-                rest = json.dumps({name: each for name, each in given.items() if name != "sha256"}).encode()
-            except (ValueError, RecursionError, AttributeError):
-                pass
-        self.files[kind].write_bytes(rest)
-        if kind in (1, 2):
-            sign(self.store)
-        elif kind == 3:
-            manifest = json.loads(self.whole[self.files[0]])
-            manifest["shards"][0]["sha256"] = hashlib.sha256(rest).hexdigest()
-            manifest.pop("sha256")
-            self.files[0].write_text(json.dumps(manifest))
-        refused_in_a_line(self.read)
-
-    def read(self) -> None:
-        """Look a word up, with the text around it and its vectors."""
-        with StoreTables(self.store) as tables:
-            found = look_up(tables, "bank")
-            found.lines(9)
-            for _ in tables.all_vectors(0):
-                pass
-
-
 class Images:
     """Files of images, as a browser sends them."""
 
@@ -285,7 +228,7 @@ class Requests:
 
 
 TARGETS: dict[str, Any] = {
-    "safetensors": Safetensors, "gguf": Gguf, "traces": Traces, "adapters": Adapters, "stores": Stores,
+    "safetensors": Safetensors, "gguf": Gguf, "traces": Traces, "adapters": Adapters,
     "requests": Requests, "images": Images,
 }  # fmt: skip
 

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from regard.corpus import schema
 from regard.corpus.asking.places import Place, embed_places
 from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.checksums import sha256_of_shard_file
-from regard.corpus.manifest import NAME, SHA256, Manifest, ModelSummary, ShardSummary
+from regard.corpus.manifest import NAME, SHA256, Manifest, ModelSummary, ShardSummary, sha256_of_manifest
+from regard.corpus.settings import Settings
 from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
 from regard.models.digest import digest_model
 from regard.text.words import find_spans, words_of
@@ -29,29 +31,17 @@ MONEYS = ["She opened an account at the bank to save money", "The bank raised it
 
 
 def change_manifest(store: Path, **changes: Any) -> dict[str, Any]:
-    """Change entries of a store's manifest, as nobody noticed it; returns what it was."""
+    """Change entries of a store's manifest, with a checksum that fits; returns what it was."""
     file = store / NAME
     before = json.loads(file.read_text("utf-8"))
-    file.write_text(json.dumps({name: each for name, each in (before | changes).items() if name != SHA256}), "utf-8")
+    data = {name: each for name, each in (before | changes).items() if name != SHA256}
+    file.write_text(json.dumps(data | {SHA256: sha256_of_manifest(data)}), "utf-8")
     return before
 
 
 def summary_of(shard: Path, parts: int, rows: int) -> ShardSummary:
     """What a manifest says of a shard."""
     return ShardSummary(shard.name, parts, rows, rows, sha256_of_shard_file(shard / INDEX))
-
-
-def sign(store: Path) -> None:
-    """Make checksums that fit what lies in a store by now, as a stranger would who made it."""
-    shards = change_manifest(store)["shards"]
-    for each in shards:
-        folder = store / "shards" / each["name"]
-        data = json.loads((folder / INDEX).read_text("utf-8"))
-        for name in data["files"]:
-            data["files"][name] = [[(folder / name).stat().st_size], sha256_of_shard_file(folder / name)]
-        (folder / INDEX).write_text(json.dumps(data), "utf-8")
-        each["sha256"] = sha256_of_shard_file(folder / INDEX)
-    change_manifest(store, shards=shards)
 
 
 @dataclass
@@ -101,7 +91,13 @@ def write_store(
         summaries.append(summary_of(shard, len(documents), len(rows)))
     width = shards[0][1].shape[-1] if shards else 7
     model = model or ModelSummary("made", "made", "", 6, 12, width)
-    Manifest(model, {}, {}, [], list(layers), summaries, complete=complete).write(folder)
+    dtype = shards[0][1].dtype.name if shards else "float16"
+    settings = Settings(dtype=dtype, statistics=False).to_json()
+    quarantine = folder / "quarantine.parquet"
+    pq.write_table(schema.quarantine().empty_table(), quarantine)
+    Manifest(
+        model, settings, {}, [], list(layers), summaries, complete=complete, quarantine=sha256_of_shard_file(quarantine)
+    ).write(folder)
     return folder
 
 

@@ -37,17 +37,6 @@ from regard.questions import QUESTIONS
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever the installed typer keeps it
 
-NOW = {  # verbs that there were, and what does their work
-    "stats": "heads --store STORE",
-    "steer": "generate TEXT --towards A --away B --layer N",
-}
-MOVED = {  # options that there were, of all verbs or of one, and what is written now
-    "--html-numbers": "--html-with float32 (without it int16)",
-    "--html-layers": "--html-with layers=0,3-5",
-    "--html-steps": "--html-with steps",
-    "shift --by": "--column",
-    "why --by": "--method",
-}
 # Verbs that load no model, or one whose arithmetic is their own.
 WITHOUT_DTYPE = ("tokens", "train", "paint", "evolve", "embed", "find", "senses", "shift", "lesson")
 LONGEST = 60  # characters of a text that are said again
@@ -69,8 +58,6 @@ codecs.register_error("readable", readable)
 
 def suggested_verb(given: str, verbs: list[str]) -> str:
     """What may have been meant by something that is no verb."""
-    if given.lower() in NOW:
-        return f"Use regard {NOW[given.lower()]}"
     near = difflib.get_close_matches(given.lower(), verbs, n=1)
     if near:
         return f"Did you mean {near[0]!r}?"
@@ -80,17 +67,11 @@ def suggested_verb(given: str, verbs: list[str]) -> str:
     return f"{known}To look at a text: regard see {text}"
 
 
-def moved(error: Any) -> str | None:
-    """What is to be written now, where an option is refused that there was."""
-    option, verb = str(getattr(error, "option_name", "")), getattr(error.ctx, "info_name", "")
-    if option == "--dtype" and verb not in WITHOUT_DTYPE:
-        return f"--dtype stands before the verb: regard --dtype bfloat16 {verb} ..."
-    now = MOVED.get(f"{verb} {option}") or MOVED.get(option)
-    return None if now is None else f"{option} is {now} now"
-
-
 def with_example(error: Any) -> str:
     """Say what is wrong with a call, with an example of the verb where an argument is missing."""
+    verb = getattr(error.ctx, "info_name", "")
+    if getattr(error, "option_name", "") == "--dtype" and verb not in WITHOUT_DTYPE:
+        return f"--dtype stands before the verb: regard --dtype bfloat16 {verb} ..."
     examples = examples_of(error.ctx.info_name or "") if type(error).__name__ == "MissingParameter" else []
     return f"{error.format_message().rstrip('.')}: {examples[0]}" if examples else error.format_message()
 
@@ -200,7 +181,7 @@ def main(arguments: list[str] | None = None) -> None:
     except RegardError as error:
         _fail_in_one_line(str(error))
     except USAGE_ERROR as error:
-        _fail_in_one_line(moved(error) or with_example(error))
+        _fail_in_one_line(with_example(error))
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:

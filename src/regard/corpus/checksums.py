@@ -1,208 +1,104 @@
-"""Write the SHA-256 of every piece of a shard's files into its index, and check each piece when it is first read.
+"""Find damage in a shard's files when they are read.
 
-A piece is what is read at once: a row group of a Parquet file, a megabyte of vectors, any other file whole. So a
-flipped bit is found where it would be shown, and nothing else has to be read for it.
+pyarrow checks the page checksums of Parquet files. A shard's index has the SHA-256 of each megabyte of every file. It
+covers what pages do not: the footers of Parquet files, vectors, and files that DuckDB reads.
 """
 
 import hashlib
-import io
 import json
-import sys
-from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING
 
-from regard.corpus.word_filter import make_store_word_filter
+from regard.corpus.extra import import_from_corpus_extra
 from regard.errors import RegardError
-from regard.files import open_regular, read_regular
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    import pyarrow.parquet as pq
 
 NAME = "index.json"
-LARGEST = 8 << 20  # bytes that it may have: enough for 20 million rows
-HEX = 64  # digits of a SHA-256
-BLOCK = 1 << 20  # bytes of vectors in a piece, and of what is hashed at once
+BLOCK = 1 << 20  # bytes that have one SHA-256
 
 
-Piece = tuple[int, str]  # where it ends, and its SHA-256; it begins where the one before it ends
-
-
+@dataclass(frozen=True)
 class Index:
-    """What a shard's files have to be, and which words it has: what index.json says."""
+    """A shard's counts of parts, rows, tokens and spans, and the SHA-256 of each megabyte of its files."""
 
-    def __init__(self, folder: Path, data: dict[str, Any]) -> None:
-        """Take what the index of this folder says; nothing of it is trusted."""
-        self._file, self._data = folder / NAME, data
-        self._pieces: dict[str, list[Piece]] = {}
-        self.checked: dict[str, set[int]] = {}  # of each file the pieces that were found whole in this process
+    counts: dict[str, int]
+    files: dict[str, list[str]]
 
-    def pieces(self, file: str) -> list[Piece]:
-        """List the pieces of a file; none of one that it does not name. Raises RegardError where they are no pieces."""
-        if file not in self._pieces:
-            with self._typed():
-                ends, sums = self._data["files"].get(file, ([], ""))
-                found = [(int(end), str(sums[n * HEX : (n + 1) * HEX])) for n, end in enumerate(ends)]
-                if len(sums) != HEX * len(ends) or any(a > b for a, b in pairwise([0, *ends])):
-                    raise ValueError(f"pieces of {file!r}")
-                self._pieces[file] = found
-        return self._pieces[file]
+
+class ShardFiles:
+    """The files of a shard's folder. Each block is checked once, before it is used."""
+
+    def __init__(self, folder: Path, sha256: str = "") -> None:
+        """Read nothing yet. sha256: of the index, if the manifest knows it."""
+        self.folder = folder
+        self._sha256 = sha256
+        self._checked: set[tuple[str, int]] = set()
 
     @cached_property
-    def words(self) -> list[tuple[str, str]]:
-        """The first and last word of each row group of rows.parquet. Raises RegardError where there are none."""
-        with self._typed():
-            return [(str(first), str(last)) for first, last in self._data["words"]]
+    def index(self) -> Index:
+        """Read the shard's index. Raises RegardError if it is missing or damaged."""
+        path = self.folder / NAME
+        with suppress(OSError, ValueError, TypeError):
+            content = path.read_bytes()
+            if self._sha256 in ("", hashlib.sha256(content).hexdigest()):
+                return Index(**json.loads(content))
+        raise damaged(path, "it is missing, or not the index that was written")
 
-    @cached_property
-    def filter(self) -> bytes:
-        """Read the filter of its words. Raises RegardError where there is none."""
-        with self._typed():
-            return bytes.fromhex(self._data["filter"])
+    def check(self, name: str, start: int = 0, stop: int | None = None) -> None:
+        """Check the blocks that hold some bytes of a file, by default all. Raises RegardError if one is damaged."""
+        path, sums = self.folder / name, self.index.files.get(name, [])
+        stop = max(path.stat().st_size, BLOCK * len(sums)) if stop is None else stop
+        with path.open("rb") as file:
+            for n in range(start // BLOCK, -(-stop // BLOCK)):
+                if (name, n) in self._checked:
+                    continue
+                file.seek(n * BLOCK)
+                if [hashlib.sha256(file.read(BLOCK)).hexdigest()] != sums[n : n + 1]:
+                    raise damaged(path, f"bytes {n * BLOCK:,} to {(n + 1) * BLOCK:,} are not those that were written")
+                self._checked.add((name, n))
 
-    @contextmanager
-    def _typed(self) -> Iterator[None]:
-        try:
-            yield
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise damaged(self._file, f"it lacks or misnames an entry ({error})") from error
+    def parquet(self, name: str, dictionaries: Collection[str] = ()) -> "pq.ParquetFile":
+        """Open a Parquet file with a checked footer. Its pages are checked as they are read.
 
-
-class CheckedFile(io.RawIOBase):
-    """A file to read, each piece of which is checked when the first byte of it is read."""
-
-    def __init__(self, path: Path, index: Index | None) -> None:
-        """Open a regular file. index: of its shard; None where it has none: then nothing is checked.
+        dictionaries: columns of strings that are read as dictionaries.
 
         Raises:
-            RegardError: it cannot be read, is no regular file or a link, or has not its size.
+            RegardError: the footer is damaged.
         """
-        self.path = path
-        self._file = open_regular(path, links=False)
-        self._pieces = [] if index is None else index.pieces(path.name)
-        self._checked = set() if index is None else index.checked.setdefault(path.name, set())
-        self._ends = [end for end, _ in self._pieces]
-        size = self._file.seek(0, io.SEEK_END)
-        self._file.seek(0)
-        if index is not None and size != (self._ends[-1] if self._ends else -1):
-            self._file.close()
-            written = f"{self._ends[-1]:,}" if self._ends else "none"
-            raise damaged(path, f"it has {size:,} bytes, {NAME} says {written}")
-
-    def readable(self) -> bool:
-        """Say that it can be read, as pyarrow asks."""
-        return True
-
-    def seekable(self) -> bool:
-        """Say that any place can be read, as pyarrow asks."""
-        return True
-
-    def tell(self) -> int:
-        """Return the place of the byte that is read next."""
-        return self._file.tell()
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place; returns it, from the beginning."""
-        return self._file.seek(offset, whence)
-
-    def read(self, size: int = -1) -> bytes:
-        """Read so many bytes, -1 for the rest. Raises RegardError where a piece of them is not what was written."""
-        start = self._file.tell()
-        content = self._file.read(size)
-        self.check(start, start + len(content))
-        return content
-
-    def readinto(self, buffer: "Buffer") -> int:
-        """Read as many bytes as there is room for; returns how many there were. Errors are those of `read`."""
-        start = self._file.tell()
-        count = int(self._file.readinto(buffer))  # type: ignore[attr-defined]  # typeshed's BinaryIO lacks it
-        self.check(start, start + count)
-        return count
-
-    def check(self, start: int = 0, stop: int = sys.maxsize) -> None:
-        """Check the pieces of some bytes, all by default. Raises RegardError where one is not what was written."""
-        place = self._file.tell()
-        n = bisect_right(self._ends, start)
-        while n < len(self._ends) and (self._ends[n - 1] if n else 0) < stop:
-            if n not in self._checked:
-                self._check(n)
-                self._checked.add(n)
-            n += 1
-        self._file.seek(place)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-        super().close()
-
-    def _check(self, n: int) -> None:
-        start, end = (self._ends[n - 1] if n else 0), self._ends[n]
-        self._file.seek(start)
-        if _hash_of_shard_bytes(self._file, end - start) != self._pieces[n][1]:
-            raise damaged(self.path, f"bytes {start:,} to {end:,} are not those that were written")
+        path = self.folder / name
+        size = max(1, path.stat().st_size)
+        self.check(name, max(0, size - 8), size)
+        with path.open("rb") as file:
+            file.seek(max(0, size - 8))
+            footer = int.from_bytes(file.read(4), "little")
+        self.check(name, size - 8 - footer, size)
+        return import_from_corpus_extra("pyarrow.parquet").ParquetFile(
+            path, read_dictionary=list(dictionaries), pre_buffer=False, page_checksum_verification=True
+        )
 
 
 def damaged(path: Path, why: str) -> RegardError:
-    """Make the error for a file of a shard that is not what was written."""
+    """Make the error for a damaged file of a shard."""
     again = f"remove the folder {str(path.parent)!r}, and the same `regard embed` again makes it"
     return RegardError(f"{str(path)!r} is damaged: {why}; {again}")
 
 
-def write_shard_index(
-    folder: Path, ends: dict[str, list[int]], words: Sequence[tuple[str, str]], names: Collection[str]
-) -> None:
-    """Write index.json into a shard's folder.
-
-    ends: of files in pieces, where each ends; others are one each. words: the first and last of each row group of
-    rows.parquet. names: what the filter holds, all words, and lemmas as `word_filter.LEMMA` marks them.
-    """
+def write_shard_index(folder: Path, counts: dict[str, int]) -> None:
+    """Write index.json for the files in a shard's folder."""
     files = {}
-    for path in sorted(each for each in folder.iterdir() if each.name != NAME):
-        size = path.stat().st_size
+    for path in sorted(folder.iterdir()):
         with path.open("rb") as file:
-            stops = sorted({*ends.get(path.name, ()), size})
-            sums = [_hash_of_shard_bytes(file, end - start) for start, end in pairwise([0, *stops])]
-        files[path.name] = [stops, "".join(sums)]
-    data = {"files": files, "words": list(map(list, words)), "filter": make_store_word_filter(names).hex()}
-    (folder / NAME).write_text(json.dumps(data, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def read_shard_index(folder: Path, sha256: str = "") -> Index:
-    """Read a shard's index.json. sha256: what it has to be, where that is known.
-
-    Raises:
-        RegardError: it is not there, is damaged, or is no index.
-    """
-    path = folder / NAME
-    content = read_regular(path, most=LARGEST)
-    if sha256 and hashlib.sha256(content).hexdigest() != sha256:
-        raise damaged(path, "it is not the one that the manifest knows")
-    try:
-        data = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise damaged(path, str(error).splitlines()[0]) from error
-    if not isinstance(data, dict):
-        raise damaged(path, "it is no JSON object")
-    return Index(folder, data)
+            files[path.name] = [hashlib.sha256(block).hexdigest() for block in iter(lambda: file.read(BLOCK), b"")]
+    (folder / NAME).write_text(json.dumps(asdict(Index(counts, files))) + "\n", encoding="utf-8")
 
 
 def sha256_of_shard_file(path: Path) -> str:
     """Compute the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _hash_of_shard_bytes(file: BinaryIO, count: int) -> str:
-    """The SHA-256 of a file's next bytes."""
-    whole = hashlib.sha256()
-    while count > 0:
-        block = file.read(min(count, BLOCK))
-        if not block:
-            break
-        whole.update(block)
-        count -= len(block)
-    return whole.hexdigest()

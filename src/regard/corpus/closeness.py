@@ -7,11 +7,8 @@ cosine of tokens that follow each other.
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from regard.checks import is_whole
-from regard.errors import RegardError
-
 PARTS = 10**9  # cosines are counted in billionths below 1, as whole numbers: sums do not depend on their order
-PREFIX = "bf16_"  # of the counts in a shard's counts.json
+PREFIX = "bf16_"  # of the counts in a shard
 # Of what tokens that follow each other differ by: more than this on average, or at most, is said to be coarse.
 COARSE, COARSE_AT_MOST = 0.01, 0.1
 
@@ -56,17 +53,10 @@ class Closeness:
 
 
 def closeness_of_counts(counts: Mapping[str, int]) -> tuple[Closeness, dict[str, int]]:
-    """Take a shard's counts apart: how near its vectors are to float32's, and all others.
-
-    Raises:
-        RegardError: they say something else of bf16.
-    """
+    """Take a shard's counts apart: how near its vectors are to float32's, and all others."""
     own = {name.removeprefix(PREFIX): each for name, each in counts.items() if name.startswith(PREFIX)}
     rest = {name: each for name, each in counts.items() if not name.startswith(PREFIX)}
-    try:
-        return Closeness(**own), rest
-    except TypeError as error:
-        raise RegardError(f"a shard's counts name {', '.join(own)} of bf16, which is not known") from error
+    return Closeness(**own), rest
 
 
 def closeness_sentence(numbers: Mapping[str, int | float]) -> str:
@@ -84,22 +74,3 @@ def closeness_sentence(numbers: Mapping[str, int | float]) -> str:
     if mean > COARSE * (apart or 1) or most > COARSE_AT_MOST * (apart or 1):
         said += ". That is coarse: what these vectors say is alike may not be so in float32"
     return said
-
-
-def check_closeness(numbers: Mapping[str, object]) -> None:
-    """Check what a manifest says of it.
-
-    Raises:
-        TypeError: it is not what `Closeness.numbers` writes.
-        ValueError: a number is out of range.
-    """
-    if not numbers:
-        return
-    known = set(Closeness(1, pairs=1).numbers())
-    if not known - {"following_cosine"} <= set(numbers) <= known or not is_whole(numbers["states"]):
-        raise TypeError("closeness")
-    for name, each in numbers.items():
-        if type(each) not in (int, float):
-            raise TypeError(f"closeness: {name}")
-        if not (each > 0 if name == "states" else -1.001 <= each <= 1):  # type: ignore[operator]
-            raise ValueError(f"closeness: {name}")

@@ -68,18 +68,6 @@ def integers(cells: "pa.IntegerArray") -> Int[np.ndarray, " n"]:
     return np.frombuffer(cells.buffers()[1], kind, len(cells), cells.offset * kind.itemsize)
 
 
-def codes_of(strings: "pa.StringArray", value: str) -> Int[np.ndarray, " n"]:
-    """Find which of some strings are this one: one or none, but where a file has a string twice."""
-    wanted = np.frombuffer(value.encode("utf-8", "surrogatepass"), np.uint8)
-    _, edges, data = strings.buffers()
-    ends = np.frombuffer(edges, np.int32)[strings.offset : strings.offset + len(strings) + 1]
-    found = np.flatnonzero(np.diff(ends) == len(wanted))
-    if not len(found) or not len(wanted):
-        return found
-    letters = np.frombuffer(data, np.uint8)[ends[found][:, None] + np.arange(len(wanted))]
-    return found[(letters == wanted).all(1)]
-
-
 def _decoded(chunk: "pa.Array") -> list[Any]:
     if not hasattr(chunk, "dictionary"):
         return list(chunk.to_pylist())

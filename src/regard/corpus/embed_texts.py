@@ -20,10 +20,10 @@ from regard.corpus.reading.documents import read_documents
 from regard.corpus.reading.find_files import LINK, find_files_and_rejected
 from regard.corpus.settings import Settings, pooling_sentence
 from regard.corpus.writing.autocast_states import note_on_processor
-from regard.corpus.writing.begin_store import begin_store, place_store
+from regard.corpus.writing.begin_store import begin_store
 from regard.corpus.writing.cut_windows import window_size
 from regard.corpus.writing.openvino_states import check_openvino_installed
-from regard.corpus.writing.plan_shards import ShardPlan, hash_of_settings, plan_shards
+from regard.corpus.writing.plan_shards import ShardPlan, plan_shards
 from regard.corpus.writing.pooled_windows import settings_for_texts
 from regard.corpus.writing.store_folder import QUARANTINE, SHARDS, check_apart, opened_store_folder, remove_others
 from regard.corpus.writing.stored_texts import Compared, StoredTexts, check_seen, compare
@@ -126,7 +126,7 @@ def embed(
         manifest = begin_store(store, given, loaded, source, settings, columns)
         stored = StoredTexts(store / SHARDS, [each.name for each in manifest.shards])
         check_seen(found, stored)
-        manifest, notes = place_store(store, manifest, columns, stored, prune, follow_links)
+        notes: tuple[str, ...] = ()
         size = window_size(loaded, settings)
         job = Job(
             store / SHARDS, _absolute_source_of_model(source), manifest.model.digest, settings, tuple(manifest.layers),
@@ -163,7 +163,7 @@ def embed(
             manifest, shards=shards, counts=dict(counts), complete=True, quarantine=quarantine, closeness=closeness
         )
         done.write(store)
-        remove_others(job.folder, {shard.name for shard in shards}, hash_of_settings(manifest))
+        remove_others(job.folder, {shard.name for shard in shards})
     if links := sum(each.reason == LINK for each in rejected):
         notes += (f"{links:,} link{'s' * (links > 1)} not followed: --follow-links (follow_links=True) reads them",)
     if settings.unit == "texts":
@@ -201,8 +201,7 @@ def _gather(
     for plan, found, missing in built:
         closeness, own = closeness_of_counts(found)
         near += closeness
-        index = store / SHARDS / plan.name / INDEX
-        sha256 = sha256_of_shard_file(index) if index.is_file() else ""  # an earlier version's shards have none
+        sha256 = sha256_of_shard_file(store / SHARDS / plan.name / INDEX)
         shards.append(ShardSummary(plan.name, own["parts"], own["rows"], own["tokens"], sha256))
         counts.update(own)
         counts["documents"] += sum(each.start == 0 for each in plan.documents)

@@ -7,8 +7,7 @@ A store is a folder: manifest.json, quarantine.parquet, and shards/NAME with the
     vectors.npy      (rows, layers, M): row i is the embedding of row i of rows.parquet
     heads.parquet    what every head did, summed over the shard, where statistics were asked for
     spans.parquet    what the model did not read as it stands, and what is not kept
-    counts.json      how many of each
-    index.json       the SHA-256 of every piece of the others, and which words there may be
+    index.json       how many of each there are, and the SHA-256 of each megabyte of the other files
 
 Characters (start, end) are counted from the beginning of the whole document, whatever it was cut into.
 """
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 1  # of the store: a store of another one is refused
+FORMAT = 2  # of the store: a store of another one is refused
 ROW_GROUP = 4096  # rows of a row group at most: what finding one word has to read
 TOP = 8  # largest weights of a layer that are kept, under --where
 STATISTICS = ("entropy", "received", "distance", "special")  # of each row and layer, means over the heads

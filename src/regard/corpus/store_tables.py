@@ -13,13 +13,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from regard.corpus.closeness import closeness_sentence
-from regard.corpus.columns import Cells, Columns, cells_at, codes_of, integers
+from regard.corpus.columns import Cells, Columns, cells_at, integers
 from regard.corpus.manifest import Manifest, read_manifest
 from regard.corpus.schema import ROW_GROUP
 from regard.corpus.settings import place_among_stored_layers, pooling_sentence
 from regard.corpus.shard_reader import ShardReader
 from regard.errors import RegardError
-from regard.files import is_link
 from regard.model_files.folder import DEFAULT_NAME
 
 if TYPE_CHECKING:
@@ -43,13 +42,13 @@ class StoreTables:
         and for none where it was the default model. What the store itself names is never loaded.
 
         Raises:
-            RegardError: it is no store, of another format, or shards are missing or not whole.
+            RegardError: it is no store, of another format, or shards are missing.
         """
         self.path = Path(path)
         self._named = model
         self.manifest: Manifest = read_manifest(self.path)
         folder = self.path / "shards"
-        self.shards = {each.name: ShardReader(folder / each.name, each, self.manifest) for each in self.manifest.shards}
+        self.shards = {each.name: ShardReader(folder / each.name, each) for each in self.manifest.shards}
         self._views: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.Lock()
         self._check_shards()
@@ -110,11 +109,7 @@ class StoreTables:
         from regard.models.model import Model
 
         model = named if isinstance(named, Model) else load(named)
-        if kept.digest:
-            same = model.tokenizer is not None and digest_model(model) == kept.digest
-        else:
-            same = model.name in (kept.name, kept.source)
-        if not same:
+        if model.tokenizer is None or digest_model(model) != kept.digest:
             raise RegardError(
                 f"store {str(self.path)!r}: model {model.name!r} is not the one that made it, {kept.name!r}"
             )
@@ -145,19 +140,16 @@ class StoreTables:
         """
         found, wanted = Columns(columns), list(dict.fromkeys([field, *columns]))
 
-        def read(shard: ShardReader, groups: list[int] | None) -> list[tuple[Int[np.ndarray, " n"], Cells]]:
+        def read(shard: ShardReader) -> list[tuple[Int[np.ndarray, " n"], Cells]]:
             there = []
-            for first, table in shard.tables("rows", wanted, groups):
+            for first, table in shard.tables("rows", wanted, word=value if field == "word" else None):
                 own = _places_of(table[field], value)
                 if len(own):
                     there.append((first + own, cells_at(table, own, columns)))
             return there
 
-        groups = {name: shard.groups_with(field, value) for name, shard in self.shards.items()}
-        may = {name: own for name, own in groups.items() if own != []}
         with ThreadPoolExecutor(AT_ONCE) as threads:
-            shards = [self.shards[name] for name in may]
-            for name, there in zip(may, threads.map(read, shards, may.values()), strict=True):
+            for name, there in zip(self.shards, threads.map(read, self.shards.values()), strict=True):
                 for rows, cells in there:
                     found.add(name, rows, cells)
         return found
@@ -211,20 +203,15 @@ class StoreTables:
         return self.shards[name]
 
     def _check_shards(self) -> None:
-        """Refuse a store whose shards are not there, lack a file or are links."""
-        count = len(self.manifest.shards)
+        """Check that all files of the shards are there."""
         for name, shard in self.shards.items():
-            there = f"store {str(self.path)!r}: shard {name} of {count}"
-            if is_link(shard.folder):
-                raise RegardError(f"{there} is a link, needs a folder")
-            found = list(os.scandir(shard.folder)) if shard.folder.is_dir() else []
-            lacking = [each for each in FILES if each not in {entry.name for entry in found}]
+            lacking = [each for each in FILES if not (shard.folder / each).is_file()]
             if lacking:
                 what = "is missing" if len(lacking) == len(FILES) else f"lacks {lacking[0]}"
-                raise RegardError(f"{there} {what}; the same `regard embed` again makes it")
-            others = [entry.name for entry in found if not entry.is_file(follow_symlinks=False)]
-            if others:
-                raise RegardError(f"{there}: {others[0]} is no regular file, or a link")
+                raise RegardError(
+                    f"store {str(self.path)!r}: shard {name} of {len(self.shards)} {what}; the same `regard embed` "
+                    "again makes it"
+                )
 
 
 def _notes(manifest: Manifest) -> Iterator[str]:
@@ -232,8 +219,6 @@ def _notes(manifest: Manifest) -> Iterator[str]:
     if not manifest.complete:
         done = f"{len(manifest.shards):,} shards are" if manifest.shards else "no shard is"
         yield f"the store is not finished, {done} there so far: the same `regard embed` again goes on where it stopped"
-    if not all(each.sha256 for each in manifest.shards):
-        yield "an earlier version made the store, without checksums: what is damaged in it may pass unnoticed"
     if manifest.precision == "bf16":
         yield closeness_sentence(manifest.closeness)
     if manifest.unit == "texts":
@@ -245,7 +230,8 @@ def _places_of(column: "pa.ChunkedArray", value: str) -> Int[np.ndarray, " n"]:
     found = []
     start = 0
     for chunk in column.chunks:
-        for code in codes_of(chunk.dictionary, value):
+        codes = [code for code, each in enumerate(chunk.dictionary.to_pylist()) if each == value]
+        for code in codes:
             found.append(start + np.flatnonzero(integers(chunk.indices) == code))
         start += len(chunk)
     return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)

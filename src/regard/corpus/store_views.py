@@ -1,7 +1,8 @@
 """Answer SQL over a store's tables, through DuckDB.
 
-Queries see six views: rows, texts, spans, heads, quarantine, and shards (the manifest's list). The first four have two
-columns more, by which rows and their vectors are found: shard, its name, and row, counted from 0 in that shard's file.
+Queries see six views: rows, texts, spans, heads (with statistics), quarantine (of a finished store), and shards (the
+manifest's list). The first four have two columns more, by which rows and their vectors are found: shard, its name, and
+row, counted from 0 in that shard's file.
 A query may read the store's folder and nothing else, and change nothing: one statement that selects.
 """
 
@@ -9,13 +10,11 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.corpus import schema
 from regard.corpus.checksums import sha256_of_shard_file
 from regard.corpus.extra import import_from_corpus_extra
 from regard.corpus.manifest import Manifest
 from regard.corpus.shard_reader import ShardReader
 from regard.errors import RegardError
-from regard.files import check_regular
 
 if TYPE_CHECKING:
     import duckdb
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 SHARD_OF = r"regexp_extract(filename, '([^/\\]+)[/\\][^/\\]+$', 1)"
 TABLES = ("rows", "texts", "spans", "heads")
-MEMORY, MEMORY_OF_BYTE = 256 << 20, 4  # bytes that DuckDB may take, and more for each byte of the tables
 
 
 def connect(store: Path, manifest: Manifest, shards: Collection[ShardReader]) -> "duckdb.DuckDBPyConnection":
@@ -36,21 +34,16 @@ def connect(store: Path, manifest: Manifest, shards: Collection[ShardReader]) ->
     settings = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     connection = duckdb.connect(":memory:", config=settings)
     connection.execute("SET temp_directory = ''")
-    size = sum(file.stat().st_size for shard in shards for file in shard.folder.glob("*.parquet"))
-    connection.execute(f"SET memory_limit = '{(MEMORY + MEMORY_OF_BYTE * size) >> 20} MiB'")
     try:
         for name in TABLES:
             _view(connection, name, shards)
-        quarantine = store / "quarantine.parquet"
-        if quarantine.exists():
-            check_regular(quarantine)
-            if manifest.quarantine and sha256_of_shard_file(quarantine) != manifest.quarantine:
+        if manifest.quarantine:
+            quarantine = store / "quarantine.parquet"
+            if sha256_of_shard_file(quarantine) != manifest.quarantine:
                 raise RegardError(f"{str(quarantine)!r} is damaged: it is not what was written")
             connection.execute(
                 f"CREATE VIEW quarantine AS SELECT * FROM read_parquet({_quoted_for_sql(str(quarantine))})"
             )
-        else:
-            _empty(connection, "quarantine", schema.quarantine())
     except duckdb.Error as error:
         raise RegardError(f"store {str(store)!r}: {str(error).splitlines()[0]}") from error
     connection.execute("CREATE TABLE shards (number BIGINT, name VARCHAR, parts BIGINT, rows BIGINT, tokens BIGINT)")
@@ -99,7 +92,7 @@ def select(
 
 
 def _view(connection: "duckdb.DuckDBPyConnection", name: str, shards: Collection[ShardReader]) -> None:
-    """Make the view of one table over all shards; heads only where statistics were asked for."""
+    """Make the view of one table over all shards: none without a shard, and no heads without statistics."""
     files = [each.folder / f"{name}.parquet" for each in shards]
     files = [file for file in files if name != "heads" or file.is_file()]
     if files:
@@ -107,20 +100,8 @@ def _view(connection: "duckdb.DuckDBPyConnection", name: str, shards: Collection
         columns = f"* EXCLUDE (filename, file_row_number), {SHARD_OF} AS shard, file_row_number AS row"
         source = f"read_parquet([{listed}], filename = true, file_row_number = true)"
         connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM {source}")
-    elif name != "heads":
-        pa = import_from_corpus_extra("pyarrow")
-        made = {"rows": schema.rows(1, statistics=False, sources=False), "texts": schema.texts()}
-        fields = made.get(name, schema.spans())
-        _empty(connection, name, fields.append(pa.field("shard", pa.string())).append(pa.field("row", pa.int64())))
 
 
 def _quoted_for_sql(text: str) -> str:
     """A string as SQL spells it."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def _empty(connection: "duckdb.DuckDBPyConnection", name: str, fields: "pa.Schema") -> None:
-    """Make a table of no rows."""
-    connection.register(f"_{name}", fields.empty_table())
-    connection.execute(f"CREATE TABLE {name} AS SELECT * FROM _{name}")
-    connection.unregister(f"_{name}")

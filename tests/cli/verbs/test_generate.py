@@ -54,9 +54,3 @@ def test_what_is_refused(regard_command, given, says) -> None:
     done = regard_command("generate", *given)
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
-
-
-def test_steer_is_named_by_what_does_it(regard_command) -> None:
-    done = regard_command("steer", "A man")
-    assert done.returncode == 2
-    assert "No such command 'steer'. Use regard generate TEXT --towards A --away B --layer N" in done.stderr

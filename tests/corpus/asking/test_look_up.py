@@ -8,7 +8,7 @@ import pytest
 from regard.corpus import schema
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.manifest import Manifest, ModelSummary
-from regard.corpus.settings import normal
+from regard.corpus.settings import Settings, normal
 from regard.corpus.store import Store
 from regard.corpus.store_tables import StoreTables
 from regard.corpus.writing.shard import ShardTables, sort_rows, write_shard
@@ -57,6 +57,7 @@ def store_of(folder: Path, texts: dict[str, str], settings: dict, kept: tuple[st
     )
     write_shard(folder / "shards", "s", tables)
     summaries = [summary_of(folder / "shards" / "s", len(texts), len(rows))]
+    settings = Settings(statistics=False).to_json() | settings
     Manifest(ModelSummary("made", "made", "", 6, 12, 7), settings, {}, [], [5], summaries, complete=True).write(folder)
     return folder
 

@@ -1,7 +1,6 @@
 """A corpus of all kinds of files, in one order; and what is wrong in one of them keeps no other from being read."""
 
 import gzip
-import importlib.util
 import io
 import json
 import random
@@ -9,17 +8,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pandas
+import pyarrow as pa
 import pytest
-import zstandard
 
 from regard.corpus.reading.document import DEFAULT
 from regard.corpus.reading.documents import (
     Columns,
     Document,
     Rejected,
-    copied_standard_input,
     find_files,
     read_documents,
     read_text_document,
@@ -57,7 +56,7 @@ def write_all() -> None:
     ):
         Path("c", name).write_bytes(content)
         Path("c", f"{name}.gz").write_bytes(gzip.compress(content))
-        Path("c", f"{name}.zst").write_bytes(zstandard.compress(content))
+        Path("c", f"{name}.zst").write_bytes(pa.compress(content, "zstd", asbytes=True))
     table.to_parquet("c/a.parquet")
 
 
@@ -128,7 +127,7 @@ def test_bad_files_between_good_ones() -> None:
         ("1.txt", b"good"),
         ("2.txt", b""),
         ("3.jsonl.gz", gzip.compress(rows)[:-5000]),
-        ("4.jsonl.zst", zstandard.compress(rows)[:-5000]),
+        ("4.jsonl.zst", pa.compress(rows, "zstd", asbytes=True)[:-5000]),
         ("5.txt.gz", gzip.compress(rows)[:-5]),
         ("6.parquet", b"PAR1"),
         ("7.csv.gz", b"text\na"),
@@ -147,37 +146,20 @@ def test_bad_files_between_good_ones() -> None:
         at = rejected[name]
         assert (at.line, at.reason) == (
             len(read) + 1,
-            f"truncated: the compressed data end too early; nothing after line {len(read):,} is read",
+            f"cannot be read: Truncated compressed stream; nothing after line {len(read):,} is read",
         )
 
 
-def test_a_file_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("a.txt", "b.txt", "c.csv", "d.parquet"):
+def test_a_file_that_may_not_be_read() -> None:
+    names = ("a.txt", "c.csv", "d.parquet")
+    for name in names:
         Path(name).write_text("text\nb")
-
-    def refuse(path: Path, flags: int) -> int:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("regard.corpus.reading.streams.os.open", refuse)
-    found = list(read_documents(["a.txt", "c.csv", "d.parquet"]))
-    assert found == [
-        Rejected(name, None, "cannot be read: Permission denied") for name in ("a.txt", "c.csv", "d.parquet")
-    ]
-
-
-def test_what_is_refused_before_any_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    denied = PermissionError(13, "Permission denied")
+    with mock.patch.object(Path, "open", side_effect=denied):
+        found = list(read_documents(names))
+    assert found == [Rejected(name, None, "cannot be read: Permission denied") for name in names]
     with pytest.raises(RegardError, match="No such file"):
         read_documents(["none"])
-    Path("a.txt").write_text("a")
-    with pytest.raises(RegardError, match="most: given 0, needs to be at least 1"):
-        read_documents(["a.txt"], most=0)
-    Path("b.csv.zst").write_text("")
-    Path("b.parquet").write_text("")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for name, package in (("b.csv.zst", "zstandard"), ("b.parquet", "pyarrow")):
-        with pytest.raises(RegardError, match=rf"'{name}': reading .* needs {package}: pip install 'regard\[corpus\]'"):
-            read_documents(["a.txt", name])
-    assert documents("a.txt")
 
 
 PEAK = """
@@ -303,16 +285,3 @@ def test_parts_count_the_characters_of_the_whole(tmp_path: Path) -> None:
 )
 def test_no_part_of_a_bad_text_is_given(tmp_path: Path, content: bytes, reason: str) -> None:
     assert read_one(tmp_path / "a.txt", content, 1000) == [Rejected("a.txt", None, reason)]
-
-
-@pytest.mark.parametrize("size", [5, 9 << 20])  # in memory, and beyond
-def test_standard_input(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    content = b"ab\r\n" * (size // 4) + b"end"
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    with copied_standard_input() as again:
-        parts = [each for each in read_text_document("-", again, 200_000) if isinstance(each, Document)]
-    assert "".join(part.text for part in parts).encode() == content
-    assert {part.id for part in parts} == {"-"}
-    monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(RegardError, match="there is no standard input"), copied_standard_input():
-        pass

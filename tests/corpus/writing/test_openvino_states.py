@@ -20,7 +20,7 @@ from regard.corpus.writing.cut_windows import cut_texts, window_size
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.models.states import Window, read_states
-from tests.support import MONEY, RIVER, make_tiny, own_models
+from tests.support import MONEY, RIVER, make_tiny
 from tests.support.corpora import read_rows, store_digest, write_texts
 from tests.support.shards import digest_of_shard
 
@@ -183,14 +183,6 @@ def test_a_processor_without_bf16_is_refused(bert: Model, monkeypatch: pytest.Mo
         monkeypatch.setattr(openvino.Core, "get_property", lambda *given: ["FP32", "INT8"])
         with pytest.raises(RegardError, match=r"--precision bf16: .* no bf16 arithmetic \(OpenVINO lists FP32, INT8\)"):
             openvino_states.openvino_states(bert, [1], window_size(bert, VECTORS), precision="bf16")
-
-
-@needs_openvino
-def test_a_model_of_our_own_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text(RIVER, "utf-8")
-    with pytest.raises(RegardError, match="--backend openvino: .* needs a model of transformers"):
-        embed(tmp_path / "a.txt", tmp_path / "store", model=own_models.opened("bert"), settings=FAST)
-    assert not (tmp_path / "store").exists()
 
 
 @needs_openvino

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from regard.corpus import schema
-from regard.corpus.writing import shard
 from regard.corpus.writing.shard import (
     ShardTables,
     read_counts,
@@ -47,36 +46,18 @@ def test_rows_are_sorted_with_their_vectors(tmp_path: Path) -> None:
     assert digest_of_shard(path) == digest_of_shard(write_shard(tmp_path, "two", tables()))
 
 
-@pytest.mark.parametrize("content", ["{}", '{"parts": 1, "rows": 2}', '{"parts": 1, "rows": "2", "tokens": 3}'])
-def test_counts_that_are_none_are_one_line(tmp_path: Path, content: str) -> None:
-    path = write_shard(tmp_path, "one", tables())
-    (path / "counts.json").write_text(content)
-    with pytest.raises(RegardError, match="counts.json' is damaged: it does not say how many .*; remove the folder"):
-        read_counts(path)
-
-
 def test_a_shard_that_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     write_shard(tmp_path, "one", tables())
     assert list((tmp_path / "one").iterdir()) == []
 
 
-def test_what_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(shard.np, "save", full)
-    with pytest.raises(RegardError, match="cannot write .*one.*: No space left"):
-        write_shard(tmp_path, "one", tables())
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_half_written_folders_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".one-abc.part").mkdir()
     (tmp_path / "two").mkdir()
-    assert remove_unfinished_shards(tmp_path) == 1
+    remove_unfinished_shards(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["two"]
-    assert remove_unfinished_shards(tmp_path / "none") == 0
+    remove_unfinished_shards(tmp_path / "none")
 
 
 @pytest.mark.parametrize("call", ["pyarrow.parquet.write_table", "os.fsync", "pathlib.Path.rename"])

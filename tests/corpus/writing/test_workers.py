@@ -13,14 +13,9 @@ from typing import Any
 
 import pytest
 
-import regard
 from regard.corpus.embed_texts import EmbedProgress, embed
-from regard.corpus.environment import describe_store_environment
 from regard.corpus.manifest import read_manifest
 from regard.corpus.settings import Settings
-from regard.corpus.writing import workers
-from regard.corpus.writing.cut_windows import WindowSize
-from regard.errors import RegardError
 from tests.support import make_tiny
 from tests.support.corpora import leftovers, read_rows, store_digest, write_texts
 
@@ -148,29 +143,6 @@ def test_an_interrupted_run_does_not_wait_for_its_workers(texts: str, folder: Pa
     assert store_digest(Path("store")) == store_digest(Path("whole"))
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="this system has no masks of signals")
-def test_workers_begin_with_ctrl_c_blocked() -> None:
-    """Else they would be broken off while they import, each with a traceback."""
-    with workers._without_script():
-        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
-
-
-@pytest.mark.long
-def test_what_a_worker_cannot_do_is_told_in_its_words(texts: str, folder: Path) -> None:
-    """A model that was exchanged between the parent's look and the worker's."""
-    model = regard.load(folder, device="cpu")
-    job = workers.Job(
-        Path("store", "shards").absolute(), str(folder), "0" * 64, SMALL, (1,), WindowSize(31, 22, False),
-        describe_store_environment(),
-    )  # fmt: skip
-    from regard.corpus.writing.plan_shards import ShardPlan
-
-    with pytest.raises(RegardError, match="is not the one of the store: its weights or tokenizer differ"):
-        list(workers.build_in_processes(job, [ShardPlan("a", [])], 1))
-    assert model.name
-
-
 @pytest.mark.parametrize(
     "kills", [pytest.param(3, marks=pytest.mark.long), pytest.param(10, marks=pytest.mark.nightly)]
 )
@@ -238,19 +210,3 @@ def test_a_killed_worker_is_told_and_the_run_goes_on(texts: str, group: list["su
     report = embed(texts, "store", settings=Settings(shard=2000), workers=1)
     assert report.built == len(shards("store")) - there
     assert read_manifest(Path("store")).complete
-
-
-@pytest.mark.long
-def test_a_second_run_is_refused(texts: str, group: list["subprocess.Popen[str]"]) -> None:
-    first = started(texts, "--out", "store", "--shard", "500", "--workers", "1")
-    group.append(first)
-    until(lambda: shards("store"))
-    os.kill(first.pid, signal.SIGSTOP)  # it waits, and holds the store
-    second = started(texts, "--out", "store", "--shard", "500", "--workers", "1")
-    group.append(second)
-    _, err = second.communicate(timeout=60)
-    os.kill(first.pid, signal.SIGCONT)
-    assert second.returncode == 2
-    assert "is being written by another run: wait until it has ended" in err
-    assert first.communicate(timeout=120)[1] is not None
-    assert first.returncode == 0

@@ -9,6 +9,7 @@ from regard.corpus import schema
 from regard.corpus.asking.occurrences import Line
 from regard.corpus.asking.places import Place, embed_places
 from regard.corpus.manifest import Manifest, ModelSummary
+from regard.corpus.settings import Settings
 from regard.corpus.store import Store
 from regard.corpus.writing.shard import ShardTables, write_shard
 from regard.errors import RegardError
@@ -147,7 +148,7 @@ def test_a_million_rows_are_asked_in_time(tmp_path: Path, minilm) -> None:
         write_shard(tmp_path / "shards", f"s{number}", ShardTables(texts, rows, vectors, schema.spans().empty_table()))
         summaries.append(summary_of(tmp_path / "shards" / f"s{number}", 1, count))
     model = ModelSummary("all-MiniLM-L6-v2", "all-MiniLM-L6-v2", "", 6, 12, 384)
-    Manifest(model, {}, {}, [], [5], summaries, complete=True).write(tmp_path)
+    Manifest(model, Settings(statistics=False).to_json(), {}, [], [5], summaries, complete=True).write(tmp_path)
     began = time.perf_counter()
     with Store(tmp_path) as store:
         opened = time.perf_counter() - began

@@ -1,6 +1,5 @@
 """Read the documents of a corpus, one after another, in bounded memory; what cannot be read is told, with its place."""
 
-import importlib.util
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -17,13 +16,11 @@ from regard.corpus.reading.find_files import STANDARD_INPUT, find_files_and_reje
 from regard.corpus.reading.find_files import find_files as find_files
 from regard.corpus.reading.parquet_files import read_parquet
 from regard.corpus.reading.parts import cut_document_into_parts
-from regard.corpus.reading.seen_ids import SeenIds
 from regard.corpus.reading.streams import BLOCK, FAULTS, Stream, kind_of, opened, reason, text_blocks
 from regard.corpus.reading.tables import read_csv, read_jsonl
 from regard.errors import RegardError
 
 _IN_MEMORY = 8 << 20  # bytes of standard input; what is longer is kept in a temporary file
-_PACKAGES = {".zst": "zstandard", ".parquet": "pyarrow"}
 
 
 def read_documents(
@@ -39,23 +36,15 @@ def read_documents(
     Of documents with the same id the first is read and the others are told.
 
     Raises:
-        RegardError: nothing was found, or a package that reads a kind of file is missing.
+        RegardError: nothing was found.
     """
-    if most < 1:
-        raise RegardError(f"most: given {most}, needs to be at least 1")
-    found = find_files_and_rejected(paths, folder, follow_links=follow_links)
-    for path in found:
-        for ending in (kind_of(path) or ()) if isinstance(path, Path) else ():
-            package = _PACKAGES.get(ending)
-            if package and importlib.util.find_spec(package) is None:
-                raise RegardError(f"{str(path)!r}: reading {ending} needs {package}: pip install 'regard[corpus]'")
-    return _read_all(found, columns, most, folder)
+    return _read_all(find_files_and_rejected(paths, folder, follow_links=follow_links), columns, most, folder)
 
 
 def _read_all(found: list[Path | Rejected], columns: Columns, most: int, folder: Path) -> Iterator[Document | Rejected]:
     """Read what was found, and tell of ids that are there twice."""
     # Paths, and lines of them, are different without looking: each file is found once.
-    ids = None if columns.id is None else SeenIds()
+    ids: dict[str, tuple[int, int | None]] = {}  # of each the first place: file and line
     for number, each in enumerate(found):
         if isinstance(each, Rejected):
             yield each
@@ -65,8 +54,9 @@ def _read_all(found: list[Path | Rejected], columns: Columns, most: int, folder:
             if isinstance(item, Rejected):
                 yield item
                 continue
-            if ids is not None and item.start == 0:
-                first = ids.add(item.id, number, item.line)
+            if columns.id is not None and item.start == 0:
+                first = ids.get(item.id)
+                ids.setdefault(item.id, (number, item.line))
                 if first is not None:
                     place = _document_place_in_words(found[first[0]], first[1])
                     yield Rejected(item.source, item.line, f"the id {item.id[:80]!r} is there already: {place}")

@@ -5,8 +5,9 @@ block is held. Parts put together are the text, character by character.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
+
+import regex
 
 _END = r"(?>\r\n|[\n\r\x85\u2028\u2029])"
 # From the best place to cut to the worst. Each takes time in proportion to the text, whatever stands in it.
@@ -21,10 +22,8 @@ _PAUSES = tuple(
         ),
     )
 )
-_JOINER = "\u200d"
-_CONTINUING = {"\u200c", _JOINER, *map(chr, range(0x1F3FB, 0x1F400)), *map(chr, range(0xE0020, 0xE0080))}
-_FLAGS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
-_VIRAMA = 9  # the combining class of what joins the consonants of Indic scripts
+_CHARACTER = regex.compile(r"\X")  # as a reader sees it
+_LONGEST = 40  # code points before a place that decide whether it is inside such a character
 
 
 def cut_document_into_parts(blocks: Iterable[str], most: int) -> Iterator[tuple[int, str]]:
@@ -55,21 +54,6 @@ def _end_of_document_part(text: str, first: int, last: int) -> int:
 
 
 def _between_whole_characters(text: str, first: int, place: int) -> bool:
-    """Tell whether a place lies between two characters as a reader sees them, no accent or emoji cut in two."""
-    before, after = text[place - 1], text[place]
-    if before == "\r" and after == "\n":
-        return False
-    if before in "\r\n":
-        return True
-    if after in _CONTINUING or before == _JOINER or unicodedata.category(after).startswith("M"):
-        return False
-    if unicodedata.combining(before) == _VIRAMA or (_is_jamo(after) and (_is_jamo(before) or "가" <= before <= "힣")):
-        return False
-    if before in _FLAGS and after in _FLAGS:  # flags are pairs of letters
-        part = text[first:place]
-        return (len(part) - len(part.rstrip(_FLAGS))) % 2 == 0
-    return True
-
-
-def _is_jamo(character: str) -> bool:
-    return "\u1100" <= character <= "\u11ff" or "\ua960" <= character <= "\ua97f" or "\ud7b0" <= character <= "\ud7ff"
+    """Tell whether a place is between two characters as a reader sees them: it cuts no accent or emoji in two."""
+    start = max(first, place - _LONGEST)
+    return any(match.end() == place for match in _CHARACTER.finditer(text, start, place + 1))

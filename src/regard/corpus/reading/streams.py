@@ -1,29 +1,24 @@
 """Open the files of a corpus as bytes, uncompressed on the way, and read them as lines or text in bounded memory."""
 
 import codecs
-import gzip
 import io
-import os
-import stat
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
+from regard.corpus.extra import import_from_corpus_extra
 from regard.errors import RegardError
 from regard.files import check_regular
 
 BLOCK = 1 << 18  # bytes that are read at once
+UNPACKED = 1 << 13  # bytes that are uncompressed at once: as many are lost before the end of a truncated file
 LONGEST_LINE = 128 << 20  # bytes of a line that is read: of some text it takes eight times as much memory
-FAULTS = (OSError, EOFError, zlib.error, RegardError)  # what reading raises where a file is not as it should be
+FAULTS = (OSError, RegardError)  # what reading raises if a file is not as it should be
 
 KINDS = (".txt", ".jsonl", ".csv", ".parquet")
-COMPRESSED = (".gz", ".zst")
+COMPRESSED = {".gz": "gzip", ".zst": "zstd"}  # as pyarrow calls them
 NEEDED = "needs files .txt, .jsonl or .csv (each also .gz or .zst), or .parquet"
-
-# Each byte of it may be 32 KiB uncompressed, a run of one character.
-_COMPRESSED_BLOCK = 1 << 8
 
 
 @runtime_checkable
@@ -57,27 +52,19 @@ def opened(path: Path) -> Iterator[Stream]:
         RegardError: it is a pipe, a device or a folder. Of what FAULTS has, opening and reading raise the rest.
     """
     check_regular(path)
-    # a file that was exchanged for a pipe meanwhile does not block
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise RegardError("it is no regular file")
+    with path.open("rb") as file:
         kind = kind_of(path)
         compression = kind[1] if kind else ""
-        if compression == ".gz":
-            with gzip.GzipFile(fileobj=file, mode="rb") as inside:
-                yield inside
-        elif compression == ".zst":
-            with io.BufferedReader(_Zstandard(file), BLOCK) as inside_zst:
-                yield inside_zst
-        else:
+        if not compression:
             yield file
+            return
+        packed = import_from_corpus_extra("pyarrow").CompressedInputStream(file, COMPRESSED[compression])
+        with io.BufferedReader(packed, UNPACKED) as inside:
+            yield inside
 
 
 def reason(error: Exception) -> str:
     """Say in one line why something could not be read; error: of FAULTS."""
-    if isinstance(error, EOFError):
-        return "truncated: the compressed data end too early"
     if isinstance(error, OSError) and error.strerror:
         return f"cannot be read: {error.strerror}"
     said = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -130,37 +117,3 @@ def no_utf8(error: UnicodeDecodeError, before: int = 0) -> str:
 
 def _document_begins_as_utf16(block: bytes, place: int) -> bool:
     return place == 0 and block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-
-
-class _Zstandard(io.RawIOBase):
-    """Frames of Zstandard, uncompressed; its own reader takes a truncated frame for the end."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        import zstandard
-
-        self._file, self._begin, self._wrong = file, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError
-        self._rest, self._ready = b"", memoryview(b"")
-        self._frame: zstandard.ZstdDecompressionObj | None = None
-
-    def readable(self) -> bool:
-        """Say yes, as a buffered reader asks."""
-        return True
-
-    def readinto(self, buffer: "bytearray | memoryview", /) -> int:  # type: ignore[override]
-        """Fill a buffer, and tell how far."""
-        while not self._ready:
-            given, self._rest = self._rest or self._file.read(_COMPRESSED_BLOCK), b""
-            if not given:
-                if self._frame is not None:
-                    raise EOFError
-                return 0
-            frame = self._frame = self._frame or self._begin()
-            try:
-                self._ready = memoryview(frame.decompress(given))
-            except self._wrong as error:
-                raise OSError(f"no Zstandard ({error})") from error
-            if frame.eof:
-                self._frame, self._rest = None, frame.unused_data
-        count = min(len(buffer), len(self._ready))
-        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
-        return count

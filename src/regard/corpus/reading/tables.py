@@ -40,13 +40,14 @@ def read_csv(source: str, stream: Stream, columns: Columns) -> Iterator[Document
     A row's line is the one that it begins in. A row with more or fewer cells than there are columns is refused, and so
     is one whose quotes do not match, from which reading goes on in the next line.
     """
+    csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(_text_lines(stream), strict=True)
     header: list[str] | None = None
     rows = 0
     while True:
         line = reader.line_num + 1
         try:
-            cells = _next_csv_row(reader)
+            cells = next(reader)
         except StopIteration:
             break
         except csv.Error as error:
@@ -104,15 +105,6 @@ def _text_lines(stream: Stream) -> Iterator[str]:
             yield from io.StringIO(text, newline="")  # which takes \r alone for a line's end, too
         else:
             yield text
-
-
-def _next_csv_row(reader: "Iterator[list[str]]") -> list[str]:
-    """Read a row with cells as long as we allow; the limit is one for all of Python, so it is put back each time."""
-    before = csv.field_size_limit(LONGEST_CELL)
-    try:
-        return next(reader)
-    finally:
-        csv.field_size_limit(before)
 
 
 def _no_header(names: list[str], columns: Columns) -> str:

@@ -4,13 +4,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass
-from pathlib import Path
 
 from regard.corpus.manifest import Manifest
 from regard.corpus.reading.document import Document, Rejected
-from regard.corpus.writing.shard import documents_of, has_more_than_shards, read_counts
-from regard.errors import RegardError
-from regard.files import is_link
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,20 +57,6 @@ def shard_name(base: bytes, documents: Iterable[Document]) -> str:
     for each in documents:
         whole.update(json.dumps(astuple(each), sort_keys=True).encode() + b"\n")
     return whole.hexdigest()[:24]
-
-
-def is_shard(folder: Path, base: bytes) -> bool:
-    """Whether a folder is a shard of a store, and nothing else: its files, its counts, and a name that is their hash.
-
-    base: of the store's manifest, by `hash_of_settings`.
-    """
-    try:
-        if is_link(folder) or not folder.is_dir() or has_more_than_shards(folder):
-            return False
-        documents = documents_of(folder)
-        return read_counts(folder)["parts"] == len(documents) and shard_name(base, documents) == folder.name
-    except (OSError, RegardError, KeyError, TypeError, ValueError, AttributeError):
-        return False
 
 
 def _planned(base: bytes, documents: list[Document]) -> ShardPlan:

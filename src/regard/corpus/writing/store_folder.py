@@ -1,20 +1,21 @@
 """The folder of a store: made, kept to one run at a time, tidied up, and taken away where nothing was written."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.manifest import NAME
-from regard.corpus.writing.plan_shards import is_shard
 from regard.corpus.writing.shard import remove_unfinished_shards
 from regard.errors import RegardError
-from regard.files import is_link
 from regard.locks import held_elsewhere
 
 LOCK = ".lock"
 SHARDS = "shards"
+SHARD_NAME = re.compile("[0-9a-f]{24}")
 QUARANTINE = "quarantine.parquet"
 
 
@@ -36,26 +37,6 @@ def check_apart(store: Path, paths: Sequence[str], files: Sequence[Path]) -> Non
             raise RegardError(f"--out: the store {str(store)!r} holds {str(path)!r}, which is to be read: give another")
 
 
-def _check_own(store: Path) -> None:
-    """Check that a store's parts are in its own folder: where one is a link, others' files would be written or removed.
-
-    Raises:
-        RegardError: one of them, or of its shards, is a link.
-    """
-    shards = store / SHARDS
-    parts = [store / name for name in (NAME, LOCK, QUARANTINE)] + [shards]
-    try:
-        within = sorted(shards.iterdir()) if shards.is_dir() and not is_link(shards) else []
-    except OSError as error:
-        raise RegardError(f"--out: {str(shards)!r} cannot be listed: {error.strerror or error}") from error
-    for path in (*parts, *within):
-        if is_link(path):
-            raise RegardError(
-                f"--out: {str(path)!r} is a link: what a store consists of needs to be in its own folder, which itself "
-                "may be anywhere"
-            )
-
-
 @contextmanager
 def opened_store_folder(store: Path) -> Iterator[None]:
     """Make a store's folder where it is not there, and keep other runs out of it inside the block.
@@ -63,10 +44,9 @@ def opened_store_folder(store: Path) -> Iterator[None]:
     Where the block fails, what is half-written is removed, and a store in which no shard was written.
 
     Raises:
-        RegardError: it is a file, holds something else than a store or a link, cannot be made or written to, or
-            another run is writing into it.
+        RegardError: it is a file, holds something else than a store, cannot be made or written to, or another run is
+            writing into it.
     """
-    _check_own(store)
     made = _make_store_folder(store)
     try:
         handle = os.open(store / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
@@ -87,10 +67,8 @@ def opened_store_folder(store: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def remove_others(folder: Path, names: set[str], base: bytes) -> None:
-    """Remove the shards of texts that were changed since an earlier run of the same paths, and nothing else.
-
-    base: of the store's manifest, by `hash_of_settings`: which shards are its own.
+def remove_others(folder: Path, names: set[str]) -> None:
+    """Remove the shards of texts that were changed since an earlier run: all but the named ones.
 
     Raises:
         RegardError: the file system refuses.
@@ -98,7 +76,7 @@ def remove_others(folder: Path, names: set[str], base: bytes) -> None:
     remove_unfinished_shards(folder)
     try:
         for path in folder.iterdir():
-            if path.name not in names and is_shard(path, base):
+            if path.name not in names and SHARD_NAME.fullmatch(path.name) and (path / INDEX).is_file():
                 shutil.rmtree(path)
     except OSError as error:
         raise RegardError(f"cannot remove from {str(folder)!r}: {error.strerror or error}") from error

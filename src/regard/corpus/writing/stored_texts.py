@@ -4,20 +4,14 @@ A document that is not there any more may have been taken away, or its disk is n
 So it stays where it was, and the shards that hold it stay as they are, until the user says otherwise.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
-from functools import cached_property, partial
-from hashlib import blake2b
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from regard.corpus.reading.document import Document, Rejected
 from regard.corpus.reading.find_files import Unseen
-from regard.corpus.reading.seen_ids import SeenIds
-from regard.corpus.writing.shard import TEXTS, documents_of, parquet_of
+from regard.corpus.writing.shard import TEXTS, documents_of, texts_of_shard
 from regard.errors import RegardError
-
-KEYS = ("document", "start", "source", "line")
 
 
 @dataclass
@@ -29,17 +23,6 @@ class Compared:
     first: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Stored:
-    """A document of a store, or a part of one, by what tells it apart. whole: reads it with its text."""
-
-    document: str
-    start: int
-    source: str
-    line: int
-    whole: Callable[[], Document]
-
-
 class StoredTexts:
     """The documents of a store, in the order in which they were read; shards that are not there have none."""
 
@@ -47,34 +30,17 @@ class StoredTexts:
         """Look at the shards of a folder. shards: their names, in order."""
         self._shards = [folder / name for name in shards if (folder / name / TEXTS).is_file()]
 
-    def __iter__(self) -> Iterator[Stored]:
+    def __iter__(self) -> Iterator[Document]:
         for shard in self._shards:
-            texts = _Texts(shard)
-            for row, each in enumerate(parquet_of(shard, KEYS).to_pylist()):
-                whole = partial(texts.document, row)
-                yield Stored(each["document"], each["start"], each["source"], each["line"] or 0, whole)
+            yield from documents_of(shard)
 
     def sources(self) -> dict[str, int]:
         """Number the files that documents are from, in order."""
         found: dict[str, int] = {}
         for shard in self._shards:
-            for name in parquet_of(shard, ("source",)).column("source").unique().to_pylist():
+            for name in texts_of_shard(shard, ("source",)).column("source").unique().to_pylist():
                 found.setdefault(name, len(found))
         return found
-
-
-class _Texts:
-    """The documents of one shard, read when the first of them is asked for."""
-
-    def __init__(self, shard: Path) -> None:
-        self._shard = shard
-
-    @cached_property
-    def _documents(self) -> list[Document]:
-        return documents_of(self._shard)
-
-    def document(self, row: int) -> Document:
-        return self._documents[row]
 
 
 def check_seen(found: Iterable[Path | Rejected], stored: StoredTexts) -> None:
@@ -110,30 +76,21 @@ def compare(
             when all ids are known.
         prune: whether those that are not read again are left out.
     """
-    for each in _by_id(read, stored) if by_id else _in_place(read, stored):
-        if isinstance(each, Stored):
-            if each.start == 0:
-                found.gone += 1
-                found.first = found.first or each.document
-            if not prune:
-                yield each.whole()
-            continue
-        found.read += isinstance(each, Document) and each.start == 0
-        yield each
+    for gone, each in _by_id(read, stored) if by_id else _in_place(read, stored):
+        if gone and isinstance(each, Document) and each.start == 0:
+            found.gone += 1
+            found.first = found.first or each.id
+        if not gone:
+            found.read += isinstance(each, Document) and each.start == 0
+        if not (gone and prune):
+            yield each
 
 
-def check_same(read: Iterable[Document | Rejected], stored: StoredTexts) -> Compared:
-    """Count the documents of a store that are not among what is read, text and all; standard input's are left out."""
-    held = {_digest_of_document(each.whole()): each.document for each in stored if each.source != "-"}
-    for each in read:
-        if isinstance(each, Document):
-            held.pop(_digest_of_document(each), None)
-    gone = dict.fromkeys(held.values())  # once, however many of their parts
-    return Compared(gone=len(gone), first=next(iter(gone), ""))
+def _in_place(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[tuple[bool, Document | Rejected]]:
+    """Go through both at once: files are in one order whenever they are read, and rows in that of their lines.
 
-
-def _in_place(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[Document | Rejected | Stored]:
-    """Go through both at once: files are in one order whenever they are read, and rows in that of their lines."""
+    Yields whether a document is gone, and the document.
+    """
     numbers = stored.sources()
     ahead = iter(stored)
     held, file = next(ahead, None), -1
@@ -141,34 +98,26 @@ def _in_place(read: Iterable[Document | Rejected], stored: StoredTexts) -> Itera
         if isinstance(each, Document):
             here = numbers.get(each.source, -1)
             while held is not None and here != file and numbers[held.source] <= file:  # the rest of the file before
-                yield held
+                yield True, held
                 held = next(ahead, None)
             file = here
         if isinstance(each, Document) and each.source in numbers:
             place = numbers[each.source], each.line or 0
-            while held is not None and (numbers[held.source], held.line) < place:
-                yield held
+            while held is not None and (numbers[held.source], held.line or 0) < place:
+                yield True, held
                 held = next(ahead, None)
-            while held is not None and (numbers[held.source], held.line) == place:
+            while held is not None and (numbers[held.source], held.line or 0) == place:
                 held = next(ahead, None)
-        yield each
+        yield False, each
     if held is not None:
-        yield held
-        yield from ahead
+        yield True, held
+        yield from ((True, each) for each in ahead)
 
 
-def _by_id(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[Document | Rejected | Stored]:
-    ids = SeenIds()
+def _by_id(read: Iterable[Document | Rejected], stored: StoredTexts) -> Iterator[tuple[bool, Document | Rejected]]:
+    ids = set()
     for each in read:
-        if isinstance(each, Document) and each.start == 0:
-            ids.add(each.id, 0, None)
-        yield each
-    gone = False
-    for part in stored:
-        gone = ids.add(part.document, 0, None) is None if part.start == 0 else gone
-        if gone:
-            yield part
-
-
-def _digest_of_document(document: Document) -> bytes:
-    return blake2b(json.dumps(astuple(document), sort_keys=True).encode(), digest_size=16).digest()
+        if isinstance(each, Document):
+            ids.add(each.id)
+        yield False, each
+    yield from ((True, part) for part in stored if part.id not in ids)
