@@ -27,7 +27,6 @@ from tests.support.web_pages import Read, build_nothing
         ),
         (Outputs(figure=Path("a.png"), shape="round"), "--shape: given 'round', needs one of tall, slide"),
         (Outputs(shape="slide"), "--shape needs --figure with a file that ends in .png, .svg, .pdf"),
-        (Outputs(figure=Path("a.gif"), shape="slide", pictures=(".gif",)), "--shape needs --figure with a file that"),
         (Outputs(json=Path("a.txt")), "--json: cannot write 'a.txt'"),
         (Outputs(save=TraceFile(Path("a.pt"))), "--save: cannot write 'a.pt'"),
         (Outputs(save=TraceFile(layers=[0])), "--save-layers needs --save"),
@@ -55,18 +54,16 @@ def test_traces_are_written_first_for_they_may_refuse(bank, tmp_path: Path) -> N
     def write(file: Path) -> None:
         write_json({"format": "regard see"}, file, indent=1)
 
-    outputs = Outputs(
-        tmp_path / "a.gif", json=tmp_path / "a.json", save=TraceFile(tmp_path / "a.safetensors"), pictures=(".gif",)
-    )
+    outputs = Outputs(tmp_path / "a.png", json=tmp_path / "a.json", save=TraceFile(tmp_path / "a.safetensors"))
     outputs.check()
     assert outputs.write(traces=list(bank), draw=draw, data=write) == ["a note"]
-    assert drawn == [tmp_path / "a.gif"]
+    assert drawn == [tmp_path / "a.png"]
     assert (tmp_path / "a.json").read_text() == '{\n "format": "regard see"\n}\n'
     assert [trace.text for trace in regard.open(tmp_path / "a.safetensors")] == [trace.text for trace in bank]
-    refusing = Outputs(tmp_path / "b.gif", save=TraceFile(tmp_path / "b.safetensors", layers=[9]), pictures=(".gif",))
+    refusing = Outputs(tmp_path / "b.png", save=TraceFile(tmp_path / "b.safetensors", layers=[9]))
     with pytest.raises(RegardError, match="layer 9"):
         refusing.write(traces=list(bank), draw=draw)
-    assert drawn == [tmp_path / "a.gif"]
+    assert drawn == [tmp_path / "a.png"]
 
 
 def test_nothing_asked_for_is_nothing_written() -> None:

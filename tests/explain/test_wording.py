@@ -43,8 +43,8 @@ def test_small_numbers_keep_two_digits(value: float, shown: str) -> None:
     ],
 )
 def test_a_cell_of_a_plot_leaves_out_the_zero_before_the_point_alone(value: float, shown: str) -> None:
-    assert in_plot(value, 2) == in_plot(value, 2, unbounded=True) == shown
-    assert [in_plot(0.997, 2), in_plot(0.997, 2, unbounded=True), in_plot(0.004, 2)] == [">.99", "1.00", "<.01"]
+    assert in_plot(value, 2) == shown
+    assert [in_plot(0.997, 2), in_plot(0.004, 2)] == [">.99", "<.01"]
 
 
 def test_signs() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from regard.cli.options import Numbers, file, flag, numbers, said
-from regard.cli.outputs import PICTURES, Outputs, TraceFile
+from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.page_file import PageFile
 from regard.display.panels import SHAPES, TALL
 
@@ -54,11 +54,8 @@ def _options(
     return Outputs(figure, PageFile.of(html, html_with or ()), csv, parquet, json_file, saved, shape=shape)
 
 
-def writes(*groups: str, pictures: tuple[str, ...] = PICTURES) -> Callable[[Verb], Verb]:
-    """Give a verb that takes `outputs: Outputs` the options of some of `GROUPS` in its place, in their order.
-
-    pictures: the endings that --figure may have.
-    """
+def writes(*groups: str) -> Callable[[Verb], Verb]:
+    """Give a verb that takes `outputs: Outputs` the options of some of `GROUPS` in its place, in their order."""
     declared = inspect.signature(_options).parameters
     names = [name for group in groups for name in GROUPS[group]]
     own = [declared[name] for name in names]
@@ -80,7 +77,7 @@ def writes(*groups: str, pictures: tuple[str, ...] = PICTURES) -> Callable[[Verb
                 verb(*first, **values)
                 return
             files = _options(**{name: values.pop(name) for name in names if name in values})
-            verb(*first, **values, **{PARAMETER: replace(files, pictures=pictures, offered=offered)})
+            verb(*first, **values, **{PARAMETER: replace(files, offered=offered)})
 
         with_files.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
         return with_files

@@ -57,7 +57,7 @@ FILES = ("figure", "html", "csv", "parquet", "json", "save")  # in the order in 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files asked for. pictures: the endings of --figure; shape: its own; offered: `FILES` of the verb."""
+    """The files asked for. shape: of --figure; offered: `FILES` of the verb."""
 
     figure: Path | None = None
     html: PageFile = NO_PAGE
@@ -65,7 +65,6 @@ class Outputs:
     parquet: Path | None = None
     json: Path | None = None
     save: TraceFile = TraceFile()
-    pictures: tuple[str, ...] = PICTURES
     offered: tuple[str, ...] = FILES
     shape: str | None = None
 
@@ -76,13 +75,13 @@ class Outputs:
 
     def check(self) -> None:
         """Refuse files that cannot be written later, before a model is loaded."""
-        endings = (self.pictures, (".html",), (".csv",), (".parquet",), (".json",), (".safetensors",))
+        endings = (PICTURES, (".html",), (".csv",), (".parquet",), (".json",), (".safetensors",))
         for name, file, kinds in zip(FILES, self.files, endings, strict=True):
             if file is not None and name != "html":
                 check_output_file(file, kinds, f"--{name}")
         if self.shape is not None:
             check_shape(self.shape, "--shape")
-            if self.figure is None or self.figure.suffix.lower() == ".gif":
+            if self.figure is None:
                 raise RegardError(f"--shape needs --figure with a file that ends in {', '.join(PICTURES)}")
         self.save.check()
         self.html.check()
