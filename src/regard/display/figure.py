@@ -242,13 +242,14 @@ def _scatter(panel: Scatter, small: bool) -> Drawing:
             (marks,) = axes.plot([each.x for each in points], [each.y for each in points], sign, label=visible(name),
                                  color=line_style(n)[0], markersize=size, alpha=0.7, markeredgewidth=0)  # fmt: skip
             marks.set_gid(name)
-        if panel.drawn == "groups" and any(groups) and panel.equal:
-            _name_clouds(axes, groups)
+        apart = panel.equal and (panel.drawn == "groups" or len(panel.points) <= NAMED)
+        if apart:
+            _name_points(axes, panel, groups)
         elif panel.drawn == "groups" and any(groups):
             axes.legend(title=visible(panel.called.group), fontsize=8, title_fontsize=8)
         for point in panel.points:
             colour = line_style(list(groups).index(point.group))[0] if point.after is not None else ""
-            if panel.drawn == "labels":
+            if panel.drawn == "labels" and not apart:
                 axes.annotate(spelled(point.label), (point.x, point.y), xytext=(3, 3), textcoords="offset points",
                               fontsize=7)  # fmt: skip
             if point.after is not None:
@@ -258,19 +259,24 @@ def _scatter(panel: Scatter, small: bool) -> Drawing:
                 axes.add_patch(arrow)
         axes.set_xlabel(visible(panel.x), fontsize=8)
         axes.set_ylabel(visible(panel.y), fontsize=8)
-        axes.margins(0.12)
+        axes.margins(0.2 if apart else 0.12)
         if panel.equal:
             axes.set_aspect("equal", adjustable="datalim")
 
     return Drawing(6.5, 5.0, into)
 
 
-def _name_clouds(axes: Axes, groups: Mapping[str, Sequence[Point]]) -> None:
-    """Write each group's name beside the middle of its points, on no mark and no other name where there is room."""
-    every = [(each.x, each.y) for points in groups.values() for each in points]
+def _name_points(axes: Axes, panel: Scatter, groups: Mapping[str, Sequence[Point]]) -> None:
+    """Write each point's label, or each group's name beside the middle of its points, away from marks and names."""
+    every = [(each.x, each.y) for each in panel.points]
     labels = framed_label_points(axes, every, 4.6, 3.6)
     labels.keep_free(every[:400], 5.0)
     for n, (name, own) in enumerate(groups.items()):
+        if panel.drawn == "labels":
+            for point in own:
+                if point.label:
+                    labels.put(spelled(point.label), (point.x, point.y), 8.0, color=line_style(n)[0])
+            continue
         middle = sum(each.x for each in own) / len(own), sum(each.y for each in own) / len(own)
         labels.put(visible(name), middle, 9.0, bbox={"boxstyle": "round", "fc": "white", "ec": line_style(n)[0]})
     axes.set_autoscale_on(True)  # the axes' own shape may want more room

@@ -21,7 +21,7 @@ from regard.explain.wording import number
 from regard.questions.lens.panels import cells
 from regard.questions.map import picture as long_text
 from regard.questions.map.whole import matrix
-from regard.questions.movement.picture import paths
+from regard.questions.movement.way import way_panels
 from regard.questions.see.choice import strongest_links, word_choice
 from regard.questions.see.panels import likeliest_tokens_seen
 from regard.questions.see.picture import pairs
@@ -71,7 +71,8 @@ def paint_seen(
         rows += _beside(likeliest_tokens_seen(side), "the likeliest tokens", 1.12)
         rows += _beside([cells(each, side, "") for each in side.logit_lenses], "what each layer would say")
     if summary.target is None and summary.movement:
-        rows += paths.path_rows(summary, [occurrence.label for text in large for occurrence, _ in text])
+        for way in way_panels(summary, [occurrence.label for text in large for occurrence, _ in text]):
+            rows += _beside(way, "the way of the word through the layers")
     if summary.static is not None:
         rows += _beside(static_picture(summary.static), "the embeddings without their texts")
     return canvas.stack_rows_in_figure(rows, WIDE, shape), few
