@@ -36,4 +36,4 @@ def test_a_verb_takes_them_as_one() -> None:
     offered = Outputs(html=PageFile(file, "int16", (1, 2), True), offered=("figure", "html"))
     assert taken == [("a", offered, True), ("b", Outputs(figure=Path("b.png")), False)]
     own = inspect.signature(verb).parameters
-    assert list(own) == ["text", "figure", "shape", "html", "html_with", "last"]
+    assert list(own) == ["text", "figure", "html", "html_with", "last"]

@@ -25,8 +25,6 @@ from tests.support.web_pages import Read, build_nothing
             Outputs(figure=Path("a.gif")),
             "--figure: cannot write 'a.gif', the file's ending needs to be .pdf or .png or .svg",
         ),
-        (Outputs(figure=Path("a.png"), shape="round"), "--shape: given 'round', needs one of tall, slide"),
-        (Outputs(shape="slide"), "--shape needs --figure with a file that ends in .png, .svg, .pdf"),
         (Outputs(json=Path("a.txt")), "--json: cannot write 'a.txt'"),
         (Outputs(save=TraceFile(Path("a.pt"))), "--save: cannot write 'a.pt'"),
         (Outputs(save=TraceFile(layers=[0])), "--save-layers needs --save"),
@@ -46,7 +44,7 @@ def test_what_is_refused(outputs: Outputs, says: str, tmp_path: Path, monkeypatc
 def test_traces_are_written_first_for_they_may_refuse(bank, tmp_path: Path) -> None:
     drawn: list[Path] = []
 
-    def draw(file: Path, shape: str) -> list[str]:
+    def draw(file: Path) -> list[str]:
         assert (tmp_path / "a.safetensors").exists()
         drawn.append(file)
         return ["a note"]
@@ -92,7 +90,7 @@ def test_every_file_is_written_and_none_that_was_not_asked_for(tmp_path: Path) -
     files.write(
         rows=lambda: [{"a": 1}],
         data=lambda file: file.write_text("{}"),
-        draw=lambda file, _: [str(file.write_bytes(b"c"))],
+        draw=lambda file: [str(file.write_bytes(b"c"))],
     )
     assert [file.name for file in files.files if file and file.is_file()] == ["a.png", "a.csv", "a.parquet", "a.json"]
     Outputs().write(

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from regard.errors import RegardError
-
 
 @dataclass(frozen=True)
 class InContext:
@@ -35,8 +33,6 @@ class Shares:
     one_line: bool = False
 
 
-TALL = "tall"  # of a picture
-SHAPES = (TALL, "slide")
 Cell = str | int | float | None | InContext | Shares
 Number = float | None  # None, as NaN, where there is none
 Data = dict[str, Any]  # a panel as a page has it
@@ -83,12 +79,6 @@ class Later:
 def numbered(count: int) -> list[str]:
     """Name rows or columns by their numbers, counted from 0."""
     return [str(n) for n in range(count)]
-
-
-def check_shape(given: str, called: str) -> None:
-    """Refuse a shape of pictures that there is not. called: what the caller calls it."""
-    if given not in SHAPES:
-        raise RegardError(f"{called}: given {given!r}, needs one of {', '.join(SHAPES)}")
 
 
 def made(panels: Iterable[Panel | Later]) -> list[Panel]:

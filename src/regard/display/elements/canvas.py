@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -12,18 +12,22 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.text import Text
 
 from regard.display.elements.colours import FOLLOWED, SPECIAL
 from regard.display.elements.plot import Plot, as_written, notes_of
-from regard.display.elements.slide import GAP, LEFT_OUT, Row, slide
-from regard.display.panels import TALL
 from regard.files import whole
 from regard.text.quoting import spelled
 from regard.text.tokens import Token
 
-SLIDE = 12.0, 6.75  # inches of a picture that fits one
+GAP = 0.2  # inches between axes, one above the other
 LABELS = 48  # tokens up to which every row and column is named
+
+
+class Row(NamedTuple):
+    """A part of a picture, so many inches high. paint: draws it into its part of the figure and the place there."""
+
+    high: float
+    paint: Any
 
 
 def empty_figure(wide: float, high: float, title: str = "", letters: float = 12) -> Figure:
@@ -35,13 +39,11 @@ def empty_figure(wide: float, high: float, title: str = "", letters: float = 12)
     return figure
 
 
-def stack_rows_in_figure(rows: Sequence[Row], wide: float, shape: str = TALL) -> Figure:
-    """Put rows below one another, each as high as it says, in inches, and laid out by itself; or on a slide.
+def stack_rows_in_figure(rows: Sequence[Row], wide: float) -> Figure:
+    """Put rows below one another, each as high as it says, in inches, and laid out by itself.
 
     A row's painter is called with its part of the figure, and with the place in that part for its axes.
     """
-    if shape != TALL:
-        return slide(rows)
     high = sum(row.high for row in rows)
     figure = Plot(figsize=(wide, high), layout=ConstrainedLayoutEngine(hspace=GAP / high))  # a share of the whole
     FigureCanvasAgg(figure)
@@ -118,7 +120,7 @@ def write_figure(figure: Figure, file: Path) -> list[str]:
     ):
         warnings.simplefilter("always")
         _settle(figure)
-        figure.dpi = figure.dpi if figure.get_label() == "slide" else 130
+        figure.dpi = 130
         with whole(file) as temporary:  # savefig would draw it once more before this, to lay it out
             if kind == "svg":
                 FigureCanvasSVG(figure).print_svg(temporary, metadata={"Date": None})
@@ -126,8 +128,7 @@ def write_figure(figure: Figure, file: Path) -> list[str]:
                 FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
             else:
                 FigureCanvasAgg(figure).print_png(temporary)
-    unseen = [text.get_text() for text in figure.findobj(Text) if text.get_gid() == LEFT_OUT]
-    return [*(each[:1].lower() + each[1:] for each in unseen), *notes_of(caught)]
+    return notes_of(caught)
 
 
 def _settle(figure: Figure) -> None:

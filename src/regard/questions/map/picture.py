@@ -11,11 +11,9 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
 from regard.display.elements.arcs import Link, draw_arcs
-from regard.display.elements.canvas import places_spread_apart, stack_rows_in_figure
+from regard.display.elements.canvas import Row, places_spread_apart, stack_rows_in_figure
 from regard.display.elements.colours import FOLLOWED, SPECIAL, WEIGHTS, weight_scale
 from regard.display.elements.labels import drawn_text_width
-from regard.display.elements.slide import Row
-from regard.display.panels import TALL
 from regard.explain.wording import number
 from regard.text.quoting import spelled
 
@@ -31,7 +29,7 @@ BAR = "#4292c6"
 LETTER = 0.037  # of the height of what is received that a letter of a name beside it takes
 
 
-def paint_map(matrix: "Matrix", shape: str = TALL) -> Figure:
+def paint_map(matrix: "Matrix") -> Figure:
     """Return the picture as a figure.
 
     Over the text: the largest weights between tokens that are far apart as arcs, numbered as they are listed, and below
@@ -39,7 +37,7 @@ def paint_map(matrix: "Matrix", shape: str = TALL) -> Figure:
     and beside it all of the matrix, queries down and keys across; of a text that was read in windows, how far the key
     is, since there is no weight beyond a window.
     """
-    return stack_rows_in_figure(map_rows(matrix, why=matrix.why), WIDE, shape)
+    return stack_rows_in_figure(map_rows(matrix, why=matrix.why), WIDE)
 
 
 def map_rows(matrix: "Matrix", label: str = "", why: str = "") -> list[Row]:
@@ -48,10 +46,8 @@ def map_rows(matrix: "Matrix", label: str = "", why: str = "") -> list[Row]:
     label: what the text is called, before the title. why: the reason for this layer and head, below it.
     """
     return [
-        Row(
-            OVER + 1.9, partial(_draw_map_over_text, matrix=matrix, label=label, why=why), f"{label}arcs over the text"
-        ),
-        Row(5.6, partial(_draw_whole_map, matrix=matrix), f"{label}the whole matrix"),
+        Row(OVER + 1.9, partial(_draw_map_over_text, matrix=matrix, label=label, why=why)),
+        Row(5.6, partial(_draw_whole_map, matrix=matrix)),
     ]
 
 

@@ -10,11 +10,10 @@ from matplotlib.figure import Figure, FigureBase
 
 from regard.display.elements import canvas
 from regard.display.elements.arcs import Link, draw_arcs
-from regard.display.elements.canvas import LABELS, mark_names, name_of_drawn_weights, token_names_on_axis
-from regard.display.elements.slide import Row
+from regard.display.elements.canvas import LABELS, Row, mark_names, name_of_drawn_weights, token_names_on_axis
 from regard.display.elements.weight_cells import bare, frame, paint_weights, weight_bar, write_weights
 from regard.display.figure import drawn
-from regard.display.panels import TALL, Panel
+from regard.display.panels import Panel
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.sinks import own_tokens
 from regard.explain.wording import number
@@ -40,7 +39,7 @@ Rows = list[Row]
 
 
 def paint_seen(
-    summary: Summary, traces: Sequence[Any], layer: int | None = None, head: int | None = None, shape: str = TALL
+    summary: Summary, traces: Sequence[Any], layer: int | None = None, head: int | None = None
 ) -> tuple[Figure, list[str]]:
     """Draw one picture of a summary; it says itself where not all occurrences are drawn.
 
@@ -63,23 +62,23 @@ def paint_seen(
             chosen = choices(summary, traces, layer, head)
             large = drawn_large(summary, chosen)
             few = not_all(summary, large)
-            rows += [Row(0.3, lambda figure, place, note=note: _note(figure, place, note), note) for note in few]
+            rows += [Row(0.3, lambda figure, place, note=note: _note(figure, place, note)) for note in few]
             rows += text_rows(summary, traces, chosen, large, layer, head)
     else:
         rows += [row for each in summary.target.alignments for row in pairs.alignment_rows(summary, each)]
     for side in sides:
-        rows += _beside(likeliest_tokens_seen(side), "the likeliest tokens", 1.12)
-        rows += _beside([cells(each, side, "") for each in side.logit_lenses], "what each layer would say")
+        rows += _beside(likeliest_tokens_seen(side), 1.12)
+        rows += _beside([cells(each, side, "") for each in side.logit_lenses])
     if summary.target is None and summary.movement:
         for way in way_panels(summary, [occurrence.label for text in large for occurrence, _ in text]):
-            rows += _beside(way, "the way of the word through the layers")
+            rows += _beside(way)
     if summary.static is not None:
-        rows += _beside(static_picture(summary.static), "the embeddings without their texts")
-    return canvas.stack_rows_in_figure(rows, WIDE, shape), few
+        rows += _beside(static_picture(summary.static))
+    return canvas.stack_rows_in_figure(rows, WIDE), few
 
 
-def _beside(panels: Sequence[Panel], name: str, most: float | None = None) -> Rows:
-    """Panels side by side, three in a row. name: what a slide calls them; most: where the axis of all bars ends."""
+def _beside(panels: Sequence[Panel], most: float | None = None) -> Rows:
+    """Panels side by side, three in a row. most: where the axis of all bars ends."""
     rows: Rows = []
     columns = min(ACROSS, max(2, len(panels)))
     for start in range(0, len(panels), ACROSS):
@@ -100,7 +99,7 @@ def _beside(panels: Sequence[Panel], name: str, most: float | None = None) -> Ro
                 if most:  # probabilities
                     axes.set(xlim=(0, most), xticks=(0, 0.5, 1))
 
-        rows.append(Row(high, put, name))
+        rows.append(Row(high, put))
     return rows
 
 
@@ -158,8 +157,7 @@ def _word_rows(
             _matrix(axes, summary, trace, number, chosen, [_word_reason(trace, chosen, layer, head)], framed)
         each[0].large(figure, figure.add_subplot(parts[1]), chosen.layer, head)
 
-    text = f"text {summary.labels[number]}"
-    rows: Rows = [Row(height, first, text), *strip_rows(each[0], chosen.layer, f"every layer of {text}")]
+    rows: Rows = [Row(height, first), *strip_rows(each[0], chosen.layer)]
     for one in each[1:]:
 
         def more(figure: FigureBase, place: Any, one: WordRows = one) -> None:
@@ -167,7 +165,7 @@ def _word_rows(
             one.grid(figure, parts[0], chosen.layer)
             one.large(figure, figure.add_subplot(parts[1]), chosen.layer, head)
 
-        rows.append(Row(height, more, f"“{spelled(one.occurrence.word)}” {one.occurrence.label}"))
+        rows.append(Row(height, more))
     return rows
 
 
@@ -217,7 +215,7 @@ def _overview_row(summary: Summary, trace: Trace, number: int, chosen: Choice, h
                        fontsize=10)  # fmt: skip
         weight_bar(figure, image, axes, trace.tokens, sinks)
 
-    return Row(min(8.0, max(4.8, 1.9 + 0.22 * len(trace.tokens))), put, f"text {summary.labels[number]}")
+    return Row(min(8.0, max(4.8, 1.9 + 0.22 * len(trace.tokens))), put)
 
 
 def _matrix(
