@@ -14,7 +14,7 @@ from regard.display.elements.canvas import or_nan
 from regard.display.elements.colours import APART, LINES, WEIGHTS, line_style
 from regard.display.elements.heatmap import heatmap
 from regard.display.elements.labels import drawn_text_width, framed_label_points
-from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table
+from regard.display.panels import Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table
 from regard.display.written import axis_names, number_text, other_panel_parts_name, with_sign
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import largest_writers_and_rest
@@ -280,27 +280,6 @@ def _name_points(axes: Axes, panel: Scatter, groups: Mapping[str, Sequence[Point
         middle = sum(each.x for each in own) / len(own), sum(each.y for each in own) / len(own)
         labels.put(visible(name), middle, 9.0, bbox={"boxstyle": "round", "fc": "white", "ec": line_style(n)[0]})
     axes.set_autoscale_on(True)  # the axes' own shape may want more room
-
-
-@drawn.register
-def _arcs(panel: Arcs, small: bool) -> Drawing:
-    """Both lines of tokens, one above the other, and between them a line a weight, as strong as the weight is."""
-    known = [value for row in panel.values for value in row if value is not None and math.isfinite(value)]
-    most = max(known, default=0.0) or 1.0
-
-    def into(axes: Axes) -> None:
-        for i, row in enumerate(panel.values):
-            for j, value in enumerate(row):
-                if value is not None and value > 0:
-                    axes.plot([i, j], [1, 0], color=WEIGHTS(1.0), lw=3 * value / most, alpha=min(1.0, value / most))
-        for y, tokens, side in ((1.05, panel.tokens, "bottom"), (-0.05, panel.targets, "top")):
-            for n, token in enumerate(tokens):
-                axes.text(n, y, spelled(token), ha="center", va=side, fontsize=8, rotation=60)
-        axes.set_xlim(-0.6, max(len(panel.tokens), len(panel.targets)) - 0.4)
-        axes.set_ylim(-0.5, 1.5)
-        axes.set_axis_off()
-
-    return Drawing(min(16.0, max(6.0, 0.45 * max(len(panel.tokens), len(panel.targets)))), 3.2, into)
 
 
 def _panel_number_colour(number: float, both: bool) -> str:

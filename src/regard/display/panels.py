@@ -1,4 +1,4 @@
-"""Hold what an answer shows, as data: tables, bars, heat maps, token strips, scatters, curves and arcs.
+"""Hold what an answer shows, as data: tables, bars, heat maps, token strips, scatters and curves.
 
 A panel holds numbers and names, no tensor, trace or colour. `terminal`, `figure` and `page` draw every kind, and round
 its numbers. The page has a panel's fields by these names: `web/src/data/format.ts`.
@@ -313,14 +313,3 @@ class Curves(Panel):
     series: Sequence[Curve]
     digits: int = 3
     full: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Arcs(Panel):
-    """Weights from tokens on one line to tokens on another: [from][to]."""
-
-    tokens: Sequence[str]
-    targets: Sequence[str]
-    values: Sequence[Sequence[Number]]
-    unit: str = "weight"
-    digits: int = 3
