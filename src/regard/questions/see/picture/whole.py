@@ -21,14 +21,14 @@ from regard.questions.lens.panels import cells
 from regard.questions.map import picture as long_text
 from regard.questions.map.whole import matrix
 from regard.questions.movement.way import way_panels
-from regard.questions.see.choice import strongest_links, word_choice
+from regard.questions.see.choice import framed_link, word_choice
 from regard.questions.see.panels import likeliest_tokens_seen
 from regard.questions.see.picture import pairs
 from regard.questions.see.picture.heads import WordRows, paint_grid, stacked_heads_of_layers, strip_rows
 from regard.questions.see.picture.large import Choice, Large, choices, drawn_large, not_all, reason_of
 from regard.questions.see.word_panels import static_picture
 from regard.text.quoting import quoted, short, spelled, visible
-from regard.trace.layer_subset import calls_made, kept_numbers
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
 WIDE = 13.0  # inches
@@ -128,11 +128,11 @@ def text_rows(
         if summary.occurrences:
             rows += _word_rows(summary, trace, text, mine, chosen, layer, head) if mine else []
         elif len(trace.tokens) > LABELS:
-            reason = _text_reason(summary, trace, text, chosen, head)
+            reason = framed_link(chosen.link, trace.tokens)
             whole = matrix(trace, chosen.layer, chosen.head)
             rows += long_text.map_rows(whole, f"Text {summary.labels[text]}: ", reason)
         else:
-            rows.append(_overview_row(summary, trace, text, chosen, head))
+            rows.append(_overview_row(summary, trace, text, chosen))
     return rows
 
 
@@ -169,20 +169,10 @@ def _word_rows(
     return rows
 
 
-def _text_reason(summary: Summary, trace: Trace, number: int, chosen: Choice, head: int | None) -> str:
-    """Which link is framed in the head that is drawn of a text without a followed word, and which is the strongest."""
-    return strongest_links(chosen.link, summary.highlights[number].links, trace.tokens, head=head is not None)
-
-
 def _word_reason(trace: Trace, chosen: Choice, layer: int | None, head: int | None) -> str:
     """Why the layer and head are drawn of a text in which a word is followed; "" where nothing says anything."""
     best = reason_of(chosen)
-    if best is None:
-        return ""
-    rows = trace.attention[chosen.layer][:, list(best.queries)].double().mean(1).cpu()
-    asked = {"layer": None if layer is None else chosen.layer, "head": None if head is None else chosen.head}
-    held = len(kept_numbers(trace.attention)) == len({layer for layer, _ in calls_made(trace.attention)})
-    return word_choice(best, rows, trace.tokens, **asked, held=held)
+    return "" if best is None else word_choice(best, trace.tokens, chosen=layer is None or head is None)
 
 
 def _framed(trace: Trace, chosen: Choice) -> list[tuple[int, int]]:
@@ -195,10 +185,10 @@ def _framed(trace: Trace, chosen: Choice) -> list[tuple[int, int]]:
     return cells
 
 
-def _overview_row(summary: Summary, trace: Trace, number: int, chosen: Choice, head: int | None) -> Row:
+def _overview_row(summary: Summary, trace: Trace, number: int, chosen: Choice) -> Row:
     """A short text in which no word is followed: one head's matrix beside all heads of all layers."""
     sinks = {sink.token for sink in summary.sinks[number]}
-    said = [_text_reason(summary, trace, number, chosen, head)]
+    said = [framed_link(chosen.link, trace.tokens)]
     framed_cells = [] if chosen.link is None else [(chosen.link.query, chosen.link.key)]
 
     def put(figure: FigureBase, place: Any) -> None:
