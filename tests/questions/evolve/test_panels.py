@@ -13,7 +13,7 @@ from regard.questions.evolve import panels
 from regard.questions.evolve.answer import Evolution, evolution
 from regard.questions.evolve.panels import MOST
 from regard.web.html_file import script_json
-from tests.questions.evolve.test_sentences import EVEN, SHARP, planted
+from tests.questions.evolve.test_answer import EVEN, SHARP, planted
 from tests.support.own_models import opened
 
 
