@@ -30,12 +30,12 @@ class Row(NamedTuple):
     paint: Any
 
 
-def empty_figure(wide: float, high: float, title: str = "", letters: float = 12) -> Figure:
-    """Begin a picture of so many inches, which lays out what comes into it; its title of letters of so many points."""
+def empty_figure(wide: float, high: float, title: str = "") -> Figure:
+    """Begin a picture of so many inches, which lays out what comes into it."""
     figure = Plot(figsize=(wide, high), layout="constrained")
     FigureCanvasAgg(figure)
     if title:
-        figure.suptitle(title, fontsize=letters)
+        figure.suptitle(title, fontsize=12)
     return figure
 
 
@@ -69,11 +69,11 @@ def or_nan(values: Sequence[float | None]) -> list[float]:
     return [float("nan") if value is None else value for value in values]
 
 
-def token_names_on_axis(tokens: Sequence[Token], most: int = 16) -> tuple[list[int], list[str], int]:
+def token_names_on_axis(tokens: Sequence[Token]) -> tuple[list[int], list[str], int]:
     """(places, names, size) of the tokens on an axis: every one, or of many every so many-th with its number."""
     step = max(1, -(-len(tokens) // LABELS))
     places = list(range(0, len(tokens), step))
-    labels = [spelled(tokens[n].text, most) for n in places]
+    labels = [spelled(tokens[n].text, 16) for n in places]
     size = 8 if len(tokens) <= 24 else 6 if len(tokens) <= LABELS else 5
     return places, labels if step == 1 else [f"{n} {name}" for n, name in zip(places, labels, strict=True)], size
 
@@ -101,9 +101,9 @@ def mark_names(
             label.set_fontweight("bold")
 
 
-def name_of_drawn_weights(layer: int, head: int | None, every: str = "mean of heads") -> str:
+def name_of_drawn_weights(layer: int, head: int | None) -> str:
     """What weights a picture shows."""
-    return f"layer {layer}, {every if head is None else f'head {head}'}"
+    return f"layer {layer}, {'mean of heads' if head is None else f'head {head}'}"
 
 
 def write_figure(figure: Figure, file: Path) -> list[str]:
