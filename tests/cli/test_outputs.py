@@ -25,9 +25,6 @@ from tests.support.web_pages import Read, build_nothing
             Outputs(figure=Path("a.gif")),
             "--figure: cannot write 'a.gif', the file's ending needs to be .pdf or .png or .svg",
         ),
-        (Outputs(figure=Path("a.png"), shape="round"), "--shape: given 'round', needs one of tall, slide"),
-        (Outputs(shape="slide"), "--shape needs --figure with a file that ends in .png, .svg, .pdf"),
-        (Outputs(figure=Path("a.gif"), shape="slide", pictures=(".gif",)), "--shape needs --figure with a file that"),
         (Outputs(json=Path("a.txt")), "--json: cannot write 'a.txt'"),
         (Outputs(save=TraceFile(Path("a.pt"))), "--save: cannot write 'a.pt'"),
         (Outputs(save=TraceFile(layers=[0])), "--save-layers needs --save"),
@@ -47,7 +44,7 @@ def test_what_is_refused(outputs: Outputs, says: str, tmp_path: Path, monkeypatc
 def test_traces_are_written_first_for_they_may_refuse(bank, tmp_path: Path) -> None:
     drawn: list[Path] = []
 
-    def draw(file: Path, shape: str) -> list[str]:
+    def draw(file: Path) -> list[str]:
         assert (tmp_path / "a.safetensors").exists()
         drawn.append(file)
         return ["a note"]
@@ -55,18 +52,16 @@ def test_traces_are_written_first_for_they_may_refuse(bank, tmp_path: Path) -> N
     def write(file: Path) -> None:
         write_json({"format": "regard see"}, file, indent=1)
 
-    outputs = Outputs(
-        tmp_path / "a.gif", json=tmp_path / "a.json", save=TraceFile(tmp_path / "a.safetensors"), pictures=(".gif",)
-    )
+    outputs = Outputs(tmp_path / "a.png", json=tmp_path / "a.json", save=TraceFile(tmp_path / "a.safetensors"))
     outputs.check()
     assert outputs.write(traces=list(bank), draw=draw, data=write) == ["a note"]
-    assert drawn == [tmp_path / "a.gif"]
+    assert drawn == [tmp_path / "a.png"]
     assert (tmp_path / "a.json").read_text() == '{\n "format": "regard see"\n}\n'
     assert [trace.text for trace in regard.open(tmp_path / "a.safetensors")] == [trace.text for trace in bank]
-    refusing = Outputs(tmp_path / "b.gif", save=TraceFile(tmp_path / "b.safetensors", layers=[9]), pictures=(".gif",))
+    refusing = Outputs(tmp_path / "b.png", save=TraceFile(tmp_path / "b.safetensors", layers=[9]))
     with pytest.raises(RegardError, match="layer 9"):
         refusing.write(traces=list(bank), draw=draw)
-    assert drawn == [tmp_path / "a.gif"]
+    assert drawn == [tmp_path / "a.png"]
 
 
 def test_nothing_asked_for_is_nothing_written() -> None:
@@ -95,7 +90,7 @@ def test_every_file_is_written_and_none_that_was_not_asked_for(tmp_path: Path) -
     files.write(
         rows=lambda: [{"a": 1}],
         data=lambda file: file.write_text("{}"),
-        draw=lambda file, _: [str(file.write_bytes(b"c"))],
+        draw=lambda file: [str(file.write_bytes(b"c"))],
     )
     assert [file.name for file in files.files if file and file.is_file()] == ["a.png", "a.csv", "a.parquet", "a.json"]
     Outputs().write(

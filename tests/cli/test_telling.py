@@ -10,7 +10,7 @@ from rich.console import Console
 from regard.cli.outputs import Outputs
 from regard.cli.telling import more_of, tell
 from tests.display.test_answer import Example
-from tests.questions.patch.test_sentences import SWEEP
+from tests.questions.patch.test_answer import SWEEP
 
 
 def test_files_and_terminal_tell_one_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

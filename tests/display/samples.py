@@ -3,7 +3,6 @@
 import math
 
 from regard.display.panels import (
-    Arcs,
     Bars,
     Behind,
     Called,
@@ -45,7 +44,6 @@ def plain() -> list[Panel]:
         Curves(name="Curves", title="Lines", x="layer", y="cosine",
                series=[Curve("a", [0, 1], [0.5, 0.75]),
                        Curve("b", [0, 1], [0.1, None], [0, 1], [0.0, None], [1.0, None])]),
-        Arcs(name="Arcs", title="Links", tokens=["a", "b"], targets=["c"], values=[[0.75], [0.25]]),
     ]  # fmt: skip
 
 
@@ -83,6 +81,4 @@ def hard() -> list[Panel]:
         Curves(name="no number", title="", x="x", y="y", series=[Curve(HEBREW, [0], [None])]),
         Curves(name="1,000 steps", title="", x="x", y="y",
                series=[Curve("a", range(1000), [n / 7 for n in range(1000)])]),
-        Arcs(name="NaN", title="", tokens=many[:9], targets=[HEBREW, ""],
-             values=[[NAN, None], [0.0, 0.1]] + [[0.2, 0.3]] * 7),
     ]  # fmt: skip

@@ -17,13 +17,6 @@ def test_a_panel_is_plain_json(panel: Panel) -> None:
     assert (data["name"], data["title"], data["note"]) == (panel.name, panel.title, panel.note)
 
 
-def test_arcs_are_a_heat_map_of_the_same_numbers() -> None:
-    data = panel_data(plain()[-1])
-    assert data["kind"] == "heat"
-    assert data["values"] == [[0.75], [0.25]]
-    assert (data["rows"], data["columns"]) == (["a 0", "b 1"], ["c 0"])
-
-
 def test_of_many_bars_the_others_are_counted_and_summed_up() -> None:
     parts = [(f"p{n}", float(2000 - n)) for n in range(1000)]
     panel = Bars(name="b", title="b", unit="adds", parts=parts, whole=sum(each for _, each in parts))

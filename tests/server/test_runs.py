@@ -120,7 +120,7 @@ def test_the_watched_sentence_is_the_page_of_evolve(client: TestClient, run: Pat
         assert (answer["layer"], answer["head"], answer["step"]) == (layer, head, STEPS)
         panels = {panel["name"]: panel for panel in answer["page"]["panels"]}
         grids = ["Step 4", "Step 24", "Difference"]
-        assert list(panels) == [*grids, "Step by step", "Induction", "Embeddings", "Loss"]
+        assert list(panels) == [*grids, "Entropy", "Change", "Step by step", "Induction", "Embeddings", "Loss"]
         assert panels["Step 24"]["values"] == [[each or None for each in row] for row in found.weights[-1]]  # masked
         assert [row[0] for row in panels["Step by step"]["rows"]] == found.steps
         assert client.get(f"/api/pages/{answer['id']}").json() == answer["page"]

@@ -9,14 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from regard.display.elements.colours import srgb_to_cielab
-
+# From linear sRGB to XYZ (IEC 61966-2-1), whose rows sum to the white of it.
+XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)
 SIGHT = {
     "normal": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
     "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
     "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
     "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
 }
+
+
+def srgb_to_cielab(rgb: Any) -> Any:
+    """Convert sRGB colours in [0, 1], (..., 3), to CIELAB (CIE 1976)."""
+    values = np.asarray(rgb, dtype=float)
+    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    parts = linear @ XYZ.T / XYZ.sum(1)
+    roots = np.where(parts > 216 / 24389, np.cbrt(parts), (24389 / 27 * parts + 16) / 116)
+    x, y, z = np.moveaxis(roots, -1, 0)
+    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], -1)
 
 
 def seen(rgb: Any, sight: str) -> Any:

@@ -1,35 +1,10 @@
-"""What tests of the path picture need: it drawn alone, and where its marks are."""
+"""What tests of pictures need: what was drawn into which axes."""
 
 from typing import Any
 
 import numpy as np
-import torch
 
-from regard.display.elements.canvas import all_axes, stack_rows_in_figure
-from regard.questions.movement.picture import paths
-
-
-def painted(summary: Any, rows: slice = slice(None)) -> Any:
-    """The rows of the word's way as `draw` lays them out, all or some of them: the figure, after a drawing."""
-    figure = stack_rows_in_figure(paths.path_rows(summary)[rows], 13.0)
-    figure.canvas.draw()
-    return figure
-
-
-def plane_of(figure: Any) -> Any:
-    """The axes of the plane in such a figure, None where there is none."""
-    return next((axes for axes in all_axes(figure) if any("end " in (n.get_gid() or "") for n in axes.lines)), None)
-
-
-def paint(summary: Any) -> Any:
-    """The axes of the plane of a word's movement, drawn."""
-    return plane_of(painted(summary, slice(-1, None)))  # the curves above it take time
-
-
-def pixels(axes: Any) -> dict[str, torch.Tensor]:
-    """Where what has a name was drawn, in pixels."""
-    named = [line for line in axes.lines if line.get_gid()]
-    return {line.get_gid(): torch.tensor(axes.transData.transform(line.get_xydata())).double() for line in named}
+from regard.display.elements.canvas import all_axes
 
 
 def drawn_weights(axes: Any) -> np.ndarray:

@@ -291,7 +291,7 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
         (["evolve", str(whole), "--layer", "2"], "layer 2 is out of range: there are layers 0 to 1"),
         (["evolve", str(whole), "--head", "3"], "head 3 is out of range"),
         (["evolve", str(whole), "--part", "cross"], "is no encoder-decoder"),
-        (["evolve", str(whole), "--figure", "a.txt"], ".gif"),
+        (["evolve", str(whole), "--figure", "a.gif"], ".png"),
         (["generate", "the river"], "--model is needed"),
         (["generate", "the river", "--model", str(whole), "--seed", "1"], "--seed has no effect"),
         (["generate", "the river", "--model", str(whole), "--new-tokens", "60"], "--new-tokens can be 8 at most"),
@@ -330,13 +330,12 @@ def test_generate_and_evolve(whole: Path, regard_command, tmp_path: Path) -> Non
     told = regard_command("generate", "the ", "--model", str(whole), "--all")
     assert "It wrote 13 tokens after the 4 given" in told.stdout, told.stderr  # as many as fit
     assert len(regard.open(tmp_path / "a.safetensors").tokens) == 13
-    told = regard_command("evolve", str(whole), "--layer", "1", "--figure", "a.gif", "--json", "a.json")
+    told = regard_command("evolve", str(whole), "--layer", "1", "--figure", "a.png", "--json", "a.json")
     assert told.returncode == 0, told.stderr
     data = json.loads((tmp_path / "a.json").read_text("utf-8"))
     assert data["steps"] == [0, 20, 40, 60]
     assert all(abs(sum(row) - 1) < 1e-5 for table in data["weights"] for row in table)
-    assert (tmp_path / "a.gif").read_bytes().startswith(b"GIF8")
-    assert sorted(os.listdir(tmp_path)) == ["a.gif", "a.json", "a.safetensors"]
+    assert sorted(os.listdir(tmp_path)) == ["a.json", "a.png", "a.safetensors"]
 
 
 @pytest.mark.long

@@ -28,7 +28,7 @@ generate "Once" --model runs/book --temperature 0.8 --seed 1
 translate "the river bank" --model runs/translator
 translate "A river bank." --model opus-mt-en-fr --figure aligned.png
 evolve runs/book --layer 1 --figure formed.png
-evolve runs/book --layer 1 --head 0 --figure formed.gif
+evolve runs/book --layer 1 --head 0 --csv formed.csv
 embed texts/ --out texts.store
 embed texts/ --out bank.store --where word=bank
 find bank --store bank.store --sort right

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from regard.cli.options import Numbers, file, flag, numbers, said
-from regard.cli.outputs import PICTURES, Outputs, TraceFile
+from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.page_file import PageFile
-from regard.display.panels import SHAPES, TALL
 
 PARAMETER = "outputs"  # of a verb: where its options stand in the help
 GROUPS = {  # what a verb may offer, and the options of it
-    "figure": ("figure", "shape"),
+    "figure": ("figure",),
     "html": ("html",),
     "html of traces": ("html", "html_with"),
     "csv": ("csv",),
@@ -32,7 +31,6 @@ CARRIES = (
 
 def _options(
     figure: Annotated[Path | None, file("--figure", "Draw a picture: .png, .svg or .pdf.")] = None,
-    shape: Annotated[str | None, said("--shape", "|".join(SHAPES), "Draw it so: slide is 16:9.", TALL)] = None,
     html: Annotated[Path | None, file("--html", "Write a page to hover over, one offline file: .html.")] = None,
     html_with: Annotated[list[str] | None, said("--html-with", "PART,PART", CARRIES)] = None,
     csv: Annotated[Path | None, file("--csv", "Write the answer as a table: .csv, safe in spreadsheets.")] = None,
@@ -51,14 +49,11 @@ def _options(
     ] = False,
 ) -> Outputs:
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
-    return Outputs(figure, PageFile.of(html, html_with or ()), csv, parquet, json_file, saved, shape=shape)
+    return Outputs(figure, PageFile.of(html, html_with or ()), csv, parquet, json_file, saved)
 
 
-def writes(*groups: str, pictures: tuple[str, ...] = PICTURES) -> Callable[[Verb], Verb]:
-    """Give a verb that takes `outputs: Outputs` the options of some of `GROUPS` in its place, in their order.
-
-    pictures: the endings that --figure may have.
-    """
+def writes(*groups: str) -> Callable[[Verb], Verb]:
+    """Give a verb that takes `outputs: Outputs` the options of some of `GROUPS` in its place, in their order."""
     declared = inspect.signature(_options).parameters
     names = [name for group in groups for name in GROUPS[group]]
     own = [declared[name] for name in names]
@@ -80,7 +75,7 @@ def writes(*groups: str, pictures: tuple[str, ...] = PICTURES) -> Callable[[Verb
                 verb(*first, **values)
                 return
             files = _options(**{name: values.pop(name) for name in names if name in values})
-            verb(*first, **values, **{PARAMETER: replace(files, pictures=pictures, offered=offered)})
+            verb(*first, **values, **{PARAMETER: replace(files, offered=offered)})
 
         with_files.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
         return with_files

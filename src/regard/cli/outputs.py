@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from regard.checks import check_saving
 from regard.cli.page_file import NO_PAGE, PageFile
-from regard.display.panels import TALL, check_shape
 from regard.errors import RegardError
 from regard.files import check_output_file
 
@@ -57,7 +56,7 @@ FILES = ("figure", "html", "csv", "parquet", "json", "save")  # in the order in 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files asked for. pictures: the endings of --figure; shape: its own; offered: `FILES` of the verb."""
+    """The files asked for. offered: `FILES` of the verb."""
 
     figure: Path | None = None
     html: PageFile = NO_PAGE
@@ -65,9 +64,7 @@ class Outputs:
     parquet: Path | None = None
     json: Path | None = None
     save: TraceFile = TraceFile()
-    pictures: tuple[str, ...] = PICTURES
     offered: tuple[str, ...] = FILES
-    shape: str | None = None
 
     @property
     def files(self) -> tuple[Path | None, ...]:
@@ -76,14 +73,10 @@ class Outputs:
 
     def check(self) -> None:
         """Refuse files that cannot be written later, before a model is loaded."""
-        endings = (self.pictures, (".html",), (".csv",), (".parquet",), (".json",), (".safetensors",))
+        endings = (PICTURES, (".html",), (".csv",), (".parquet",), (".json",), (".safetensors",))
         for name, file, kinds in zip(FILES, self.files, endings, strict=True):
             if file is not None and name != "html":
                 check_output_file(file, kinds, f"--{name}")
-        if self.shape is not None:
-            check_shape(self.shape, "--shape")
-            if self.figure is None or self.figure.suffix.lower() == ".gif":
-                raise RegardError(f"--shape needs --figure with a file that ends in {', '.join(PICTURES)}")
         self.save.check()
         self.html.check()
 
@@ -92,7 +85,7 @@ class Outputs:
         *,
         traces: Any = None,
         rows: "Callable[[], Sequence[Mapping[str, Cell]]] | None" = None,
-        draw: Callable[..., list[str]] | None = None,
+        draw: Callable[[Path], list[str]] | None = None,
         data: Callable[[Path], object] | None = None,
         page: "Callable[[PageFile], Page] | None" = None,
     ) -> list[str]:
@@ -100,12 +93,12 @@ class Outputs:
 
         traces: what --save writes. page: puts the page together. Both may refuse: the page is put together before
         anything is written, and traces are written before all others. rows: makes the table's rows. draw: draws the
-        picture into a file, in a shape. data: writes all as JSON into a file.
+        picture into a file. data: writes all as JSON into a file.
         """
         assembled = self.html.assemble(page)
         self.save.write(traces)
         self.html.write(assembled)
-        notes = draw(self.figure, self.shape or TALL) if draw is not None and self.figure is not None else []
+        notes = draw(self.figure) if draw is not None and self.figure is not None else []
         table = rows() if rows is not None and (self.csv is not None or self.parquet is not None) else []
         if self.csv is not None:
             from regard.display.table_file import write_csv

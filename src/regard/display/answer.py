@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.display.panels import TALL, Data, Later, Panel, check_shape, made
+from regard.display.panels import Data, Later, Panel, made
 from regard.display.panels import Table as TablePanel
 from regard.errors import RegardError
 from regard.explain.frames import Table
@@ -122,29 +122,27 @@ class Answer(Table):
                 parts += [drawn(panel, width, top, more) for panel in each]
         return parts
 
-    def plot(self, *names: str, shape: str = TALL) -> "Figure":
-        """Draw the panels that make its picture, or those of these names. shape: tall, or slide, which is 16:9.
+    def plot(self, *names: str) -> "Figure":
+        """Draw the panels that make its picture, or those of these names.
 
         Raises:
-            RegardError: there is no panel of a name, it has no picture, or there is no such shape.
+            RegardError: there is no panel of a name, or it has no picture.
         """
         from regard.display.picture import paint
 
-        check_shape(shape, "shape")
-        return paint(self.chosen(names), self.title(), shape) if names else self.painted(shape)[0]
+        return paint(self.chosen(names), self.title()) if names else self.painted()[0]
 
-    def painted(self, shape: str) -> "tuple[Figure, list[str]]":
+    def painted(self) -> "tuple[Figure, list[str]]":
         """Draw its picture, and say what it could not show. An answer whose picture is no panels draws it itself."""
         from regard.display.picture import paint
 
-        return paint(self.chosen(), self.title(), shape), []
+        return paint(self.chosen(), self.title()), []
 
-    def draw(self, file: Path, shape: str = TALL) -> list[str]:
+    def draw(self, file: Path) -> list[str]:
         """Write its picture, PNG, SVG or PDF by the file's ending; returns notes on what it could not show."""
         from regard.display.elements.canvas import write_figure
 
-        check_shape(shape, "shape")
-        figure, notes = self.painted(shape)
+        figure, notes = self.painted()
         return [*notes, *write_figure(figure, file)]
 
     def to_json(self, file: str | Path | None = None) -> dict[str, object]:

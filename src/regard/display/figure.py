@@ -14,7 +14,7 @@ from regard.display.elements.canvas import or_nan
 from regard.display.elements.colours import APART, LINES, WEIGHTS, line_style
 from regard.display.elements.heatmap import heatmap
 from regard.display.elements.labels import drawn_text_width, framed_label_points
-from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table
+from regard.display.panels import Bars, Curves, Heat, Panel, Point, Scatter, Strip, Table
 from regard.display.written import axis_names, number_text, other_panel_parts_name, with_sign
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import largest_writers_and_rest
@@ -242,13 +242,14 @@ def _scatter(panel: Scatter, small: bool) -> Drawing:
             (marks,) = axes.plot([each.x for each in points], [each.y for each in points], sign, label=visible(name),
                                  color=line_style(n)[0], markersize=size, alpha=0.7, markeredgewidth=0)  # fmt: skip
             marks.set_gid(name)
-        if panel.drawn == "groups" and any(groups) and panel.equal:
-            _name_clouds(axes, groups)
+        apart = panel.equal and (panel.drawn == "groups" or len(panel.points) <= NAMED)
+        if apart:
+            _name_points(axes, panel, groups)
         elif panel.drawn == "groups" and any(groups):
             axes.legend(title=visible(panel.called.group), fontsize=8, title_fontsize=8)
         for point in panel.points:
             colour = line_style(list(groups).index(point.group))[0] if point.after is not None else ""
-            if panel.drawn == "labels":
+            if panel.drawn == "labels" and not apart:
                 axes.annotate(spelled(point.label), (point.x, point.y), xytext=(3, 3), textcoords="offset points",
                               fontsize=7)  # fmt: skip
             if point.after is not None:
@@ -258,43 +259,27 @@ def _scatter(panel: Scatter, small: bool) -> Drawing:
                 axes.add_patch(arrow)
         axes.set_xlabel(visible(panel.x), fontsize=8)
         axes.set_ylabel(visible(panel.y), fontsize=8)
-        axes.margins(0.12)
+        axes.margins(0.2 if apart else 0.12)
         if panel.equal:
             axes.set_aspect("equal", adjustable="datalim")
 
     return Drawing(6.5, 5.0, into)
 
 
-def _name_clouds(axes: Axes, groups: Mapping[str, Sequence[Point]]) -> None:
-    """Write each group's name beside the middle of its points, on no mark and no other name where there is room."""
-    every = [(each.x, each.y) for points in groups.values() for each in points]
+def _name_points(axes: Axes, panel: Scatter, groups: Mapping[str, Sequence[Point]]) -> None:
+    """Write each point's label, or each group's name beside the middle of its points, away from marks and names."""
+    every = [(each.x, each.y) for each in panel.points]
     labels = framed_label_points(axes, every, 4.6, 3.6)
     labels.keep_free(every[:400], 5.0)
     for n, (name, own) in enumerate(groups.items()):
+        if panel.drawn == "labels":
+            for point in own:
+                if point.label:
+                    labels.put(spelled(point.label), (point.x, point.y), 8.0, color=line_style(n)[0])
+            continue
         middle = sum(each.x for each in own) / len(own), sum(each.y for each in own) / len(own)
         labels.put(visible(name), middle, 9.0, bbox={"boxstyle": "round", "fc": "white", "ec": line_style(n)[0]})
     axes.set_autoscale_on(True)  # the axes' own shape may want more room
-
-
-@drawn.register
-def _arcs(panel: Arcs, small: bool) -> Drawing:
-    """Both lines of tokens, one above the other, and between them a line a weight, as strong as the weight is."""
-    known = [value for row in panel.values for value in row if value is not None and math.isfinite(value)]
-    most = max(known, default=0.0) or 1.0
-
-    def into(axes: Axes) -> None:
-        for i, row in enumerate(panel.values):
-            for j, value in enumerate(row):
-                if value is not None and value > 0:
-                    axes.plot([i, j], [1, 0], color=WEIGHTS(1.0), lw=3 * value / most, alpha=min(1.0, value / most))
-        for y, tokens, side in ((1.05, panel.tokens, "bottom"), (-0.05, panel.targets, "top")):
-            for n, token in enumerate(tokens):
-                axes.text(n, y, spelled(token), ha="center", va=side, fontsize=8, rotation=60)
-        axes.set_xlim(-0.6, max(len(panel.tokens), len(panel.targets)) - 0.4)
-        axes.set_ylim(-0.5, 1.5)
-        axes.set_axis_off()
-
-    return Drawing(min(16.0, max(6.0, 0.45 * max(len(panel.tokens), len(panel.targets)))), 3.2, into)
 
 
 def _panel_number_colour(number: float, both: bool) -> str:

@@ -4,7 +4,7 @@ from dataclasses import asdict, replace
 from functools import singledispatch
 from typing import Any
 
-from regard.display.panels import Arcs, Bars, Curves, Heat, Panel, Scatter, Shares, Strip, Table, untold
+from regard.display.panels import Bars, Curves, Heat, Panel, Scatter, Shares, Strip, Table, untold
 from regard.display.written import shares_text
 from regard.json_files import plain_json_values
 
@@ -61,18 +61,3 @@ def _panel_as_page_data(panel: Panel) -> Data:
     if not untold(panel, panel.title, panel.note):
         del own["caption"]
     return {"kind": type(panel).__name__.lower(), **plain_json_values(own)}
-
-
-@panel_data.register
-def _arcs(panel: Arcs) -> Data:
-    """As a heat map: a page draws links between tokens in Alignment, of traces."""
-    return _panel_as_page_data(
-        Heat(
-            name=panel.name, title=panel.title, note=panel.note, rows=_numbered(panel.tokens), unit=panel.unit,
-            columns=_numbered(panel.targets), values=panel.values, axes=("from", "to"), digits=panel.digits,
-        )
-    )  # fmt: skip
-
-
-def _numbered(tokens: Any) -> list[str]:
-    return [f"{token.strip()} {n}" for n, token in enumerate(tokens)]

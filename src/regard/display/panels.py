@@ -1,4 +1,4 @@
-"""Hold what an answer shows, as data: tables, bars, heat maps, token strips, scatters, curves and arcs.
+"""Hold what an answer shows, as data: tables, bars, heat maps, token strips, scatters and curves.
 
 A panel holds numbers and names, no tensor, trace or colour. `terminal`, `figure` and `page` draw every kind, and round
 its numbers. The page has a panel's fields by these names: `web/src/data/format.ts`.
@@ -7,8 +7,6 @@ its numbers. The page has a panel's fields by these names: `web/src/data/format.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
-
-from regard.errors import RegardError
 
 
 @dataclass(frozen=True)
@@ -35,8 +33,6 @@ class Shares:
     one_line: bool = False
 
 
-TALL = "tall"  # of a picture
-SHAPES = (TALL, "slide")
 Cell = str | int | float | None | InContext | Shares
 Number = float | None  # None, as NaN, where there is none
 Data = dict[str, Any]  # a panel as a page has it
@@ -83,12 +79,6 @@ class Later:
 def numbered(count: int) -> list[str]:
     """Name rows or columns by their numbers, counted from 0."""
     return [str(n) for n in range(count)]
-
-
-def check_shape(given: str, called: str) -> None:
-    """Refuse a shape of pictures that there is not. called: what the caller calls it."""
-    if given not in SHAPES:
-        raise RegardError(f"{called}: given {given!r}, needs one of {', '.join(SHAPES)}")
 
 
 def made(panels: Iterable[Panel | Later]) -> list[Panel]:
@@ -321,14 +311,3 @@ class Curves(Panel):
     series: Sequence[Curve]
     digits: int = 3
     full: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Arcs(Panel):
-    """Weights from tokens on one line to tokens on another: [from][to]."""
-
-    tokens: Sequence[str]
-    targets: Sequence[str]
-    values: Sequence[Sequence[Number]]
-    unit: str = "weight"
-    digits: int = 3

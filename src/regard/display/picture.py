@@ -7,21 +7,19 @@ from typing import Any
 
 from matplotlib.figure import Figure, FigureBase
 
-from regard.display.elements.canvas import stack_rows_in_figure
-from regard.display.elements.slide import NARROW, Row, slide
+from regard.display.elements.canvas import Row, stack_rows_in_figure
 from regard.display.figure import LETTER, LINE, Drawing, drawn
-from regard.display.panels import TALL, Heat, Panel, untold
+from regard.display.panels import Heat, Panel, untold
 from regard.errors import RegardError
 from regard.text.quoting import visible
 
 ACROSS = 3  # heat maps side by side
 
 
-def paint(panels: Sequence[Panel], title: str, shape: str = TALL) -> Figure:
+def paint(panels: Sequence[Panel], title: str) -> Figure:
     """Draw panels into a figure: heat maps of one group in one grid, all others below one another.
 
-    A picture of one panel has the title and that panel's caption above it, one of several each panel's own. On a slide
-    each panel is a part by itself.
+    A picture of one panel has the title and that panel's caption above it, one of several each panel's own.
 
     Raises:
         RegardError: a panel has no picture: a table without bars; or there is no panel.
@@ -35,10 +33,6 @@ def paint(panels: Sequence[Panel], title: str, shape: str = TALL) -> Figure:
     heading = textwrap.wrap(visible(title), letters)
     if len(panels) == 1:
         heading += textwrap.wrap(visible(untold(panels[0], title)), letters)
-    if shape != TALL:
-        groups = [(group, panel) for group, _, each in grids for panel in each]
-        parts = zip(groups, [drawing for own in drawings for drawing in own], strict=True)
-        return slide([_part(*each, drawing, several=len(panels) > 1) for each, drawing in parts], heading)
     rows: list[Row] = []
     for n, ((group, across, each), own) in enumerate(zip(grids, drawings, strict=True)):
         above = heading if n == 0 else []
@@ -52,14 +46,6 @@ def paint(panels: Sequence[Panel], title: str, shape: str = TALL) -> Figure:
         ]
         rows.append(Row(sum(highs) + 0.22 * len(above), _painter(own, names, "\n".join(above), across, highs)))
     return stack_rows_in_figure(rows, wide)
-
-
-def _part(group: str, panel: Panel, drawing: Drawing, *, several: bool) -> Row:
-    """One panel as a part of a slide."""
-    titles = (group, panel.title, untold(panel, panel.title)) if several else ()
-    names = _wrapped_panel_texts(titles, NARROW * drawing.wide)
-    high = drawing.high + LINE * max(0, len(names) - 1)
-    return Row(high, _painter([drawing], [names], "", 1, [high]), panel.name, panel.screen, drawing.wide)
 
 
 def _grids(panels: Sequence[Panel]) -> list[tuple[str, int, list[Panel]]]:

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from regard.display.panels import Arcs, Bars, Cell, Column, Curves, Heat, Number, Panel, Scatter, Strip, Table
+from regard.display.panels import Bars, Cell, Column, Curves, Heat, Number, Panel, Scatter, Strip, Table
 from regard.display.terminal_lines import coloured, text_with_bars
 from regard.display.terminal_parts import SET_IN, columns, resampled_for_terminal, terminal_height_characters
 from regard.display.terminal_tables import (
@@ -151,20 +151,6 @@ def _scatter(panel: Scatter, width: int, top: int, more: str) -> RenderableType:
     called = [Column(panel.called.label), Column(panel.called.group)]
     called += [Column(axis, 2, unbounded=True) for axis in (panel.x, panel.y)]
     return draw_table(Table(name=panel.name, title=panel.title, columns=called, rows=rows), width, top, more)
-
-
-@drawn.register
-def _arcs(panel: Arcs, width: int, top: int, more: str) -> RenderableType:
-    """The largest weights, from which token to which."""
-    pairs = [
-        (f"“{a.strip()}” ({i}) to “{b.strip()}” ({j})", value)
-        for i, (a, row) in enumerate(zip(panel.tokens, panel.values, strict=True))
-        for j, (b, value) in enumerate(zip(panel.targets, row, strict=True))
-        if value
-    ]
-    pairs.sort(key=lambda each: -each[1])
-    own = Bars(name=panel.name, title=panel.title, parts=pairs, part="from, to", unit=panel.unit, signed=False)
-    return _bars(own, width, top, more)
 
 
 def _shaded_panel_number(value: Number, text: str, largest: float, both: bool) -> Text:

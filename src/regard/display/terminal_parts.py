@@ -1,7 +1,7 @@
 """What every view in a terminal is put together from: sections, tables, bars, sentences, the status, the last lines."""
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import pairwise
 from typing import Any
@@ -57,13 +57,8 @@ def columns(*columns: str | tuple[str, str]) -> Table:
     return table
 
 
-def trust_lines_in_terminal(
-    statuses: Sequence[Status], references: Mapping[str, Status] | None = None, *, took: float | None = None
-) -> Group:
-    """How far what is shown can be trusted. references: the statuses of reference words, which may be unknown too.
-
-    took: seconds for everything, loading and looking included.
-    """
+def trust_lines_in_terminal(statuses: Sequence[Status]) -> Group:
+    """How far what is shown can be trusted."""
     first = statuses[0]
     lines = [
         f"model       {first.model} ({first.dtype}, {first.device})",
@@ -78,22 +73,12 @@ def trust_lines_in_terminal(
         )
         lines.append(f"embeddings  their parts {verdict} {max(sums):.1e}")
     for name, field in (("unknown", "unknown"), ("dropped", "dropped")):
-        where = [(f"text {n}", s) for n, s in enumerate(statuses, 1)]
-        where += [(f"--with {short(word)}", s) for word, s in (references or {}).items()]
-        found = [f"{quoted(short(part))} in {place}" for place, each in where for part in getattr(each, field)]
+        found = [f"{quoted(short(part))} in text {n}" for n, s in enumerate(statuses, 1) for part in getattr(s, field)]
         what = "to the tokenizer" if name == "unknown" else "by the tokenizer"
         lines.append(f"{name:<12}" + (f"{some_of(found, FEW)} ({what})" if found else "no characters"))
     lines += [f"note        {note}" for note in dict.fromkeys(note for s in statuses for note in s.notes)]
-    lines.append(f"time        {_time_in_status_line(sum(s.seconds for s in statuses), len(statuses), took)}")
+    lines.append(f"time        {1000 * sum(s.seconds for s in statuses):.0f} ms for {len(statuses)} text(s)")
     return titled_terminal_section("Status", *(Text(line) for line in lines))
-
-
-def _time_in_status_line(tracing: float, texts: int, took: float | None) -> str:
-    """How long it took in all, and to trace the texts."""
-    traced = f"{tracing * 1000:.0f} ms"
-    if took is None:
-        return f"{traced} for {texts} text(s)"
-    return f"{took:.1f} s in all, {traced} of it to trace {texts} text(s)"
 
 
 def sentences(found: Sequence[str]) -> RenderableType:

@@ -58,9 +58,9 @@ def fixed(value: float, digits: int, unbounded: bool = False) -> str:
     return f">{1 - 10**-digits:.{digits}f}" if digits > 1 and float(text) == 1 and value < 1 - ROUNDING else text
 
 
-def in_plot(value: float, digits: int, unbounded: bool = False) -> str:
+def in_plot(value: float, digits: int) -> str:
     """Write a number into a cell of a plot, where room is scarce: as `fixed`, without a 0 before the point."""
-    return re.sub(r"^(\D*)0\.", r"\1.", fixed(value, digits, unbounded))
+    return re.sub(r"^(\D*)0\.", r"\1.", fixed(value, digits))
 
 
 def signed(value: float, form: str | None = None) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from regard.display.elements.canvas import (
     LABELS,
+    Row,
     all_axes,
     mark_names,
     name_of_drawn_weights,
@@ -13,7 +14,6 @@ from regard.display.elements.canvas import (
     token_names_on_axis,
     write_figure,
 )
-from regard.display.elements.slide import Row
 from regard.text.tokens import Token
 
 

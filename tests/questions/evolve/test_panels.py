@@ -13,7 +13,7 @@ from regard.questions.evolve import panels
 from regard.questions.evolve.answer import Evolution, evolution
 from regard.questions.evolve.panels import MOST
 from regard.web.html_file import script_json
-from tests.questions.evolve.test_sentences import EVEN, SHARP, planted
+from tests.questions.evolve.test_answer import EVEN, SHARP, planted
 from tests.support.own_models import opened
 
 
@@ -83,7 +83,8 @@ def test_how_attention_formed_on_a_page() -> None:
     model = opened("gpt")
     traces = [(step, model.trace("A man is fishing")) for step in (0, 10, 20)]
     found = evolution(traces, 1)
-    first, last, difference, table, points = found.tabs()
+    first, last, difference, entropy, change, table, points = found.tabs()
+    assert [each.series[0].y for each in (entropy, change)] == [found.entropy, found.change]
     assert isinstance(first, Heat)
     assert isinstance(last, Heat)
     assert isinstance(difference, Heat)

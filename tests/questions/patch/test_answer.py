@@ -5,7 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.questions.patch.test_sentences import SWEEP
+from regard.questions.patch.answer import PatchSweep
+
+SWEEP = PatchSweep(
+    "hidden_states", "positions", "denoising", "clean text", "bad text", "a number", 1.0, 3.0,
+    ("input", 0), ("clean 0", "text 1"), [[1.5, 1.0], [0.5, 3.0]],
+)  # fmt: skip
 
 
 def test_a_share_is_the_way_from_the_runs_outcome_to_the_sources() -> None:

@@ -8,7 +8,7 @@ import typer
 from regard.cli import options
 from regard.cli.early_checks import saved
 from regard.cli.file_options import writes
-from regard.cli.outputs import NOTHING, PICTURES, Outputs
+from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
 from regard.errors import RegardError
 from regard.explain.part import check_explained_part
@@ -18,7 +18,7 @@ Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was 
 Part = Annotated[str | None, options.part("cross")]
 
 
-@writes("figure", "html of traces", "csv", "json", pictures=(*PICTURES, ".gif"))
+@writes("figure", "html of traces", "csv", "json")
 def evolve(
     run: Run = None,
     layer: options.OneLayer = 0,
@@ -27,10 +27,7 @@ def evolve(
     everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show how a watched sentence's attention and learned embeddings changed, step by step.
-
-    --figure draws a film where the file ends in .gif.
-    """
+    """Show how a watched sentence's attention and learned embeddings changed, step by step."""
     if run is None:
         raise RegardError("no run given: regard evolve RUN --layer N --head N --figure F")
     if not run.is_dir():

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -12,36 +12,38 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure, FigureBase
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.text import Text
 
 from regard.display.elements.colours import FOLLOWED, SPECIAL
 from regard.display.elements.plot import Plot, as_written, notes_of
-from regard.display.elements.slide import GAP, LEFT_OUT, Row, slide
-from regard.display.panels import TALL
 from regard.files import whole
 from regard.text.quoting import spelled
 from regard.text.tokens import Token
 
-SLIDE = 12.0, 6.75  # inches of a picture that fits one
+GAP = 0.2  # inches between axes, one above the other
 LABELS = 48  # tokens up to which every row and column is named
 
 
-def empty_figure(wide: float, high: float, title: str = "", letters: float = 12) -> Figure:
-    """Begin a picture of so many inches, which lays out what comes into it; its title of letters of so many points."""
+class Row(NamedTuple):
+    """A part of a picture, so many inches high. paint: draws it into its part of the figure and the place there."""
+
+    high: float
+    paint: Any
+
+
+def empty_figure(wide: float, high: float, title: str = "") -> Figure:
+    """Begin a picture of so many inches, which lays out what comes into it."""
     figure = Plot(figsize=(wide, high), layout="constrained")
     FigureCanvasAgg(figure)
     if title:
-        figure.suptitle(title, fontsize=letters)
+        figure.suptitle(title, fontsize=12)
     return figure
 
 
-def stack_rows_in_figure(rows: Sequence[Row], wide: float, shape: str = TALL) -> Figure:
-    """Put rows below one another, each as high as it says, in inches, and laid out by itself; or on a slide.
+def stack_rows_in_figure(rows: Sequence[Row], wide: float) -> Figure:
+    """Put rows below one another, each as high as it says, in inches, and laid out by itself.
 
     A row's painter is called with its part of the figure, and with the place in that part for its axes.
     """
-    if shape != TALL:
-        return slide(rows)
     high = sum(row.high for row in rows)
     figure = Plot(figsize=(wide, high), layout=ConstrainedLayoutEngine(hspace=GAP / high))  # a share of the whole
     FigureCanvasAgg(figure)
@@ -67,11 +69,11 @@ def or_nan(values: Sequence[float | None]) -> list[float]:
     return [float("nan") if value is None else value for value in values]
 
 
-def token_names_on_axis(tokens: Sequence[Token], most: int = 16) -> tuple[list[int], list[str], int]:
+def token_names_on_axis(tokens: Sequence[Token]) -> tuple[list[int], list[str], int]:
     """(places, names, size) of the tokens on an axis: every one, or of many every so many-th with its number."""
     step = max(1, -(-len(tokens) // LABELS))
     places = list(range(0, len(tokens), step))
-    labels = [spelled(tokens[n].text, most) for n in places]
+    labels = [spelled(tokens[n].text, 16) for n in places]
     size = 8 if len(tokens) <= 24 else 6 if len(tokens) <= LABELS else 5
     return places, labels if step == 1 else [f"{n} {name}" for n, name in zip(places, labels, strict=True)], size
 
@@ -99,9 +101,9 @@ def mark_names(
             label.set_fontweight("bold")
 
 
-def name_of_drawn_weights(layer: int, head: int | None, every: str = "mean of heads") -> str:
+def name_of_drawn_weights(layer: int, head: int | None) -> str:
     """What weights a picture shows."""
-    return f"layer {layer}, {every if head is None else f'head {head}'}"
+    return f"layer {layer}, {'mean of heads' if head is None else f'head {head}'}"
 
 
 def write_figure(figure: Figure, file: Path) -> list[str]:
@@ -118,7 +120,7 @@ def write_figure(figure: Figure, file: Path) -> list[str]:
     ):
         warnings.simplefilter("always")
         _settle(figure)
-        figure.dpi = figure.dpi if figure.get_label() == "slide" else 130
+        figure.dpi = 130
         with whole(file) as temporary:  # savefig would draw it once more before this, to lay it out
             if kind == "svg":
                 FigureCanvasSVG(figure).print_svg(temporary, metadata={"Date": None})
@@ -126,8 +128,7 @@ def write_figure(figure: Figure, file: Path) -> list[str]:
                 FigureCanvasPdf(figure).print_pdf(temporary, metadata={"CreationDate": None})
             else:
                 FigureCanvasAgg(figure).print_png(temporary)
-    unseen = [text.get_text() for text in figure.findobj(Text) if text.get_gid() == LEFT_OUT]
-    return [*(each[:1].lower() + each[1:] for each in unseen), *notes_of(caught)]
+    return notes_of(caught)
 
 
 def _settle(figure: Figure) -> None:

@@ -25,18 +25,17 @@ class Labels:
         half, own = size / 72 / 2, self.scale
         self.taken += [(x * own - half, y * own - half, x * own + half, y * own + half) for x, y in points]
 
-    def put(self, text: str, point: tuple[float, float], size: float, *, needed: bool = True, **style: object) -> bool:
-        """Write a name beside its point; one that is not needed is left out where there is no room close by.
+    def put(self, text: str, point: tuple[float, float], size: float, **style: object) -> None:
+        """Write a name beside its point.
 
         Args:
             point: in units of the axes.
             size: of the letters, in points.
-            needed: whether it has to be written.
             style: as `Axes.annotate` takes it.
         """
         width, height = drawn_text_width(text) * size * 0.66 / 72, size * 1.25 / 72
         best: tuple[float, int, tuple[float, float], Box] | None = None
-        for far in RINGS if needed else RINGS[:1]:
+        for far in RINGS:
             for across, up in AROUND:
                 away = far / 72 * (1.0 if across and up else 1.4)
                 x = point[0] * self.scale + across * away - (0 if across > 0 else width / 2 if across == 0 else width)
@@ -49,15 +48,12 @@ class Labels:
             if best[0] == 0:
                 break
         assert best is not None
-        cost, far, (x, y), box = best
-        if cost > 0 and not needed:
-            return False
+        _, far, (x, y), box = best
         self.taken.append(box)
         leads = {"arrowstyle": "-", "color": "#bbbbbb", "linewidth": 0.5, "shrinkB": 2} if far > RINGS[0] else None
         corner = x / self.scale, (y + height / 2) / self.scale
         self.axes.annotate(text, point, xytext=corner, textcoords="data", fontsize=size, va="center_baseline",
                            arrowprops=leads, **style)  # type: ignore[arg-type]  # fmt: skip
-        return True
 
     def _outside(self, box: Box) -> float:
         left, bottom, right, top = self.limits

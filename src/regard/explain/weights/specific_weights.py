@@ -116,8 +116,8 @@ def word_link(
 ) -> WordLink | None:
     """Find what a word's tokens give a token of another word with the largest divergence, of all heads.
 
-    own: the word's tokens; apart: the numbers of the tokens that are attention sinks; layers: by default all that the
-    trace holds. None where nothing is beyond the expected; of several alike the first layer's.
+    own: the word's tokens; apart: the numbers of the tokens that are attention sinks; layers: by default all.
+    None where nothing is beyond the expected; of several alike the first layer's.
     """
     found = [each for layer in specific_weights(trace, [own], apart, layers=layers, words_alone=True) for each in layer]
     if not found:
@@ -217,23 +217,20 @@ def text_choice(
     layer: int,
     *,
     apart: Collection[int] = (),
-    layer_asked: bool = False,
     head_asked: bool = False,
 ) -> str:
-    """Say why a layer and head are drawn of a text in which no word is followed; "" where both were asked for.
+    """Say why a layer and head are drawn of a text in which no word is followed; "" where nothing does.
 
     found: of each layer, what `specific_weights` gives; apart: the tokens that are attention sinks. layer: the one that
-    is drawn. layer_asked, head_asked: it was asked for, and not chosen.
+    is drawn, which was chosen. head_asked: the head was not.
     """
     here = [each for weights in found for each in weights if each.layer == layer]
     heads = _divergence_by(here, lambda each: each.head)
-    if not heads or (layer_asked and head_asked):
+    if not heads:
         return ""
     count = sum(not token.special for token in tokens) - len(set(apart))
     most = f"says most{'' if count <= SAMPLED else f' about {SAMPLED} of {count:,} tokens'}"
     head, part = max(heads.items(), key=lambda each: each[1])
     if head_asked:
         return f"chosen: of the layers of head {head} layer {layer} {most}, {part:.1f} {BEYOND}"
-    if layer_asked:
-        return f"chosen: of layer {layer} head {head} {most}, {part:.1f} {BEYOND}"
     return f"chosen: layer {layer} {most}, {sum(heads.values()):.1f} {BEYOND}, and in it head {head}, {part:.1f}"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -14,7 +14,6 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.checks import from_zero
 from regard.display.answer import Read, TracesAnswer
-from regard.display.panels import TALL
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.part import check_explained_part
@@ -25,9 +24,6 @@ from regard.questions.evolve import panels, sentences
 from regard.questions.evolve.training import Training, training_of
 from regard.trace.trace import PairTrace, Trace
 from regard.train.samples import open_watched
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CROSS = "cross-attention"
 FORMED = 0.3  # of a head's induction score: below it, it is called no induction head
@@ -96,18 +92,6 @@ class Evolution(TracesAnswer):
         """The panel of its last step, and that step's trace, of this layer and head."""
         last = int(len(self.steps) > 1)
         return {"view": f"panel {last}", "layer": self.layer, "head": self.head, "trace": last, "title": self.title()}
-
-    def painted(self, shape: str) -> "tuple[Figure, list[str]]":
-        """Draw how it formed."""
-        from regard.questions.evolve.picture import paint_evolution
-
-        return paint_evolution(self, shape), []
-
-    def draw(self, file: Path, shape: str = TALL) -> list[str]:
-        """Write its picture, or (.gif) a film; returns notes on what it could not show."""
-        from regard.questions.evolve.picture import film
-
-        return film(self, file) if file.suffix.lower() == ".gif" else super().draw(file, shape)
 
     def from_start(self, n: int) -> list[list[float]]:
         """Subtract the weights of the first step from those of steps[n]."""

@@ -23,6 +23,8 @@ def of_evolution(found: "Evolution") -> list[Panel]:
     panels: list[Panel] = [_in_short(found), *(_weights(found, n) for n in sorted({0, last}))]
     if last:
         panels.append(_difference(found))
+        panels += [_course(found, "Entropy", "entropy in nats", found.entropy)]
+        panels += [_course(found, "Change", "mean change since the step before", found.change)]
     panels.append(_steps(found, range(last + 1), "Step by step", "from the step before"))
     if found.induction and last:
         panels.append(_induction(found))
@@ -31,6 +33,14 @@ def of_evolution(found: "Evolution") -> list[Panel]:
     if found.training is not None and found.training.log:
         panels.append(found.training.loss())
     return panels
+
+
+def _course(found: "Evolution", name: str, y: str, values: Sequence[float]) -> Curves:
+    """One number of the weights at each step."""
+    line = Curve(found.whose(), found.steps, values)
+    return Curves(
+        name=name, title=f"{name} of the weights", x="step", y=y, series=[line], picture=True, tab="Over training"
+    )
 
 
 def _in_short(found: "Evolution") -> Table:
@@ -99,7 +109,7 @@ def _weights(found: "Evolution", n: int) -> Heat:
         note += f"; {left} of {len(found.steps)} steps are left out of the slider" if left else ""
     return Heat(
         name=title, title=title, note=note, rows=_names(found.queries), unit="weight", columns=_names(found.keys),
-        values=_seen(found, found.weights[n]), axes=("query", "key"), largest=most, over=over,
+        values=_seen(found, found.weights[n]), axes=("query", "key"), largest=most, over=over, picture=True,
     )  # fmt: skip
 
 
@@ -109,7 +119,7 @@ def _difference(found: "Evolution") -> Heat:
         name="Difference", title=f"Step {found.steps[n]} less step {found.steps[0]}",
         note=f"{found.title()}: where it grew and fell; {of_change(found)}{_unseen(found)}.",
         rows=_names(found.queries), columns=_names(found.keys), values=_seen(found, found.from_start(n)),
-        axes=("query", "key"), signed=True, unit="difference of weights",
+        axes=("query", "key"), signed=True, unit="difference of weights", picture=True,
     )  # fmt: skip
 
 
@@ -150,5 +160,5 @@ def _embeddings(found: "Evolution") -> Scatter:
     shares = [f"{axis}: {share:.0%} of the variance" for axis, share in zip("xy", found.share, strict=True)]
     return Scatter(
         name="Embeddings", title="The tokens' learned embeddings, step by step", note="; ".join(shares),
-        x="x", y="y", points=points, called=Called("token and step", "token"), drawn="groups", equal=True,
+        x="x", y="y", points=points, called=Called("token and step", "token"), drawn="groups", equal=True, picture=True,
     )  # fmt: skip

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from regard.checks import from_zero
 from regard.display.answer import Read, TracesAnswer
-from regard.display.panels import TALL, Cell, Column, Heat, Panel, Table, numbered
+from regard.display.panels import Cell, Column, Heat, Panel, Table, numbered
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.wording import listed, named, number
@@ -215,13 +215,13 @@ class Looked(TracesAnswer):
             token = self.traces[0].patches.first + (look.order or look.apart)[0]
         return {"layer": look.layer, "head": look.head, "token": token, "title": self.title()}
 
-    def painted(self, shape: str = TALL) -> "tuple[Figure, list[str]]":
+    def painted(self) -> "tuple[Figure, list[str]]":
         """Draw each picture as it is, and beside it grey, under its heat."""
         from regard.questions.look.picture import paint_looks
 
         pictures = [trace.patches for trace in self.traces]
         if any(each is None or each.seen is None for each in pictures):
-            return super().painted(shape)
+            return super().painted()
         return paint_looks(self.looks, pictures), []
 
 

@@ -151,8 +151,8 @@ class Matrix(TracesAnswer):
         """This one alone."""
         return [self.layer]
 
-    def painted(self, shape: str) -> "tuple[Figure, list[str]]":
+    def painted(self) -> "tuple[Figure, list[str]]":
         """Draw it over its text."""
         from regard.questions.map.picture import paint_map
 
-        return paint_map(self, shape), []
+        return paint_map(self), []

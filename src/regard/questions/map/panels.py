@@ -22,7 +22,7 @@ def of_matrix(found: "Matrix") -> list[Panel]:
         *pairs,
         _receivers_of_map(found),
         _heads_of_map(found),
-        _near_offsets_of_map(found),
+        near_offsets_of_map(found),
     ]
 
 
@@ -105,7 +105,7 @@ def _heads_of_map(found: "Matrix") -> Table:
     )  # fmt: skip
 
 
-def _near_offsets_of_map(found: "Matrix") -> Heat:
+def near_offsets_of_map(found: "Matrix") -> Heat:
     """A row a head: the mean weight at each offset that has some; a causal model looks back alone."""
     values, first = found.near.values, found.near.first
     there = [n for n in range(len(values[0])) if any(row[n] for row in values)] or [0]

@@ -11,12 +11,12 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
 from regard.display.elements.arcs import Link, draw_arcs
-from regard.display.elements.canvas import places_spread_apart, stack_rows_in_figure
-from regard.display.elements.colours import FOLLOWED, SPECIAL, WEIGHTS, weight_scale
+from regard.display.elements.canvas import Row, places_spread_apart, stack_rows_in_figure
+from regard.display.elements.colours import FOLLOWED, SPECIAL, WEIGHTS
 from regard.display.elements.labels import drawn_text_width
-from regard.display.elements.slide import Row
-from regard.display.panels import TALL
+from regard.display.figure import drawn
 from regard.explain.wording import number
+from regard.questions.map.panels import near_offsets_of_map
 from regard.text.quoting import spelled
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ BAR = "#4292c6"
 LETTER = 0.037  # of the height of what is received that a letter of a name beside it takes
 
 
-def paint_map(matrix: "Matrix", shape: str = TALL) -> Figure:
+def paint_map(matrix: "Matrix") -> Figure:
     """Return the picture as a figure.
 
     Over the text: the largest weights between tokens that are far apart as arcs, numbered as they are listed, and below
@@ -39,7 +39,7 @@ def paint_map(matrix: "Matrix", shape: str = TALL) -> Figure:
     and beside it all of the matrix, queries down and keys across; of a text that was read in windows, how far the key
     is, since there is no weight beyond a window.
     """
-    return stack_rows_in_figure(map_rows(matrix, why=matrix.why), WIDE, shape)
+    return stack_rows_in_figure(map_rows(matrix, why=matrix.why), WIDE)
 
 
 def map_rows(matrix: "Matrix", label: str = "", why: str = "") -> list[Row]:
@@ -48,10 +48,8 @@ def map_rows(matrix: "Matrix", label: str = "", why: str = "") -> list[Row]:
     label: what the text is called, before the title. why: the reason for this layer and head, below it.
     """
     return [
-        Row(
-            OVER + 1.9, partial(_draw_map_over_text, matrix=matrix, label=label, why=why), f"{label}arcs over the text"
-        ),
-        Row(5.6, partial(_draw_whole_map, matrix=matrix), f"{label}the whole matrix"),
+        Row(OVER + 1.9, partial(_draw_map_over_text, matrix=matrix, label=label, why=why)),
+        Row(5.6, partial(_draw_whole_map, matrix=matrix)),
     ]
 
 
@@ -120,7 +118,12 @@ def _draw_map_receivers(axes: Axes, matrix: "Matrix") -> None:
 
 def _draw_whole_map(figure: FigureBase, place: Any, matrix: "Matrix") -> None:
     parts = place.subgridspec(1, 2)
-    _draw_near_map_offsets(figure, figure.add_subplot(parts[0]), matrix)
+    near = near_offsets_of_map(matrix)
+    beside = figure.add_subplot(parts[0])
+    drawn(near, True).paint(beside)
+    step = max(1, len(near.columns) // 8)
+    beside.set_xticks(range(0, len(near.columns), step), near.columns[::step])
+    beside.set_title(near.title, fontsize=9)
     axes = figure.add_subplot(parts[1])
     if matrix.band is None:
         values = np.array(matrix.picture, dtype=float)
@@ -138,32 +141,6 @@ def _draw_whole_map(figure: FigureBase, place: Any, matrix: "Matrix") -> None:
     _circle_far_map_pairs(axes, matrix, by_offset=matrix.band is not None)
     axes.set_title("; ".join(_map_title_lines(matrix, values)), fontsize=9)
     axes.tick_params(labelsize=7)
-
-
-def _draw_near_map_offsets(figure: FigureBase, axes: Axes, matrix: "Matrix") -> None:
-    """A row a head: the mean weight at each offset."""
-    values = np.array(matrix.near.values, dtype=float)
-    first, count = matrix.near.first, values.shape[1]
-    there = np.flatnonzero(np.nanmax(np.nan_to_num(values), axis=0) > 0)  # a causal model looks back alone
-    low, high = (int(there[0]), int(there[-1])) if len(there) else (0, count - 1)
-    shown = values[:, low : high + 1]
-    axes.set_xlabel("offset of the key from the query, in tokens (left of 0: earlier ones)", fontsize=8)
-    axes.set_title(f"How far each head looks: the mean weight at each distance up to {-first}", fontsize=9)
-    axes.tick_params(labelsize=7)
-    if len(shown) == 1:
-        axes.stairs(shown[0], np.arange(low, high + 2) + first - 0.5, color=BAR, fill=True)
-        axes.set_ylabel(f"mean weight, head {matrix.heads[0].head}", fontsize=8)
-        return
-    largest = float(np.nanmax(shown, initial=0)) or 1.0
-    extent = (first + low - 0.5, first + high + 0.5, len(values) - 0.5, -0.5)
-    image = axes.imshow(shown, cmap=WEIGHTS, norm=weight_scale(largest), extent=extent, aspect="auto",
-                        interpolation="nearest")  # fmt: skip
-    axes.set_yticks(range(len(values)), [str(each.head) for each in matrix.heads], fontsize=8)
-    axes.set_ylabel("head", fontsize=8)
-    axes.tick_params(axis="y", length=0)
-    bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
-    bar.ax.tick_params(labelsize=7)
-    bar.set_label("mean weight, square-root scale", fontsize=8)
 
 
 def _colours(figure: FigureBase, axes: Axes, values: Any, across: tuple[float, float, float, float], each: str) -> None:

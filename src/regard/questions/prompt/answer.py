@@ -12,7 +12,7 @@ from regard.diffusion.heat import PromptHeat
 from regard.diffusion.pipeline import PaintedText, Pipeline
 from regard.diffusion.prompt import PromptWord
 from regard.display.answer import Answer, Read
-from regard.display.panels import TALL, Cell, Column, Heat, Over, Panel, Table, numbered
+from regard.display.panels import Cell, Column, Heat, Over, Panel, Table, numbered
 from regard.explain.frames import Row
 from regard.explain.wording import listed, number
 from regard.text.quoting import quoted
@@ -195,7 +195,7 @@ class PromptPainting(Answer):
             note="The mean of steps and heads",
         )  # fmt: skip
 
-    def painted(self, shape: str = TALL) -> "tuple[Figure, list[str]]":
+    def painted(self) -> "tuple[Figure, list[str]]":
         """Draw the first picture as it is, and grey under the heat of the words that stand out."""
         from regard.questions.prompt.picture import draw_prompt
 

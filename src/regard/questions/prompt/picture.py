@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from regard.display.elements.canvas import SLIDE, empty_figure
+from regard.display.elements.canvas import empty_figure
 from regard.display.elements.heatmap import heat_over_picture
 from regard.explain.wording import number
 
@@ -18,7 +18,7 @@ ACROSS = 4  # pictures beside each other
 def draw_prompt(found: "PromptPainting", most: int) -> Figure:
     """Draw the first picture, and it under the heat of the words that stand out most, the mean of all steps."""
     words, picture = found.words[:most], found.painted_as.pictures[0]
-    figure = empty_figure(*SLIDE, found.title())
+    figure = empty_figure(12.0, 6.75, found.title())
     grid = figure.subplots(-(-(1 + len(words)) // ACROSS), ACROSS, squeeze=False)
     for axes in grid.flat:
         axes.set_axis_off()

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.display.answer import Read, TracesAnswer
-from regard.display.panels import TALL, Panel
+from regard.display.panels import Panel
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.texts.summary import Summary, summarise
@@ -130,21 +130,21 @@ class Seen(TracesAnswer):
         page.findings = [*page.findings, *not_shown(self.summary)]
         return page
 
-    def plot(self, *names: str, layer: int | None = None, head: int | None = None, shape: str = TALL) -> "Figure":
+    def plot(self, *names: str, layer: int | None = None, head: int | None = None) -> "Figure":
         """Draw what `regard see --figure` draws, or the panels of these names. layer, head: show these.
 
         Raises:
-            RegardError: there is no panel of a name, it has no picture, or there is no such shape.
+            RegardError: there is no panel of a name, or it has no picture.
         """
         if layer is not None or head is not None:
             self = replace(self, layer=layer, head=head)
-        return super().plot(*names, shape=shape)
+        return super().plot(*names)
 
-    def painted(self, shape: str) -> "tuple[Figure, list[str]]":
+    def painted(self) -> "tuple[Figure, list[str]]":
         """Draw its picture, and say what it could not show."""
         from regard.questions.see.picture.whole import paint_seen
 
-        return paint_seen(self.summary, self.traces, self.layer, self.head, shape)
+        return paint_seen(self.summary, self.traces, self.layer, self.head)
 
 
 def _with_turns(row: Row, tokens: Sequence[Token], columns: dict[str, str]) -> Row:

@@ -16,7 +16,6 @@ from regard.textbook import HeadSteps, head_steps
 from regard.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import RenderableType
 
 
@@ -83,12 +82,6 @@ class Steps(TracesAnswer):
             width, top, more, everything: as `Answer.shown` takes them; top counts for nothing.
         """
         return super().shown(width, len(self.tokens) + 2, more, everything=everything)
-
-    def painted(self, shape: str) -> "tuple[Figure, list[str]]":
-        """Draw the whole way in one diagram, and say what is not drawn."""
-        from regard.questions.steps.picture import paint_steps
-
-        return paint_steps(self, shape)
 
     def opening(self) -> dict[str, str | int | None]:
         """Open the page at these steps."""

@@ -22,14 +22,15 @@ def of_steps(found: "Steps") -> list[Panel]:
     """
     panels: list[Panel] = []
     for n, (query, record) in enumerate(found.found):
+        last = n == len(found.found) - 1
         where = f"{quoted(spelled(found.tokens[query].text))} (token {query}) in layer {found.layer}, "
         where += f"head {found.head}"
         tab = f", token {query}" if len(found.found) > 1 else ""
-        panels += [_weights(found, record, where)] if n == len(found.found) - 1 else []
+        panels += [_weights(found, record, where)] if last else []
         panels += [
             _numbers(found, record, where, tab),
-            _query(record, where, tab),
-            _weighted(found, record, where, tab),
+            _query(record, where, tab, last),
+            _weighted(found, record, where, tab, last),
         ]
     return panels
 
@@ -53,7 +54,7 @@ def _weights(found: "Steps", record: "HeadSteps", where: str) -> Table:
     hidden = len(order) - len(seen)
     out = f"; {hidden} {'token' if hidden == 1 else 'tokens'} that it may not look at left out" if hidden else ""
     return Table(
-        name="Weights", title=f"{where}: from scores to weights", rows=rows, screen=True, brief=True,
+        name="Weights", title=f"{where}: from scores to weights", rows=rows, screen=True, brief=True, picture=True,
         total=["sum", None, None, record.total, 1.0, float(given.sum())],
         columns=[Column("key"), *(Column(name, 2, unbounded=True) for name in ("q · k", "score")),
                  Column("exp(s-max)", 3), Column("weight", 3, bar=True), Column("of output", 2, unbounded=True)],
@@ -84,15 +85,16 @@ def _numbers(found: "Steps", record: "HeadSteps", where: str, tab: str) -> Table
     )  # fmt: skip
 
 
-def _query(record: "HeadSteps", where: str, tab: str) -> Heat:
+def _query(record: "HeadSteps", where: str, tab: str, picture: bool) -> Heat:
     """The query as one row."""
     return Heat(
         name=f"Query{tab}", title=f"{where}: the query", rows=["query"], columns=numbered(len(record.query)),
         values=[record.query.tolist()], axes=("vector", "component"), unit="component", signed=True, digits=4,
+        picture=picture,
     )  # fmt: skip
 
 
-def _weighted(found: "Steps", record: "HeadSteps", where: str, tab: str) -> Heat:
+def _weighted(found: "Steps", record: "HeadSteps", where: str, tab: str, picture: bool) -> Heat:
     """The weighted values of the keys with the largest weights, and the context vector, which is the sum of all."""
     most = sorted(record.weights.argsort(descending=True, stable=True)[:DRAWN].tolist())
     few = f", of which the {DRAWN} with the largest weights are here" if len(most) < len(record.weights) else ""
@@ -100,6 +102,7 @@ def _weighted(found: "Steps", record: "HeadSteps", where: str, tab: str) -> Heat
         name=f"Weighted values{tab}", title=f"{where}: weight × value, and their sum", digits=4, signed=True,
         rows=[*(_key(found, n) for n in most), "context"], columns=numbered(len(record.context)),
         values=[*record.weighted[most].tolist(), record.context.tolist()], axes=("key", "component"), unit="component",
+        picture=picture,
         note=f"The last row, the context vector, is the sum of all {len(record.weights)} keys' rows{few}.",
     )  # fmt: skip
 

@@ -51,7 +51,7 @@ def test_every_layer_is_drawn_small(rows, bank) -> None:
         for n, axes in enumerate(all_axes(figure)):
             given = gives(bank[0].attention[n], rows.occurrence.as_word()).double().numpy()
             np.testing.assert_array_equal(drawn_weights(axes), given)
-    assert len(strip_rows(rows, 2, "small")) == 1
+    assert len(strip_rows(rows, 2)) == 1
     assert ACROSS == 12
 
 

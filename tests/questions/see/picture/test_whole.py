@@ -81,7 +81,7 @@ def test_without_a_word_the_head_of_the_sharpest_link_and_all_heads(bank) -> Non
         np.testing.assert_array_equal(drawn_weights(axes), trace.attention[first.layer][first.head].double().numpy())
         assert framed(axes) == [(first.query, first.key)]
         title = " ".join(axes.get_title().split())
-        assert f"{first.weight:.2f}, its strongest link of words that are no neighbours, and that of all heads" in title
+        assert f"{first.weight:.2f}, its strongest link of words that are no neighbours" in title
     assert len(axes_with(figure, "the matrix of every head")) == 2
 
 

@@ -10,9 +10,8 @@ from matplotlib.figure import FigureBase
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
-from regard.display.elements.canvas import LABELS, mark_names
+from regard.display.elements.canvas import LABELS, Row, mark_names
 from regard.display.elements.colours import FOLLOWED
-from regard.display.elements.slide import Row
 from regard.display.elements.weight_cells import bare, frame, paint_weights, weight_bar, write_weights
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.explain.weights.specific_weights import SpecificWeight
@@ -123,11 +122,11 @@ class WordRows:
             axes.set_ylabel(f"{self._named()}\na row a head", fontsize=7, color="#777777")
 
 
-def strip_rows(rows: WordRows, shown: int, name: str) -> list[Row]:
-    """The small pictures of every layer. name: what a slide calls them."""
+def strip_rows(rows: WordRows, shown: int) -> list[Row]:
+    """The small pictures of every layer."""
     height = min(2.4, max(1.2, 0.5 + 0.09 * max(len(each) for each in rows.layers.values())))
     return [
-        Row(height, lambda figure, place, start=start: rows.strip(figure, place, start, shown), name, False)
+        Row(height, lambda figure, place, start=start: rows.strip(figure, place, start, shown))
         for start in range(0, len(rows.layers), ACROSS)
     ]
 

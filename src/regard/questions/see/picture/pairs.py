@@ -7,8 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
-from regard.display.elements.canvas import mark_names, name_of_drawn_weights, token_names_on_axis
-from regard.display.elements.slide import Row
+from regard.display.elements.canvas import Row, mark_names, name_of_drawn_weights, token_names_on_axis
 from regard.display.elements.weight_cells import bare, frame, largest_own, paint_weights, weight_bar, write_weights
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.alignment import Alignment
@@ -21,16 +20,15 @@ ACROSS = 12  # small pictures side by side
 def alignment_rows(summary: Summary, alignment: Alignment) -> list[Row]:
     """The rows that show one text and its target."""
     layers = len(alignment.weights)
-    length, text = len(alignment.tokens), f"text {summary.labels[alignment.text]}"
-    every = f"every layer of {text}"
+    length = len(alignment.tokens)
     small = [
-        Row(1.75, lambda figure, place, start=start: _strip(figure, place, summary, alignment, start), every, False)
+        Row(1.75, lambda figure, place, start=start: _strip(figure, place, summary, alignment, start))
         for start in range(0, layers, ACROSS)
     ]
     if length < 2:  # a start token alone: nothing was written yet that could have been read
         return list(small)
     height = min(10.0, max(3.4, 1.6 + 0.235 * (length - 1)))
-    return [Row(height, lambda figure, place: _views(figure, place, summary, alignment), text), *small]
+    return [Row(height, lambda figure, place: _views(figure, place, summary, alignment)), *small]
 
 
 def _views(figure: FigureBase, place: Any, summary: Summary, alignment: Alignment) -> None:

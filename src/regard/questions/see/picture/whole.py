@@ -10,26 +10,25 @@ from matplotlib.figure import Figure, FigureBase
 
 from regard.display.elements import canvas
 from regard.display.elements.arcs import Link, draw_arcs
-from regard.display.elements.canvas import LABELS, mark_names, name_of_drawn_weights, token_names_on_axis
-from regard.display.elements.slide import Row
+from regard.display.elements.canvas import LABELS, Row, mark_names, name_of_drawn_weights, token_names_on_axis
 from regard.display.elements.weight_cells import bare, frame, paint_weights, weight_bar, write_weights
 from regard.display.figure import drawn
-from regard.display.panels import TALL, Panel
+from regard.display.panels import Panel
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.sinks import own_tokens
 from regard.explain.wording import number
 from regard.questions.lens.panels import cells
 from regard.questions.map import picture as long_text
 from regard.questions.map.whole import matrix
-from regard.questions.movement.picture import paths
-from regard.questions.see.choice import strongest_links, word_choice
+from regard.questions.movement.way import way_panels
+from regard.questions.see.choice import framed_link, word_choice
 from regard.questions.see.panels import likeliest_tokens_seen
 from regard.questions.see.picture import pairs
 from regard.questions.see.picture.heads import WordRows, paint_grid, stacked_heads_of_layers, strip_rows
 from regard.questions.see.picture.large import Choice, Large, choices, drawn_large, not_all, reason_of
 from regard.questions.see.word_panels import static_picture
 from regard.text.quoting import quoted, short, spelled, visible
-from regard.trace.layer_subset import calls_made, kept_numbers
+from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
 WIDE = 13.0  # inches
@@ -40,7 +39,7 @@ Rows = list[Row]
 
 
 def paint_seen(
-    summary: Summary, traces: Sequence[Any], layer: int | None = None, head: int | None = None, shape: str = TALL
+    summary: Summary, traces: Sequence[Any], layer: int | None = None, head: int | None = None
 ) -> tuple[Figure, list[str]]:
     """Draw one picture of a summary; it says itself where not all occurrences are drawn.
 
@@ -63,22 +62,23 @@ def paint_seen(
             chosen = choices(summary, traces, layer, head)
             large = drawn_large(summary, chosen)
             few = not_all(summary, large)
-            rows += [Row(0.3, lambda figure, place, note=note: _note(figure, place, note), note) for note in few]
+            rows += [Row(0.3, lambda figure, place, note=note: _note(figure, place, note)) for note in few]
             rows += text_rows(summary, traces, chosen, large, layer, head)
     else:
         rows += [row for each in summary.target.alignments for row in pairs.alignment_rows(summary, each)]
     for side in sides:
-        rows += _beside(likeliest_tokens_seen(side), "the likeliest tokens", 1.12)
-        rows += _beside([cells(each, side, "") for each in side.logit_lenses], "what each layer would say")
+        rows += _beside(likeliest_tokens_seen(side), 1.12)
+        rows += _beside([cells(each, side, "") for each in side.logit_lenses])
     if summary.target is None and summary.movement:
-        rows += paths.path_rows(summary, [occurrence.label for text in large for occurrence, _ in text])
+        for way in way_panels(summary, [occurrence.label for text in large for occurrence, _ in text]):
+            rows += _beside(way)
     if summary.static is not None:
-        rows += _beside(static_picture(summary.static), "the embeddings without their texts")
-    return canvas.stack_rows_in_figure(rows, WIDE, shape), few
+        rows += _beside(static_picture(summary.static))
+    return canvas.stack_rows_in_figure(rows, WIDE), few
 
 
-def _beside(panels: Sequence[Panel], name: str, most: float | None = None) -> Rows:
-    """Panels side by side, three in a row. name: what a slide calls them; most: where the axis of all bars ends."""
+def _beside(panels: Sequence[Panel], most: float | None = None) -> Rows:
+    """Panels side by side, three in a row. most: where the axis of all bars ends."""
     rows: Rows = []
     columns = min(ACROSS, max(2, len(panels)))
     for start in range(0, len(panels), ACROSS):
@@ -99,7 +99,7 @@ def _beside(panels: Sequence[Panel], name: str, most: float | None = None) -> Ro
                 if most:  # probabilities
                     axes.set(xlim=(0, most), xticks=(0, 0.5, 1))
 
-        rows.append(Row(high, put, name))
+        rows.append(Row(high, put))
     return rows
 
 
@@ -128,11 +128,11 @@ def text_rows(
         if summary.occurrences:
             rows += _word_rows(summary, trace, text, mine, chosen, layer, head) if mine else []
         elif len(trace.tokens) > LABELS:
-            reason = _text_reason(summary, trace, text, chosen, head)
+            reason = framed_link(chosen.link, trace.tokens)
             whole = matrix(trace, chosen.layer, chosen.head)
             rows += long_text.map_rows(whole, f"Text {summary.labels[text]}: ", reason)
         else:
-            rows.append(_overview_row(summary, trace, text, chosen, head))
+            rows.append(_overview_row(summary, trace, text, chosen))
     return rows
 
 
@@ -157,8 +157,7 @@ def _word_rows(
             _matrix(axes, summary, trace, number, chosen, [_word_reason(trace, chosen, layer, head)], framed)
         each[0].large(figure, figure.add_subplot(parts[1]), chosen.layer, head)
 
-    text = f"text {summary.labels[number]}"
-    rows: Rows = [Row(height, first, text), *strip_rows(each[0], chosen.layer, f"every layer of {text}")]
+    rows: Rows = [Row(height, first), *strip_rows(each[0], chosen.layer)]
     for one in each[1:]:
 
         def more(figure: FigureBase, place: Any, one: WordRows = one) -> None:
@@ -166,24 +165,14 @@ def _word_rows(
             one.grid(figure, parts[0], chosen.layer)
             one.large(figure, figure.add_subplot(parts[1]), chosen.layer, head)
 
-        rows.append(Row(height, more, f"“{spelled(one.occurrence.word)}” {one.occurrence.label}"))
+        rows.append(Row(height, more))
     return rows
-
-
-def _text_reason(summary: Summary, trace: Trace, number: int, chosen: Choice, head: int | None) -> str:
-    """Which link is framed in the head that is drawn of a text without a followed word, and which is the strongest."""
-    return strongest_links(chosen.link, summary.highlights[number].links, trace.tokens, head=head is not None)
 
 
 def _word_reason(trace: Trace, chosen: Choice, layer: int | None, head: int | None) -> str:
     """Why the layer and head are drawn of a text in which a word is followed; "" where nothing says anything."""
     best = reason_of(chosen)
-    if best is None:
-        return ""
-    rows = trace.attention[chosen.layer][:, list(best.queries)].double().mean(1).cpu()
-    asked = {"layer": None if layer is None else chosen.layer, "head": None if head is None else chosen.head}
-    held = len(kept_numbers(trace.attention)) == len({layer for layer, _ in calls_made(trace.attention)})
-    return word_choice(best, rows, trace.tokens, **asked, held=held)
+    return "" if best is None else word_choice(best, trace.tokens, chosen=layer is None or head is None)
 
 
 def _framed(trace: Trace, chosen: Choice) -> list[tuple[int, int]]:
@@ -196,10 +185,10 @@ def _framed(trace: Trace, chosen: Choice) -> list[tuple[int, int]]:
     return cells
 
 
-def _overview_row(summary: Summary, trace: Trace, number: int, chosen: Choice, head: int | None) -> Row:
+def _overview_row(summary: Summary, trace: Trace, number: int, chosen: Choice) -> Row:
     """A short text in which no word is followed: one head's matrix beside all heads of all layers."""
     sinks = {sink.token for sink in summary.sinks[number]}
-    said = [_text_reason(summary, trace, number, chosen, head)]
+    said = [framed_link(chosen.link, trace.tokens)]
     framed_cells = [] if chosen.link is None else [(chosen.link.query, chosen.link.key)]
 
     def put(figure: FigureBase, place: Any) -> None:
@@ -216,7 +205,7 @@ def _overview_row(summary: Summary, trace: Trace, number: int, chosen: Choice, h
                        fontsize=10)  # fmt: skip
         weight_bar(figure, image, axes, trace.tokens, sinks)
 
-    return Row(min(8.0, max(4.8, 1.9 + 0.22 * len(trace.tokens))), put, f"text {summary.labels[number]}")
+    return Row(min(8.0, max(4.8, 1.9 + 0.22 * len(trace.tokens))), put)
 
 
 def _matrix(
