@@ -18,7 +18,7 @@ def test_two_passes_share_nothing_that_they_observe() -> None:
     assert other.cross_paths == set()
     assert other.comparison.weights is None
     assert other.comparison.reference == SAME_INPUTS
-    assert (other.keep, other.calls, other.contradiction, other.reordered) == (CaptureOptions(), 0, False, False)
+    assert (other.keep, other.calls, other.contradiction) == (CaptureOptions(), 0, False)
 
 
 def test_what_is_observed_of_a_pass() -> None:
