@@ -45,7 +45,7 @@ def cell_means(weights: AttentionMap, start: int = 0) -> Iterator[tuple[int, Flo
 
 def _map_fits_cpu_kernel(weights: AttentionMap) -> bool:
     query, key = weights.query, weights.key
-    return region_scores.scores_in_fixed_order(query, key) and cpu.fits(query, key, key, weights.rule)
+    return region_scores.dtype_of(query, key) == torch.float32 and cpu.fits(query, key, key, weights.rule)
 
 
 def _cell_means_by_kernel(weights: AttentionMap, start: int, length: int) -> Iterator[tuple[int, Tensor]]:

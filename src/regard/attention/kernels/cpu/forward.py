@@ -3,7 +3,7 @@
 Tiles as in Dao et al. 2022, "FlashAttention", with the running row maximum and row sum of Milakov & Gimelshein 2018.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,30 +49,48 @@ def forward(
 
     query, key, value, rule: of a call that `fits`, as `dispatch.compute` takes them.
     """
+    batch, heads, length = query.shape[:3]
+    output = query.new_empty(batch, heads, length, value.shape[-1])
+    logsumexp, row_max, row_sum = (torch.empty(batch, heads, length) for _ in range(3))
+    result = KernelResult(output, logsumexp, "blockwise-cpu", (row_max, row_sum))
+    forward_rows(query, key, value, rule, range(batch), range(heads), slice(0, length), result)
+    return result
+
+
+def forward_rows(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    value: Float[Tensor, "B G S E"],
+    rule: ScoreRule,
+    texts: Sequence[int],
+    heads: Sequence[int],
+    rows: slice,
+    result: KernelResult,
+) -> None:
+    """Write what `forward` computes for some queries of some heads and texts to a result of the whole call.
+
+    query, key, value, rule: as `forward` takes them. texts, heads, rows: whose queries, and which.
+    """
     # numba is loaded, and the passes compiled, when they are first needed
     from regard.attention.kernels import threads
     from regard.attention.kernels.cpu.tiles import split_into_thread_tasks
     from regard.attention.kernels.matmul import product
 
-    query, key, value, rule = query.detach(), key.detach(), value.detach(), rule.detached()
-    batch, heads, length = query.shape[:3]
+    call = query.detach(), key.detach(), value.detach(), rule.detached()
     multiply = product()
-    output = query.new_empty(batch, heads, length, value.shape[-1])
-    logsumexp, row_max, row_sum = (torch.empty(batch, heads, length) for _ in range(3))
 
     def task(b: int, h: int, start: int, stop: int) -> None:
-        _forward_rows_of_head(query, key, value, rule, b, h, start, stop, multiply, output, logsumexp, row_max, row_sum)
+        _forward_rows_of_head(*call, b, h, rows.start + start, rows.start + stop, multiply, result)
 
-    parts = split_into_thread_tasks(batch * heads, length, threads.worker_thread_count())
+    parts = split_into_thread_tasks(len(texts) * len(heads), rows.stop - rows.start, threads.worker_thread_count())
     threads.run_on_worker_threads(
         [
             lambda b=b, h=h, start=start, stop=stop: task(b, h, start, stop)  # type: ignore[misc]
-            for b in range(batch)
-            for h in range(heads)
+            for b in texts
+            for h in heads
             for start, stop in reversed(parts)  # where a band makes them unequal, the last is the longest
         ]
     )
-    return KernelResult(output, logsumexp, "blockwise-cpu", (row_max, row_sum))
 
 
 def forward_with_gradient(
@@ -118,14 +136,13 @@ def _forward_rows_of_head(
     start: int,
     stop: int,
     multiply: Callable[[Tensor, Tensor], Tensor],
-    output: Tensor,
-    logsumexp: Tensor,
-    row_max: Tensor,
-    row_sum: Tensor,
+    result: KernelResult,
 ) -> None:
     """Compute queries [start, stop) of one head, a block of rows after another, each against all its keys."""
     from regard.attention.kernels.cpu import online_softmax, tiles
 
+    assert result.row_max_sum is not None
+    output, logsumexp, (row_max, row_sum) = result.output, result.logsumexp, result.row_max_sum
     head = tiles.Head.of(query, key, rule, b, h, multiply)
     v = tiles.contiguous_float32_rows(value[b, h // (query.shape[1] // key.shape[1])])  # (S, E)
     sink = np.float32(-np.inf if rule.sinks is None else rule.sinks[h].item())
