@@ -4,15 +4,12 @@ Tiles as in Dao et al. 2022, "FlashAttention", with the running row maximum and 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.kernels import blockwise
 from regard.attention.kernels.result import KernelResult
 from regard.attention.scores import ScoreRule
 
@@ -91,39 +88,6 @@ def forward_rows(
             for start, stop in reversed(parts)  # where a band makes them unequal, the last is the longest
         ]
     )
-
-
-def forward_with_gradient(
-    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"], rule: ScoreRule
-) -> KernelResult:
-    """Compute output and logsumexp as `forward` does, with the backward of `blockwise`.
-
-    query, key, value, rule: as `forward` takes them.
-    """
-    rest = replace(rule, bias=None, sinks=None)
-    output, logsumexp = _WithBackward.apply(query, key, value, rule.bias, rule.sinks, rest)
-    return KernelResult(output, logsumexp, "blockwise-cpu")
-
-
-class _WithBackward(torch.autograd.Function):
-    """The CPU forward; the backward of `blockwise` needs no more than output and logsumexp."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Any, sinks: Any, rule: ScoreRule
-    ) -> tuple[Tensor, Tensor]:
-        result = forward(query, key, value, replace(rule, bias=bias, sinks=sinks))
-        ctx.save_for_backward(query, key, value, bias, sinks, result.output, result.logsumexp)
-        ctx.rule = rule
-        ctx.mark_non_differentiable(result.logsumexp)
-        return result.output, result.logsumexp
-
-    @staticmethod
-    def backward(ctx: Any, grad_output: Tensor, _: Any) -> tuple[Tensor | None, ...]:
-        blockwise.refuse_double_backward()
-        query, key, value, bias, sinks, output, logsumexp = ctx.saved_tensors
-        rule = replace(ctx.rule, bias=bias, sinks=sinks)
-        return *blockwise.backward(query, key, value, rule, output, logsumexp, grad_output), None
 
 
 def _forward_rows_of_head(
