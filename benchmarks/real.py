@@ -113,8 +113,6 @@ last state) from a plain pass with PyTorch's kernel, likewise. *from float64*: f
 
 {HEAD}{chr(10).join(rows)}
 
-On CPUs where oneDNN is clearly faster, it multiplies by weights that stay quantised, and rounds more where numbers are
-large, as in SmolLM2's down projections behind massive activations: weights within 2e-05, states within 3e-05.
 gte-small, measured on another machine, is within 2.7e-05.
 """
     text = PAGE.read_text(encoding="utf-8")

@@ -140,8 +140,8 @@ def test_scores_and_row_sums_make_the_weights(name: str) -> None:
 def test_small_maps_are_computed_in_float64() -> None:
     for length, size, dtype, expected in (
         (1024, 1024, torch.float32, torch.float32),
-        (1, 1 << 20, torch.bfloat16, torch.float32),
-        (1, 16384, torch.float32, torch.float64),
+        (1, 16384, torch.bfloat16, torch.float32),
+        (1, 16383, torch.float32, torch.float64),
         (1024, 1023, torch.float16, torch.float64),
         (1024, 1024, torch.float64, torch.float64),
     ):

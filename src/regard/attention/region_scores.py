@@ -10,6 +10,7 @@ Row maxima and row sums are kept from when they are first needed: O(L) memory.
 """
 
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from jaxtyping import Float
@@ -18,16 +19,18 @@ from torch import Tensor
 from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.kernels.result import KernelResult
 from regard.attention.masks import Index, positions
-from regard.attention.scores import TILE_COLS, ScoreRule, score_tile, score_tile_budget, working_dtype
+from regard.attention.scores import ScoreRule, score_tile, working_dtype
 from regard.attention.softmax import add_sink_to_rows, finite_max, row_max_sum, sink_column, softmax_rescaling
 
-LARGE = 1 << 20  # weights of a head
+LARGE = 1 << 20  # weights of a head, of which
+FEW = 64  # queries are the fewest that count: most of the time for fewer would go into keys in float64
+BAND = 512  # queries whose row maxima and row sums are computed at a time
 LEAST_SIDE = 16  # rows and columns from which libraries multiply alike, whatever the shape
 
 
 def dtype_of(query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"]) -> torch.dtype:
     """Return the dtype that a map's scores, row maxima and row sums are computed in."""
-    large = query.device.type == "cpu" and query.shape[2] * key.shape[2] >= LARGE
+    large = query.device.type == "cpu" and max(query.shape[2], FEW) * key.shape[2] >= LARGE
     return working_dtype(query) if large or query.device.type == "mps" else torch.float64  # which mps has not
 
 
@@ -47,9 +50,9 @@ def scores(
     dtype = dtype_of(query, key)
     if dtype != torch.float32:
         return score_tile(query, key, rule, batch, heads, rows, cols, dtype)
-    wide = [_widened(run, each.shape[2]) for run, each in ((rows, query), (cols, key))]
-    found = score_tile(query, key, rule, batch, heads, *wide, dtype)
-    for axis, (run, read) in enumerate(zip((rows, cols), wide, strict=True), 2):
+    wide_rows, wide_cols = _widened(rows, query.shape[2]), _widened(cols, key.shape[2])
+    found = score_tile(query, key, rule, batch, heads, wide_rows, wide_cols, dtype)
+    for axis, run, read in ((2, rows, wide_rows), (3, cols, wide_cols)):
         if isinstance(run, slice) and isinstance(read, slice):
             found = found.narrow(axis, run.start - read.start, run.stop - run.start)
     return found
@@ -112,26 +115,30 @@ class RowSums:
 
     def of(self, batch: Index, heads: Index, rows: Index) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
         """Return (row maximum, row sum) of queries, computed where they were not known yet."""
-        where = self._where(batch, heads, rows)
         row_max, row_sum, known = self._tables()
-        if not bool(known[where].all()):
-            rows = _widened(rows, self.query.shape[2])
-            wide = self._where(batch, heads, rows)
-            texts, numbers, queries = (each.flatten() for each in wide)
-            call = self.query, self.key, self.key[..., :1], self.rule
-            if isinstance(rows, slice) and row_max.dtype == torch.float32 and cpu.fits(*call):
-                result = KernelResult(
-                    row_max.new_empty(*row_max.shape, 1), torch.empty_like(row_max), "", (row_max, row_sum)
-                )
-                cpu.forward_rows(*call, texts.tolist(), numbers.tolist(), rows, result)
-            else:
-                step = max(1, score_tile_budget(self.query) // (TILE_COLS * len(texts) * len(numbers)))
-                for part in queries.split(step):
+        if not bool(known[batch][:, heads][:, :, rows].all()):
+            self._compute(batch, heads, _widened(rows, self.query.shape[2]))
+        return row_max[batch][:, heads][:, :, rows], row_sum[batch][:, heads][:, :, rows]
+
+    def _compute(self, batch: Index, heads: Index, rows: Index) -> None:
+        row_max, row_sum, known = self._tables()
+        texts, numbers, queries = where = self._where(batch, heads, rows)
+        if (
+            isinstance(rows, slice)
+            and row_max.dtype == torch.float32
+            and cpu.fits(self.query, self.key, self.key, self.rule)
+        ):
+            result = KernelResult(row_max, row_max, "", (row_max, row_sum))  # there is no output
+            of = texts.flatten().tolist(), numbers.flatten().tolist(), rows
+            cpu.forward_rows(self.query, self.key, None, self.rule, *of, result)
+        else:
+            for b, h in product(texts.flatten().tolist(), numbers.flatten().tolist()):
+                one = slice(b, b + 1), slice(h, h + 1)
+                for part in queries.split(BAND):
                     band = slice(int(part[0]), int(part[-1]) + 1) if isinstance(rows, slice) else part
-                    found = row_max_sum(self.query, self.key, self.rule, batch, heads, band, row_max.dtype)
-                    row_max[*where[:2], part], row_sum[*where[:2], part] = found
-            known[wide] = True
-        return row_max[where], row_sum[where]
+                    found = row_max_sum(self.query, self.key, self.rule, *one, band, row_max.dtype)
+                    row_max[b, h, part], row_sum[b, h, part] = found[0][0, 0], found[1][0, 0]
+        known[where] = True
 
     def keep(
         self, batch: Index, heads: Index, rows: Index, row_max: Float[Tensor, "*b r"], row_sum: Float[Tensor, "*b r"]

@@ -57,7 +57,7 @@ def forward(
 def forward_rows(
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B G S D"],
-    value: Float[Tensor, "B G S E"],
+    value: Float[Tensor, "B G S E"] | None,
     rule: ScoreRule,
     texts: Sequence[int],
     heads: Sequence[int],
@@ -66,14 +66,15 @@ def forward_rows(
 ) -> None:
     """Write what `forward` computes for some queries of some heads and texts to a result of the whole call.
 
-    query, key, value, rule: as `forward` takes them. texts, heads, rows: whose queries, and which.
+    query, key, value, rule: as `forward` takes them; without a value only row maxima and row sums are written.
+    texts, heads, rows: whose queries, and which.
     """
     # numba is loaded, and the passes compiled, when they are first needed
     from regard.attention.kernels import threads
     from regard.attention.kernels.cpu.tiles import split_into_thread_tasks
     from regard.attention.kernels.matmul import product
 
-    call = query.detach(), key.detach(), value.detach(), rule.detached()
+    call = query.detach(), key.detach(), None if value is None else value.detach(), rule.detached()
     multiply = product()
 
     def task(b: int, h: int, start: int, stop: int) -> None:
@@ -93,7 +94,7 @@ def forward_rows(
 def _forward_rows_of_head(
     query: Tensor,
     key: Tensor,
-    value: Tensor,
+    value: Tensor | None,
     rule: ScoreRule,
     b: int,
     h: int,
@@ -108,17 +109,22 @@ def _forward_rows_of_head(
     assert result.row_max_sum is not None
     output, logsumexp, (row_max, row_sum) = result.output, result.logsumexp, result.row_max_sum
     head = tiles.Head.of(query, key, rule, b, h, multiply)
-    v = tiles.contiguous_float32_rows(value[b, h // (query.shape[1] // key.shape[1])])  # (S, E)
     sink = np.float32(-np.inf if rule.sinks is None else rule.sinks[h].item())
-    width = v.shape[1]
-    rows = tiles.rows_per_tile_block(output.shape[0] * output.shape[1], output.shape[2])
+    rows = tiles.rows_per_tile_block(query.shape[0] * query.shape[1], query.shape[2])
+    if value is not None:
+        v = tiles.contiguous_float32_rows(value[b, h // (query.shape[1] // key.shape[1])])  # (S, E)
     for first in range(start, stop, rows):
         last = min(first + rows, stop)
         block = b, h, slice(first, last)
         block_max, block_sum, block_logsumexp = (t[block].numpy() for t in (row_max, row_sum, logsumexp))
         block_max.fill(np.finfo(np.float32).min)
         block_sum.fill(0.0)
-        weighted = np.zeros((last - first, width), np.float32)
+        if value is None:
+            for tile in head.tiles(first, last):
+                online_softmax.update_tile_row_sums(tile.scores.numpy(), tile.low, tile.high, block_max, block_sum)
+            online_softmax.add_sink(block_max, block_sum, sink)
+            continue
+        weighted = np.zeros((last - first, v.shape[1]), np.float32)
         pending, first_tile = weighted, True
         for tile in head.tiles(first, last):
             online_softmax.exponentiate_tile(
