@@ -25,7 +25,7 @@ def test_both_products(shape: tuple[int, int, int]) -> None:
 def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     matmul.speed.cache_clear()
-    matmul._known_matmul_products.cache_clear()
+    matmul.onednn_works.cache_clear()
     try:
         assert matmul.speed() == 0
         assert matmul.product() is matmul.blas
@@ -36,7 +36,7 @@ def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     finally:
         matmul.speed.cache_clear()
-        matmul._known_matmul_products.cache_clear()
+        matmul.onednn_works.cache_clear()
 
 
 @pytest.mark.parametrize(
