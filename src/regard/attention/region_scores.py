@@ -96,12 +96,13 @@ def weights_of_whole_rows(
     row_max = scores.amax(-1)
     exponentials = (scores - finite_max(row_max)[..., None]).to(dtype).exp_()
     row_sum = exponentials.sum(-1, dtype=scores.dtype)
-    divisor, sink = row_sum, sink_column(rule, heads, scores.dtype)
+    factor, sink = torch.ones_like(row_sum), sink_column(rule, heads, scores.dtype)
     if sink is not None:
         on_keys = row_max
         row_max, row_sum = add_sink_to_rows(on_keys, row_sum, sink)
-        divisor = row_sum / softmax_rescaling(on_keys, row_max)
-    return exponentials.div_(torch.where(divisor == 0, 1.0, divisor).to(dtype)[..., None]), row_max, row_sum
+        factor = softmax_rescaling(on_keys, row_max)
+    divisor = torch.where(row_sum == 0, 1.0, row_sum) / factor  # infinite for a query that sees no key
+    return exponentials.div_(divisor.to(dtype)[..., None]), row_max, row_sum
 
 
 @dataclass(eq=False, repr=False)

@@ -148,11 +148,8 @@ def load_checkpoint(
             "exp_avg_sq": tensors[f"square.{name}"].to(parameter.device),
         }
     _set_random(tensors)
-    notes: tuple[str, ...] = ()
-    if notes_content.get("threads") != torch.get_num_threads():
-        notes += (
-            f"it had {notes_content.get('threads')} threads, here are {torch.get_num_threads()}: not the same bits",
-        )
+    threads, here = notes_content.get("threads"), torch.get_num_threads()
+    notes = () if threads == here else (f"it had {threads} threads, here are {here}: not the same bits",)
     return state, notes
 
 
