@@ -127,11 +127,11 @@ def pieces(seen: regard.AttentionMap) -> Tensor:
 
 def as_large(seen: regard.AttentionMap) -> tuple[Tensor, Tensor]:
     """(dense, pieces) by the product that maps from 2^20 scores a head on take on CPUs."""
-    kept, region_scores.CPU_SCORES = region_scores.CPU_SCORES, 0
+    kept, region_scores.LARGE = region_scores.LARGE, 0
     try:
         return seen.to(seen.query.dtype).dense(), pieces(seen)
     finally:
-        region_scores.CPU_SCORES = kept
+        region_scores.LARGE = kept
 
 
 def exact(query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> dict[str, Tensor]:

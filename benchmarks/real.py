@@ -3,9 +3,8 @@
     python -m benchmarks.real             # those that are here, printed
     python -m benchmarks.real --write     # into docs/families.md
 
-One text a model, in float32, with its large linear maps by PyTorch and once more by oneDNN, whichever is faster here.
-`REGARD_SHARED` names the folder with models/stories260K, `REGARD_OPUS_MT` the translator's, `REGARD_SMOLLM2` that of
-SmolLM2's GGUF file.
+One text a model, in float32. `REGARD_SHARED` names the folder with models/stories260K, `REGARD_OPUS_MT` the
+translator's, `REGARD_SMOLLM2` that of SmolLM2's GGUF file.
 """
 
 import argparse
@@ -21,7 +20,6 @@ from torch import Tensor
 
 import regard
 from benchmarks.families import PAGE, START, real_section
-from regard.attention.kernels import matmul
 from regard.files import whole
 from regard.questions.check.references import STATES, WEIGHTS, apart
 from regard.trace.trace import PairTrace, Trace
@@ -31,7 +29,6 @@ TEXT = (
     "bank would close at noon, and that money was to be had by nobody. "
 ) * 3
 TARGET = "La rivière était haute, et l'homme qui était venu pêcher s'assit sur la rive pour attendre."
-MAPS = {"PyTorch": "blas", "oneDNN": "onednn"}
 HEAD = """| model | tokens | computed by | weights | states | result | from float64: weights | states | status |
 |---|---|---|---|---|---|---|---|---|
 """
@@ -86,30 +83,25 @@ def measured(name: str, source: Any) -> list[str]:
     tokens = " + ".join(str(each.shape[1]) for each in inputs.values())
     rounding = [_number(own, exact, WEIGHTS), _number(own, exact, STATES)]
     rows = [f"| {name} | {tokens} | its own eager attention | | | | {_row(rounding)} | |"]
-    for maps, product in MAPS.items():
-        if not matmul.pin_matmul_product(product):
-            continue
-        trace = opened.trace(TEXT, target=target)
-        last = _ends(trace)[1]
-        ours = trace.as_transformers(attentions=True)
-        seen = last.logits if last.logits is not None else last.contextual
-        numbers = [
-            _number(ours, own, WEIGHTS),
-            _number(ours, own, STATES),
-            float((seen - _result(plain)).abs().max()) / max(1.0, float(seen.abs().max())),
-        ]
-        numbers += [_number(ours, exact, WEIGHTS), _number(ours, exact, STATES), trace.status.difference]
-        rows.append(f"| | | trace, maps by {maps} | {_row(numbers)} |")
-    return rows
+    trace = opened.trace(TEXT, target=target)
+    last = _ends(trace)[1]
+    ours = trace.as_transformers(attentions=True)
+    seen = last.logits if last.logits is not None else last.contextual
+    numbers = [
+        _number(ours, own, WEIGHTS),
+        _number(ours, own, STATES),
+        float((seen - _result(plain)).abs().max()) / max(1.0, float(seen.abs().max())),
+    ]
+    numbers += [_number(ours, exact, WEIGHTS), _number(ours, exact, STATES), trace.status.difference]
+    return [*rows, f"| | | trace | {_row(numbers)} |"]
 
 
 def write(rows: Sequence[str]) -> None:
     """Put the section of real models into docs/families.md."""
-    speed, version = matmul.speed(), torch.__version__.partition("+")[0]
+    version = torch.__version__.partition("+")[0]
     section = f"""{START}
 
-`python -m benchmarks.real --write`, in float32, with torch {version} on a CPU whose oneDNN product is {speed:.1f} times
-as fast as PyTorch's own; each was made to compute the linear maps in turn. *weights*: the largest difference of any
+`python -m benchmarks.real --write`, in float32, with torch {version}. *weights*: the largest difference of any
 attention weight of any layer from the model's own eager attention, run by itself from the text on. *states*: of any
 state between the layers, as a part of its largest number where that is above 1. *result*: of the logits (of MiniLM: the
 last state) from a plain pass with PyTorch's kernel, likewise. *from float64*: from the eager model in float64.
@@ -118,9 +110,7 @@ last state) from a plain pass with PyTorch's kernel, likewise. *from float64*: f
 
 {HEAD}{chr(10).join(rows)}
 
-On CPUs where oneDNN is clearly faster, large linear maps of traces go through it, and the status says so. Its sums are
-longer, so it rounds more where numbers are large, as in SmolLM2's down projections behind massive activations; models
-traced by their own eager attention are left to PyTorch. gte-small, measured on another machine, is within 2.7e-05.
+gte-small, measured on another machine, is within 2.7e-05.
 """
     text = PAGE.read_text(encoding="utf-8")
     before = real_section(text)

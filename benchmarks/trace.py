@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ import transformers
 import regard
 from benchmarks.ablations import turns
 from benchmarks.measure import MIB, machine, resident, seconds, verdict
-from regard.capture import fast_linear
 from regard.explain.causes.contributions import contributions
 from regard.text.tokens import encode_all
 
@@ -98,27 +96,25 @@ def short(quick: bool) -> None:
 
 
 def against_forward(model: Any, texts: int, words: int, count: int) -> None:
-    """A trace against the forward pass, with linear maps by the faster product and by PyTorch's own."""
+    """A trace against the forward pass."""
     batches = [random_texts(model.tokenizer, texts, words, round_) for round_ in range(count + 1)]
     encoded = [model.tokenizer(batch, return_tensors="pt") for batch in batches]
     for batch in batches:  # each id is spelled once a process; texts of random words would meet new ones every time
         encode_all(model.tokenizer, batch)
     shape = tuple(encoded[0]["input_ids"].shape)
     print(f"  {shape[0]} × {shape[1]} tokens")
-    for name, fast in (("", True), (", linear maps left to PyTorch", False)):
-        at = {"plain": -1, "trace": -1}
+    at = {"plain": -1, "trace": -1}
 
-        def plain(at: dict[str, int] = at) -> object:
-            at["plain"] += 1
-            with torch.no_grad():
-                return model.model(**encoded[at["plain"] % len(encoded)], use_cache=False)
+    def plain() -> object:
+        at["plain"] += 1
+        with torch.no_grad():
+            return model.model(**encoded[at["plain"] % len(encoded)], use_cache=False)
 
-        def trace(at: dict[str, int] = at) -> object:
-            at["trace"] += 1
-            return model.trace(batches[at["trace"] % len(batches)])
+    def trace() -> object:
+        at["trace"] += 1
+        return model.trace(batches[at["trace"] % len(batches)])
 
-        with linear_maps(fast):
-            show(f"trace{name}", turns(plain, trace, count), 1.10 if fast else None)
+    show("trace", turns(plain, trace, count), 1.10)
 
 
 def eager(quick: bool) -> None:
@@ -239,17 +235,6 @@ def random_texts(tokenizer: Any, count: int, words: int, seed: int) -> list[str]
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randint(len(known), (count, words), generator=generator).tolist()
     return [start.replace("\u0120", " ") + " ".join(known[n] for n in row) for row in drawn]
-
-
-@contextmanager
-def linear_maps(fast: bool) -> Any:
-    """Traces with their linear maps by the fastest product, or by PyTorch's own as in the forward pass."""
-    before = fast_linear.LEAST
-    fast_linear.LEAST = before if fast else sys.maxsize
-    try:
-        yield
-    finally:
-        fast_linear.LEAST = before
 
 
 def show(name: str, took: tuple[float, float, float, float], target: float | None) -> None:

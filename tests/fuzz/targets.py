@@ -6,7 +6,6 @@ behind them is reached.
 
 import asyncio
 import copy
-import hashlib
 import io
 import json
 from collections.abc import Callable

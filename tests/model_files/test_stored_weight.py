@@ -10,7 +10,6 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import regard
-from regard.attention.kernels import matmul
 from regard.model_files import stored_weight
 from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.stored_weight import StoredWeight
@@ -69,14 +68,8 @@ def small_blocks(monkeypatch) -> None:
     monkeypatch.setattr(stored_weight, "MANY", 4)
 
 
-@pytest.mark.parametrize("product", ["blas", "onednn"])
-def test_either_product_multiplies_rows_that_lie_apart(
-    product: str, values: Tensor | QuantisedRows, monkeypatch
-) -> None:
-    monkeypatch.setenv(matmul.VARIABLE, product)
-    if product == "onednn" and not matmul.onednn_works():
-        pytest.skip("this build of torch has no product of oneDNN")
-    x = torch.randn(IN, 3 * stored_weight.FEW, generator=torch.Generator().manual_seed(5)).t()[::2]
+def test_rows_that_lie_apart(values: Tensor | QuantisedRows) -> None:
+    x = torch.randn(IN, 48, generator=torch.Generator().manual_seed(5)).t()[::2]
     torch.testing.assert_close(F.linear(x, StoredWeight.of(values)), F.linear(x, values.float()), atol=2e-5, rtol=0)
 
 

@@ -83,16 +83,6 @@ def test_notes_that_do_not_fit(run: Any, entries: dict[str, object], says: str) 
     assert "\n" not in str(said.value)
 
 
-def test_a_product_that_the_environment_names_has_to_be_the_run_s(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, model, optimiser = run
-    file = folder / "checkpoints" / "step-000007" / "training.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"product": "another"}))
-    load_checkpoint(folder, model, optimiser, batches=2)
-    monkeypatch.setenv("REGARD_PRODUCT", "blas")
-    with pytest.raises(RegardError, match="REGARD_PRODUCT names blas, '.*step-000007' was made with another: not the"):
-        load_checkpoint(folder, model, optimiser, batches=2)
-
-
 @pytest.mark.parametrize(
     ("tensors", "says"),
     [

@@ -25,7 +25,7 @@ from regard.attention.kernels import statistics
 from regard.attention.map_file import MAP_TYPES, map_fields
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics
 from regard.attention.masks import Index
-from regard.attention.region_scores import RowSums, of_scores
+from regard.attention.region_scores import RowSums
 from regard.attention.scores import (
     ScoreRule,
     score_tile,
@@ -132,12 +132,7 @@ class AttentionMap:
         """Compute the weights of some queries of some texts, as `m[batch, :, rows]` does, and remember nothing."""
         heads, cols = slice(0, self._full_shape[1]), slice(0, self._full_shape[3])
         scores = region_scores.scores(self.query, self.key, self.near_rule, batch, heads, rows, cols)
-        if self.near_rule.sinks is None:  # the same numbers by one exponential a score
-            exponentials = (scores - finite_max(scores.amax(-1, keepdim=True))).to(self.dtype).exp_()
-            row_sum = exponentials.sum(-1, keepdim=True, dtype=scores.dtype)
-            return exponentials.div_(torch.where(row_sum == 0, 1.0, row_sum).to(self.dtype))
-        row_max, row_sum = of_scores(scores, self.near_rule, heads, self.dtype)
-        return region_scores.weights(scores, row_max, row_sum, self.dtype)
+        return region_scores.weights_of_whole_rows(scores, self.near_rule, heads, self.dtype)[0]
 
     @property
     def scores(self) -> "ScoreView":
@@ -245,7 +240,7 @@ class AttentionMap:
         return self
 
     def keep_row_sums(self, rows: slice, row_max: Float[Tensor, " r"], row_sum: Float[Tensor, " r"]) -> None:
-        """Keep what a walk over a map of one head found, from the product that regions are read by: `cell_means`."""
+        """Keep what a walk over a map of one head found: `cell_means`."""
         self._rows.keep(slice(0, 1), slice(0, 1), rows, row_max, row_sum)
 
     def crop(self, batch: int, rows: slice, cols: slice) -> "AttentionMap":
@@ -347,11 +342,11 @@ class AttentionMap:
 
     def _weights_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
         scores = region_scores.scores(self.query, self.key, self.near_rule, batch, heads, rows, cols)
-        if cols == slice(0, self._full_shape[3]) and scores.shape[-1] > 0:
-            row_max, row_sum = self._rows.of_scores(scores, batch, heads, rows)
-        else:
-            row_max, row_sum = self._rows.of(batch, heads, rows)
-        return region_scores.weights(scores, row_max, row_sum, self.dtype)
+        if cols != slice(0, self._full_shape[3]) or scores.shape[-1] == 0:
+            return region_scores.weights(scores, *self._rows.of(batch, heads, rows), self.dtype)
+        weights, *sums = region_scores.weights_of_whole_rows(scores, self.near_rule, heads, self.dtype)
+        self._rows.keep(batch, heads, rows, *sums)
+        return weights
 
     def _blocks(self, batch: Index, heads: Index, rows: Index, cols: Index, tile: Any) -> Tensor:
         """Fill a region a band of rows at a time, so that beside the answer only one band of scratch exists."""

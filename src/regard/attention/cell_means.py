@@ -36,16 +36,9 @@ def cell_means(weights: AttentionMap, start: int = 0) -> Iterator[tuple[int, Flo
         raise ValueError(f"cell_means: given a map of {batch} × {heads} heads, needs one head's (`one_head`)")
     if start % CELL:
         raise ValueError(f"cell_means: start is {start}, it needs to be a multiple of {CELL}")
-    return (
-        _cell_means_by_kernel(weights, start, length)
-        if _map_fits_cpu_kernel(weights)
-        else _by_rows(weights, start, length)
-    )
-
-
-def _map_fits_cpu_kernel(weights: AttentionMap) -> bool:
     query, key = weights.query, weights.key
-    return region_scores.scores_in_fixed_order(query, key) and cpu.fits(query, key, key, weights.rule)
+    by_kernel = region_scores.dtype_of(query, key) == torch.float32 and cpu.fits(query, key, key, weights.rule)
+    return (_cell_means_by_kernel if by_kernel else _by_rows)(weights, start, length)
 
 
 def _cell_means_by_kernel(weights: AttentionMap, start: int, length: int) -> Iterator[tuple[int, Tensor]]:

@@ -6,7 +6,7 @@ A `ScoreRule` holds what turns queries and keys into scores; `score_tile` comput
 `query_blocks` and `key_blocks` cut the matrix into tiles. `softmax.py` turns scores into weights.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -18,8 +18,6 @@ from regard.attention.masks import Index, Mask, crop_axes, select
 # A tile is held small enough to stay near the cores: 2^20 fp32 scores are 4 MiB on a CPU; a GPU wants more at a time.
 TILE_ROWS, TILE_COLS = 512, 1024
 TILE_SCORES = {"cpu": 1 << 20, "other": 1 << 25}
-
-Product = Callable[[Tensor, Tensor], Tensor]  # (b, h, r, x) @ (b, g, x, c), consecutive heads sharing one of the g
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +109,6 @@ def score_tile(
     rows: Index,
     cols: Index,
     dtype: torch.dtype | None = None,
-    product: Product | None = None,
 ) -> Float[Tensor, "b h r c"]:
     """Compute the scores of the region batch × heads × rows × cols, -inf where the mask forbids.
 
@@ -119,14 +116,13 @@ def score_tile(
         query, key, rule: of the whole call.
         batch, heads, rows, cols: the texts, heads, queries and keys.
         dtype: by default fp32 or better.
-        product: what multiplies queries and keys, by default torch's `@`.
     """
     dtype = dtype or working_dtype(query)
     q = query[batch][:, heads][:, :, rows]  # (b, h, r, D)
     k = key_heads_of_index(key, query.shape[1], heads)[batch][:, :, cols]  # (b, g, c, D), h % g == 0
     if dtype != query.dtype:  # head after head: a product of heads that lie in one another takes five times as long
         q, k = (each.to(dtype, memory_format=torch.contiguous_format) for each in (q, k))
-    scores = (product or grouped_product)(q * rule.scale, k.mT)
+    scores = grouped_product(q * rule.scale, k.mT)
     if rule.softcap is not None:
         scores = rule.softcap * torch.tanh(scores / rule.softcap)
     if rule.bias is not None:

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.masks import Index
-from regard.attention.scores import Product, ScoreRule, key_blocks, score_tile
+from regard.attention.scores import ScoreRule, key_blocks, score_tile
 
 
 def row_max_sum(
@@ -25,17 +25,16 @@ def row_max_sum(
     heads: Index,
     rows: Index,
     dtype: torch.dtype | None = None,
-    product: Product | None = None,
 ) -> tuple[Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
     """Compute (row maximum, row sum) of queries over all their keys, sinks included.
 
-    query, key, rule, batch, heads, dtype, product: as in `score_tile`. rows: the queries.
+    query, key, rule, batch, heads, dtype: as in `score_tile`. rows: the queries.
     """
     empty = score_tile(query, key, rule, batch, heads, rows, slice(0, 0), dtype)  # (b, h, r, 0): its shape and dtype
     row_max = empty.new_full(empty.shape[:-1], -torch.inf)
     row_sum = torch.zeros_like(row_max)
     for cols in key_blocks(query, key, rule, batch, heads, rows):
-        scores = score_tile(query, key, rule, batch, heads, rows, cols, dtype, product)
+        scores = score_tile(query, key, rule, batch, heads, rows, cols, dtype)
         new_max = torch.maximum(row_max, scores.amax(-1))
         row_sum = row_sum * softmax_rescaling(row_max, new_max) + torch.exp(
             scores - finite_max(new_max)[..., None]

@@ -30,7 +30,6 @@ from torch import Tensor
 from regard.capture import eager_attention, hf_attention
 from regard.capture.build_trace import CapturedPass
 from regard.capture.embeddings import EmbeddingParts
-from regard.capture.fast_linear import FastProducts, fast_products_in_pass, largest_matrix
 from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import PassRecord, record_pass
 from regard.capture.inputs import ModelInput, named_tokens, unreadable_inputs
@@ -64,16 +63,14 @@ class _Batch:
 class _Watched:
     """A pass that is open: what the model is given, and what watches it.
 
-    ids: the tensors of token ids among the inputs. products: those that are computed another way than PyTorch would,
-    None for none. factors: those of all products, where weights are reported. applied: what is done to attention calls,
-    None where nothing is and they are not numbered.
+    ids: the tensors of token ids among the inputs. factors: those of all products, where weights are reported. applied:
+    what is done to attention calls, None where nothing is and they are not numbered.
     """
 
     inputs: dict[str, Any]
     ids: list[Tensor]
     capture: Capture
     record: PassRecord
-    products: FastProducts | None
     factors: eager_attention.Products | None
     applied: AppliedAblations | None
 
@@ -101,7 +98,6 @@ class Session:
         self.facts = ModuleFacts(self.model)
         self.reads_padding: bool | None = None
         self.reports_weights: bool | None = None if hf_attention.uses_attention_interface(model) else True
-        self._largest = largest_matrix(model)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -288,16 +284,12 @@ class Session:
         ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
         tokens = sum(each.numel() for each in ids) if ids else sys.maxsize  # how many a picture makes is not known
         capture.to_compare = [] if tokens <= FEW else None
-        products: AbstractContextManager[FastProducts | None] = nullcontext()
         if options.reported:  # the weights are to be those of the plain pass
             inputs = eager_attention.inputs_reporting_weights(inputs)
-        else:
-            products = fast_products_in_pass(tokens, self._largest)
         # of a batch with padding, each text's statistics are computed once the padding is away
         even = all(len({len(each.tokens) for each in texts}) <= 1 for texts in (batch.sources, batch.targets or ()))
         opened.enter_context(quiet())
         opened.enter_context(torch.no_grad())
-        fast = opened.enter_context(products)
         factors = opened.enter_context(self.capture_attention(capture, reported=options.reported))
         if hooks is not None:  # before what records: it shall see the states as they go on
             opened.enter_context(hooks.opened(reuse.past))
@@ -317,12 +309,11 @@ class Session:
             change = applied(changes.calls, self.model, capture, pairs=self.pairs, name=self.name, **known)
             applying = opened.enter_context(change)
         opened.enter_context(reuse.context())
-        return _Watched(inputs, ids, capture, recorded, fast, factors, applying)
+        return _Watched(inputs, ids, capture, recorded, factors, applying)
 
     def _collect(self, watched: _Watched, output: Any, batch: _Batch, options: PassOptions) -> CapturedPass:
         """Take together what was seen of a pass that is over. Raises RegardError where it is not what it has to be."""
         capture, record, keep, sources = watched.capture, watched.record, options.keep, batch.sources
-        capture.reordered |= watched.products is not None and watched.products.used
         calls, stacks, embeddings = list(record.calls.values()), record.stacks, record.embeddings
         if watched.applied is not None:
             watched.applied.check(stacks, record.calls, [each.shape[1] for each in watched.ids])

@@ -178,7 +178,6 @@ class Capture:
         cross_paths: the paths of attention modules that take keys from another sequence than their own.
         comparison: sampled rows of the calls, compared.
         contradiction: whether PyTorch's kernels would attend causally where the family's eager attention does not.
-        reordered: whether linear maps were summed in another order than the model's own.
     """
 
     module_paths: Mapping[int, str]
@@ -198,7 +197,6 @@ class Capture:
     cross_paths: set[str] = field(default_factory=set)
     comparison: Comparison = field(default_factory=lambda: Comparison(SAME_INPUTS))
     contradiction: bool = False
-    reordered: bool = False
 
     def count_call(self, path: str) -> None:
         """Count an attention call that the module of this path has just made."""

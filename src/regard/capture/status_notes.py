@@ -7,7 +7,6 @@ from torch import Tensor
 
 from regard.attention.recording import Call
 from regard.capture.eager_attention import KERNEL, NOTE, ROUNDED
-from regard.capture.fast_linear import REORDERED
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.state import Capture
 from regard.trace.layer_subset import CallNumber
@@ -96,6 +95,4 @@ def of_model(capture: Capture, calls: Sequence[Call], states: Mapping[int, Tenso
         notes += (NOTE,) if itemsize >= 4 else (NOTE, ROUNDED)
     if capture.written_masks:
         notes += ("masks were written out as tensors: this family computes with them",)
-    if capture.reordered:
-        notes += (REORDERED,)
     return notes

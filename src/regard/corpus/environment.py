@@ -17,14 +17,14 @@ PACKAGES = ("regard", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
 
 def describe_store_environment(backend: str = "torch") -> dict[str, str]:
-    """Return the versions, and the matrix products that are chosen here.
+    """Return the versions, and the matrix product of attention's tiles that is chosen here.
 
     backend: what computes the vectors, as in `regard.corpus.settings.Settings`.
     """
     found = {
         name: _installed_package_version(name) for name in (*PACKAGES, *(() if backend == "torch" else (backend,)))
     }
-    return found | _chosen_matrix_products() | {"threads": "1", "machine": platform.machine()}
+    return found | {"tiles": matmul.product().__name__, "threads": "1", "machine": platform.machine()}
 
 
 def check_store_environment(made: dict[str, str]) -> None:
@@ -44,55 +44,51 @@ def check_store_environment(made: dict[str, str]) -> None:
 
 
 def check_store_products(made: dict[str, str]) -> None:
-    """Check that the matrix products chosen here are those that a store was made with.
+    """Check that the matrix product chosen here is the one that a store was made with.
 
     Raises:
-        RegardError: one is another: the numbers would differ by rounding from shard to shard.
+        RegardError: it is another: the numbers would differ by rounding from shard to shard.
     """
-    was, here = ([each.get(name, "none") for name in ("linear", "tiles")] for each in (made, _chosen_matrix_products()))
+    was, here = made.get("tiles"), matmul.product().__name__
     if was != here:
         raise RegardError(
-            f"the store was made with the matrix products {' and '.join(was)} (of linear maps and of tiles), here are "
-            f"{' and '.join(here)}: shards would not be alike; {matmul.VARIABLE}={','.join(was)} goes on with it, or "
-            "give another --out"
+            f"the store was made with the matrix product {was}, here is {here}: shards would not be alike; "
+            f"{matmul.VARIABLE}={was} goes on with it, or give another --out"
         )
 
 
 def pin_store_products(made: dict[str, str]) -> None:
-    """Compute with the matrix products of a store from now on, whatever would be chosen here.
+    """Compute with the matrix product of a store from now on, whatever would be chosen here.
 
     Raises:
-        RegardError: this build of torch lacks one.
+        RegardError: this build of torch lacks it.
     """
-    if not matmul.pin_matmul_product(made["linear"], tiles=made["tiles"]):
-        raise RegardError(f"the store was made with the product {made['linear']}, which this build of torch lacks")
+    os.environ[matmul.VARIABLE] = made["tiles"]
+    matmul.product()
 
 
 @contextmanager
 def pinned_store_products(made: dict[str, str]) -> Iterator[None]:
-    """Compute in one thread and with a store's products inside the block.
+    """Compute in one thread and with a store's product inside the block.
 
     Raises:
         RegardError: as `check_store_environment` and `pin_store_products`.
     """
-    before = torch.get_num_threads(), os.environ.get("TOKENIZERS_PARALLELISM"), matmul.pinned_matmul_products()
+    threads = torch.get_num_threads()
+    variables = {name: os.environ.get(name) for name in ("TOKENIZERS_PARALLELISM", matmul.VARIABLE)}
     check_store_environment(made)
-    pin_store_products(made)
-    torch.set_num_threads(1)
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
     try:
+        pin_store_products(made)
+        torch.set_num_threads(1)
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
         yield
     finally:
-        torch.set_num_threads(before[0])
-        if before[1] is None:
-            del os.environ["TOKENIZERS_PARALLELISM"]
-        else:
-            os.environ["TOKENIZERS_PARALLELISM"] = before[1]
-        matmul.restore_matmul_products(before[2])
-
-
-def _chosen_matrix_products() -> dict[str, str]:
-    return {"linear": matmul.linear().__name__, "tiles": matmul.product().__name__}
+        torch.set_num_threads(threads)
+        for name, value in variables.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 @functools.cache

@@ -19,7 +19,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.attention.kernels import matmul
 from regard.errors import RegardError
 from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.row_products import multiply_one_row
@@ -28,7 +27,6 @@ HALVES = (torch.bfloat16, torch.float16)
 BLOCK, BLOCK_ON_GPU = 1 << 20, 1 << 26  # numbers raised at once: on a CPU so many that they stay in its cache,
 NEAR = 1 << 18  # of quantised ones in the nearer one, which is what counts where they are raised for
 MANY = 64  # fewer rows than that
-FEW = 16  # rows below which torch's BLAS multiplies: the weight is read as fast as memory gives it, whoever does
 VIEWS = frozenset((
     "T", "__getitem__", "cat", "chunk", "clone", "concat", "data", "detach", "expand", "flatten",
     "index_select", "mT", "movedim", "narrow", "permute", "reshape", "select", "split", "squeeze", "stack", "swapaxes",
@@ -88,11 +86,10 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Float[Tensor, "*B C"], weight: Float[Tensor, "M C"] | QuantisedRows) -> Float[Tensor, "*B M"]:
-        rows = x.reshape(-1, x.shape[-1]).contiguous()  # as oneDNN wants them
+        rows = x.reshape(-1, x.shape[-1]).contiguous()
         one = multiply_one_row(rows[0], weight) if len(rows) == 1 else None
         if one is not None:
             return one.view(*x.shape[:-1], len(weight))
-        times = matmul.linear() if x.device.type == "cpu" and len(rows) >= FEW else matmul.blas
         done, columns = 0, isinstance(weight, QuantisedRows) and weight.flipped
         made = (x.new_zeros if columns else x.new_empty)(len(rows), len(weight))
         for block in _raised_blocks(weight, near=len(rows) < MANY):
@@ -100,7 +97,7 @@ class _Product(torch.autograd.Function):
             if columns:
                 made.addmm_(rows[:, part], block)
             else:
-                made[:, part] = times(rows, block)
+                made[:, part] = rows @ block.t()
             done += len(block)
         return made.view(*x.shape[:-1], len(weight))
 

@@ -8,8 +8,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.nn.linear import Linear
-
 # Positions whose hidden vectors are computed at once where no gradients are wanted. Those of 100,000 positions take
 # more than all else that is kept.
 LONGEST = 4_096
@@ -36,9 +34,9 @@ class FeedForward(nn.Module):
             needed = " or ".join(map(repr, ACTIVATIONS))
             raise ValueError(f"activation: given {activation!r}, needs to be {needed}")
         self.activation = activation
-        self.gate = Linear(d_model, d_hidden, bias) if gated else None
-        self.up = Linear(d_model, d_hidden, bias)
-        self.output = Linear(d_hidden, d_model, bias)
+        self.gate = nn.Linear(d_model, d_hidden, bias) if gated else None
+        self.up = nn.Linear(d_model, d_hidden, bias)
+        self.output = nn.Linear(d_hidden, d_model, bias)
 
     def extra_repr(self) -> str:
         """Return what print(module) shows."""

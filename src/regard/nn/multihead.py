@@ -20,7 +20,6 @@ from regard.attention.masks import Mask
 from regard.attention.recording import scope
 from regard.checks import check_integer
 from regard.nn.kv_cache import KeyValueCache
-from regard.nn.linear import Linear
 from regard.nn.single_head import check_layer_input
 
 _no_scope = nullcontext()
@@ -109,10 +108,10 @@ class MultiHeadAttention(nn.Module):
         self.heads, self.key_heads, self.d_k, self.d_v = heads, key_heads, d_k, d_v
         self.dropout, self.scale, self.softcap, self.batch_first = dropout, scale, softcap, batch_first
         self.path = path
-        self.query = Linear(d_model, heads * d_k, bias)
-        self.key = Linear(d_context, key_heads * d_k, bias)
-        self.value = Linear(d_values, key_heads * d_v, bias)
-        self.output = Linear(heads * d_v, d_model, bias)
+        self.query = nn.Linear(d_model, heads * d_k, bias)
+        self.key = nn.Linear(d_context, key_heads * d_k, bias)
+        self.value = nn.Linear(d_values, key_heads * d_v, bias)
+        self.output = nn.Linear(heads * d_v, d_model, bias)
         self.positions = positions
 
     @classmethod

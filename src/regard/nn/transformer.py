@@ -20,7 +20,6 @@ from regard.nn.config import TransformerConfig
 from regard.nn.feed_forward import ACTIVATIONS
 from regard.nn.kv_cache import KeyValueCache
 from regard.nn.layer import norm_of, stack
-from regard.nn.linear import Linear
 from regard.nn.padding import Places, check_transformer_ids, positions_in_padded_batch
 from regard.nn.positions import Learned, sinusoidal_at
 
@@ -59,7 +58,7 @@ class Transformer(nn.Module):
         self.decoder = stack(config, "decoder", causal=True, crossing=encodes) if decodes else None
         self.decoder_norm = norm_of(config) if decodes and final else None
         self.transform = Transform(config) if config.output_transform else None
-        self.head = None if config.output == "none" else Linear(width, config.vocabulary, config.output_bias)
+        self.head = None if config.output == "none" else nn.Linear(width, config.vocabulary, config.output_bias)
         if self.head is not None and config.output == "tied":
             self.head.weight = self.embedding.weight
         self.initialise()
@@ -220,7 +219,7 @@ class Transform(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.linear = Linear(config.d_model, config.d_model, config.bias)
+        self.linear = nn.Linear(config.d_model, config.d_model, config.bias)
         self.activation = config.activation
         self.norm = norm_of(config)
 

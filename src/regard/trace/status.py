@@ -12,7 +12,7 @@ class Status:
     "float32" or "bfloat16 (autocast)". difference: largest absolute
     difference between the weights here and those of compared_with, on rows_compared sampled rows; None where the model
     offers nothing to compare with. The model's own attention is called with the queries and keys of this pass; how far
-    these are from a plain pass's is in docs/families.md, and in a note where the linear maps were not PyTorch's.
+    these are from a plain pass's is in docs/families.md.
     embedding_difference: largest absolute difference between the sum of the embedding parts and what the model adds up,
     None where the parts are not known. These three are of all texts that ran in one batch with this one. unknown: parts
     of the text that the tokenizer does not know. dropped: parts that no token has. notes: sentences on whatever else

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from regard import files
-from regard.attention.kernels import matmul
 from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.files import whole
@@ -77,7 +76,7 @@ def save_checkpoint(
             safetensors.torch.save_file(_state(model, optimiser), file)
         with whole(staged / NOTES) as file:
             notes_content = {"step": state.step, "place": list(state.place), "best": state.best}
-            notes_content |= {"product": matmul.linear().__name__, "threads": torch.get_num_threads()}
+            notes_content["threads"] = torch.get_num_threads()
             file.write_text(json.dumps(notes_content) + "\n", encoding="utf-8")
         _make_checkpoint_durable(staged)
         if final.exists():  # of a run that was killed between the rename and the pointer
@@ -114,8 +113,8 @@ def load_checkpoint(
 
     batches: of a step: a place in the data is within those of the steps that were done.
 
-    The product that a CPU computed with before is chosen again; a note says where that, or the number of threads, is
-    another here, for then the weights will not be the same to the last bit as without a stop.
+    A note says if the number of threads is another here: then the weights will not be the same to the last bit as
+    without a stop.
 
     Raises:
         RegardError: a file of it is missing, cut short, or does not fit; nothing is changed then.
@@ -141,12 +140,6 @@ def load_checkpoint(
     except RuntimeError as error:
         why = str(error).splitlines()[0]
         raise RegardError(f"{str(folder / STATE)!r}: 'random' is no state of random numbers ({why})") from error
-    asked = matmul.named()[0]
-    if asked is not None and asked.__name__ != notes_content.get("product", asked.__name__):
-        raise RegardError(
-            f"{matmul.VARIABLE} names {asked.__name__}, {str(folder)!r} was made with {notes_content['product']}: "
-            "not the same bits; leave it out to go on"
-        )
     fill_module_weights(model, weights, repr(str(folder / WEIGHTS)))
     for name, parameter in own.items():
         optimiser.state[parameter] = {
@@ -155,15 +148,8 @@ def load_checkpoint(
             "exp_avg_sq": tensors[f"square.{name}"].to(parameter.device),
         }
     _set_random(tensors)
-    notes: tuple[str, ...] = ()
-    if "product" in notes_content and not matmul.pin_matmul_product(str(notes_content["product"])):
-        notes += (
-            f"its products were {notes_content['product']}'s, which this build of torch lacks: not the same bits",
-        )
-    if notes_content.get("threads") != torch.get_num_threads():
-        notes += (
-            f"it had {notes_content.get('threads')} threads, here are {torch.get_num_threads()}: not the same bits",
-        )
+    threads, here = notes_content.get("threads"), torch.get_num_threads()
+    notes = () if threads == here else (f"it had {threads} threads, here are {here}: not the same bits",)
     return state, notes
 
 

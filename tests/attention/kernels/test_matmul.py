@@ -25,11 +25,10 @@ def test_both_products(shape: tuple[int, int, int]) -> None:
 def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     matmul.speed.cache_clear()
-    matmul._known_matmul_products.cache_clear()
+    matmul.onednn_works.cache_clear()
     try:
         assert matmul.speed() == 0
-        assert matmul.product() is matmul.linear() is matmul.blas
-        assert not matmul.pin_matmul_product("onednn")
+        assert matmul.product() is matmul.blas
         x = random(0, 1, 2, 300, 8, dtype=torch.float32)
         torch.testing.assert_close(
             forward.forward(x, x, x, ScoreRule(1.0))[0],
@@ -37,7 +36,7 @@ def test_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     finally:
         matmul.speed.cache_clear()
-        matmul._known_matmul_products.cache_clear()
+        matmul.onednn_works.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -64,19 +63,19 @@ def test_the_table_decides_and_a_cpu_that_it_lacks_takes_torch_s_own(monkeypatch
     monkeypatch.delenv("REGARD_PRODUCT", raising=False)
     monkeypatch.setattr(matmul, "onednn_works", lambda: True)
     monkeypatch.setattr(matmul, "library_versions", lambda: ("2024.2", "3.12"))
-    for kind, speed, tiles, maps in (
-        ("AMD avx512_vp2intersect", 2.2, "onednn", "onednn"),
-        ("AMD avx512_bf16", 1.1, "onednn", "blas"),
-        ("Intel amx_tile", 1.0, "onednn", "blas"),
-        ("Intel avx2", 0.0, "blas", "blas"),
+    for kind, speed, product in (
+        ("AMD avx512_vp2intersect", 2.2, "onednn"),
+        ("AMD avx512_bf16", 1.1, "onednn"),
+        ("Intel amx_tile", 1.0, "onednn"),
+        ("Intel avx2", 0.0, "blas"),
     ):
         monkeypatch.setattr(matmul, "cpu_kind", lambda kind=kind: kind)
         matmul.speed.cache_clear()
-        assert (matmul.speed(), matmul.product().__name__, matmul.linear().__name__) == (speed, tiles, maps)
+        assert (matmul.speed(), matmul.product().__name__) == (speed, product)
     monkeypatch.setattr(matmul, "cpu_kind", lambda: "AMD avx512_vp2intersect")
     monkeypatch.setattr(matmul, "library_versions", lambda: ("2024.2", "9.9"))
     matmul.speed.cache_clear()
-    assert matmul.product() is matmul.linear() is matmul.blas
+    assert matmul.product() is matmul.blas
     matmul.speed.cache_clear()
 
 
@@ -88,15 +87,12 @@ def test_the_libraries_versions_are_torch_s() -> None:
     assert f"MKL-DNN v{onednn}." in built or not onednn
 
 
-def test_the_environment_names_the_products(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_names_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REGARD_PRODUCT", "blas")
-    assert matmul.product() is matmul.linear() is matmul.blas
+    assert matmul.product() is matmul.blas
     if matmul.onednn_works():
         monkeypatch.setenv("REGARD_PRODUCT", "onednn")
-        assert matmul.product() is matmul.linear() is matmul.onednn
-        monkeypatch.setenv("REGARD_PRODUCT", "blas,onednn")
-        assert (matmul.linear(), matmul.product()) == (matmul.blas, matmul.onednn)
-    for wrong in ("fast", "blas,fast", "blas,blas,blas", ","):
-        monkeypatch.setenv("REGARD_PRODUCT", wrong)
-        with pytest.raises(RegardError, match=f"REGARD_PRODUCT: given '{wrong}', needs blas"):
-            matmul.linear()
+        assert matmul.product() is matmul.onednn
+    monkeypatch.setenv("REGARD_PRODUCT", "fast")
+    with pytest.raises(RegardError, match="REGARD_PRODUCT: given 'fast', needs blas"):
+        matmul.product()

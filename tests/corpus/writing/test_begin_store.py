@@ -61,14 +61,12 @@ def test_a_store_goes_on_with_its_own_products_alone(texts: str, tiny: Any, monk
     monkeypatch.setenv("REGARD_PRODUCT", "blas")
     made(texts, "store", tiny)
     whole = store_digest(Path("store"))
-    products = {name: read_manifest(Path("store")).environment[name] for name in ("linear", "tiles")}
-    assert products == {"linear": "blas", "tiles": "blas"}
+    assert read_manifest(Path("store")).environment["tiles"] == "blas"
     if matmul.onednn_works():
-        for asked in ("onednn", "blas,onednn"):
-            monkeypatch.setenv("REGARD_PRODUCT", asked)
-            with pytest.raises(RegardError, match="products blas and blas .*; REGARD_PRODUCT=blas,blas goes on"):
-                made(texts, "store", tiny)
-    monkeypatch.setenv("REGARD_PRODUCT", "blas,blas")
+        monkeypatch.setenv("REGARD_PRODUCT", "onednn")
+        with pytest.raises(RegardError, match="product blas, .*; REGARD_PRODUCT=blas goes on"):
+            made(texts, "store", tiny)
+    monkeypatch.setenv("REGARD_PRODUCT", "blas")
     made(texts, "store", tiny)
     assert store_digest(Path("store")) == whole
 

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.kernels.result import KernelResult
 from regard.attention.masks import select
 from regard.attention.scores import (
@@ -33,6 +34,7 @@ def forward(
     value: Float[Tensor, "B G S E"],
     rule: ScoreRule,
     dropout: float = 0.0,
+    tiles: bool = False,
 ) -> KernelResult:
     """Compute output and logsumexp of any call. Gradients flow to the output.
 
@@ -40,11 +42,12 @@ def forward(
         query, key, value, rule: as `dispatch.compute` takes them.
         dropout: the probability with which a weight becomes zero; the rest is scaled by 1 / (1 - dropout). Its random
             numbers come from torch's default generator on the CPU, so `torch.manual_seed` repeats them.
+        tiles: whether the CPU's tiles compute the output of a call that they fit. The backward is the same.
     """
     seed = int(torch.randint(2**62, ())) if dropout > 0 else None
     rest = replace(rule, bias=None, sinks=None)
-    output, logsumexp = _Blockwise.apply(query, key, value, rule.bias, rule.sinks, rest, dropout, seed)
-    return KernelResult(output, logsumexp, "blockwise")
+    output, logsumexp = _Blockwise.apply(query, key, value, rule.bias, rule.sinks, rest, dropout, seed, tiles)
+    return KernelResult(output, logsumexp, "blockwise-cpu" if tiles else "blockwise")
 
 
 class _Blockwise(torch.autograd.Function):
@@ -61,8 +64,13 @@ class _Blockwise(torch.autograd.Function):
         rule: ScoreRule,
         dropout: float,
         seed: Any,
+        tiles: bool,
     ) -> tuple[Tensor, Tensor]:
-        output, logsumexp = _blockwise_forward(query, key, value, replace(rule, bias=bias, sinks=sinks), dropout, seed)
+        whole = replace(rule, bias=bias, sinks=sinks)
+        if tiles:
+            output, logsumexp = cpu.forward(query, key, value, whole)[:2]
+        else:
+            output, logsumexp = _blockwise_forward(query, key, value, whole, dropout, seed)
         ctx.save_for_backward(query, key, value, bias, sinks, output, logsumexp)
         ctx.rule, ctx.dropout, ctx.seed = rule, dropout, seed
         ctx.mark_non_differentiable(logsumexp)
@@ -74,7 +82,7 @@ class _Blockwise(torch.autograd.Function):
         query, key, value, bias, sinks, output, logsumexp = ctx.saved_tensors
         rule = replace(ctx.rule, bias=bias, sinks=sinks)
         grads = backward(query, key, value, rule, output, logsumexp, grad_output, ctx.dropout, ctx.seed)
-        return (*grads, None, None, None)
+        return (*grads, None, None, None, None)
 
 
 def refuse_double_backward() -> None:

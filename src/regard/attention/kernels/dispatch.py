@@ -42,7 +42,7 @@ def compute(
         if not gradient:
             return cpu.forward(query, key, value, rule)
         if not sdpa:  # where PyTorch's kernel fits, its backward outweighs what the forward would gain
-            return cpu.forward_with_gradient(query, key, value, rule)
+            return blockwise.forward(query, key, value, rule, tiles=True)
     if sdpa:
         return sdpa_cpu.forward(query, key, value, rule, causal)
     return blockwise.forward(query, key, value, rule, dropout)

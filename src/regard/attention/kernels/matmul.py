@@ -23,10 +23,8 @@ SPEEDS = {
 }
 # Sets of instructions that tell kinds of CPU apart, the newest first: as the libraries choose their code.
 TELLING = ("amx_tile", "avx512_vp2intersect", "avx512_bf16", "avx512_f", "avx2")
-# How much faster the other product has to be before the usual choice is given up: oneDNN's for attention's tiles, which
-# round as the BLAS does there, and torch's own for a model's linear maps.
-MARGIN = 1.2
-VARIABLE = "REGARD_PRODUCT"  # names the product in place of the table: of linear maps, or of these and of tiles
+MARGIN = 1.2  # how much faster torch's own product has to be before it is taken: attention's tiles round alike by both
+VARIABLE = "REGARD_PRODUCT"  # names the product in place of the table
 
 
 def onednn(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C"]:
@@ -45,62 +43,18 @@ def blas(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C
 
 
 def product() -> Product:
-    """Return the product for attention's tiles: the pinned one, the one that the environment names, or the table's."""
-    asked = _pinned_tiles[-1] if _pinned_tiles else named()[1]
-    return asked or (blas if speed() * MARGIN < 1 else onednn)
-
-
-def linear() -> Product:
-    """Return the product for a model's linear maps: the pinned, or oneDNN's where it is clearly the faster one."""
-    asked = _pinned[-1] if _pinned else named()[0]
-    return asked or (onednn if speed() > MARGIN else blas)
-
-
-def named() -> tuple[Product, Product] | tuple[None, None]:
-    """Return the products, of linear maps and of tiles, that the environment names; Nones where it names none.
+    """Return the product for attention's tiles: the one that the environment names, or the table's.
 
     Raises:
-        RegardError: there is no product of this name, or this build of torch lacks it.
+        RegardError: the environment names another, or one that this build of torch lacks.
     """
     name = os.environ.get(VARIABLE)
     if not name:
-        return None, None
-    maps, _, tiles = name.partition(",")
-    known = _known_matmul_products()
-    if maps not in known or (tiles or maps) not in known:
-        raise RegardError(
-            f"{VARIABLE}: given {name!r}, needs {' or '.join(known)}, or one of linear maps and one of tiles: blas,blas"
-        )
-    return known[maps], known[tiles or maps]
-
-
-def pin_matmul_product(name: str, *, tiles: str | None = None) -> bool:
-    """Use the product of this name ("onednn" or "blas") for linear maps from now on, so that results repeat bitwise.
-
-    tiles: the one for attention's tiles, None to leave it to what is measured. False where this build lacks one: then
-    neither is pinned.
-    """
-    known = _known_matmul_products()
-    if name not in known or (tiles or name) not in known:
-        return False
-    _pinned[:] = [known[name]]
-    if tiles is not None:
-        _pinned_tiles[:] = [known[tiles]]
-    return True
-
-
-def pinned_matmul_products() -> tuple[list[Product], list[Product]]:
-    """Return what is pinned, to be given to `restore_matmul_products` later."""
-    return [*_pinned], [*_pinned_tiles]
-
-
-def restore_matmul_products(before: tuple[list[Product], list[Product]]) -> None:
-    """Pin what `pinned_matmul_products` returned, or nothing, as it was then."""
-    _pinned[:], _pinned_tiles[:] = before
-
-
-_pinned: list[Product] = []
-_pinned_tiles: list[Product] = []
+        return blas if speed() * MARGIN < 1 else onednn
+    known = {"blas": blas} | ({"onednn": onednn} if onednn_works() else {})
+    if name not in known:
+        raise RegardError(f"{VARIABLE}: given {name!r}, needs {' or '.join(known)}")
+    return known[name]
 
 
 @functools.cache
@@ -127,21 +81,12 @@ def library_versions() -> tuple[str, str]:
     return tuple(each[1] if each else "" for each in found)  # type: ignore[return-value]
 
 
+@functools.cache
 def onednn_works() -> bool:
     """Return whether this build of torch has oneDNN's product and it gives the right answer."""
     x, y = torch.arange(6.0).view(2, 3), torch.arange(12.0).view(4, 3)
     try:
         given, right = (y, packed_for_onednn(y, 2)), blas(x, y)
         return torch.backends.mkldnn.is_available() and all(torch.equal(onednn(x, each), right) for each in given)
-    except (
-        AttributeError,
-        RuntimeError,
-        NotImplementedError,
-    ):  # another build of torch lacks the operators, or refuses
+    except (AttributeError, RuntimeError):  # another build of torch lacks the operators, or refuses
         return False
-
-
-@functools.cache
-def _known_matmul_products() -> dict[str, Product]:
-    """The products that this build of torch has, by name."""
-    return {each.__name__: each for each in (blas, onednn) if each is blas or onednn_works()}

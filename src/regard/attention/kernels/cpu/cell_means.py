@@ -9,8 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.kernels.cpu import fixed_order, online_softmax, tiles
+from regard.attention.kernels.cpu import online_softmax, tiles
 from regard.attention.kernels.cpu.vector import LANES, LOG2_E, LOWEST, add_up, compiled, exp2, larger
+from regard.attention.kernels.matmul import product
 from regard.attention.scores import ScoreRule
 
 CELL = LANES  # queries and keys of a cell: a row's weights are one vector, or two
@@ -22,15 +23,14 @@ def tiled_cell_means(
 ) -> tuple[Float[Tensor, "rows cols"], Float[Tensor, " r"], Float[Tensor, " r"]]:
     """Compute (means, row maxima, row sums) of queries [start, stop) of one head, in float32, on the calling thread.
 
-    Cells at the ends are means of as many weights as there are. The product is the one that regions are read by, so
-    that the row sums are of the very scores that weights come from.
+    Cells at the ends are means of as many weights as there are.
 
     Args:
         query, key: of one head, key already that of its group.
         rule: of a call of this head alone: its bias, mask and sinks have no others.
         start, stop: the first query, a multiple of CELL, and the one after the last.
     """
-    one = tiles.Head(query, key, rule, 0, 0, fixed_order.product)
+    one = tiles.Head(query, key, rule, 0, 0, product())
     rows, size = stop - start, len(key)
     first, last = one.reach(start, stop)
     first -= first % CELL

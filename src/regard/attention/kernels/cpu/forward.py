@@ -3,16 +3,13 @@
 Tiles as in Dao et al. 2022, "FlashAttention", with the running row maximum and row sum of Milakov & Gimelshein 2018.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.attention.kernels import blockwise
 from regard.attention.kernels.result import KernelResult
 from regard.attention.scores import ScoreRule
 
@@ -49,95 +46,85 @@ def forward(
 
     query, key, value, rule: of a call that `fits`, as `dispatch.compute` takes them.
     """
+    batch, heads, length = query.shape[:3]
+    output = query.new_empty(batch, heads, length, value.shape[-1])
+    logsumexp, row_max, row_sum = (torch.empty(batch, heads, length) for _ in range(3))
+    result = KernelResult(output, logsumexp, "blockwise-cpu", (row_max, row_sum))
+    forward_rows(query, key, value, rule, range(batch), range(heads), slice(0, length), result)
+    return result
+
+
+def forward_rows(
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B G S D"],
+    value: Float[Tensor, "B G S E"] | None,
+    rule: ScoreRule,
+    texts: Sequence[int],
+    heads: Sequence[int],
+    rows: slice,
+    result: KernelResult,
+) -> None:
+    """Write what `forward` computes for some queries of some heads and texts to a result of the whole call.
+
+    query, key, value, rule: as `forward` takes them; without a value only row maxima and row sums are written.
+    texts, heads, rows: whose queries, and which.
+    """
     # numba is loaded, and the passes compiled, when they are first needed
     from regard.attention.kernels import threads
     from regard.attention.kernels.cpu.tiles import split_into_thread_tasks
     from regard.attention.kernels.matmul import product
 
-    query, key, value, rule = query.detach(), key.detach(), value.detach(), rule.detached()
-    batch, heads, length = query.shape[:3]
+    call = query.detach(), key.detach(), None if value is None else value.detach(), rule.detached()
     multiply = product()
-    output = query.new_empty(batch, heads, length, value.shape[-1])
-    logsumexp, row_max, row_sum = (torch.empty(batch, heads, length) for _ in range(3))
 
     def task(b: int, h: int, start: int, stop: int) -> None:
-        _forward_rows_of_head(query, key, value, rule, b, h, start, stop, multiply, output, logsumexp, row_max, row_sum)
+        _forward_rows_of_head(*call, b, h, rows.start + start, rows.start + stop, multiply, result)
 
-    parts = split_into_thread_tasks(batch * heads, length, threads.worker_thread_count())
+    parts = split_into_thread_tasks(len(texts) * len(heads), rows.stop - rows.start, threads.worker_thread_count())
     threads.run_on_worker_threads(
         [
             lambda b=b, h=h, start=start, stop=stop: task(b, h, start, stop)  # type: ignore[misc]
-            for b in range(batch)
-            for h in range(heads)
+            for b in texts
+            for h in heads
             for start, stop in reversed(parts)  # where a band makes them unequal, the last is the longest
         ]
     )
-    return KernelResult(output, logsumexp, "blockwise-cpu", (row_max, row_sum))
-
-
-def forward_with_gradient(
-    query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], value: Float[Tensor, "B G S E"], rule: ScoreRule
-) -> KernelResult:
-    """Compute output and logsumexp as `forward` does, with the backward of `blockwise`.
-
-    query, key, value, rule: as `forward` takes them.
-    """
-    rest = replace(rule, bias=None, sinks=None)
-    output, logsumexp = _WithBackward.apply(query, key, value, rule.bias, rule.sinks, rest)
-    return KernelResult(output, logsumexp, "blockwise-cpu")
-
-
-class _WithBackward(torch.autograd.Function):
-    """The CPU forward; the backward of `blockwise` needs no more than output and logsumexp."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Any, sinks: Any, rule: ScoreRule
-    ) -> tuple[Tensor, Tensor]:
-        result = forward(query, key, value, replace(rule, bias=bias, sinks=sinks))
-        ctx.save_for_backward(query, key, value, bias, sinks, result.output, result.logsumexp)
-        ctx.rule = rule
-        ctx.mark_non_differentiable(result.logsumexp)
-        return result.output, result.logsumexp
-
-    @staticmethod
-    def backward(ctx: Any, grad_output: Tensor, _: Any) -> tuple[Tensor | None, ...]:
-        blockwise.refuse_double_backward()
-        query, key, value, bias, sinks, output, logsumexp = ctx.saved_tensors
-        rule = replace(ctx.rule, bias=bias, sinks=sinks)
-        return *blockwise.backward(query, key, value, rule, output, logsumexp, grad_output), None
 
 
 def _forward_rows_of_head(
     query: Tensor,
     key: Tensor,
-    value: Tensor,
+    value: Tensor | None,
     rule: ScoreRule,
     b: int,
     h: int,
     start: int,
     stop: int,
     multiply: Callable[[Tensor, Tensor], Tensor],
-    output: Tensor,
-    logsumexp: Tensor,
-    row_max: Tensor,
-    row_sum: Tensor,
+    result: KernelResult,
 ) -> None:
     """Compute queries [start, stop) of one head, a block of rows after another, each against all its keys."""
     from regard.attention.kernels.cpu import online_softmax, tiles
 
+    assert result.row_max_sum is not None
+    output, logsumexp, (row_max, row_sum) = result.output, result.logsumexp, result.row_max_sum
     head = tiles.Head.of(query, key, rule, b, h, multiply)
-    v = tiles.contiguous_float32_rows(value[b, h // (query.shape[1] // key.shape[1])])  # (S, E)
     sink = np.float32(-np.inf if rule.sinks is None else rule.sinks[h].item())
-    width = v.shape[1]
-    rows = tiles.rows_per_tile_block(output.shape[0] * output.shape[1], output.shape[2])
+    rows = tiles.rows_per_tile_block(query.shape[0] * query.shape[1], query.shape[2])
+    if value is not None:
+        v = tiles.contiguous_float32_rows(value[b, h // (query.shape[1] // key.shape[1])])  # (S, E)
     for first in range(start, stop, rows):
         last = min(first + rows, stop)
         block = b, h, slice(first, last)
         block_max, block_sum, block_logsumexp = (t[block].numpy() for t in (row_max, row_sum, logsumexp))
         block_max.fill(np.finfo(np.float32).min)
         block_sum.fill(0.0)
-        weighted = np.zeros((last - first, width), np.float32)
+        if value is None:
+            for tile in head.tiles(first, last):
+                online_softmax.update_tile_row_sums(tile.scores.numpy(), tile.low, tile.high, block_max, block_sum)
+            online_softmax.add_sink(block_max, block_sum, sink)
+            continue
+        weighted = np.zeros((last - first, v.shape[1]), np.float32)
         pending, first_tile = weighted, True
         for tile in head.tiles(first, last):
             online_softmax.exponentiate_tile(

@@ -18,9 +18,10 @@ from torch import Tensor
 
 from regard.attention.kernels import threads
 from regard.attention.kernels.cpu import strip_passes, tiles
+from regard.attention.kernels.cpu.statistics import sort_nan_rows
 from regard.attention.kernels.matmul import onednn, packed_for_onednn, product
 from regard.attention.kernels.result import KernelResult
-from regard.attention.map_statistics import MapStatistics, Statistics, cell_sizes, merge_top_k, spread_nan
+from regard.attention.map_statistics import MapStatistics, Statistics, cell_sizes, spread_nan
 from regard.attention.scores import ScoreRule
 
 STRIP, STRIP_SLICED = 1 << 20, 1 << 21  # scores of a strip: with the key packed once a head; with a part of it
@@ -157,7 +158,9 @@ def _strip_rows_of_head(
     strips, ready = _strips(head, start, stop)
     # the largest first: memory that is given back serves the smaller ones, larger ones would need new pages each time
     for first, last, begin, end in sorted(strips, key=lambda strip: strip[2] - strip[3]):
-        scores = _scores(head, ready, first, last, begin, end)
+        query = (head.query[first:last].float() * head.rule.scale).contiguous()
+        scores = head.product(query, head.key[begin:end] if ready is None else ready)
+        head.apply(scores, slice(first, last), slice(begin, end))
         inverse = np.empty(last - first, np.float32)
         block = head.batch, head.head, slice(first, last)
         edges = geometry.band_edges(first, last)
@@ -177,8 +180,7 @@ def _strip_rows_of_head(
             torch.mul(mixed, torch.from_numpy(inverse)[:, None], out=found.output[block])
         else:
             found.output[block].copy_(mixed * torch.from_numpy(inverse)[:, None])
-        if np.isnan(row_sum).any():
-            _sort_nan_rows(head, first, begin, end, np.isnan(row_sum), found.keys[block])
+        sort_nan_rows(head, first, last, np.isnan(row_sum), found.keys[block])
     return received, picture
 
 
@@ -207,23 +209,3 @@ def _strips(head: tiles.Head, start: int, stop: int) -> tuple[list[tuple[int, in
 def _strip_width(head: tiles.Head, first: int, last: int) -> int:
     begin, end = head.reach(first, last)
     return end - begin
-
-
-def _scores(head: tiles.Head, ready: Tensor | None, first: int, last: int, begin: int, end: int) -> Tensor:
-    """Compute the scores (R, W) of a strip, whatever the rule says but the band."""
-    query = (head.query[first:last].float() * head.rule.scale).contiguous()
-    scores = head.product(query, head.key[begin:end] if ready is None else ready)
-    head.apply(scores, slice(first, last), slice(begin, end))
-    return scores
-
-
-def _sort_nan_rows(head: tiles.Head, first: int, begin: int, end: int, has_nan: np.ndarray, keys: Tensor) -> None:
-    """Find the top keys of rows with NaN, which comparing numbers cannot order, as torch's sort does."""
-    which = torch.from_numpy(np.flatnonzero(has_nan))
-    low, high = head.band(first, begin)
-    scores = _scores(head, None, first, first + len(has_nan), begin, end)[which]
-    ahead = torch.arange(end - begin) - which[:, None]
-    scores = scores.masked_fill((ahead < low) | (ahead >= high), -torch.inf)
-    _, best = merge_top_k(None, scores, slice(begin, end), keys.shape[-1])
-    keys[which] = -1
-    keys[which, : best.shape[-1]] = best

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention.kernels import threads
@@ -149,7 +149,7 @@ class _RowSpan:
         online_softmax.add_sink(row_max, row_sum, self.sink)
         self._add_tiles(block, band_edges, tiles or self.head.tiles(first, last), row_max, row_sum)
         self._flush_bands(first, last, band_edges)
-        self._sort_nan_rows(block, np.isnan(row_sum))
+        sort_nan_rows(self.head, first, last, np.isnan(row_sum), self.row_statistics.keys[block])
 
     def _add_tiles(
         self, block: Block, band_edges: np.ndarray, tiles: Iterable[Tile], row_max: np.ndarray, row_sum: np.ndarray
@@ -194,20 +194,6 @@ class _RowSpan:
             self.bands[: len(cells)], begin, end, cells, self.received, self.cell_edges, self.picture
         )
 
-    def _sort_nan_rows(self, block: Block, has_nan: np.ndarray) -> None:
-        """Find the top keys of rows with NaN, which comparing numbers cannot order, as torch's sort does."""
-        keys = self.row_statistics.keys[block]
-        if keys.shape[-1] == 0 or not has_nan.any():
-            return
-        which = torch.from_numpy(np.flatnonzero(has_nan))
-        kept: tuple[Tensor, Tensor] | None = None
-        for tile in self.head.tiles(block[2].start, block[2].stop):
-            ahead = torch.arange(tile.stop - tile.start) - which[:, None]  # (rows with NaN, c)
-            part = tile.scores[which].masked_fill_((ahead < tile.low) | (ahead >= tile.high), -torch.inf)
-            kept = merge_top_k(kept, part, slice(tile.start, tile.stop), keys.shape[-1])
-        if kept is not None:
-            keys[which, : kept[1].shape[-1]] = kept[1]
-
     def _cell(self, row: int) -> int:
         return ((row + 1) * self.parts[0] - 1) // self.length
 
@@ -218,3 +204,18 @@ class _RowSpan:
             next_cell = (self._cell(edges[-1]) + 1) * self.length // self.parts[0]
             edges.append(min(last, next_cell, edges[-1] + BAND))
         return np.array(edges)
+
+
+def sort_nan_rows(head: Head, start: int, stop: int, has_nan: np.ndarray, keys: Int[Tensor, "r T"]) -> None:
+    """Write the top keys of those queries [start, stop) with NaN, which comparing cannot order, as torch sorts."""
+    if keys.shape[-1] == 0 or not has_nan.any():
+        return
+    which = torch.from_numpy(np.flatnonzero(has_nan))
+    kept: tuple[Tensor, Tensor] | None = None
+    for tile in head.tiles(start, stop):
+        ahead = torch.arange(tile.stop - tile.start) - which[:, None]  # (rows with NaN, c)
+        part = tile.scores[which].masked_fill_((ahead < tile.low) | (ahead >= tile.high), -torch.inf)
+        kept = merge_top_k(kept, part, slice(tile.start, tile.stop), keys.shape[-1])
+    keys[which] = -1
+    if kept is not None:
+        keys[which, : kept[1].shape[-1]] = kept[1]
