@@ -28,7 +28,6 @@ THROUGH_OTHERS = {
     "models/call_options",
     "models/memory_estimate",
     "nn/layer",
-    "train/folder_lock",
     "train/samples",
     "train/watched",
 }

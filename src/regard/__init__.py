@@ -82,17 +82,10 @@ _WHERE = {
     "show": "regard.web.show",
 }
 
-_ELSEWHERE = {  # names that were here
-    "KeyValueCache": "regard.nn.kv_cache",
-    "kernels": "regard.attention.kernels.dispatch",
-    "masks_from_torch": "regard.nn.multihead",
-    "scope": "regard.attention.recording",
-}
 _RENAMED: dict[str, tuple[str, str]] = {}  # old name: (new name, version without the old one); see CONTRIBUTING.md
-_MODULES = ("corpus", "explain", "masks", "nn", "text", "textbook", "train")
 
 __all__ = [*sorted(_WHERE), "__version__"]
-__getattr__ = lazy_names(__name__, _WHERE, _MODULES, _ELSEWHERE, _RENAMED)
+__getattr__ = lazy_names(__name__, _WHERE, _RENAMED)
 
 
 def __dir__() -> list[str]:

@@ -1,13 +1,10 @@
-"""What is there when it is first used: submodules and names of a package, and fields of a dataclass.
-
-Nobody waits for torch who does not need it, nor for numbers that are not read.
-"""
+"""Import submodules and names of a package, and compute fields of a dataclass, when they are first used."""
 
 import importlib
 import pkgutil
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -29,18 +26,12 @@ def lazy_modules(package: str, folders: Iterable[str]) -> tuple[Callable[[str], 
 
 
 def lazy_names(
-    package: str,
-    where: Mapping[str, str],
-    modules: Collection[str] = (),
-    elsewhere: Mapping[str, str] | None = None,
-    renamed: Mapping[str, tuple[str, str]] | None = None,
+    package: str, where: Mapping[str, str], renamed: Mapping[str, tuple[str, str]] | None = None
 ) -> Callable[[str], Any]:
     """Make a package's `__getattr__`, which imports a name from the module that has it when it is asked for.
 
-    where: the module of each name. modules: names that are modules themselves, within the one that is given.
-    elsewhere: the modules of names that the package has not, but that are looked for here.
-    renamed: names that go, each with the name that takes its place and the version that will not have it; who asks for
-    one gets what the new name stands for, and a DeprecationWarning.
+    where: the module of each name, or the package of a name that is a module itself. renamed: old names, each with its
+    new name and the version that will not have the old one; asking for one warns of that.
     """
 
     def load(name: str) -> Any:
@@ -49,14 +40,11 @@ def lazy_names(
             said = f"{package}.{name} is called {package}.{new} now, and regard {version} will not have the old name"
             warnings.warn(said, DeprecationWarning, stacklevel=2)
             return getattr(sys.modules[package], new)
-        if elsewhere is not None and name in elsewhere:
-            raise AttributeError(f"{package}.{name} is in its module: from {elsewhere[name]} import {name}")
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        if name in modules:
-            value: Any = importlib.import_module(f"{where[name]}.{name}")
-        else:
-            value = getattr(importlib.import_module(where[name]), name)
+        home = importlib.import_module(where[name])
+        is_module = hasattr(home, "__path__")  # a package has no other names
+        value: Any = importlib.import_module(f"{where[name]}.{name}") if is_module else getattr(home, name)
         setattr(sys.modules[package], name, value)  # so that this is asked once
         return value
 

@@ -151,7 +151,7 @@ def test_one_process_at_a_time_trains_into_a_folder(text: Path, tmp_path: Path) 
     both = in_one_process(tmp_path, [[str(each) for each in (*taken, *more)] for more in (["--resume"], [])])
     (one, _, resumed), (other, _, fresh) = both
     assert (one, other) == (2, 2)
-    assert f"another regard train (process {first.pid}) is writing to it" in resumed
+    assert "another regard train is writing to it" in resumed
     assert resumed.count("\n") == 1
     assert "holds a run already" in fresh
     assert first.poll() is None, "the first one goes on"

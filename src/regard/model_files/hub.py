@@ -119,7 +119,7 @@ def check_hub(name: str) -> Held | None:
         path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
         return None if path is None else Path(path)
 
-    config, where = read_json(str(cached_file(name, "config.json")), infinite=True), f"model {name!r}: config.json"
+    config, where = read_json(str(cached_file(name, "config.json"))), f"model {name!r}: config.json"
     check_sizes_in_config(config, None, where)
     if config.get("transformers_weights") is not None:
         raise RegardError(f"{where} names weights of its own (transformers_weights): needs {SINGLE}")

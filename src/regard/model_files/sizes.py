@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.json_files import SMALL, read_json
+from regard.json_files import read_json
 from regard.model_files import gguf, hub
 from regard.model_files.folder import DEFAULT_NAME, check_model_folder, names_default_model, place_of_default_model
 from regard.model_files.locate import locate_model_files, model_under_adapter
@@ -120,7 +120,7 @@ def _of_gguf(path: Path, name: str) -> ModelSizes:
 def _json_object_if_readable(path: Path) -> dict[str, Any]:
     """Read a JSON object; an empty one where it cannot be read: loading says why."""
     try:
-        return read_json(path, most=SMALL, infinite=True)
+        return read_json(path)
     except RegardError:
         return {}
 

@@ -19,12 +19,11 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from regard import files
 from regard.attention.kernels import matmul
 from regard.checks import is_whole
 from regard.errors import RegardError
-from regard.files import whole
-from regard.json_files import SMALL, read_json
+from regard.files import remove_leftovers, whole
+from regard.json_files import read_json
 from regard.nn.folder import (
     CHECKPOINTS,
     POINTER,
@@ -122,7 +121,7 @@ def load_checkpoint(
     """
     folder = newest_transformer_folder(run)
     weights, tensors = (read_tensors(folder / name, "missing, truncated") for name in (WEIGHTS, STATE))
-    notes_content = read_json(folder / NOTES, most=SMALL, infinite=True)
+    notes_content = read_json(folder / NOTES)
     state = _state_of(folder / NOTES, notes_content, batches)
     own = weights_of(model)
     needed = {f"{kind}.{name}": tensor for name, tensor in own.items() for kind in ("mean", "square")}
@@ -191,7 +190,7 @@ def remove_run_leftovers(run: Path) -> None:
     for folder in (run / CHECKPOINTS).glob(".step-*.part"):
         shutil.rmtree(folder, ignore_errors=True)
     for place in (run, run / WATCH):
-        files.remove_leftovers(place)
+        remove_leftovers(place)
 
 
 def size_of_checkpoint(model: Transformer) -> int:

@@ -1,6 +1,5 @@
 """The folder of a store: made, kept to one run at a time, tidied up, and taken away where nothing was written."""
 
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,9 +10,8 @@ from regard.corpus.writing.plan_shards import is_shard
 from regard.corpus.writing.shard import remove_unfinished_shards
 from regard.errors import RegardError
 from regard.files import is_link
-from regard.locks import held_elsewhere
+from regard.locks import LOCK, lock_folder
 
-LOCK = ".lock"
 SHARDS = "shards"
 QUARANTINE = "quarantine.parquet"
 
@@ -68,13 +66,9 @@ def opened_store_folder(store: Path) -> Iterator[None]:
     """
     _check_own(store)
     made = _make_store_folder(store)
+    taken = f"store {str(store)!r} is being written by another run: wait until it has ended"
+    lock = lock_folder(store, taken, f"--out: cannot write {str(store)!r}")
     try:
-        handle = os.open(store / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise RegardError(f"--out: cannot write {str(store)!r}: {error.strerror or error}") from error
-    try:
-        if held_elsewhere(handle):
-            raise RegardError(f"store {str(store)!r} is being written by another run: wait until it has ended")
         began = (store / NAME).exists()
         try:
             yield
@@ -84,7 +78,7 @@ def opened_store_folder(store: Path) -> Iterator[None]:
                 _remove_begun_store(store, whole=made)
             raise
     finally:
-        os.close(handle)
+        lock.release()
 
 
 def remove_others(folder: Path, names: set[str], base: bytes) -> None:
