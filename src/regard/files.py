@@ -4,6 +4,7 @@ import os
 import secrets
 import shutil
 import stat
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +44,8 @@ def check_output_file(path: Path, kinds: Collection[str], option: str) -> None:
     kinds: the known endings, with their dot. option: what the user typed, for the message.
     """
     if path == STANDARD_OUTPUT and ".json" in kinds:
+        if sys.__stdout__ is None:
+            raise RegardError(f"{option}: standard output is closed: give a file's name")
         return
     named = f"{option}: cannot write {str(path)!r}"
     if path.suffix.lower() not in kinds:

@@ -126,8 +126,6 @@ def traced(given: Source, console: "Console | None" = None, *, needs_model: bool
         return _opened(given, needs_model)
     from torch import Tensor
 
-    from regard.cli.early_checks import NO_WINDOWS
-
     model = load_model(given.model)
     names, texts = _tokenizer_names_of_ids(model.tokenizer), list(given.texts)
     if given.chat is not None:
@@ -135,7 +133,7 @@ def traced(given: Source, console: "Console | None" = None, *, needs_model: bool
         return Traced([trace], [(trace.text, None)], model, names)
     if given.window is not None:
         if model.pairs:
-            raise RegardError(NO_WINDOWS.format(model.name))
+            raise RegardError(f"--window: {model.name} is an encoder-decoder, which cannot read a text in windows")
         windowed = [model.trace(text, window=given.window, stride=given.stride) for text in texts]
         return Traced(windowed, _texts_without_targets(texts), model, names)
     if given.targets:
@@ -191,14 +189,14 @@ def one_trace(found: Traced, file: Path | None) -> "Trace":
     Raises:
         RegardError: there are several, or it is of an encoder-decoder.
     """
-    from regard.cli.early_checks import NO_STEPS
     from regard.trace.trace import PairTrace
 
     if len(found.traces) > 1:
         raise RegardError(f"steps: {str(file)!r} holds {len(found.traces)} traces, needs a file of one")
     (trace,) = found.traces
     if isinstance(trace, PairTrace):
-        raise RegardError(NO_STEPS.format(trace.decoder.status.model))
+        name = trace.decoder.status.model
+        raise RegardError(f"steps: {name} is an encoder-decoder: use regard.textbook.head_steps in Python")
     return trace
 
 

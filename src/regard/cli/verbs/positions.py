@@ -4,11 +4,9 @@ from typing import Annotated
 
 from regard.cli import options
 from regard.cli.asking import command_option_name
-from regard.cli.early_checks import NO_LEARNED, EarlyChecks
 from regard.cli.file_options import writes
 from regard.cli.options import number, said
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.source import Source
 from regard.errors import RegardError
 
 KINDS = ("sinusoidal", "learned", "rotary", "alibi")
@@ -40,8 +38,6 @@ def positions(
     if width is not None and width % 2 and kind == "rotary":
         raise RegardError(f"--width: given {width}, needs to be even, for rotary positions turn pairs of components")
     outputs.check()
-    if kind == "learned":
-        EarlyChecks.of(Source(model=model)).check_kind(True, NO_LEARNED)
 
     # torch and matplotlib are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Annotated
 
 from regard.cli import options
-from regard.cli.early_checks import NO_WINDOWS, EarlyChecks
 from regard.cli.file_options import writes
 from regard.cli.held_against import ControlFile, StaticVectors
 from regard.cli.outputs import NOTHING, Outputs
@@ -62,10 +61,6 @@ def see(
     given.check("see")
     outputs.check()
     sentences = neutral.sentences(chosen)
-    early = EarlyChecks.of(given)
-    early.check(chosen, outputs.save, outputs.html)
-    if window is not None:
-        early.check_kind(True, NO_WINDOWS)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles

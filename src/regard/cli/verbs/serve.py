@@ -8,11 +8,9 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.early_checks import check_open_option
 from regard.cli.options import number, said
 from regard.cli.store_options import check_store
 from regard.errors import RegardError
-from regard.model_files.sizes import read_sizes
 from regard.train.watched import check_there_is_run
 
 Texts = Annotated[
@@ -49,12 +47,8 @@ def serve(
         check_text(text, f"text {nth}")
     for folder in runs or []:
         check_there_is_run(folder)
-    for file in files or []:
-        check_open_option(file)
     for store in stores or []:
         check_store(store)
-    for name in models or []:
-        read_sizes(name)
     check_page_built(["live"])
 
     # torch and transformers are imported only now: help and bad input do not wait for them

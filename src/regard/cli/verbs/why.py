@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from regard.cli import options
-from regard.cli.early_checks import EarlyChecks
 from regard.cli.estimate import Estimate
 from regard.cli.file_options import writes
 from regard.cli.options import said
@@ -61,8 +60,6 @@ def why(
     word = chosen.needed_word()
     chosen.check()
     outputs.check()
-    early = EarlyChecks.of(given, again=open_file is not None)
-    early.check(chosen, outputs.save, outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
@@ -130,7 +127,6 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
     chosen = Selection(asked.layer, asked.head, top)
     chosen.check()
     outputs.check()
-    EarlyChecks.of(given, again=given.file is not None).check(chosen, outputs.save, outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
