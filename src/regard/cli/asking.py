@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from regard.cli import options
-from regard.cli.estimate import Estimate
 from regard.cli.file_options import writes
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.source import Source, traced
@@ -91,12 +90,10 @@ def ask(
 
     screens = consoles(outputs.json)
     with screens[1].status("loading the model and tracing …") as status:
-        done = traced(source, screens[1])
-        estimate = Estimate(screens[1], f"answering {name}")
+        done = traced(source)
 
         def progress(count: int, every: int) -> None:
             status.update(f"answering … {count} of {every}")
-            estimate.at(count / max(1, every))
 
         found = asked.answer(done.model, done.traces, progress)
     tell(found, outputs, screens, None if asked.grid else top or NAMED, done.written_first())

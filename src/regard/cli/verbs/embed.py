@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli import options, start
-from regard.cli.estimate import progress_time_in_words
 from regard.cli.file_options import writes
 from regard.cli.options import flag, number, said, whole_numbers
 from regard.cli.outputs import NOTHING, Outputs
@@ -157,7 +156,7 @@ class _Line:
         text = f"{done.shards} shards, {done.tokens:,} tokens, {rate:,.0f} tokens a second"
         if self._all and done.new_tokens:
             left = max(0, self._all - done.characters) / max(1, done.characters) * done.seconds
-            text += f", about {progress_time_in_words(left)} left"
+            text += f", about {left / 60:.0f} min left"
         if self._console.is_terminal:
             self._status.update(text)
         elif time.monotonic() - self._said > EVERY:

@@ -118,7 +118,7 @@ def generate(
             at = check_layer(both[0], layer or 0)
             push = steer((both[0], both[1]), layer=at, strength=1.0 if strength is None else strength)
             steered = chosen.write(opened, text, [push])
-        found = generation(chosen.write(opened, text, console=screens[1]), steered, str(push or ""))
+        found = generation(chosen.write(opened, text), steered, str(push or ""))
     traces = [each.trace for each in found.traces]
     saved = traces if pushed else traces[0]
     tell(found, outputs, screens, None if everything else top, everything=everything, traces=saved)

@@ -71,7 +71,7 @@ def see(
     vectors = vectors if static is None else vectors.read(chosen)
     screens = consoles(outputs.json)
     with screens[1].status("loading and tracing …"):
-        done = traced(given, screens[1], needs_model=next_token)
+        done = traced(given, needs_model=next_token)
         compared = [trace_word(done.model, each, "--with") for each in chosen.reference_words]
         found = seen(
             done.traces,

@@ -39,5 +39,5 @@ def steps(
 
     screens = consoles(outputs.json)
     with screens[1].status("loading the model and tracing …"):
-        found = answer.steps(one_trace(traced(given, screens[1]), open_file), word, layer, head)
+        found = answer.steps(one_trace(traced(given), open_file), word, layer, head)
     tell(found, outputs, screens, everything=everything, traces=found.traces[0])

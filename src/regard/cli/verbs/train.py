@@ -9,7 +9,6 @@ import typer
 
 from regard.cli import options
 from regard.cli.options import flag, said
-from regard.cli.progress_lines import ProgressLines
 from regard.cli.setting_changes import check_train_options, setting_changes, starting_settings
 from regard.errors import RegardError
 from regard.files import check_readable
@@ -68,15 +67,13 @@ def train(
         if text is not None and not (pairs and option == "--watch"):  # of pairs it has a target, or is one held out
             check_text(text, option)
 
-    shown = sys.stdout.isatty() and sys.stderr.isatty()  # then a progress bar shows how far it is
-    with ProgressLines(alone=is_main and not shown) as telling:
-        if is_main:
-            read = ", ".join(map(str, sources_read))
-            telling.say("drawing repeated letters" if repeated else f"reading {read}")
+    if is_main and not sys.stdout.isatty():  # through a pipe the first line comes at once
+        read = ", ".join(map(str, sources_read))
+        print("drawing repeated letters" if repeated else f"reading {read}", flush=True)
 
-        # torch is imported only now: help and bad input do not wait for it
-        from regard.cli.train_progress import TrainArguments, train_and_follow
-        from regard.train.run import RunOptions
+    # torch is imported only now: help and bad input do not wait for it
+    from regard.cli.train_progress import TrainArguments, train_and_follow
+    from regard.train.run import RunOptions
 
-        options = RunOptions(resume, watch, prompt)
-        train_and_follow(TrainArguments(files or [], pairs, out, changes, options, tensorboard), telling)
+    options = RunOptions(resume, watch, prompt)
+    train_and_follow(TrainArguments(files or [], pairs, out, changes, options, tensorboard))

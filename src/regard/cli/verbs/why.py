@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from regard.cli import options
-from regard.cli.estimate import Estimate
 from regard.cli.file_options import writes
 from regard.cli.options import said
 from regard.cli.outputs import NOTHING, Outputs
@@ -70,14 +69,13 @@ def why(
 
     screens = consoles(outputs.json)
     found: list[tuple[str, Why]] = []
-    with screens[1].status("loading the model, tracing and ablating …"):
-        done = traced(given, screens[1]) if open_file is None else traced_again(given)
-        estimate = Estimate(screens[1], "measuring without each")
+    with screens[1].status("loading the model, tracing and ablating …") as status:
+        done = traced(given) if open_file is None else traced_again(given)
         of_texts = [occurrences_to_ask_why(trace, word) for trace in done.traces]
         every = sum(map(len, of_texts))
 
         def progress(count: int, runs: int) -> None:
-            estimate.at((len(found) + count / runs) / every)
+            status.update(f"measuring without each … {(len(found) + count / runs) / every:.0%}")
 
         for number, (trace, words) in enumerate(zip(done.traces, of_texts, strict=True), 1):
             for nth, (of, each) in enumerate(words):
@@ -133,7 +131,7 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
 
     screens = consoles(outputs.json)
     with screens[1].status("loading the model and tracing …"):
-        done = traced(given, screens[1]) if given.file is None else traced_again(given)
+        done = traced(given) if given.file is None else traced_again(given)
         question.check(len(done.traces), called=_called)
         found = replace(question.answer(done.model, done.traces), traces=done.traces)
     tell(found, outputs, screens, top, everything=everything, traces=done.traces)
