@@ -11,7 +11,6 @@ THROUGH_OTHERS = {
     "attention/kernels/cpu/statistics_passes",
     "attention/reference",
     "attention/scores",
-    "cli/clock",
     "cli/console",
     "cli/verbs/evolve",
     "cli/verbs/positions",

@@ -272,7 +272,7 @@ def _prepare(
     model.to(training_device())
     optimiser, state = optimiser_of(model, settings), TrainingState()
     if (folder / POINTER).is_file():
-        state, more = load_checkpoint(folder, model, optimiser, batches=settings.accumulate)
+        state, more = load_checkpoint(folder, model, optimiser)
         if state.step > settings.steps or (state.step == settings.steps and _is_finished(folder, info)):
             raise RegardError(
                 f"--resume {str(folder)!r}: all its {state.step} steps are done; ask for more with --steps"
