@@ -8,7 +8,7 @@ from regard import files
 from regard.corpus import checksums, schema, shard_reader, store_views
 from regard.corpus.reading import document, streams, tables
 from regard.model_files import config_limits, folder, gguf_header, weight_headers
-from regard.server import serve, work
+from regard.server import work
 from regard.tensor_files import header
 from regard.text import tokenizer_limits
 from regard.web import sizes
@@ -42,7 +42,7 @@ ROWS = {
     "`Store.sql`": [f"{store_views.MEMORY // MIB} MB"],
     "a request to `regard serve`": [
         f"{SERVED.body // 10**6} MB", f"{SERVED.texts} texts", f"{SERVED.characters:,} characters",
-        f"{SERVED.waiting} wait", f"in {serve.HEAD:.0f} s", f"{serve.STRANGERS} connections",
+        f"{SERVED.waiting} wait",
     ],
 }  # fmt: skip
 
