@@ -10,7 +10,6 @@ from regard.files import (
     check_output_file,
     check_readable,
     check_regular,
-    is_link,
     is_temporary,
     names_apart,
     read_regular,
@@ -48,15 +47,6 @@ def test_permissions_are_those_of_any_new_file_or_of_the_old_one(tmp_path: Path)
     with whole(target) as temporary:
         temporary.write_text("")
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
-
-
-def test_links_are_known_whether_they_lead_anywhere_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "link").symlink_to("folder")
-    (tmp_path / "to nothing").symlink_to("none")
-    assert [is_link(tmp_path / name) for name in ("folder", "link", "to nothing", "none")] == [False, True, True, False]
-    monkeypatch.setattr(os.path, "isjunction", lambda path: path == tmp_path / "folder", raising=False)
-    assert is_link(tmp_path / "folder")  # what Windows has for a link to a folder
 
 
 @pytest.mark.parametrize(

@@ -101,20 +101,13 @@ def read_regular(path: Path | str, what: str = "", *, most: int = LARGEST) -> by
         return file.read(most)
 
 
-def open_regular(path: Path | str, what: str = "", *, links: bool = True) -> BinaryIO:
-    """Open a regular file to read. links: follow a link."""
+def open_regular(path: Path | str, what: str = "") -> BinaryIO:
+    """Open a regular file to read."""
     check_regular(path, what)
-    if not links and is_link(Path(path)):
-        raise unreadable(what, path, "it is a link, needs a regular file")
     try:
         return open(path, "rb")
     except OSError as error:
         raise unreadable(what, path, error) from error
-
-
-def is_link(path: Path) -> bool:
-    """Whether a path is a link, or what Windows has for a link to a folder."""
-    return path.is_symlink() or bool(getattr(os.path, "isjunction", lambda _: False)(path))
 
 
 def is_temporary(name: str) -> bool:

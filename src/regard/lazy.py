@@ -1,11 +1,10 @@
-"""Import submodules and names of a package, and compute fields of a dataclass, when they are first used."""
+"""Import submodules and names of a package when they are first used."""
 
 import importlib
 import pkgutil
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -49,20 +48,3 @@ def lazy_names(
         return value
 
     return load
-
-
-class LazyField:
-    """A dataclass's field that is given as itself, or as a `partial`, which makes it when it is first read."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __set__(self, owner: object, value: Any) -> None:
-        vars(owner)[self.name] = value
-
-    def __get__(self, owner: object, kind: type) -> Any:
-        if owner is None:
-            raise AttributeError(self.name)  # by which a dataclass knows that there is no default
-        if isinstance(vars(owner)[self.name], partial):
-            vars(owner)[self.name] = vars(owner)[self.name]()
-        return vars(owner)[self.name]

@@ -169,7 +169,7 @@ def test_what_is_held(original: Path) -> None:
         (b"x" * 50, "it is no safetensors file"),
         (b"[1]", "it is no safetensors file"),
         (b"{" + b"x" * 50, "its header is damaged: Expecting property name"),
-        (b'{"a":' * 10**6, "its header is damaged: it is nested deeper than 64 levels"),
+        (b'{"a":' * 10**6, "its header is damaged: it is nested too deep"),
         (b'{"a": 1}', "tensor 'a' needs dtype, shape and data_offsets"),
         (
             b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0]}}',
@@ -212,4 +212,4 @@ def test_more_tensors_than_any_model_has(tiny: Path, monkeypatch) -> None:
 def test_weights_that_are_a_pipe(tiny: Path) -> None:
     (tiny / SINGLE).unlink()
     os.mkfifo(tiny / SINGLE)
-    refused(tiny, "cannot be read: it is a pipe, needs a regular file")
+    refused(tiny, "cannot be read: it needs to be a regular file")

@@ -77,7 +77,7 @@ def test_more_tensors_than_anything_has_are_refused_before_they_are_parsed() -> 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(RegardError, match="it is a pipe, needs a regular file"):
+    with pytest.raises(RegardError, match="it needs to be a regular file"):
         read_safetensors_header(tmp_path / "pipe")
 
 

@@ -82,7 +82,7 @@ class CheckedFile(io.RawIOBase):
             RegardError: it cannot be read, is no regular file or a link, or has not its size.
         """
         self.path = path
-        self._file = open_regular(path, links=False)
+        self._file = open_regular(path)
         self._pieces = [] if index is None else index.pieces(path.name)
         self._checked = set() if index is None else index.checked.setdefault(path.name, set())
         self._ends = [end for end, _ in self._pieces]

@@ -19,7 +19,6 @@ from regard.corpus.schema import ROW_GROUP
 from regard.corpus.settings import place_among_stored_layers, pooling_sentence
 from regard.corpus.shard_reader import ShardReader
 from regard.errors import RegardError
-from regard.files import is_link
 from regard.model_files.folder import DEFAULT_NAME
 
 if TYPE_CHECKING:
@@ -215,7 +214,7 @@ class StoreTables:
         count = len(self.manifest.shards)
         for name, shard in self.shards.items():
             there = f"store {str(self.path)!r}: shard {name} of {count}"
-            if is_link(shard.folder):
+            if shard.folder.is_symlink():
                 raise RegardError(f"{there} is a link, needs a folder")
             found = list(os.scandir(shard.folder)) if shard.folder.is_dir() else []
             lacking = [each for each in FILES if each not in {entry.name for entry in found}]

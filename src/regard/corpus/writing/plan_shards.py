@@ -10,7 +10,6 @@ from regard.corpus.manifest import Manifest
 from regard.corpus.reading.document import Document, Rejected
 from regard.corpus.writing.shard import documents_of, has_more_than_shards, read_counts
 from regard.errors import RegardError
-from regard.files import is_link
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +68,7 @@ def is_shard(folder: Path, base: bytes) -> bool:
     base: of the store's manifest, by `hash_of_settings`.
     """
     try:
-        if is_link(folder) or not folder.is_dir() or has_more_than_shards(folder):
+        if folder.is_symlink() or not folder.is_dir() or has_more_than_shards(folder):
             return False
         documents = documents_of(folder)
         return read_counts(folder)["parts"] == len(documents) and shard_name(base, documents) == folder.name

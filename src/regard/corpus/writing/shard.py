@@ -24,7 +24,6 @@ from regard.corpus.reading.document import Document
 from regard.corpus.schema import ROW_GROUP
 from regard.corpus.word_filter import LEMMA
 from regard.errors import RegardError, first_line
-from regard.files import is_link
 from regard.json_files import read_json
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def documents_of(shard: Path) -> list[Document]:
 
 def has_more_than_shards(folder: Path) -> bool:
     """Tell whether there is anything in a folder that no shard has: then it is not ours to remove."""
-    return any(each.name not in FILES or is_link(each) or not each.is_file() for each in folder.iterdir())
+    return any(each.name not in FILES or each.is_symlink() or not each.is_file() for each in folder.iterdir())
 
 
 def remove_unfinished_shards(folder: Path) -> int:
@@ -145,7 +144,7 @@ def remove_unfinished_shards(folder: Path) -> int:
     A folder that holds anything but a shard's files is somebody else's, and stays.
     """
     named = [path for path in folder.glob(f".*{PART}") if path.is_dir()] if folder.is_dir() else []
-    left = [path for path in named if not is_link(path) and not has_more_than_shards(path)]
+    left = [path for path in named if not path.is_symlink() and not has_more_than_shards(path)]
     for path in left:
         shutil.rmtree(path, ignore_errors=True)
     return len(left)

@@ -9,7 +9,6 @@ from regard.corpus.manifest import NAME
 from regard.corpus.writing.plan_shards import is_shard
 from regard.corpus.writing.shard import remove_unfinished_shards
 from regard.errors import RegardError
-from regard.files import is_link
 from regard.locks import LOCK, lock_folder
 
 SHARDS = "shards"
@@ -43,11 +42,11 @@ def _check_own(store: Path) -> None:
     shards = store / SHARDS
     parts = [store / name for name in (NAME, LOCK, QUARANTINE)] + [shards]
     try:
-        within = sorted(shards.iterdir()) if shards.is_dir() and not is_link(shards) else []
+        within = sorted(shards.iterdir()) if shards.is_dir() and not shards.is_symlink() else []
     except OSError as error:
         raise RegardError(f"--out: {str(shards)!r} cannot be listed: {error.strerror or error}") from error
     for path in (*parts, *within):
-        if is_link(path):
+        if path.is_symlink():
             raise RegardError(
                 f"--out: {str(path)!r} is a link: what a store consists of needs to be in its own folder, which itself "
                 "may be anywhere"
