@@ -11,7 +11,6 @@ from regard.files import (
     check_readable,
     check_regular,
     is_temporary,
-    names_apart,
     read_regular,
     remove_leftovers,
     whole,
@@ -116,8 +115,3 @@ def test_what_a_killed_save_left_is_removed(tmp_path: Path) -> None:
     assert not is_temporary("a.txt")
     remove_leftovers(tmp_path)
     assert sorted(os.listdir(tmp_path)) == [".regard-settings", "a.txt"]
-
-
-def test_files_of_one_name_are_told_apart_by_their_folders() -> None:
-    assert names_apart([Path("/a/book"), Path("/b/bank")]) == ["book", "bank"]
-    assert names_apart([Path("/a/x/book"), Path("/a/y/book"), Path("/a/z")]) == ["x/book", "y/book", "z"]

@@ -5,7 +5,7 @@ import secrets
 import shutil
 import stat
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -27,15 +27,6 @@ def unreadable(option: str, path: Path | str, error: object) -> RegardError:
     """Make the error for an input file that cannot be read. error: an exception, or the reason in words."""
     reason = getattr(error, "strerror", None) or error
     return RegardError(f"{option} {str(path)!r} cannot be read: {reason}".lstrip())
-
-
-def names_apart(paths: Sequence[Path]) -> list[str]:
-    """Name files or folders by their last part or, if some have the same, by their paths from the folder they share."""
-    if len({path.name for path in paths}) == len(paths):
-        return [path.name for path in paths]
-    places = [path.resolve() for path in paths]
-    shared = os.path.commonpath([place.parent for place in places])
-    return [place.relative_to(shared).as_posix() for place in places]
 
 
 def check_output_file(path: Path, kinds: Collection[str], option: str) -> None:

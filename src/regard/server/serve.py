@@ -10,10 +10,9 @@ import uvicorn
 
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
-from regard.files import names_apart
 from regard.models.model import Model
 from regard.models.windows import longest
-from regard.server.app import make_app
+from regard.server.app import make_app, names_apart
 from regard.server.gate import Gate
 from regard.server.kept import Kept
 from regard.server.long_texts import long_page, map_page
