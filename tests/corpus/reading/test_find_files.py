@@ -150,7 +150,7 @@ def test_what_leads_to_nothing(tree: Path) -> None:
         ("", "'' cannot be read: No such file"),
         ("a\0b", "cannot be read: embedded null"),
         ("pipe.txt", "'pipe.txt' cannot be read: it needs to be a regular file"),
-        ("/dev/null", "'/dev/null' cannot be read: it is a device"),
+        ("/dev/null", "'/dev/null' cannot be read: it needs to be"),
     ):
         with pytest.raises(RegardError, match=why):
             find_files(["c", given])
