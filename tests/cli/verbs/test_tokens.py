@@ -76,7 +76,7 @@ BAD = [
     (["steps", RIVER, "--word", "bank", "--layer", "6"], "layer 6 is out of range"),
     (["steps", RIVER, "--word", "bank", "--head", "-13"], "or -12 to -1 from the end"),
     (["steps", RIVER, "--word", "bank", "--json", "a.txt"], ".json"),
-    (["steps", RIVER, "--word", "bank", "--json", "."], "given no name or a folder"),
+    (["steps", RIVER, "--word", "bank", "--json", "."], "ending needs to be .json"),
     (["positions", "--kind", "alibi", "--length", "1000000"], "of memory"),
     (["positions", "--kind", "sinusoidal", "--length", "1000000000", "--width", "400"], "of memory"),
     (["positions", "--kind", "learned", "--length", "100000"], "--length: given 100000"),

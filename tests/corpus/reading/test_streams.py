@@ -68,7 +68,7 @@ def test_pipes_devices_and_what_is_not_there(tmp_path: Path) -> None:
     for path, said in (
         (tmp_path / "pipe", "needs to be a regular file"),
         (Path("/dev/zero"), "needs to be a regular file"),
-        (tmp_path, "a folder"),
+        (tmp_path, "needs to be a regular file"),
     ):
         with pytest.raises(RegardError, match=said), opened(path):
             pass
