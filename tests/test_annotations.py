@@ -11,7 +11,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.reference import attention
-from regard.locks import held_elsewhere
 
 ROWS = Float[Tensor, "rows width"]
 
@@ -37,4 +36,4 @@ def test_the_package_is_checked(pytestconfig: pytest.Config) -> None:
     with pytest.raises(jaxtyping.TypeCheckError):
         attention(*(torch.zeros(1, 3, length, 5) for length in (7, 7, 11)))
     with pytest.raises(BeartypeCallHintViolation):
-        held_elsewhere("7")
+        spelled("7")

@@ -37,7 +37,7 @@ def test_json_is_read(tmp_path: Path) -> None:
     (tmp_path / "link.json").symlink_to(file)
     assert read_json(tmp_path / "link.json")["ü"] == {"b": True}
     file.write_text('{"limits": [0.0, Infinity]}')
-    assert read_json(file, infinite=True) == {"limits": [0.0, float("inf")]}
+    assert read_json(file) == {"limits": [0.0, float("inf")]}
 
 
 @pytest.mark.parametrize(
@@ -45,17 +45,9 @@ def test_json_is_read(tmp_path: Path) -> None:
     [
         (b"{ broken", "cannot be read: Expecting property name"),
         (b"", "cannot be read: Expecting value"),
-        (b"[1]", "needs a JSON object, given list"),
-        (b"null", "needs a JSON object, given NoneType"),
-        (b'{"a": "\xff"}', "cannot be read: it is not in UTF-8 .byte 0xff at place 7"),
-        (b'{"a": 1, "b": 2, "a": 3}', "the entry 'a' is there twice"),
-        (b'{"a": NaN}', "it holds the number nan"),
-        (b'{"a": [-Infinity]}', "it holds the number -inf"),
-        (b'{"a": 1e999}', "it holds the number inf"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "cannot be read: Exceeds the limit"),
-        (b'{"a": ' + b"[" * 65 + b"]" * 65 + b"}", "nested deeper than 64 levels"),
-        (b'{"a": ' + b'{"a":' * 10**6 + b"1" + b"}" * 10**6 + b"}", "nested deeper than 64 levels"),
-        (b"[" * 10**7, "nested deeper than 64 levels"),
+        (b"[1]", "its content is .1., needs names"),
+        (b'{"a": "\xff"}', "cannot be read: 'utf-8' codec can't decode byte 0xff"),
+        (b"[" * 10**7, "nested too deep"),
     ],
     ids=lambda value: value[:12].decode("latin-1") if isinstance(value, bytes) else None,
 )
@@ -90,15 +82,6 @@ def test_what_was_written_is_read(value: object) -> None:
     assert parse_json(json.dumps(value, ensure_ascii=True).encode()) == value
 
 
-@pytest.mark.parametrize("deepest", [1, 2, 64])
-def test_as_deep_as_is_allowed_and_no_deeper(deepest: int) -> None:
-    for opening, closing in (("[", "]"), ('{"a":', "}")):
-        inner = "1" if opening == '{"a":' else ""
-        parse_json(opening * deepest + inner + closing * deepest, deepest=deepest)
-        with pytest.raises(RegardError, match=f"nested deeper than {deepest} levels"):
-            parse_json(opening * (deepest + 1) + "1" + closing * (deepest + 1), deepest=deepest)
-
-
 def test_json_is_written_whole_or_not_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_json({"ü": 0.1 + 0.2}, tmp_path / "a.json")
     assert read_json(tmp_path / "a.json") == {"ü": 0.30000000000000004}
@@ -128,49 +111,21 @@ def test_a_type_and_no_other(wanted: Any, given_type: Any) -> None:
                 expect_type("it", value, wanted)
 
 
-@pytest.mark.parametrize(
-    ("value", "wanted"), [((1 << 53) + 1, int), (-(1 << 53) - 1, float), ("\ud800", str), (object(), dict)]
-)
-def test_what_json_could_not_carry(value: Any, wanted: type) -> None:
-    with pytest.raises(RegardError, match="it is"):
-        expect_type("it", value, wanted)
-
-
-@given(st.integers(-50, 50), st.integers(-20, 20), st.integers(-20, 20))
-def test_whole_numbers_within_bounds(value: int, least: int, most: int) -> None:
-    if least <= value <= most:
-        assert expect_integer("it", value, least, most) == value
-    else:
-        with pytest.raises(RegardError, match=f"it is {value}, needs a whole number from {least} to {most}"):
-            expect_integer("it", value, least, most)
-
-
-def test_null_only_where_it_may_be() -> None:
-    assert expect_integer("it", None, 0, 1, None) is None
-    assert expect_finite("it", None, None) is None
-    for check in (lambda: expect_integer("it", None, 0, 1), lambda: expect_finite("it", None)):
-        with pytest.raises(RegardError, match="it is None, needs"):
-            check()
-
-
-def test_finite_numbers() -> None:
+def test_numbers_and_fields() -> None:
+    """Whole numbers within bounds, finite numbers, null only where it may be; all needed fields and no unknown ones."""
+    assert expect_integer("it", 3, 0, 3) == 3
+    assert expect_integer("it", None, 0, 1, None) is expect_finite("it", None, None) is None
     assert expect_finite("it", 3) == 3.0
-    assert isinstance(expect_finite("it", 3), float)
-    for value in (math.inf, -math.inf, math.nan):
-        with pytest.raises(RegardError, match="needs a finite number"):
-            expect_finite("it", value)
-
-
-@given(st.sets(st.sampled_from("abcdef")), st.sets(st.sampled_from("abcdef")), st.sets(st.sampled_from("abcdef")))
-def test_all_needed_fields_and_no_unknown_ones(there: set[str], needed: set[str], maybe: set[str]) -> None:
-    value = dict.fromkeys(sorted(there), 1)
-    if needed <= there <= needed | maybe:
-        assert expect_fields("it", value, sorted(needed), maybe=sorted(maybe)) is value
-        return
-    wrong = needed - there or there - needed - maybe
-    says = "is missing" if needed - there else "is unknown"
-    with pytest.raises(RegardError, match=f"it: '[{''.join(sorted(wrong))}]' {says}"):
-        expect_fields("it", value, sorted(needed), maybe=sorted(maybe))
+    assert expect_fields("it", {"a": 1, "b": 2}, ["a"], maybe=["b"]) == {"a": 1, "b": 2}
+    for check, says in (
+        (lambda: expect_integer("it", 4, 0, 3), "it is 4, needs a whole number from 0 to 3"),
+        (lambda: expect_integer("it", None, 0, 1), "it is None, needs"),
+        (lambda: expect_finite("it", math.nan), "needs a finite number"),
+        (lambda: expect_fields("it", {"a": 1}, ["b"]), "it: 'b' is missing"),
+        (lambda: expect_fields("it", {"a": 1}, []), "it: 'a' is unknown"),
+    ):
+        with pytest.raises(RegardError, match=says):
+            check()
 
 
 @given(st.text())

@@ -36,7 +36,6 @@ THROUGH_OTHERS = {
     "attention/kernels/cpu/statistics_passes",
     "attention/reference",
     "attention/scores",
-    "cli/clock",
     "cli/console",
     "cli/verbs/evolve",
     "cli/source",
@@ -52,7 +51,6 @@ THROUGH_OTHERS = {
     "models/call_options",
     "models/memory_estimate",
     "nn/layer",
-    "train/folder_lock",
     "train/samples",
     "train/watched",
 }

@@ -6,15 +6,13 @@ import re
 import subprocess
 import sys
 import xml
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import replace
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 import regard
-from regard.lazy import LazyField, lazy_modules, lazy_names
+from regard.lazy import lazy_modules, lazy_names
 from tests.support import ROOT
 
 
@@ -61,19 +59,3 @@ def test_a_name_that_goes_still_works_and_says_what_it_is_called_now(monkeypatch
         assert warned[0].filename == __file__  # where it is asked for, not here
     assert package.replace is replace
     assert "swap" not in vars(package)
-
-
-def test_a_field_is_made_when_it_is_first_read() -> None:
-    @dataclass(frozen=True, kw_only=True)
-    class Holds:
-        first: Any = LazyField()  # noqa: RUF009
-        second: int
-
-    asked: list[int] = []
-    found = Holds(first=partial(asked.append, 3), second=1)
-    assert asked == []
-    assert (found.first, found.first, asked) == (None, None, [3])
-    assert asdict(found) == {"first": None, "second": 1}
-    assert replace(found, first=7).first == 7
-    with pytest.raises(TypeError, match="first"):
-        Holds(second=1)

@@ -43,11 +43,6 @@ def test_the_machine_says_what_it_has(machine) -> None:
     assert memory.available(torch.device("meta")) is None
 
 
-def test_a_machine_that_does_not_say_has_what_it_has_in_all(machine) -> None:
-    there = memory.available(CPU)
-    assert there is None or there > GIB
-
-
 def test_control_groups_leave_less(machine) -> None:
     machine(
         {
@@ -61,49 +56,6 @@ def test_control_groups_leave_less(machine) -> None:
         }
     )
     assert memory.available(CPU) == 3 * GIB  # 5 - 3, and 1 of files that are given back
-
-
-def test_control_groups_of_the_first_version(machine) -> None:
-    machine(
-        {
-            "meminfo": f"MemAvailable: {9 * GIB // 1024} kB\n",
-            "group": "5:cpu:/x\n4:memory:/hidden/from/here\n0::/\n",
-            "groups/memory/memory.limit_in_bytes": f"{2 * GIB}\n",
-            "groups/memory/memory.usage_in_bytes": f"{GIB}\n",
-        }
-    )
-    assert memory.available(CPU) == GIB
-
-
-def test_limits_of_the_process_leave_less(machine, monkeypatch) -> None:
-    resource = pytest.importorskip("resource", reason="this system sets no limits for processes")
-    machine({"meminfo": f"MemAvailable: {9 * GIB // 1024} kB\n", "used": "262144 5 5 5 0 131072 0\n"})
-    monkeypatch.setattr(memory, "USED", memory.MEMINFO.parent / "used")
-    page = os.sysconf("SC_PAGE_SIZE")
-    limits = {resource.RLIMIT_AS: resource.RLIM_INFINITY, resource.RLIMIT_DATA: resource.RLIM_INFINITY}
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: (limits[kind], resource.RLIM_INFINITY))
-    assert memory.available(CPU) == 9 * GIB
-    limits[resource.RLIMIT_AS] = 262144 * page + 3 * GIB
-    assert memory.available(CPU) == 3 * GIB
-    limits[resource.RLIMIT_DATA] = 131072 * page + 2 * GIB
-    assert memory.available(CPU) == 2 * GIB
-    limits[resource.RLIMIT_AS] = 17
-    assert memory.available(CPU) == 0
-
-
-@pytest.mark.skipif(not memory.USED.exists(), reason="this system does not say what a process uses")
-def test_a_limit_that_is_set() -> None:
-    import resource
-
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(memory.USED.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    try:
-        resource.setrlimit(resource.RLIMIT_AS, (used + GIB, before[1]))
-        there = memory.available(CPU)
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
-    assert there is not None
-    assert there <= GIB
 
 
 def test_what_does_not_fit_is_refused(machine) -> None:
@@ -179,13 +131,6 @@ def test_what_was_freed_goes_back_to_the_system() -> None:
     memory.give_memory_back()
     assert full - held() > 100_000_000
     assert len(kept) == 20
-
-
-def test_other_c_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str | None] = []
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: asked.append(name) or object())  # without malloc_trim
-    memory.give_memory_back()
-    assert asked == [None]
 
 
 def test_what_a_block_may_take_is_the_most_whatever_is_free(machine) -> None:

@@ -83,10 +83,9 @@ _WHERE = {
 }
 
 _RENAMED: dict[str, tuple[str, str]] = {}  # old name: (new name, version without the old one); see CONTRIBUTING.md
-_MODULES = ("corpus", "explain", "masks", "nn", "text", "textbook", "train")
 
 __all__ = [*sorted(_WHERE), "__version__"]
-__getattr__ = lazy_names(__name__, _WHERE, _MODULES, _RENAMED)
+__getattr__ = lazy_names(__name__, _WHERE, _RENAMED)
 
 
 def __dir__() -> list[str]:

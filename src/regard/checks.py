@@ -104,11 +104,6 @@ def missing_number_error(what: str, given: int, count: int, there: str) -> Regar
     return RegardError(f"{what} {given} does not exist: {numbers_there(what, count, there)}")
 
 
-def target_without_pairs_error(name: str) -> RegardError:
-    """Make the error for a target that is given to a model that reads no pairs."""
-    return RegardError(f"target: {name} is no encoder-decoder, it reads a text alone")
-
-
 def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | None:
     """Sort the numbers of the layers or heads to keep, counted from 0, without repeats; None stays None, for all.
 

@@ -1,80 +1,39 @@
-"""Read JSON within limits, check the types and ranges of its values, and write it whole or not at all.
-
-Python's json accepts an entry that is named twice, NaN, and nesting until the stack overflows. Files may come from
-anybody, so all of these are refused.
-"""
+"""Read JSON, check the types of its values, and write it whole or not at all."""
 
 import json
 import math
 import sys
-from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
-from regard.errors import RegardError
-from regard.files import LARGEST, STANDARD_OUTPUT, read_regular, whole
+from regard.errors import RegardError, first_line
+from regard.files import LARGEST, STANDARD_OUTPUT, read_regular, unreadable, whole
 
-SMALL = 4 << 20  # bytes of a config: with 100,000 labels it has as many
-DEEPEST = 64  # objects and lists inside each other: what people write has five
-MOST = 1 << 53  # of whole numbers: floats hold them exactly up to here
 NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "names"}
 
 
-def parse_json(content: bytes | str, *, deepest: int = DEEPEST, infinite: bool = False) -> Any:
-    """Parse JSON strictly. deepest: how many objects and lists may lie inside each other. infinite: allow Infinity.
-
-    Raises:
-        RegardError: it is no UTF-8, no JSON, nested too deep, names an entry twice or holds a number that is none; the
-            message is a reason to stand behind the name of what was read.
-    """
+def parse_json(content: bytes | str) -> Any:
+    """Parse JSON; the message of the RegardError is a reason that follows the name of what was read."""
     try:
-        text = content if isinstance(content, str) else content.decode("utf-8-sig")
-        parsed = json.loads(text, object_pairs_hook=_without_repeats)
-        _check_json_values(parsed, deepest, infinite)
-    except RegardError:
-        raise
-    except RecursionError:  # deeper than Python itself goes
-        raise RegardError(f"it is nested deeper than {deepest} levels") from None
-    except UnicodeDecodeError as error:
-        raise RegardError(
-            f"it is not in UTF-8 (byte {error.object[error.start]:#04x} at place {error.start})"
-        ) from error
+        return json.loads(content if isinstance(content, str) else content.decode("utf-8-sig"))
+    except RecursionError:
+        raise RegardError("it is nested too deep") from None
     except ValueError as error:
-        raise RegardError(str(error).splitlines()[0]) from error
-    return parsed
+        raise RegardError(first_line(error)) from error
 
 
-def read_json(
-    path: Path | str, what: str = "", *, most: int = LARGEST, deepest: int = DEEPEST, infinite: bool = False
-) -> dict[str, Any]:
-    """Read the object in a JSON file, strictly.
-
-    Args:
-        what: what the file is, before its name in a message.
-        most: how many bytes it may have.
-        deepest, infinite: see `parse_json`.
-
-    Raises:
-        RegardError: it is no regular file, too large, no object, or as in `parse_json`; one line, with the file's name.
-    """
+def read_json(path: Path | str, what: str = "", *, most: int = LARGEST) -> dict[str, Any]:
+    """Read the object in a JSON file. what: what the file is, for messages. most: how many bytes it may have."""
     content = read_regular(path, what, most=most)
-    named = f"{what} {str(path)!r}".lstrip()
     try:
-        parsed = parse_json(content, deepest=deepest, infinite=infinite)
+        return expect_type("its content", parse_json(content), dict)
     except RegardError as error:
-        raise RegardError(f"{named} cannot be read: {error}") from error
-    if not isinstance(parsed, dict):
-        raise RegardError(f"{named}: needs a JSON object, given {type(parsed).__name__}")
-    return parsed
+        raise unreadable(what, path, error) from error
 
 
 def write_json(data: Any, file: Path, indent: int | None = None) -> None:
-    """Write JSON, floats at full precision, to a file, whole or not at all; or to standard output, which is "-".
-
-    Raises:
-        RegardError: the file system refuses.
-    """
+    """Write JSON, floats at full precision, to a file, whole or not at all; or to standard output, which is "-"."""
     if file != STANDARD_OUTPUT:
         with whole(file) as temporary:
             text = json.dumps(data, ensure_ascii=False, indent=indent, allow_nan=False)
@@ -97,54 +56,26 @@ def plain_json_values(value: Any) -> Any:
 
 
 def expect_type(name: str, value: Any, *kinds: type | None) -> Any:
-    """Check that a value is of one of some types (None for null), and return it.
-
-    Raises:
-        RegardError: it is not, or it is a number too large, or a text that is no valid Unicode.
-    """
-    if value is None and None in kinds:
-        return None
-    if isinstance(value, bool):
-        fits = bool in kinds
-    elif isinstance(value, (int, float)):
-        fits = abs(value) <= MOST if isinstance(value, int) and int in kinds else float in kinds
-        fits &= not (isinstance(value, int) and abs(value) > MOST)
-    else:
-        fits = any(kind is not None and isinstance(value, kind) for kind in kinds)
-    if fits and isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            fits = False
-    if not fits:
+    """Check that a value is of one of some types (None for null; a whole number is a number too), and return it."""
+    types = tuple(type(None) if kind is None else kind for kind in kinds)
+    number = type(value) is int and float in kinds
+    if not (number or (isinstance(value, types) and (type(value) is not bool or bool in kinds))):
         needed = " or ".join("null" if kind is None else NAMES[kind] for kind in kinds)
         raise RegardError(f"{name} is {short(value)}, needs {needed}")
     return value
 
 
 def expect_fields(name: str, value: Any, needed: Collection[str], *, maybe: Collection[str] = ()) -> dict[str, Any]:
-    """Check that a value is an object with all needed fields, and no others but those of maybe; return it.
-
-    name: what messages call the value.
-
-    Raises:
-        RegardError: one is missing or unknown; it is named.
-    """
+    """Check that a value is an object with all needed fields, and no others but those of maybe; return it."""
     expect_type(name, value, dict)
-    for each in needed:
-        if each not in value:
-            raise RegardError(f"{name}: {each!r} is missing")
-    for each in value:
-        if each not in needed and each not in maybe:
-            raise RegardError(f"{name}: {short(each)} is unknown")
+    if missing := [each for each in needed if each not in value]:
+        raise RegardError(f"{name}: {missing[0]!r} is missing")
+    if unknown := [each for each in value if each not in needed and each not in maybe]:
+        raise RegardError(f"{name}: {short(unknown[0])} is unknown")
     return value
 
 
-@overload
-def expect_finite(name: str, value: Any) -> float: ...
-@overload
-def expect_finite(name: str, value: Any, null: None, /) -> float | None: ...
-def expect_finite(name: str, value: Any, *others: None) -> float | None:
+def expect_finite(name: str, value: Any, *others: None) -> Any:
     """Check that a value is a finite number, or null with None as a further argument; return it as a float."""
     expect_type(name, value, float, *others)
     if value is not None and not math.isfinite(value):
@@ -152,15 +83,8 @@ def expect_finite(name: str, value: Any, *others: None) -> float | None:
     return None if value is None else float(value)
 
 
-@overload
-def expect_integer(name: str, value: Any, least: int, most: int) -> int: ...
-@overload
-def expect_integer(name: str, value: Any, least: int, most: int, null: None, /) -> int | None: ...
-def expect_integer(name: str, value: Any, least: int, most: int, *others: None) -> int | None:
-    """Check that a value is a whole number from least to most, or null with None as a further argument; return it.
-
-    name: what messages call the value.
-    """
+def expect_integer(name: str, value: Any, least: int, most: int, *others: None) -> Any:
+    """Check that a value is a whole number from least to most, or null with None as a further argument; return it."""
     expect_type(name, value, int, *others)
     if value is not None and not least <= value <= most:
         raise RegardError(f"{name} is {value}, needs a whole number from {least} to {most}")
@@ -171,29 +95,3 @@ def short(value: Any) -> str:
     """At most 40 characters of a value, for a message."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:39]}…"
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object each of whose entries is named once."""
-    entries = dict(pairs)
-    if len(entries) < len(pairs):
-        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise RegardError(f"the entry {twice[:80]!r} is there twice")
-    return entries
-
-
-def _check_json_values(parsed: Any, deepest: int, infinite: bool) -> None:
-    """Raise RegardError where values are nested too deep, or a number is infinite or NaN, level by level."""
-    level, depth = [parsed], 0
-    while level:
-        if depth > deepest:
-            raise RegardError(f"it is nested deeper than {deepest} levels")
-        inner: list[Any] = []
-        for each in level:
-            if isinstance(each, dict):
-                inner.extend(each.values())
-            elif isinstance(each, list):
-                inner.extend(each)
-            elif isinstance(each, float) and not infinite and not math.isfinite(each):
-                raise RegardError(f"it holds the number {each}")
-        level, depth = inner, depth + 1

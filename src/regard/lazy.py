@@ -1,14 +1,10 @@
-"""What is there when it is first used: submodules and names of a package, and fields of a dataclass.
-
-Nobody waits for torch who does not need it, nor for numbers that are not read.
-"""
+"""Import submodules and names of a package when they are first used."""
 
 import importlib
 import pkgutil
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -29,16 +25,12 @@ def lazy_modules(package: str, folders: Iterable[str]) -> tuple[Callable[[str], 
 
 
 def lazy_names(
-    package: str,
-    where: Mapping[str, str],
-    modules: Collection[str] = (),
-    renamed: Mapping[str, tuple[str, str]] | None = None,
+    package: str, where: Mapping[str, str], renamed: Mapping[str, tuple[str, str]] | None = None
 ) -> Callable[[str], Any]:
     """Make a package's `__getattr__`, which imports a name from the module that has it when it is asked for.
 
-    where: the module of each name. modules: names that are modules themselves, within the one that is given.
-    renamed: names that go, each with the name that takes its place and the version that will not have it; who asks for
-    one gets what the new name stands for, and a DeprecationWarning.
+    where: the module of each name, or the package of a name that is a module itself. renamed: old names, each with its
+    new name and the version that will not have the old one; asking for one warns of that.
     """
 
     def load(name: str) -> Any:
@@ -49,28 +41,10 @@ def lazy_names(
             return getattr(sys.modules[package], new)
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        if name in modules:
-            value: Any = importlib.import_module(f"{where[name]}.{name}")
-        else:
-            value = getattr(importlib.import_module(where[name]), name)
+        home = importlib.import_module(where[name])
+        is_module = hasattr(home, "__path__")  # a package has no other names
+        value: Any = importlib.import_module(f"{where[name]}.{name}") if is_module else getattr(home, name)
         setattr(sys.modules[package], name, value)  # so that this is asked once
         return value
 
     return load
-
-
-class LazyField:
-    """A dataclass's field that is given as itself, or as a `partial`, which makes it when it is first read."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __set__(self, owner: object, value: Any) -> None:
-        vars(owner)[self.name] = value
-
-    def __get__(self, owner: object, kind: type) -> Any:
-        if owner is None:
-            raise AttributeError(self.name)  # by which a dataclass knows that there is no default
-        if isinstance(vars(owner)[self.name], partial):
-            vars(owner)[self.name] = vars(owner)[self.name]()
-        return vars(owner)[self.name]

@@ -13,7 +13,6 @@ from regard.attention.attention_map import AttentionMap
 from regard.capture import eager_attention
 from regard.capture.interventions.names import ablate, head
 from regard.explain.causes.contributions import contributions
-from regard.model_files.sizes import config_layers_and_heads
 from regard.models.model import Model
 
 IDS, OTHER = [5, 17, 3, 60, 41, 9, 2], [8, 30, 12]
@@ -70,10 +69,6 @@ def test_is_what_the_family_itself_reports(kind: str) -> None:
     assert one.status.kernels == ("the family's own eager attention",)
     assert one.status.difference < 1e-6
     assert eager_attention.NOTE in one.status.notes
-    told_early = config_layers_and_heads(model.config.to_diff_dict())
-    assert all(
-        number in (None, there) for number, there in zip(told_early, (2, one.attention[0].shape[0]), strict=True)
-    )
 
 
 def test_logits_and_the_setting_of_the_model() -> None:

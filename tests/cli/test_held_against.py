@@ -109,5 +109,5 @@ def test_a_bad_file_gets_one_line(tmp_path, content, says) -> None:
 def test_no_file_and_a_folder(tmp_path) -> None:
     with pytest.raises(RegardError, match=r"--control '.*gone.txt' cannot be read: No such file"):
         read_sentences(tmp_path / "gone.txt", "bank")
-    with pytest.raises(RegardError, match="--control '.*' cannot be read: it is a folder"):
+    with pytest.raises(RegardError, match="--control '.*' cannot be read: it needs to be"):
         read_sentences(tmp_path, "bank")

@@ -8,7 +8,6 @@ import typer
 
 from regard.cli.main import USAGE_ERROR, app
 from regard.errors import RegardError
-from regard.model_files.sizes import ModelSizes
 from tests.support.web_pages import build_nothing
 
 DEFAULT = "all-MiniLM-L6-v2"
@@ -65,11 +64,8 @@ def call(monkeypatch, tmp_path: Path):
     monkeypatch.setattr("regard.corpus.embed_texts.load", stop("loads"))
     for place in ("regard.corpus.store_tables", "regard.cli.store_options"):
         monkeypatch.setattr(f"{place}.read_manifest", stop("reads"))
-    monkeypatch.setattr("regard.cli.verbs.evolve.saved", stop("reads"))
+    monkeypatch.setattr("regard.questions.evolve.answer.open_watched", stop("reads"))
     monkeypatch.setattr("regard.cli.train_progress.prepare_text_run", stop("trains"))
-    monkeypatch.setattr(
-        "regard.cli.early_checks.read_sizes", lambda name: ModelSizes(str(name))
-    )  # nothing is known of a model before it is loaded
     build_nothing(tmp_path / "built", monkeypatch)
     (tmp_path / "watched" / "watch").mkdir(parents=True)
     (tmp_path / "watched" / "watch" / "step-000001.safetensors").touch()

@@ -1,14 +1,10 @@
 """How a model writes on: what is refused, and what reaches `Model.generate`."""
 
-import io
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from regard.cli.estimate import Estimate
 from regard.cli.sampling import Sampling
 from regard.errors import RegardError
 
@@ -63,17 +59,7 @@ def test_as_many_as_fit(limit: int | None, tokenizer: bool, given: int | None, a
     model: Any = Recorder(limit, tokenizer=tokenizer)
     assert Sampling(given, top_k=2, seed=11).write(model, "one two three").text == "one two three"
     expected = {"new_tokens": asked, "seed": 11, "do_sample": True, "temperature": 1.0, "top_k": 2, "interventions": ()}
-    expected |= {"progress": None}
     assert model.asked == {"text": "one two three"} | expected
-
-
-def test_long_writing_says_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    file, seconds, model = io.StringIO(), iter([0.0, 0.5, 2.0, 3.0]), Recorder(None)
-    monkeypatch.setattr("regard.cli.sampling.Estimate", partial(Estimate, clock=lambda: next(seconds)))
-    Sampling(20).write(model, "one", console=Console(file=file))  # type: ignore[arg-type]
-    for text in ("two", "two three", "two three four"):
-        model.asked["progress"](text)
-    assert file.getvalue() == "writing: about 29 s in all\n"
 
 
 def test_a_refusal_names_the_option() -> None:

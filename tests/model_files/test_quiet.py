@@ -59,19 +59,10 @@ def test_nothing_stays_changed_in_whatever_order_threads_go() -> None:
     assert state() == before
 
 
-def test_one_threads_quiet_is_not_anothers(capfd, monkeypatch) -> None:
-    handler = logging.StreamHandler()
-    monkeypatch.setattr(logging.getLogger("transformers"), "handlers", [handler])
-    monkeypatch.setattr(logging.getLogger("huggingface_hub"), "handlers", [handler])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with quiet(), ThreadPoolExecutor(1) as others:
-            speak()
-            error = others.submit(speak).exception(60)
-            assert isinstance(error, UserWarning)
-            assert str(error) == "said"
-    lines = [line for line in capfd.readouterr().err.splitlines() if "said" in line]
-    assert len(lines) == 2, lines  # what the other thread said, of each of the two loggers once
+def test_what_libraries_say_inside_is_not_heard(capfd) -> None:
+    with quiet():
+        speak()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_loading_in_threads_is_quiet(minilm, tmp_path: Path, capfd) -> None:

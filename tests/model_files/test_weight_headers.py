@@ -98,7 +98,7 @@ def test_an_index_stays_in_its_folder(tiny: Path, original: Path) -> None:
     index(tiny, dict.fromkeys(keys, "nowhere.safetensors"))
     refused(tiny, "nowhere.safetensors' cannot be read: No such file")
     (tiny / "nowhere.safetensors").mkdir()
-    refused(tiny, "nowhere.safetensors' cannot be read: it is a folder")
+    refused(tiny, "nowhere.safetensors' cannot be read: it needs to be")
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", "{}", '{"weight_map": []}', '{"weight_map": {}}', "[" * 10**6])
@@ -193,4 +193,4 @@ def test_more_tensors_than_any_model_has(tiny: Path, monkeypatch) -> None:
 def test_weights_that_are_a_pipe(tiny: Path) -> None:
     (tiny / SINGLE).unlink()
     os.mkfifo(tiny / SINGLE)
-    refused(tiny, "cannot be read: it is a pipe, needs a regular file")
+    refused(tiny, "cannot be read: it needs to be a regular file")

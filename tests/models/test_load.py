@@ -84,7 +84,7 @@ def test_no_model_folder(tmp_path: Path, tiny: Path) -> None:
     (tiny / "config.json").write_text("{ broken")
     refused(tiny, "config.json' cannot be read")
     (tiny / "config.json").write_text("[]")
-    refused(tiny, "needs a JSON object")
+    refused(tiny, "needs names")
     (tiny / "config.json").write_text("{}")
     refused(tiny, "names no model_type")
 

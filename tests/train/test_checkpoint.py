@@ -37,7 +37,7 @@ def test_names_sort_as_numbers_beyond_a_million_steps(tmp_path: Path) -> None:
         save_checkpoint(tmp_path, model, tokenizer, optimiser, TrainingState(step), keep=2)
     assert [step for step, _ in run_files_by_step(tmp_path / "checkpoints")] == [1_000_000, 1_000_001]
     assert newest_transformer_folder(tmp_path).name == "step-1000001"
-    assert load_checkpoint(tmp_path, model, optimiser, batches=1)[0].step == 1_000_001
+    assert load_checkpoint(tmp_path, model, optimiser)[0].step == 1_000_001
 
 
 def test_watched_steps_are_told_in_their_order(tmp_path: Path, bank: object) -> None:
@@ -58,29 +58,13 @@ def run(tmp_path: Path) -> tuple[Path, Transformer, torch.optim.Optimizer]:
     return tmp_path, model, optimiser
 
 
-@pytest.mark.parametrize(
-    ("entries", "says"),
-    [
-        ({"step": -5}, "step is -5, its folder is step-000007"),
-        ({"step": 8}, "step is 8"),
-        ({"step": 7.0}, "step is 7.0"),
-        ({"step": "7"}, "step is '7'"),
-        ({"place": [0, 10**12]}, r"needs two numbers from 0 to 14"),
-        ({"place": [-1, 3]}, "place is"),
-        ({"place": [0]}, "place is"),
-        ({"place": 5}, "place is 5"),
-        ({"place": None}, "place is None"),
-        ({"best": "low"}, "best is 'low'"),
-    ],
-)
-def test_notes_that_do_not_fit(run: Any, entries: dict[str, object], says: str) -> None:
+def test_notes_that_do_not_fit(run: Any) -> None:
     folder, model, optimiser = run
-    assert load_checkpoint(folder, model, optimiser, batches=2)[0] == TrainingState(7, (0, 7), 1.5)
+    assert load_checkpoint(folder, model, optimiser)[0] == TrainingState(7, (0, 7), 1.5)
     file = folder / "checkpoints" / "step-000007" / "training.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | entries))
-    with pytest.raises(RegardError, match=says) as said:
-        load_checkpoint(folder, model, optimiser, batches=2)
-    assert "\n" not in str(said.value)
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"place": [0]}))
+    with pytest.raises(RegardError, match="training.json' is damaged"):
+        load_checkpoint(folder, model, optimiser)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +72,7 @@ def test_notes_that_do_not_fit(run: Any, entries: dict[str, object], says: str) 
     [
         ({"count": torch.zeros(3)}, "'count' is missing or does not fit"),
         ({"random": torch.zeros(7, dtype=torch.uint8)}, "'random' is missing or does not fit"),
-        ({"random": torch.zeros_like(torch.get_rng_state())}, "'random' is no state of random numbers"),
         ({"mean.embeddings.tokens.weight": torch.zeros(2, 3)}, "is missing or does not fit|belongs"),
-        ({"count": torch.tensor(float("nan"))}, "holds NaN or infinity"),
     ],
 )
 def test_a_state_that_does_not_fit(run: Any, tensors: dict[str, torch.Tensor], says: str) -> None:
@@ -102,7 +84,7 @@ def test_a_state_that_does_not_fit(run: Any, tensors: dict[str, torch.Tensor], s
         name = next(each for each in held if each.startswith("mean."))
     safetensors.torch.save_file(held | {name: next(iter(tensors.values()))}, file)
     with pytest.raises(RegardError, match=says) as said:
-        load_checkpoint(folder, model, optimiser, batches=2)
+        load_checkpoint(folder, model, optimiser)
     assert "\n" not in str(said.value)
 
 
@@ -117,7 +99,7 @@ def test_files_that_are_none_are_one_line_and_not_waited_for(run: Any, name: str
     else:
         file.write_bytes(content)
     with pytest.raises(RegardError, match=name) as said:
-        load_checkpoint(folder, model, optimiser, batches=2)
+        load_checkpoint(folder, model, optimiser)
     assert "\n" not in str(said.value)
 
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from regard.cli import options
-from regard.cli.early_checks import EarlyChecks
-from regard.cli.estimate import Estimate
 from regard.cli.file_options import writes
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.source import Source, traced
@@ -84,25 +82,16 @@ def ask(
     if top is not None and asked.grid:
         raise RegardError("--top: the answer is a grid, which is shown whole: leave it out")
     outputs.check()
-    early = EarlyChecks.of(source)
-    if early.model.pairs:
-        asked.check_pairs(early.model.name)
-    for word in asked.words():
-        early.check_word(word)
-    if model is None:
-        asked.check_default(source.texts, called=command_option_name)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
 
     screens = consoles(outputs.json)
     with screens[1].status("loading the model and tracing …") as status:
-        done = traced(source, screens[1])
-        estimate = Estimate(screens[1], f"answering {name}")
+        done = traced(source)
 
         def progress(count: int, every: int) -> None:
             status.update(f"answering … {count} of {every}")
-            estimate.at(count / max(1, every))
 
         found = asked.answer(done.model, done.traces, progress)
     tell(found, outputs, screens, None if asked.grid else top or NAMED, done.written_first())

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regard.checks import from_zero
-from regard.cli.estimate import Estimate
 from regard.cli.start import load_model
 from regard.errors import RegardError
 from regard.files import check_readable
@@ -96,23 +95,14 @@ class LongText:
             tracing = bars.add_task("reading and tracing", total=1)
             looking = bars.add_task("going through the matrix", total=1)
             if self.window is None:
-                estimate = Estimate(console, "reading and tracing")
-
-                def traced(share: float) -> None:
-                    bars.advance(tracing, share)
-                    estimate.add(share)
-
-                with report_layers_of_pass(model.model, traced):
+                with report_layers_of_pass(model.model, partial(bars.advance, tracing)):
                     trace = model.trace(text, layers=None if layer is None else [layer], logits=False)
                 bars.update(tracing, completed=1)
                 layer, reason = chosen_layer(trace, layer, head)
                 found = matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking))
                 return replace(found, why=reason)
 
-            through = Estimate(console, "going through the windows")
-
             def step(share: float) -> None:
-                through.add(share)
                 bars.advance(tracing, share)
                 bars.advance(looking, share)
 

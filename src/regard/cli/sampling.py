@@ -3,14 +3,11 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from regard.cli.estimate import Estimate
 from regard.errors import RegardError
 from regard.generation.settings import check_generation_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.console import Console
 
     from regard.capture.interventions.given import Intervention
     from regard.generation.generator import Generated
@@ -48,23 +45,15 @@ class Sampling:
         drawn = {"do_sample": True, "temperature": 1.0 if self.temperature is None else self.temperature}
         return drawn | ({} if self.top_k is None else {"top_k": self.top_k})
 
-    def write(
-        self, model: "Model", text: str, interventions: "Sequence[Intervention]" = (), console: "Console | None" = None
-    ) -> "Generated":
-        """Let the model go on with the text.
-
-        interventions: what is done to every pass. console: where it is said about how long it takes, where it is long.
+    def write(self, model: "Model", text: str, interventions: "Sequence[Intervention]" = ()) -> "Generated":
+        """Let the model go on with the text. interventions: what is done to every pass.
 
         Raises:
             RegardError: as `Model.generate`.
         """
         try:
             count = self._count(model, text)
-            told = None if console is None else Estimate(console, "writing")
-            wrote = None if told is None else lambda _: told.add(1 / count)
-            return model.generate(
-                text, new_tokens=count, seed=self.seed, interventions=interventions, progress=wrote, **self.options
-            )
+            return model.generate(text, new_tokens=count, seed=self.seed, interventions=interventions, **self.options)
         except RegardError as error:
             raise RegardError(str(error).replace("new_tokens", "--new-tokens")) from None
 

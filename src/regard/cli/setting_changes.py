@@ -5,10 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.train.data import hold_out, read_training_pairs, read_training_texts
-from regard.train.settings import Settings, pair_config, read_training_settings, text_config
-
-FEW = 10  # times as many pairs as are held out: of more, enough share no sentence, and looking takes a second
+from regard.train.settings import Settings, read_training_settings
 
 
 def starting_settings(files: Sequence[Path], pairs: Path | None) -> Settings:
@@ -16,27 +13,6 @@ def starting_settings(files: Sequence[Path], pairs: Path | None) -> Settings:
     if pairs is not None:
         return Settings.for_pairs()
     return Settings() if files else Settings.for_repeated()
-
-
-def check_train_options(files: Sequence[Path], pairs: Path | None, chosen: Settings, *, resume: bool) -> None:
-    """Refuse what cannot be trained on, and sizes that no model has. A pipe, which is read once, is left to the run.
-
-    Args:
-        pairs: the file of pairs, None where texts are learned.
-        resume: then a run that goes on may have settings of its own, and only its texts are looked at.
-
-    Raises:
-        RegardError: a text is empty, no UTF-8 or without pairs, there are too few pairs to hold some out, or sizes of
-            the model do not fit each other.
-    """
-    if not resume:
-        _ = text_config(2, chosen) if pairs is None else pair_config(2, 0, chosen)  # of any vocabulary
-    if all(file.is_file() for file in files):
-        read_training_texts(files)
-    if pairs is not None and pairs.is_file():
-        found, count = read_training_pairs(pairs), int(chosen.held_out)
-        if not resume and count > 0 and len(found) < FEW * count:
-            hold_out(found, count, chosen.seed)
 
 
 def setting_changes(config: Path | None, settings: Sequence[str], steps: int | None) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from regard.cli.start import load_model
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
 
     from regard.generation.generator import Generated
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 Both = list[tuple[str, str | None]]  # texts, each with its target where there is one
 MOST_WRITTEN = 256  # tokens of a target that the model writes itself
-LARGE = 5e10  # characters times weights, from which on tracing may take more than some seconds
 
 
 @dataclass
@@ -116,18 +114,10 @@ class Traced:
         return [Text(said, style="dim")] if any(self.generated) else []
 
 
-def traced(given: Source, console: "Console | None" = None, *, needs_model: bool = False) -> Traced:
-    """Trace the texts, or open the file.
-
-    console: where it is said about how long that takes, where it is long. needs_model: of a file, load its model too,
-    which --model then has to name.
-    """
+def traced(given: Source, *, needs_model: bool = False) -> Traced:
+    """Trace the texts, or open the file. needs_model: of a file, load its model too, which --model then has to name."""
     if given.file is not None:
         return _opened(given, needs_model)
-    from torch import Tensor
-
-    from regard.cli.early_checks import NO_WINDOWS
-
     model = load_model(given.model)
     names, texts = _tokenizer_names_of_ids(model.tokenizer), list(given.texts)
     if given.chat is not None:
@@ -135,7 +125,7 @@ def traced(given: Source, console: "Console | None" = None, *, needs_model: bool
         return Traced([trace], [(trace.text, None)], model, names)
     if given.window is not None:
         if model.pairs:
-            raise RegardError(NO_WINDOWS.format(model.name))
+            raise RegardError(f"--window: {model.name} is an encoder-decoder, which cannot read a text in windows")
         windowed = [model.trace(text, window=given.window, stride=given.stride) for text in texts]
         return Traced(windowed, _texts_without_targets(texts), model, names)
     if given.targets:
@@ -146,12 +136,7 @@ def traced(given: Source, console: "Console | None" = None, *, needs_model: bool
         written = [_target_written_by_model(model, text) for text in texts]
         both = [(text, each.text) for text, each in zip(texts, written, strict=True)]
         return Traced([each.trace for each in written], both, model, names, [True] * len(texts))
-    if console is None or len(texts) > 1 or len(texts[0]) * sum(map(Tensor.numel, model.model.parameters())) < LARGE:
-        return Traced(model.trace(texts), _texts_without_targets(texts), model, names)
-    from regard.cli.estimate import Estimate
-
-    with Estimate(console, "tracing").one_pass(model.model):
-        return Traced(model.trace(texts), _texts_without_targets(texts), model, names)
+    return Traced(model.trace(texts), _texts_without_targets(texts), model, names)
 
 
 def traced_again(given: Source) -> Traced:
@@ -191,14 +176,14 @@ def one_trace(found: Traced, file: Path | None) -> "Trace":
     Raises:
         RegardError: there are several, or it is of an encoder-decoder.
     """
-    from regard.cli.early_checks import NO_STEPS
     from regard.trace.trace import PairTrace
 
     if len(found.traces) > 1:
         raise RegardError(f"steps: {str(file)!r} holds {len(found.traces)} traces, needs a file of one")
     (trace,) = found.traces
     if isinstance(trace, PairTrace):
-        raise RegardError(NO_STEPS.format(trace.decoder.status.model))
+        name = trace.decoder.status.model
+        raise RegardError(f"steps: {name} is an encoder-decoder: use regard.textbook.head_steps in Python")
     return trace
 
 

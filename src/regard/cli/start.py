@@ -11,6 +11,7 @@ import atexit
 import gc
 import os
 import sys
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 IMPORTED = 500_000  # objects, more than a short text's imports make
 DTYPES = ("auto", "float32", "bfloat16", "float16")  # as `regard.load` takes them
+began = [time.perf_counter()]  # when the command began to work, its imports included
 dtype = ["auto"]  # that this command's model is loaded in
 _before: list[tuple[int, int, int]] = []  # Python's own thresholds, while they are raised
 _code: list[int] = []  # what a command that came to its end leaves with

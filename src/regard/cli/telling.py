@@ -1,9 +1,10 @@
 """Tell an answer: write the files that were asked for, and print it."""
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from regard.cli import clock
+from regard.cli import start
 from regard.cli.outputs import FILES, Outputs
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def tell(
     console, errors = consoles
     statuses = [each for each in found.about.statuses if each.model]
     more = more_of(found, top, outputs.offered, everything)
-    last = ending_lines_in_terminal(statuses, more, clock.seconds(), [*found.exactness(), *notes])
+    last = ending_lines_in_terminal(statuses, more, time.perf_counter() - start.began[0], [*found.exactness(), *notes])
     parts = found.shown(console.width, EVERY if top is None else top, "in --json", everything=bool(everything))
     print_terminal_parts([*first, *parts, last], console)
     if any(outputs.files):

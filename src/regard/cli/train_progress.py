@@ -10,8 +10,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from regard.cli.console import consoles
-from regard.cli.estimate import Estimate
-from regard.cli.progress_lines import ProgressLines
 from regard.cli.setting_changes import starting_settings
 from regard.cli.start import settle
 from regard.display.terminal_parts import plain_lines_of_parts
@@ -49,7 +47,7 @@ class TrainArguments:
     tensorboard: bool
 
 
-def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
+def train_and_follow(asked: TrainArguments) -> None:
     """Begin a run or go on with it, in several processes or alone, and tell of it, as `follow_run_in_terminal` does.
 
     Raises:
@@ -63,7 +61,6 @@ def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
         options = replace(options, watch=options.watch or info.watch, prompt=options.prompt or info.prompt)
     chosen = with_changes(settings, asked.changes)
     board = tensorboard_option_writer() if asked.tensorboard else None
-    telling.doing("reading and tokenising")
     with process_group() as processes:
         is_main = processes is None or processes.rank == 0
         if processes is not None and not is_main:  # the first one makes the folder, the others find it made
@@ -77,28 +74,24 @@ def train_and_follow(asked: TrainArguments, telling: ProgressLines) -> None:
             run = prepare_repeated_run(asked.folder, chosen, options)
         if processes is not None and is_main:
             processes.wait()
-        follow_run_in_terminal(run, board=board, processes=processes, telling=telling)
+        follow_run_in_terminal(run, board=board, processes=processes)
 
 
-def follow_run_in_terminal(
-    run: TrainingRun, *, board: Any, processes: ProcessGroup | None, telling: ProgressLines
-) -> None:
+def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGroup | None) -> None:
     """Train, and tell of it. Leaves with 130 where Ctrl-C stopped it, after it was saved.
 
     Args:
         board: of `tensorboard_option_writer`, or None.
         processes: of several processes, what joins them; None for one.
-        telling: where lines go when no progress bar is shown.
     """
     settle()
     out, bar = consoles()
     is_main = processes is None or processes.rank == 0
 
+    shown = is_main and out.is_terminal and bar.is_terminal  # whether there is a progress bar
+
     def say(line: str, **style: Any) -> None:
-        if telling.alone:  # through a pipe: whole lines, at once
-            telling.say(line)
-        else:
-            (bar if bar.is_terminal else out).print(line, markup=False, **style)
+        (bar if shown else out).print(line, markup=False, soft_wrap=True, **style)
 
     if is_main:
         for note in (*run.notes, f"{run.parameters:,} parameters to learn, on {run.model.device}"):
@@ -108,8 +101,7 @@ def follow_run_in_terminal(
     columns = (TextColumn("step {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn(),
                TextColumn("loss {task.fields[loss]}  {task.fields[speed]}"))  # fmt: skip
     speed: list[float] = []
-    estimate, begun = Estimate(lambda line: say(line, style="dim"), "training"), run.state.step
-    with Progress(*columns, console=bar, disable=not is_main or not bar.is_terminal, transient=True) as progress:
+    with Progress(*columns, console=bar, disable=not shown, transient=True) as progress:
         task = progress.add_task("", total=settings.steps, completed=run.state.step, loss="–", speed="–")
 
         def on_log(metrics: StepMetrics) -> None:
@@ -119,9 +111,7 @@ def follow_run_in_terminal(
             progress.update(task, completed=metrics.step, loss=f"{metrics.loss:.3f}", speed=fast)
             held = "" if metrics.validation is None else f", held out {metrics.validation:.4f}"
             progress_line = f"step {metrics.step} of {settings.steps}: loss {metrics.loss:.4f}{held}, {fast}"
-            telling.doing(progress_line)
-            estimate.at((metrics.step - begun) / max(1, settings.steps - begun))
-            if held or (telling.alone and len(speed) == 1):  # the first one shows that it trains
+            if is_main and (held or (not shown and len(speed) == 1)):  # the first one shows that it trains
                 say(progress_line)
             if writer is not None:
                 writer.add_scalar("loss", metrics.loss, metrics.step)

@@ -18,9 +18,7 @@ Called = Callable[[str], str]  # what a caller calls a field: "--to" in the comm
 Progress = Callable[[int, int], None]  # told how much of an answer is done, and of how much
 
 
-def option(
-    text: str, default: Any = None, *, metavar: str = "", among: Sequence[str] = (), word: bool = False, shown: str = ""
-) -> Any:
+def option(text: str, default: Any = None, *, metavar: str = "", among: Sequence[str] = (), shown: str = "") -> Any:
     """Declare a field that may be asked.
 
     Args:
@@ -28,10 +26,9 @@ def option(
         default: what goes where it is not given.
         metavar: what stands for a value in the help, else its values.
         among: the values that there are.
-        word: whether it is a word of every text, or a token's number.
         shown: what goes without it, where help is to say so in words.
     """
-    known = {"help": text, "metavar": metavar or "|".join(among) or None, "among": tuple(among), "word": word}
+    known = {"help": text, "metavar": metavar or "|".join(among) or None, "among": tuple(among)}
     return field(default=default, metadata=known | {"shown": shown})
 
 
@@ -64,17 +61,6 @@ class Asked:
     def grid(self) -> bool:
         """Whether the answer is a grid that is shown whole, so that --top has nothing to say."""
         return not self.ranked
-
-    def check_default(self, texts: Sequence[str], *, called: Called = str) -> None:
-        """Refuse what the default model cannot be asked of these texts, before it is loaded."""
-
-    def check_pairs(self, name: str) -> None:
-        """Refuse an encoder-decoder of this name where it cannot be asked this; the command asks before it loads it."""
-
-    def words(self) -> list[str]:
-        """Return the words that every text has to have, as far as they are known to be words and no token's number."""
-        given = [getattr(self, each.name) for each in fields(self) if each.metadata["word"]]
-        return [each for each in given if each is not None and not each.isdecimal()]
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
         """Answer it of traces of this model. progress: told how much is done, where it takes long.

@@ -8,7 +8,7 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.files import check_regular
-from regard.json_files import SMALL, read_json
+from regard.json_files import read_json
 from regard.model_files.config_limits import check_quantisation, check_sizes_in_config
 from regard.model_files.weight_headers import INDEX, Held, held, weight_files
 from regard.text import tokenizer_limits
@@ -119,9 +119,7 @@ def _read_model_config(folder: Path) -> dict[str, Any]:
         if (folder / PIPELINE).exists():
             raise RegardError(f"{str(folder)!r} is a pipeline of diffusers: regard.load_pipeline opens it, to paint")
         raise RegardError(f"{str(folder)!r} is no model folder: it has no {CONFIG}")
-    return read_json(
-        folder / CONFIG, most=SMALL, infinite=True
-    )  # Python writes infinite limits of time steps into some
+    return read_json(folder / CONFIG)
 
 
 def check_model_files(folder: Path, *, every: bool = True) -> None:
@@ -148,7 +146,7 @@ def check_model_files(folder: Path, *, every: bool = True) -> None:
                 raise RegardError(f"{str(entry)!r} has {size:,} bytes, {LARGEST:,} are the most for such a file")
     for name in SETTINGS:
         if (folder / name).exists():
-            read_json(folder / name, infinite=True)
+            read_json(folder / name)
     tokenizer_limits.check_tokenizer_files(folder)
     if (folder / ADAPTER).exists():
         raise RegardError(

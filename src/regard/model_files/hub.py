@@ -1,10 +1,9 @@
 """Check names on the model hub: whether one is valid, in the cache or on the hub, and what its files hold."""
 
 import os
-import threading
 from pathlib import Path
 
-from regard.errors import RegardError
+from regard.errors import RegardError, first_line
 from regard.files import check_regular
 from regard.json_files import read_json
 from regard.model_files.config_limits import check_quantisation, check_sizes_in_config
@@ -64,45 +63,24 @@ def check_there(name: str) -> None:
         RegardError: the hub has no such model, wants a login or an agreement, has no config.json of it, does not answer
             in time, cannot be reached, or is not to be asked (HF_HUB_OFFLINE).
     """
-    from huggingface_hub import constants
+    from huggingface_hub import constants, errors, get_hf_file_metadata, hf_hub_url
 
     if cached_hub_file(name, "config.json") is not None:
         return
     here = f"model {name!r}: there is no such folder here, and it is not in the cache"
     if constants.is_offline_mode():
         raise RegardError(f"{here} {constants.HF_HUB_CACHE!r}; the hub is not asked, for HF_HUB_OFFLINE is set")
-    faults: list[str | None] = []
-    asking = threading.Thread(
-        target=lambda: faults.append(_fault(name)), daemon=True
-    )  # looking up a host has no timeout
-    asking.start()
-    asking.join(PATIENCE + 1)
-    fault = faults[0] if faults else f"the hub {constants.ENDPOINT} did not answer within {PATIENCE:.0f} seconds"
-    if fault is not None:
-        raise RegardError(f"{here}; {fault}")
-
-
-def _fault(name: str) -> str | None:
-    """Why the hub does not give a model, None where it does."""
-    from huggingface_hub import constants, errors, get_hf_file_metadata, hf_hub_url
-
-    hub = f"the hub {constants.ENDPOINT}"
-    nobody = f"{hub} has no model of that name, or a private one that needs a login (hf auth login)"
+    reason = None
     try:
         get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=PATIENCE)
-    except errors.GatedRepoError:
-        return f"{hub} has it for those alone who agreed to its terms there and are logged in (hf auth login)"
     except errors.RepositoryNotFoundError:
-        return nobody
-    except (errors.EntryNotFoundError, errors.RevisionNotFoundError):
-        return f"{hub} has it, but no config.json of it: it is no transformers model"
-    except errors.HfHubHTTPError as error:
-        status = error.response.status_code
-        return nobody if status in (401, 403, 404) else f"{hub} answered with an error ({status}): try again later"
+        reason = "no model of that name, or one that needs a login or your agreement (hf auth login)"
+    except errors.EntryNotFoundError:
+        reason = "no config.json of it, so it is no transformers model"
     except Exception as error:  # no network fails in many ways, all of them of other libraries
-        lines = str(error).splitlines()
-        return f"{hub} cannot be reached ({lines[0] if lines else type(error).__name__}): is there a network?"
-    return None
+        reason = first_line(error)
+    if reason is not None:
+        raise RegardError(f"{here}; the hub {constants.ENDPOINT} says: {reason}")
 
 
 def check_hub(name: str) -> Held | None:
@@ -119,7 +97,7 @@ def check_hub(name: str) -> Held | None:
         path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
         return None if path is None else Path(path)
 
-    config, where = read_json(str(cached_file(name, "config.json")), infinite=True), f"model {name!r}: config.json"
+    config, where = read_json(str(cached_file(name, "config.json"))), f"model {name!r}: config.json"
     check_sizes_in_config(config, None, where)
     if config.get("transformers_weights") is not None:
         raise RegardError(f"{where} names weights of its own (transformers_weights): needs {SINGLE}")

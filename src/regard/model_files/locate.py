@@ -43,7 +43,7 @@ def model_under_adapter(source: str | os.PathLike[str]) -> str | None:
     file, folder = Path(source) / ADAPTER, os.fspath(source)
     if not file.is_file() or os.path.lexists(Path(source) / CONFIG):
         return None
-    base = str(read_json(file, infinite=True).get("base_model_name_or_path") or "")
+    base = str(read_json(file).get("base_model_name_or_path") or "")
     if names_default_model(base):
         return base
     full = os.path.isabs(base)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regard.errors import RegardError, first_line
 from regard.files import check_regular, read_regular
-from regard.json_files import SMALL, parse_json, read_json
+from regard.json_files import parse_json, read_json
 
 MODULES, SETTINGS = "modules.json", "config_sentence_transformers.json"
 TRANSFORMER_SETTINGS = tuple(
@@ -92,7 +92,7 @@ def read_pooling(find: Callable[[str], Path | None]) -> Pooling:
 def _modules_in_pooling_file(file: Path) -> list[Any]:
     """The modules in a file."""
     try:
-        modules = parse_json(read_regular(file, most=SMALL))
+        modules = parse_json(read_regular(file))
     except RegardError as error:
         raise RegardError(f"{MODULES} cannot be read: {error}") from error
     if not isinstance(modules, list):
@@ -169,7 +169,7 @@ def _config_of_pooling_module(find: Callable[[str], Path | None], path: str, *, 
     file = find(f"{path}/config.json")
     if file is None and needed:
         raise RegardError(f"its folder has no {path}/config.json, which says how its token vectors are pooled")
-    return {} if file is None else read_json(file, most=SMALL)
+    return {} if file is None else read_json(file)
 
 
 def _pooling_modes(config: dict[str, Any], name: str) -> Pooling:
@@ -190,13 +190,13 @@ def _settings(find: Callable[[str], Path | None], pooling: Pooling) -> Pooling:
     for name in TRANSFORMER_SETTINGS:
         file = find(name)
         if file is not None:
-            own = read_json(file, most=SMALL)
+            own = read_json(file)
             if own.keys() & POOLED:  # older folders say nothing of it
                 _check_states_are_pooled(own, name)
             pooling = replace(pooling, lower_case=own.get("do_lower_case") is True)
             break
     file = find(SETTINGS)
-    settings = {} if file is None else read_json(file, most=SMALL)
+    settings = {} if file is None else read_json(file)
     chosen, given = settings.get("default_prompt_name"), settings.get("prompts")
     named = given.items() if isinstance(given, dict) else ()
     prompts = {name: text for name, text in named if isinstance(text, str)}

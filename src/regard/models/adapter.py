@@ -49,7 +49,7 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
     import peft
     from peft.tuners.tuners_utils import BaseTunerLayer
 
-    given = read_json(place / ADAPTER, infinite=True)
+    given = read_json(place / ADAPTER)
     if (kind := given.get("peft_type")) != "LORA":
         raise RegardError(f"adapter {called}: its peft_type is {str(kind)[:40]!r}, needs LORA")
     plain = peft.LoraConfig().to_dict()

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from regard.capture.inputs import NUMBERED, ModelInput, check_inputs
 from regard.capture.session import Session
-from regard.checks import is_whole, target_without_pairs_error
+from regard.checks import is_whole
 from regard.errors import RegardError
 from regard.images.patches import Patches, patch_grid, seen_note
 from regard.images.picture import read_picture
@@ -52,7 +52,7 @@ def read_inputs(
             raise RegardError(f"target: {session.name} is an encoder-decoder, it needs a target beside the text")
         return single, sources, None
     if not session.pairs:
-        raise target_without_pairs_error(session.name)
+        raise RegardError(f"target: {session.name} is no encoder-decoder, it reads a text alone")
     one, targets = reader.read("target", target, target_ids)
     if one != single or len(targets) != len(sources):
         raise RegardError(f"target: given {len(targets)}, needs one for each of the {len(sources)} texts")

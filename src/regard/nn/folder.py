@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from regard.errors import RegardError
 from regard.files import check_regular, whole
-from regard.json_files import SMALL, read_json
+from regard.json_files import read_json
 from regard.memory import require_memory
 from regard.model_files.config_limits import check_sizes_in_config
 from regard.model_files.size_limit import Budget, needs
@@ -73,7 +73,7 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
     folder = newest_transformer_folder(folder)
     if not (folder / CONFIG).exists():
         raise RegardError(f"{str(folder)!r} is no folder of a model of ours: it has no {CONFIG}")
-    config = TransformerConfig.from_json(read_json(folder / CONFIG, most=SMALL), repr(str(folder / CONFIG)))
+    config = TransformerConfig.from_json(read_json(folder / CONFIG), repr(str(folder / CONFIG)))
     _check_whole(folder, config)
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten: nobody's random numbers move on
         model = Transformer(config)
@@ -92,7 +92,7 @@ def is_transformer_folder(folder: Path) -> bool:
     if (folder / POINTER).is_file():
         return True
     try:
-        return read_json(folder / CONFIG, most=SMALL, infinite=True).get("regard") == FORMAT
+        return read_json(folder / CONFIG).get("regard") == FORMAT
     except RegardError:
         return False
 
@@ -109,7 +109,7 @@ def newest_transformer_folder(folder: Path | str) -> Path:
         if (folder / CHECKPOINTS).is_dir():
             raise RegardError(f"{str(folder)!r} is a training run without a whole checkpoint: it has no {POINTER}")
         return folder
-    name = read_json(pointer, most=SMALL).get("checkpoint")
+    name = read_json(pointer).get("checkpoint")
     if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name:
         raise RegardError(f"{str(pointer)!r}: checkpoint is {name!r}, needs the name of one in {CHECKPOINTS}/")
     found = folder / CHECKPOINTS / name

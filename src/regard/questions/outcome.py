@@ -20,7 +20,7 @@ class OutcomeAsked(Asked):
 
     to: str | None = option("The next token to measure.", metavar="TOKEN", shown="none, needed without --word")
     against: str | None = option("With --to: measure its logit less that of this token.", metavar="TOKEN")
-    word: str | None = option("The word to look at.", metavar="WORD", word=True, shown="none, in place of --to")
+    word: str | None = option("The word to look at.", metavar="WORD", shown="none, in place of --to")
 
     def check_outcome(self, called: Called) -> None:
         """Refuse two outcomes, and none.

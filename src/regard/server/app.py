@@ -1,8 +1,10 @@
 """Make the server's application: the page's program, what the server has, all routes. A refusal is one line of JSON."""
 
 import logging
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
@@ -12,7 +14,6 @@ from starlette.exceptions import HTTPException
 
 from regard import __version__
 from regard.errors import RegardError
-from regard.files import names_apart
 from regard.models.model import Model
 from regard.server.asking import asking_routes
 from regard.server.kept import Kept, Shelf
@@ -124,6 +125,15 @@ def make_app(
     app.include_router(page_routes(page_of, models, work))
     app.include_router(run_routes(runs, limits, work, shelf))
     return app
+
+
+def names_apart(paths: Sequence[Path]) -> list[str]:
+    """Name files or folders by their last part or, if some have the same, by their paths from the folder they share."""
+    if len({path.name for path in paths}) == len(paths):
+        return [path.name for path in paths]
+    places = [path.resolve() for path in paths]
+    shared = os.path.commonpath([place.parent for place in places])
+    return [place.relative_to(shared).as_posix() for place in places]
 
 
 def _refusals(app: FastAPI) -> None:

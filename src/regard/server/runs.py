@@ -152,23 +152,21 @@ def _loss_for_run_state(loss: float) -> float | None:
 
 def _going_words(now: RunProgress) -> str:
     """Say in words whether a run goes on, ended, or stands still."""
-    steps, who = now.info.settings.steps, "" if now.process is None else f" (process {now.process})"
+    steps = now.info.settings.steps
     at = f"step {now.step:,} of {steps:,}"
     resumed = "There is no checkpoint yet: regard train --resume begins anew."
     if now.checkpoint is not None:
         resumed = f"The newest checkpoint is of step {now.checkpoint:,}: regard train --resume goes on from there."
     if now.going == "trains":
         if now.step == 0:
-            return f"It has begun{who}; no step is done yet."
+            return "It has begun; no step is done yet."
         if now.step >= steps:
             return f"All {steps:,} steps are done; the last files are being written."
         left = "" if now.left is None else f", about {run_time_in_words(now.left)} left as the last steps went"
-        return f"It trains now{who}: {at}{left}."
+        return f"It trains now: {at}{left}."
     if now.going == "silent":
         nothing = f"wrote nothing for {run_time_in_words(now.silence)}"
-        return (
-            f"A process{who} holds the folder, but {nothing}: it evaluates or saves for long, or stands still, at {at}."
-        )
+        return f"A process holds the folder, but {nothing}: it evaluates or saves for long, or stands still, at {at}."
     if now.going == "ended":
         return f"It ended: all {steps:,} steps are done."
     if now.going == "stopped":

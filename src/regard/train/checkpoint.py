@@ -19,11 +19,9 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from regard import files
-from regard.checks import is_whole
 from regard.errors import RegardError
-from regard.files import whole
-from regard.json_files import SMALL, read_json
+from regard.files import remove_leftovers, whole
+from regard.json_files import read_json
 from regard.nn.folder import (
     CHECKPOINTS,
     POINTER,
@@ -107,7 +105,7 @@ def run_files_by_step(folder: Path, ending: str = "") -> list[tuple[int, Path]]:
 
 
 def load_checkpoint(
-    run: Path, model: Transformer, optimiser: torch.optim.Optimizer, *, batches: int
+    run: Path, model: Transformer, optimiser: torch.optim.Optimizer
 ) -> tuple[TrainingState, tuple[str, ...]]:
     """Fill model and optimiser, and set the random numbers, from a run's newest whole checkpoint; and notes.
 
@@ -121,25 +119,14 @@ def load_checkpoint(
     """
     folder = newest_transformer_folder(run)
     weights, tensors = (read_tensors(folder / name, "missing, truncated") for name in (WEIGHTS, STATE))
-    notes_content = read_json(folder / NOTES, most=SMALL, infinite=True)
-    state = _state_of(folder / NOTES, notes_content, batches)
+    notes_content = read_json(folder / NOTES)
+    state = _state_of(folder / NOTES, notes_content)
     own = weights_of(model)
     needed = {f"{kind}.{name}": tensor for name, tensor in own.items() for kind in ("mean", "square")}
+    needed |= {"count": torch.tensor(0.0), "random": torch.get_rng_state()}
     for name, tensor in needed.items():
         if name not in tensors or tensors[name].shape != tensor.shape:
             raise RegardError(f"{str(folder / STATE)!r} is not whole: tensor {name!r} is missing or does not fit")
-    kinds = {"count": torch.tensor(0.0), "random": torch.get_rng_state()}
-    for name, known in kinds.items():
-        if name not in tensors or (tensors[name].shape, tensors[name].dtype) != (known.shape, known.dtype):
-            raise RegardError(f"{str(folder / STATE)!r} is not whole: tensor {name!r} is missing or does not fit")
-    for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            raise RegardError(f"{str(folder / STATE)!r}: tensor {name!r} holds NaN or infinity")
-    try:
-        torch.Generator().set_state(tensors["random"])
-    except RuntimeError as error:
-        why = str(error).splitlines()[0]
-        raise RegardError(f"{str(folder / STATE)!r}: 'random' is no state of random numbers ({why})") from error
     fill_module_weights(model, weights, repr(str(folder / WEIGHTS)))
     for name, parameter in own.items():
         optimiser.state[parameter] = {
@@ -153,17 +140,12 @@ def load_checkpoint(
     return state, notes
 
 
-def _state_of(file: Path, notes: dict[str, Any], batches: int) -> TrainingState:
-    """How far a checkpoint is, by its training.json, held against its folder's name and itself."""
-    step, place, best = (notes.get(name) for name in ("step", "place", "best"))
-    if not is_whole(step) or step != step_of_checkpoint(file.parent):
-        raise RegardError(f"{str(file)!r} is not whole: step is {step!r}, its folder is {file.parent.name}")
-    most = step * batches
-    if not isinstance(place, list) or len(place) != 2 or not all(is_whole(n) and 0 <= n <= most for n in place):
-        raise RegardError(f"{str(file)!r} is not whole: place is {place!r}, needs two numbers from 0 to {most:,}")
-    if best is not None and (isinstance(best, bool) or not isinstance(best, int | float)):
-        raise RegardError(f"{str(file)!r} is not whole: best is {best!r}, needs a number or null")
-    return TrainingState(step, (place[0], place[1]), best)
+def _state_of(file: Path, notes: dict[str, Any]) -> TrainingState:
+    try:
+        step, (turn, number), best = (notes[name] for name in ("step", "place", "best"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise RegardError(f"{str(file)!r} is damaged: it is not what a run writes") from error
+    return TrainingState(step, (turn, number), best)
 
 
 def step_of_checkpoint(folder: Path) -> int:
@@ -177,7 +159,7 @@ def remove_run_leftovers(run: Path) -> None:
     for folder in (run / CHECKPOINTS).glob(".step-*.part"):
         shutil.rmtree(folder, ignore_errors=True)
     for place in (run, run / WATCH):
-        files.remove_leftovers(place)
+        remove_leftovers(place)
 
 
 def size_of_checkpoint(model: Transformer) -> int:

@@ -1,22 +1,18 @@
 """A run's log.jsonl, a line an update: written line by line, read whole, or read on while another process writes."""
 
 import json
-import math
-import os
 from array import array
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.files import check_regular, open_regular, unreadable, whole
-from regard.json_files import parse_json
+from regard.files import open_regular, whole
+from regard.json_files import expect_type, parse_json
 
 LOG = "log.jsonl"
-MOST = 1 << 30  # bytes of a log: millions of updates
-LONGEST = 1 << 12  # bytes of a line: it has six numbers
-KEPT = 256  # bytes at the end of what was read, by which a log that was written anew is known
+FIELDS = {"step": int, "loss": float, "rate": float, "tokens": int, "seconds": float}
 
-Line = dict[str, int | float | None]
+Line = dict[str, Any]
 
 
 class Log:
@@ -24,12 +20,9 @@ class Log:
 
     def __init__(self, run: Path, step: int) -> None:
         self.file = run / LOG
-        with whole(self.file) as file, file.open("wb") as kept:
-            if os.path.lexists(self.file):
-                with open_regular(self.file) as lines:
-                    for line in lines:
-                        if _training_log_line_step(line) <= step:
-                            kept.write(line)
+        kept = [line for line in read_log(run) if line["step"] <= step] if self.file.exists() else []
+        with whole(self.file) as file:
+            file.write_text("".join(f"{json.dumps(line)}\n" for line in kept), encoding="utf-8")
 
     def add(self, report: Any) -> None:
         """Append an update's report."""
@@ -38,15 +31,6 @@ class Log:
                 file.write(json.dumps(vars(report)) + "\n")
         except OSError as error:
             raise RegardError(f"cannot write {str(self.file)!r}: {error.strerror or error}") from error
-
-
-def _training_log_line_step(line: bytes) -> int | float:
-    """The step of a line that is whole; beyond all of the line that a killed run was about to write."""
-    try:
-        step = json.loads(line)["step"] if line.endswith(b"\n") and len(line) < LONGEST else math.inf
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return math.inf
-    return step if isinstance(step, int) else math.inf
 
 
 def read_log(run: Path) -> list[Line]:
@@ -58,7 +42,7 @@ def read_log(run: Path) -> list[Line]:
     file = run / LOG
     if not file.is_file():
         raise RegardError(f"{str(run)!r} has no {LOG}: nothing was trained yet")
-    lines = _read_training_log(file, 0).split(b"\n")[:-1]
+    lines = read_from(file, 0).split(b"\n")[:-1]
     return [_parsed(file, number, line) for number, line in enumerate(lines, 1)]
 
 
@@ -72,7 +56,7 @@ class LogReader:
         self.file = run / LOG
         self.validations: list[tuple[int, float]] = []
         self.rate: float | None = None
-        self._read, self._tail = 0, b""  # bytes that were read, and the last of them
+        self._read, self._inode = 0, 0  # bytes that were read, and of which file
         self._forget()
 
     def read(self) -> None:
@@ -84,21 +68,13 @@ class LogReader:
         if not self.file.exists():
             self._forget()
             return
-        start = max(0, self._read - KEPT)
-        content = _read_training_log(self.file, start)
-        if content[: self._read - start] != self._tail:
+        now = self.file.stat()
+        if now.st_ino != self._inode or now.st_size < self._read:
             self._forget()
-            start, content = 0, _read_training_log(self.file, 0)
-        new = content[self._read - start :]
-        ready = new[: new.rfind(b"\n") + 1]
-        try:
-            for line in ready.split(b"\n")[:-1]:
-                self._add(line)
-        except RegardError:
-            self._forget()  # what was added of it is not counted
-            raise
-        self._read += len(ready)
-        self._tail = (self._tail + ready)[-KEPT:]
+            self._inode = now.st_ino
+        for line in read_from(self.file, self._read).split(b"\n")[:-1]:
+            self._add(line)
+            self._read += len(line) + 1
 
     def _add(self, line: bytes) -> None:
         number = len(self.steps) + 1
@@ -119,41 +95,23 @@ class LogReader:
     def _forget(self) -> None:
         self.steps, self.losses, self.seconds, self.tokens = array("q"), array("d"), array("d"), array("q")
         self.validations, self.rate = [], None
-        self._read, self._tail = 0, b""
+        self._read = 0
 
 
-def _read_training_log(file: Path, start: int) -> bytes:
-    """The bytes of a log from a place on. Raises RegardError for what cannot be read."""
-    if check_regular(file) > MOST:
-        raise RegardError(f"{str(file)!r} cannot be read: {MOST:,} bytes are the most")
-    return read_from(file, start, MOST)
-
-
-def read_from(file: Path, start: int, most: int) -> bytes:
-    """Read so many bytes of a file of a run from a place on. Raises RegardError for what cannot be read."""
-    try:
-        with os.fdopen(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
-            opened.seek(start)
-            return opened.read(most)
-    except OSError as error:
-        raise unreadable("", file, error) from error
+def read_from(file: Path, start: int) -> bytes:
+    """Read a file of a run from a place on. Raises RegardError for what cannot be read."""
+    with open_regular(file) as opened:
+        opened.seek(start)
+        return opened.read()
 
 
 def _parsed(file: Path, number: int, line: bytes) -> Line:
-    """One line of a log. Raises RegardError for what no run writes."""
+    """Parse one line of a log. Raises RegardError for what no run writes."""
     try:
-        found = parse_json(line, infinite=True)
+        found = expect_type("it", parse_json(line), dict)
+        for name, kind in FIELDS.items():
+            expect_type(name, found.get(name), kind)
+        expect_type("validation", found.get("validation"), float, None)
     except RegardError as error:
         raise RegardError(f"{str(file)!r} is damaged: line {number}: {error}") from error
-    whole_numbers, others = ("step", "tokens"), ("loss", "rate", "seconds")
-    fits = isinstance(found, dict) and all(
-        isinstance(found.get(name), kind) and not isinstance(found[name], bool)
-        for names, kind in ((whole_numbers, int), (others, int | float))
-        for name in names
-    )
-    if not fits or not isinstance(found.get("validation"), int | float | None):
-        raise RegardError(f"{str(file)!r} is damaged: line {number} is not what a run writes")
-    finite = (*whole_numbers, "rate", "seconds")
-    if not all(abs(found[name]) < 1 << 62 for name in finite):
-        raise RegardError(f"{str(file)!r} is damaged: line {number} is not what a run writes")
     return found

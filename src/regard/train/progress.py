@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 from regard.errors import RegardError
-from regard.files import check_regular
+from regard.locks import is_locked
 from regard.nn.folder import POINTER, newest_transformer_folder
 from regard.train.checkpoint import run_files_by_step, step_of_checkpoint
-from regard.train.folder_lock import training_process
 from regard.train.log import LOG, LogReader, read_from
 from regard.train.run_folder import RUN_JSON, RunInfo, read_run_info
 from regard.train.samples import SAMPLES
@@ -43,7 +42,7 @@ class RunProgress:
     going: "trains" while a process does; "silent" where it has written nothing for `silence` seconds; "ended" after its
     last step; "stopped" where it saved the step that it ended at, "broken off" where it did not: it was killed, or
     failed; "not begun" where no update was made and no process trains; "unknown" where the system has no locks to tell.
-    process: the number of the one that trains. left: seconds, as the last updates went. speed: tokens a second, the
+    left: seconds, as the last updates went. speed: tokens a second, the
     median of the last updates. checkpoint: the step of the newest. watched: the steps of the watched traces. samples:
     the last ones, all where `samples_cut` is false. mark: of the watched traces, another one when there is another.
     """
@@ -54,7 +53,6 @@ class RunProgress:
     validations: list[tuple[int, float]]
     rate: float | None
     going: Going
-    process: int | None
     silence: float
     left: float | None
     speed: float | None
@@ -95,7 +93,7 @@ class FollowedRun:
         if not self.folder.is_dir():
             raise RegardError(f"the folder {str(self.folder)!r} is gone: it was removed or renamed")
         with self._lock:  # several may look at once
-            trains, process = training_process(self.folder)  # before the log: what it says is not older than that
+            trains = is_locked(self.folder)  # before the log: what it says is not older than that
             info = read_run_info(self.folder)
             self._log.read()
             steps, losses = self._log.steps.tolist(), self._log.losses.tolist()
@@ -112,7 +110,7 @@ class FollowedRun:
         )
         speeds = sorted(count / each for count, each in zip(tokens, seconds, strict=True) if each > 0)
         return RunProgress(
-            info, steps, losses, validations, rate, going, process, silence,
+            info, steps, losses, validations, rate, going, silence,
             left=(info.settings.steps - step) * mean if mean is not None and going in ("trains", "silent") else None,
             speed=speeds[len(speeds) // 2] if speeds else None,
             checkpoint=checkpoint, watched=[each for each, _ in watched], samples=samples, samples_cut=cut,
@@ -170,8 +168,8 @@ def _samples(run: Path, info: RunInfo) -> tuple[list[Sample], bool]:
     file = run / SAMPLES
     if not file.exists():
         return [], False
-    size = check_regular(file)
-    text = read_from(file, max(0, size - SAMPLED), SAMPLED).decode("utf-8", "replace")
+    size = file.stat().st_size
+    text = read_from(file, max(0, size - SAMPLED)).decode("utf-8", "replace")
     every, last = info.settings.sample_every, info.settings.steps
     found: list[Sample] = []
     for line in text.split("\n")[1 if size > SAMPLED else 0 :]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from filelock import FileLock
 
 from regard.errors import RegardError
 from regard.nn.folder import POINTER, write_tokenizer
@@ -20,7 +21,6 @@ from regard.train.batches import Data, NextToken, Translation, encode_pairs, enc
 from regard.train.checkpoint import TrainingState, load_checkpoint, remove_run_leftovers, save_checkpoint
 from regard.train.data import Pair, hold_out, read_training_pairs, read_training_texts, watched_pair
 from regard.train.distributed import ProcessGroup
-from regard.train.folder_lock import FolderLock
 from regard.train.log import Log, read_log
 from regard.train.loop import StepMetrics, optimiser_of, train
 from regard.train.repeated import repeated_training_line, repeated_training_text
@@ -64,7 +64,7 @@ class TrainingRun:
     held: tuple[Pair, ...] = ()
     watched: str | Pair | None = None
     prompt: str | None = None
-    lock: FolderLock | None = None
+    lock: FileLock | None = None
 
     @property
     def parameters(self) -> int:
@@ -272,7 +272,7 @@ def _prepare(
     model.to(training_device())
     optimiser, state = optimiser_of(model, settings), TrainingState()
     if (folder / POINTER).is_file():
-        state, more = load_checkpoint(folder, model, optimiser, batches=settings.accumulate)
+        state, more = load_checkpoint(folder, model, optimiser)
         if state.step > settings.steps or (state.step == settings.steps and _is_finished(folder, info)):
             raise RegardError(
                 f"--resume {str(folder)!r}: all its {state.step} steps are done; ask for more with --steps"

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from filelock import FileLock
 
+from regard import locks
 from regard.errors import RegardError
 from regard.files import whole
 from regard.json_files import read_json
@@ -25,7 +27,6 @@ from regard.memory import require_memory, spelled
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.train.checkpoint import size_of_checkpoint
-from regard.train.folder_lock import FolderLock
 from regard.train.settings import Settings
 from regard.train.watched import RUN_JSON, check_place_for_run
 
@@ -74,7 +75,7 @@ def check_run_folder(run: Path, info: RunInfo, *, resume: bool) -> None:
         _check_same(run, read_run_info(run), info)
 
 
-def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FolderLock:
+def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FileLock:
     """Make a run's folder where there is none, and lock it for this process, as long as the lock is kept.
 
     Raises:
@@ -84,7 +85,9 @@ def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FolderLock:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RegardError(f"--out {str(run)!r} cannot be made: {error.strerror or error}") from error
-    lock = FolderLock(run)
+    named = f"--out {str(run)!r}"
+    taken = f"{named}: another regard train is writing to it: wait for it to end, stop it, or name another folder"
+    lock = locks.lock_folder(run, taken, f"{named} cannot be written to")
     try:
         check_run_folder(run, info, resume=resume)
     except RegardError:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from regard.errors import RegardError
 from regard.files import is_temporary
-from regard.train.folder_lock import LOCK
+from regard.locks import LOCK
 
 WATCH, RUN_JSON, LOSS = "watch", "run.json", "loss.png"
 

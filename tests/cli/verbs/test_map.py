@@ -169,7 +169,7 @@ def test_windows(run, folder: Path, capsys) -> None:
         (None, {}, "no file given: regard map FILE --layer N"),
         ("text.txt", {"layer": None, "window": 64}, "--layer is needed with --window"),
         ("none.txt", {}, "'none.txt' cannot be read: No such file"),
-        (".", {}, "'.' cannot be read: Is a directory"),
+        (".", {}, "'.' cannot be read: it needs to be a regular file"),
         ("empty.txt", {}, "'empty.txt' is empty"),
         ("blank.txt", {}, "'blank.txt' is blank"),
         ("latin.txt", {}, "'latin.txt' is not UTF-8: byte 0xe9 at 8 (line 2), "),

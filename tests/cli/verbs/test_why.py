@@ -198,7 +198,7 @@ def test_bad_input_of_an_edge(regard_command) -> None:
         regard_command("why", "a bank", "--edge", "a:bank", "--part", "x"),
         "--part: given 'x', needs one of encoder, decoder, cross",
     )
-    refused(regard_command("why", "a bank", "--edge", "a:bank", "--layer", "9"), "layer 9 is out of range")
+    refused(regard_command("why", "a bank", "--edge", "a:bank", "--layer", "9"), "there is no such layer; there are 6")
     refused(regard_command("why", "a bank", "--edge", "a:bunk"), "the nearest are 'bank'")
     refused(regard_command("why", "a bank", "a river", "--edge", "a:bank"), "--edge: given 2 texts, needs one")
 

@@ -110,7 +110,7 @@ def test_what_cannot_be_read_in_a_folder_is_told(tree: Path) -> None:
     Path(os.fsdecode(b"c/\xff.txt")).write_text("a")
     needed = "needs files .txt, .jsonl or .csv (each also .gz or .zst), or .parquet"
     assert told("c") == {
-        "c/pipe.txt": "it is a pipe, needs a regular file",
+        "c/pipe.txt": "it needs to be a regular file",
         "c/nowhere.txt": "cannot be read: No such file or directory",
         "c/circle": "cannot be read: Too many levels of symbolic links",
         "c/x.pdf": f"it is of no known kind; {needed}",
@@ -137,8 +137,8 @@ def test_what_leads_to_nothing(tree: Path) -> None:
         ("none.txt", "'none.txt' cannot be read: No such file"),
         ("", "'' cannot be read: No such file"),
         ("a\0b", "cannot be read: embedded null"),
-        ("pipe.txt", "'pipe.txt' cannot be read: it is a pipe, needs a regular file"),
-        ("/dev/null", "'/dev/null' cannot be read: it is a device"),
+        ("pipe.txt", "'pipe.txt' cannot be read: it needs to be a regular file"),
+        ("/dev/null", "'/dev/null' cannot be read: it needs to be"),
     ):
         with pytest.raises(RegardError, match=why):
             find_files(["c", given])

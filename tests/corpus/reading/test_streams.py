@@ -64,9 +64,9 @@ def test_what_is_not_what_its_name_says(tmp_path: Path) -> None:
 def test_pipes_devices_and_what_is_not_there(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, said in (
-        (tmp_path / "pipe", "it is a pipe"),
-        (Path("/dev/zero"), "it is a device"),
-        (tmp_path, "a folder"),
+        (tmp_path / "pipe", "needs to be a regular file"),
+        (Path("/dev/zero"), "needs to be a regular file"),
+        (tmp_path, "needs to be a regular file"),
     ):
         with pytest.raises(RegardError, match=said), opened(path):
             pass

@@ -29,13 +29,9 @@ def test_what_is_refused(asked: dict[str, Any], says: str) -> None:
     assert says in str(refused.value)
 
 
-def test_it_needs_two_texts_of_one_length() -> None:
+def test_it_needs_two_texts() -> None:
     with pytest.raises(RegardError, match="given 1 texts, needs two"):
         PatchAsked(word="a").check(1)
-    with pytest.raises(RegardError, match="give at= the words that both have"):
-        PatchAsked(word="bank").check_default([BOTH[0], "A bank."])
-    PatchAsked(word="bank").check_default(BOTH)
-    PatchAsked(word="bank", at=("bank",)).check_default([BOTH[0], "A bank."])
 
 
 def test_what_is_asked_is_swept(minilm: Any) -> None:

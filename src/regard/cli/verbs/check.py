@@ -5,11 +5,10 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.early_checks import EarlyChecks
 from regard.cli.file_options import writes
 from regard.cli.options import said
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.source import Source, check_text_arguments
+from regard.cli.source import check_text_arguments
 
 ModelArgument = Annotated[
     str | None, typer.Argument(metavar="[MODEL]", help="A name, a folder or a file, as --model takes them elsewhere.")
@@ -33,7 +32,6 @@ def check(
     """
     check_text_arguments("text", texts or [])
     outputs.check()
-    EarlyChecks.of(Source(model=model))
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli import options, start
-from regard.cli.estimate import progress_time_in_words
 from regard.cli.file_options import writes
 from regard.cli.options import flag, number, said, whole_numbers
 from regard.cli.outputs import NOTHING, Outputs
 from regard.errors import RegardError
-from regard.model_files.sizes import read_sizes
 
 if TYPE_CHECKING:
     from regard.corpus.embed_texts import EmbedProgress, Runner
@@ -74,7 +72,7 @@ def embed(
     outputs: Outputs = NOTHING,
 ) -> None:
     """Read texts once; keep every word's contextual embedding and attention in a store that can be asked."""
-    from regard.corpus.settings import Settings, Where, chosen_layers_to_store
+    from regard.corpus.settings import Settings, Where
 
     chosen = Settings(
         layers=_layers_option_value(layers), unit=unit, where=None if where is None else Where.parse(where),
@@ -89,9 +87,6 @@ def embed(
 
         check_lemma_language(lemma)
     sizes = _sizes(find_files(paths, follow_links=follow_links))
-    reader = read_sizes(model)
-    if reader.layers is not None:
-        chosen_layers_to_store(chosen.layers, reader.layers, reader.name)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
@@ -161,7 +156,7 @@ class _Line:
         text = f"{done.shards} shards, {done.tokens:,} tokens, {rate:,.0f} tokens a second"
         if self._all and done.new_tokens:
             left = max(0, self._all - done.characters) / max(1, done.characters) * done.seconds
-            text += f", about {progress_time_in_words(left)} left"
+            text += f", about {left / 60:.0f} min left"
         if self._console.is_terminal:
             self._status.update(text)
         elif time.monotonic() - self._said > EVERY:

@@ -6,12 +6,9 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.early_checks import saved
 from regard.cli.file_options import writes
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.selection import Selection
 from regard.errors import RegardError
-from regard.explain.part import check_explained_part
 from regard.train.watched import check_watched_traces
 
 Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]
@@ -33,11 +30,7 @@ def evolve(
     if not run.is_dir():
         raise RegardError(f"no folder {str(run)!r}: needs a run that was trained with --watch")
     outputs.check()
-    early = saved(check_watched_traces(run)[0])
-    early.check_numbers(Selection(layer, head), "there are")
-    early.check_page(outputs.html)
-    if early.model.pairs is not None:
-        check_explained_part(part, early.model.pairs)
+    check_watched_traces(run)
 
     # torch is imported only now: help and bad input do not wait for it
     from regard.cli.console import consoles

@@ -5,13 +5,10 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.early_checks import NO_GENERATE, EarlyChecks
 from regard.cli.file_options import writes
 from regard.cli.options import number, said
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.sampling import Sampling
-from regard.cli.selection import Selection
-from regard.cli.source import Source
 from regard.cli.start import load_model
 from regard.errors import RegardError
 
@@ -102,9 +99,6 @@ def generate(
     chosen = Sampling(new_tokens, temperature, top_k, seed)
     chosen.check()
     outputs.check()
-    early = EarlyChecks.of(Source(texts=[text], model=model))
-    early.check_kind(True, NO_GENERATE)
-    early.check(Selection(layer), page=outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.capture.interventions.steer import steer
@@ -117,14 +111,14 @@ def generate(
     with screens[1].status("loading the model and writing …"):
         opened = load_model(model)
         if opened.pairs:
-            raise RegardError(NO_GENERATE.format(opened.name))
+            raise RegardError(f"generate: {opened.name} is an encoder-decoder: use regard translate")
         steered, push = None, None
         if pushed:
             both = opened.trace([str(towards), str(away)], logits=False, attention_outputs=False)
             at = check_layer(both[0], layer or 0)
             push = steer((both[0], both[1]), layer=at, strength=1.0 if strength is None else strength)
             steered = chosen.write(opened, text, [push])
-        found = generation(chosen.write(opened, text, console=screens[1]), steered, str(push or ""))
+        found = generation(chosen.write(opened, text), steered, str(push or ""))
     traces = [each.trace for each in found.traces]
     saved = traces if pushed else traces[0]
     tell(found, outputs, screens, None if everything else top, everything=everything, traces=saved)

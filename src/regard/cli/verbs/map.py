@@ -7,13 +7,11 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.early_checks import NO_WINDOWS, EarlyChecks
 from regard.cli.file_options import writes
 from regard.cli.long_text import LongText
 from regard.cli.options import number
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
-from regard.cli.source import Source
 from regard.errors import RegardError
 
 TextFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="A text file in UTF-8.")]
@@ -47,10 +45,6 @@ def map_file(
         raise RegardError(f"--far: given {far}, needs 0 or more")
     outputs.check()
     text = given.read()
-    early = EarlyChecks.of(Source(model=model, file=open_file))
-    early.check(chosen, page=outputs.html)
-    if window is not None:
-        early.check_kind(True, NO_WINDOWS)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles

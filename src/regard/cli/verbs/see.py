@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Annotated
 
 from regard.cli import options
-from regard.cli.early_checks import NO_WINDOWS, EarlyChecks
 from regard.cli.file_options import writes
 from regard.cli.held_against import ControlFile, StaticVectors
 from regard.cli.outputs import NOTHING, Outputs
@@ -62,10 +61,6 @@ def see(
     given.check("see")
     outputs.check()
     sentences = neutral.sentences(chosen)
-    early = EarlyChecks.of(given)
-    early.check(chosen, outputs.save, outputs.html)
-    if window is not None:
-        early.check_kind(True, NO_WINDOWS)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
@@ -76,7 +71,7 @@ def see(
     vectors = vectors if static is None else vectors.read(chosen)
     screens = consoles(outputs.json)
     with screens[1].status("loading and tracing …"):
-        done = traced(given, screens[1], needs_model=next_token)
+        done = traced(given, needs_model=next_token)
         compared = [trace_word(done.model, each, "--with") for each in chosen.reference_words]
         found = seen(
             done.traces,

@@ -11,8 +11,6 @@ from regard.cli import options
 from regard.cli.options import number, said
 from regard.cli.store_options import check_store
 from regard.errors import RegardError
-from regard.model_files.sizes import read_sizes
-from regard.tensor_file_header import MAP, TRACE, open_tensor_file
 from regard.train.watched import check_there_is_run
 
 Texts = Annotated[
@@ -49,13 +47,8 @@ def serve(
         check_text(text, f"text {nth}")
     for folder in runs or []:
         check_there_is_run(folder)
-    for file in files or []:
-        with open_tensor_file(file, TRACE, MAP):
-            pass  # refuses any other file
     for store in stores or []:
         check_store(store)
-    for name in models or []:
-        read_sizes(name)
     check_page_built(["live"])
 
     # torch and transformers are imported only now: help and bad input do not wait for them

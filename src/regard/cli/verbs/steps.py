@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.early_checks import NO_STEPS, EarlyChecks
 from regard.cli.file_options import writes
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
@@ -32,9 +31,6 @@ def steps(
     chosen = Selection(layer, head, word=word)
     word = chosen.needed_word()
     outputs.check()
-    early = EarlyChecks.of(given)
-    early.check_kind(True, NO_STEPS)
-    early.check(chosen, page=outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
@@ -43,5 +39,5 @@ def steps(
 
     screens = consoles(outputs.json)
     with screens[1].status("loading the model and tracing …"):
-        found = answer.steps(one_trace(traced(given, screens[1]), open_file), word, layer, head)
+        found = answer.steps(one_trace(traced(given), open_file), word, layer, head)
     tell(found, outputs, screens, everything=everything, traces=found.traces[0])

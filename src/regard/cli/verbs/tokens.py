@@ -10,7 +10,6 @@ from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.source import check_text_arguments
 from regard.errors import RegardError
 from regard.files import check_readable
-from regard.model_files.sizes import read_sizes
 
 TokenizerName = Annotated[
     str | None,
@@ -46,7 +45,6 @@ def tokens(
     outputs.check()
     if tokenizer not in OWN:
         check_text_arguments("text", texts)
-        read_sizes(tokenizer)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles

@@ -9,11 +9,9 @@ import typer
 
 from regard.cli import options
 from regard.cli.options import flag, said
-from regard.cli.progress_lines import ProgressLines
-from regard.cli.setting_changes import check_train_options, setting_changes, starting_settings
+from regard.cli.setting_changes import setting_changes, starting_settings
 from regard.errors import RegardError
 from regard.files import check_readable
-from regard.text.tokens import check_text
 from regard.train.settings import with_changes
 from regard.train.watched import check_place_for_run
 
@@ -59,24 +57,18 @@ def train(
     for file in sources_read:
         check_readable(file)
     changes = setting_changes(config, settings or (), steps)
-    chosen = with_changes(starting_settings(files or [], pairs), changes)
-    check_train_options(files or [], pairs, chosen, resume=resume)
+    with_changes(starting_settings(files or [], pairs), changes)
     is_main = os.environ.get("RANK", "0") == "0"  # of several processes the first one talks, and makes the folder
     if is_main:
         check_place_for_run(out, resume=resume)
-    for option, text in (("--watch", watch), ("--prompt", prompt)):
-        if text is not None and not (pairs and option == "--watch"):  # of pairs it has a target, or is one held out
-            check_text(text, option)
 
-    shown = sys.stdout.isatty() and sys.stderr.isatty()  # then a progress bar shows how far it is
-    with ProgressLines(alone=is_main and not shown) as telling:
-        if is_main:
-            read = ", ".join(map(str, sources_read))
-            telling.say("drawing repeated letters" if repeated else f"reading {read}")
+    if is_main and not sys.stdout.isatty():  # through a pipe the first line comes at once
+        read = ", ".join(map(str, sources_read))
+        print("drawing repeated letters" if repeated else f"reading {read}", flush=True)
 
-        # torch is imported only now: help and bad input do not wait for it
-        from regard.cli.train_progress import TrainArguments, train_and_follow
-        from regard.train.run import RunOptions
+    # torch is imported only now: help and bad input do not wait for it
+    from regard.cli.train_progress import TrainArguments, train_and_follow
+    from regard.train.run import RunOptions
 
-        options = RunOptions(resume, watch, prompt)
-        train_and_follow(TrainArguments(files or [], pairs, out, changes, options, tensorboard), telling)
+    options = RunOptions(resume, watch, prompt)
+    train_and_follow(TrainArguments(files or [], pairs, out, changes, options, tensorboard))

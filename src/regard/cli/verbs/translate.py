@@ -3,7 +3,6 @@
 from typing import Annotated
 
 from regard.cli import options
-from regard.cli.early_checks import NO_TRANSLATE, EarlyChecks
 from regard.cli.file_options import writes
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
@@ -33,9 +32,6 @@ def translate(
     chosen.check()
     outputs.check()
     given = Source(texts=texts, model=model)
-    early = EarlyChecks.of(given)
-    early.check_kind(False, NO_TRANSLATE)
-    early.check(chosen, page=outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
@@ -47,7 +43,7 @@ def translate(
     with screens[1].status("loading the model and translating …"):
         done = traced(given)
         if not done.generated:
-            raise RegardError(NO_TRANSLATE.format(done.model.name))
+            raise RegardError(f"translate: {done.model.name} is no encoder-decoder, it reads a text alone")
         found = seen(
             done.traces, layer=layer, head=head, kind=Translation, top=top, names=done.names, generated=done.generated
         )

@@ -4,8 +4,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from regard.cli import options
-from regard.cli.early_checks import EarlyChecks
-from regard.cli.estimate import Estimate
 from regard.cli.file_options import writes
 from regard.cli.options import said
 from regard.cli.outputs import NOTHING, Outputs
@@ -61,8 +59,6 @@ def why(
     word = chosen.needed_word()
     chosen.check()
     outputs.check()
-    early = EarlyChecks.of(given, again=open_file is not None)
-    early.check(chosen, outputs.save, outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
@@ -73,14 +69,13 @@ def why(
 
     screens = consoles(outputs.json)
     found: list[tuple[str, Why]] = []
-    with screens[1].status("loading the model, tracing and ablating …"):
-        done = traced(given, screens[1]) if open_file is None else traced_again(given)
-        estimate = Estimate(screens[1], "measuring without each")
+    with screens[1].status("loading the model, tracing and ablating …") as status:
+        done = traced(given) if open_file is None else traced_again(given)
         of_texts = [occurrences_to_ask_why(trace, word) for trace in done.traces]
         every = sum(map(len, of_texts))
 
         def progress(count: int, runs: int) -> None:
-            estimate.at((len(found) + count / runs) / every)
+            status.update(f"measuring without each … {(len(found) + count / runs) / every:.0%}")
 
         for number, (trace, words) in enumerate(zip(done.traces, of_texts, strict=True), 1):
             for nth, (of, each) in enumerate(words):
@@ -130,14 +125,13 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
     chosen = Selection(asked.layer, asked.head, top)
     chosen.check()
     outputs.check()
-    EarlyChecks.of(given, again=given.file is not None).check(chosen, outputs.save, outputs.html)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
 
     screens = consoles(outputs.json)
     with screens[1].status("loading the model and tracing …"):
-        done = traced(given, screens[1]) if given.file is None else traced_again(given)
+        done = traced(given) if given.file is None else traced_again(given)
         question.check(len(done.traces), called=_called)
         found = replace(question.answer(done.model, done.traces), traces=done.traces)
     tell(found, outputs, screens, top, everything=everything, traces=done.traces)

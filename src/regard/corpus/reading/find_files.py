@@ -18,7 +18,7 @@ from pathlib import Path
 from regard.corpus.reading.document import Rejected
 from regard.corpus.reading.streams import NEEDED, kind_of
 from regard.errors import RegardError
-from regard.files import KINDS, check_regular
+from regard.files import check_regular
 
 STANDARD_INPUT = Path("-")
 LINK = "it is a link: pass --follow-links (follow_links=True) to read it"
@@ -129,8 +129,7 @@ def _walk(
                 inside = sorted(each for each in os.listdir(at) if not each.startswith("."))
                 ahead += [path / each for each in reversed(inside)]
             elif not stat.S_ISREG(status.st_mode):
-                kind = KINDS.get(stat.S_IFMT(status.st_mode), "something else")
-                found.append(Rejected(name, None, f"it is {kind}, needs a regular file"))
+                found.append(Rejected(name, None, "it needs to be a regular file"))
             elif kind_of(path) is None:
                 found.append(Rejected(name, None, f"it is of no known kind; {NEEDED}"))
             else:

@@ -16,10 +16,7 @@ _ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are no UTF-8, as they are
 
 
 def read_jsonl(source: str, stream: Stream, columns: Columns) -> Iterator[Document | Rejected]:
-    """Read a JSON object from each line; lines that are empty or blank hold none.
-
-    JSON is read strictly: an entry that is named twice, NaN and infinite numbers are refused, with the line.
-    """
+    """Read a JSON object from each line; lines that are empty or blank hold none."""
     number, rows = 0, 0
     try:
         for number, line in enumerate(lines(stream), 1):

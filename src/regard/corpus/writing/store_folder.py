@@ -1,6 +1,5 @@
 """The folder of a store: made, kept to one run at a time, tidied up, and taken away where nothing was written."""
 
-import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
@@ -11,9 +10,8 @@ from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.manifest import NAME
 from regard.corpus.writing.shard import remove_unfinished_shards
 from regard.errors import RegardError
-from regard.locks import held_elsewhere
+from regard.locks import LOCK, lock_folder
 
-LOCK = ".lock"
 SHARDS = "shards"
 SHARD_NAME = re.compile("[0-9a-f]{24}")
 QUARANTINE = "quarantine.parquet"
@@ -48,13 +46,9 @@ def opened_store_folder(store: Path) -> Iterator[None]:
             writing into it.
     """
     made = _make_store_folder(store)
+    taken = f"store {str(store)!r} is being written by another run: wait until it has ended"
+    lock = lock_folder(store, taken, f"--out: cannot write {str(store)!r}")
     try:
-        handle = os.open(store / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise RegardError(f"--out: cannot write {str(store)!r}: {error.strerror or error}") from error
-    try:
-        if held_elsewhere(handle):
-            raise RegardError(f"store {str(store)!r} is being written by another run: wait until it has ended")
         began = (store / NAME).exists()
         try:
             yield
@@ -64,7 +58,7 @@ def opened_store_folder(store: Path) -> Iterator[None]:
                 _remove_begun_store(store, whole=made)
             raise
     finally:
-        os.close(handle)
+        lock.release()
 
 
 def remove_others(folder: Path, names: set[str]) -> None:

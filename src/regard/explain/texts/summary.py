@@ -6,9 +6,8 @@ Everything here is made of dataclasses of strings, integers, floats and lists, s
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from regard.errors import RegardError, control_name
 from regard.explain.logits.logit_lens import LogitLens, logit_lens
@@ -33,7 +32,6 @@ from regard.explain.vectors.static_words import Static
 from regard.explain.weights.alignment import Across, Alignment, align, choose, from_source, from_target
 from regard.explain.weights.attended import Attended, attended, check_heads
 from regard.explain.weights.sinks import Sink, sinks
-from regard.lazy import LazyField
 from regard.models.readout import Readout
 from regard.text.tokens import Token
 from regard.text.words import Word, which_text, word_in_neither_text
@@ -74,10 +72,7 @@ class Summary:
     references: list[Reference]
     overview: list[list[list[Attended]]]
     highlights: list[Highlights]
-    if TYPE_CHECKING:
-        movement: Movement | None
-    else:
-        movement: Any = LazyField()  # given as it is, or as a `partial` that makes it when it is read
+    movement: Movement | None
     layer_updates: list[WordUpdates]
     predictions: list[Prediction]
     logit_lenses: list[LogitLens]
@@ -239,7 +234,6 @@ def _summary_of_texts_side(
         own = [(o.label, traces[o.text], o.as_word()) for o in seen]
         ranges, held, in_control = neutral(word, own, control, references)
     added_to: Sequence[Trace | PairTrace] = both or traces  # to targets, by their texts too
-    moved: Any = partial(_movement_of_text_words, traces, seen, references, in_control, ranges, held)
     overviewed = list(zip(traces, numbers, strict=True)) if word is None else []
     return Summary(
         word=word,
@@ -255,7 +249,7 @@ def _summary_of_texts_side(
         references=[compare_reference(r, o, traces[o.text]) for r in references for o in seen],
         overview=[_attended_of_whole_text(trace, head, top, own) for trace, own in overviewed],
         highlights=[highlights(trace, head=head, top=top, sinks=own) for trace, own in overviewed],
-        movement=moved,
+        movement=_movement_of_text_words(traces, seen, references, in_control, ranges, held),
         layer_updates=[word_updates(added_to[o.text], o, top, numbers[o.text]) for o in seen],
         predictions=[
             predict(trace, n, token, names, top=top, occurrence=label)

@@ -29,10 +29,8 @@ class AttributionAsked(OutcomeAsked):
 
     texts: ClassVar[tuple[str, str]] = ("TEXT", "One text; for attribution patching two, a clean and a corrupted one.")
 
-    at: str | None = option(
-        "At a word of the text, or a token's number.", metavar="WORD", word=True, shown="the last token"
-    )
-    like: str | None = option("What the word is compared with, by cosine.", metavar="WORD", word=True)
+    at: str | None = option("At a word of the text, or a token's number.", metavar="WORD", shown="the last token")
+    like: str | None = option("What the word is compared with, by cosine.", metavar="WORD")
     method: str = option("How the numbers are measured.", "direct", among=METHODS)
     by: str | None = option("Give a number to each of these.", among=BYS, shown="token")
     steps: int | None = option("How many steps to take.", metavar="N", shown="32 to 128, of integrated-gradients")
@@ -64,13 +62,6 @@ class AttributionAsked(OutcomeAsked):
                 "two, a clean and a corrupted one" if self.grid else f"one: {method} attribution-patching compares two"
             )
             raise RegardError(f"{method} {self.method}: given {texts} texts, needs {needs}")
-
-    def check_default(self, texts: Sequence[str], *, called: Called = str) -> None:
-        """Refuse a next token: the default model has no language head."""
-        from regard.model_files.sizes import read_sizes
-
-        if self.to is not None:
-            raise self._no_language_head(read_sizes(None).name, called)
 
     def answer(
         self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None

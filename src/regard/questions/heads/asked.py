@@ -23,11 +23,6 @@ class HeadsAsked(Asked):
     tests: bool = option("Test the heads too, on repeated random tokens and with tokens exchanged.", False)
     seed: int = option("The seed of all that is drawn at random.", 0, metavar="N")
 
-    def check_pairs(self, name: str) -> None:
-        """Refuse tests of an encoder-decoder."""
-        if self.tests:
-            raise RegardError(f"--tests: {name} is an encoder-decoder, they are for models of one stack")
-
     def answer(
         self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
     ) -> "Heads":
@@ -37,8 +32,8 @@ class HeadsAsked(Asked):
         from regard.explain.weights.repeated_tokens import repeated_tokens
         from regard.questions.heads.answer import Heads
 
-        if model.pairs:
-            self.check_pairs(model.name)
+        if model.pairs and self.tests:
+            raise RegardError(f"--tests: {model.name} is an encoder-decoder, they are for models of one stack")
         tables = head_scores_of_texts(traces)
         if self.tests:
             tables |= {

@@ -42,23 +42,6 @@ class PatchAsked(OutcomeAsked):
         super().check(texts, targets, called=called)
         self.check_outcome(called)
 
-    def check_default(self, texts: Sequence[str], *, called: Called = str) -> None:
-        """Refuse texts of different lengths, as the default model's tokenizer counts them."""
-        from tokenizers import Tokenizer  # without transformers, which would import torch
-
-        from regard.model_files.folder import place_of_default_model
-        from regard.text.tokens import unequal_token_counts
-
-        if self.at:
-            return
-        tokenizer = Tokenizer.from_file(str(place_of_default_model() / "tokenizer.json"))
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        run, source = texts if self.noising else reversed(texts)
-        counts = [len(tokenizer.encode(text).ids) for text in (run, source)]
-        if counts[0] != counts[1]:
-            raise unequal_token_counts(run, counts[0], source, counts[1])
-
     def answer(
         self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
     ) -> "PatchSweep":
