@@ -1,8 +1,6 @@
 """A store has every question as its method, and its heads' scores are those of its texts."""
 
 import inspect
-import shutil
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from regard.explain.weights.head_scores import NAMES, head_scores
 from regard.questions.find.answer import find
 from regard.questions.senses.answer import find_senses
 from regard.questions.shift.answer import find_shift
-from tests.support.stores import change_manifest
 
 TEXTS = ["The cat saw the cat and the dog saw the dog.", "We sat on the bank of the river, and the river rose."]
 
@@ -59,21 +56,6 @@ def test_means_of_a_corpus_weigh_its_texts_by_their_queries(minilm: Any, store: 
     assert (len(rows), rows[13]["layer"], rows[13]["head"]) == (72, 1, 1)
     layer, head, score = found.best("previous", 1)[0]
     assert score == found.scores["previous"].max() == found.scores["previous"][layer, head]
-
-
-@pytest.mark.parametrize("size", ["layers", "heads", "width"])
-def test_sizes_that_its_files_do_not_have_are_noticed_before_room_is_made(
-    store: Store, tmp_path: Path, size: str
-) -> None:
-    shutil.copytree(store.path, tmp_path / "s")
-    model = change_manifest(tmp_path / "s")["model"]
-    change_manifest(tmp_path / "s", model=model | {size: 1 << 16})
-    ask = Store.stats if size != "width" else lambda opened: opened.senses("bank", 1)
-    tracemalloc.start()
-    with Store(tmp_path / "s") as opened, pytest.raises(RegardError, match="the manifest says"):
-        ask(opened)
-    assert tracemalloc.get_traced_memory()[1] < 20e6
-    tracemalloc.stop()
 
 
 def test_a_store_without_statistics_is_refused(minilm: Any, tmp_path: Path) -> None:
