@@ -43,6 +43,7 @@ class Gate:
         self._inner, self._token, self._limits = inner, token, limits
         self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
         self._cookie = f"regard-{port}"  # cookies know no ports: two servers would take each other's
+        self.known: set[tuple[str, int] | None] = set()  # the ends of connections on which the token came
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request, or refuse it."""
@@ -58,6 +59,9 @@ class Gate:
             await respond(send, *refused)
             return
         asked = _query_token(scope)
+        if scope.get("client") is not None:
+            self.known.add(tuple(scope["client"]))
+
         body = _Body(receive, self._limits.body)
 
         async def sent(message: Message) -> None:

@@ -1,12 +1,15 @@
 """Run the server on 127.0.0.1: open what it shows, find a port, print the link that opens it, end cleanly at Ctrl-C."""
 
+import asyncio
+import logging
 import secrets
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
@@ -26,6 +29,11 @@ if TYPE_CHECKING:
     from regard.corpus.store import Store
 
 HOST = "127.0.0.1"
+HEAD = 10.0  # seconds for the head of a request
+STRANGERS = 64  # connections on which nothing was answered yet to who has the cookie
+BACKLOG = 16  # connections accepted before any of them is looked at: with the strangers, far fewer than 256 descriptors
+# What is logged for each connection, and when that was done last, in seconds.
+FLOODS = dict.fromkeys(("socket.accept() out of system resource", "Invalid HTTP request received."), 0.0)
 
 
 def serve(
@@ -59,7 +67,10 @@ def serve(
         config = uvicorn.Config(
             gate, log_level="warning", access_log=False, server_header=False, date_header=False,
             timeout_graceful_shutdown=2, lifespan="on", h11_max_incomplete_event_size=32_768, proxy_headers=False,
+            http=connections(gate), backlog=BACKLOG,
         )  # fmt: skip
+        for name in ("asyncio", "uvicorn.error"):
+            logging.getLogger(name).addFilter(log_once_per_minute)
         server = Started(config, lambda: started(f"http://{HOST}:{port}/?token={token}"))
         server.run(sockets=[bound])
 
@@ -121,6 +132,16 @@ def bind_server_port(port: int) -> socket.socket:
     return bound
 
 
+def log_once_per_minute(record: logging.LogRecord) -> bool:
+    """Tell whether to log a message. Each of `FLOODS` is logged once a minute, as one line."""
+    line = record.getMessage().partition("\n")[0]
+    if line not in FLOODS:
+        return True
+    record.msg, record.exc_info, before = line, None, FLOODS[line]
+    FLOODS[line] = record.created if record.created - before >= 60 else before
+    return FLOODS[line] != before
+
+
 class Started(uvicorn.Server):
     """A server that says when it can be reached."""
 
@@ -132,3 +153,51 @@ class Started(uvicorn.Server):
         """Begin to listen, and say so."""
         await super().startup(sockets)
         self._started()
+
+
+def connections(gate: Gate, *, head: float = HEAD, strangers: int = STRANGERS) -> type[H11Protocol]:
+    """Make the class of a server's connections, which closes those that would only take room.
+
+    Every program of this machine can connect, and each connection takes a descriptor, of which there may be 256: heads
+    of requests that never end, and strangers beyond a number, would shut the owner out.
+
+    gate: which knows who was answered. head: seconds for the head of a request. strangers: how many connections without
+    a cookie there may be: beyond them the oldest one is closed, for a new one may be the owner's.
+    """
+    waiting: dict[Connection, None] = {}  # in their order
+
+    class Connection(H11Protocol):
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            waiting[self] = None
+            unknown = [each for each in waiting if each.client not in gate.known]
+            for each in unknown[: max(0, len(unknown) - strangers)]:
+                each.transport.abort()
+            self._await_head()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            waiting.pop(self, None)
+            gate.known.discard(self.client)
+            self._end_wait()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            if self.cycle is not None and self.cycle.response_complete:  # another request on the same connection
+                self._await_head()
+            before = self.cycle
+            super().data_received(data)
+            if self.cycle is not before:
+                self._end_wait()
+
+        def _await_head(self) -> None:
+            if self._timer is None:
+                self._timer = self.loop.call_later(head, self.transport.abort)
+
+        def _end_wait(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    return Connection
