@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 
 from regard.errors import RegardError
 from regard.json_files import (
-    expect_fields,
-    expect_finite,
-    expect_integer,
     expect_type,
     parse_json,
     read_json,
@@ -109,23 +106,6 @@ def test_a_type_and_no_other(wanted: Any, given_type: Any) -> None:
         else:
             with pytest.raises(RegardError, match="^it is .*, needs "):
                 expect_type("it", value, wanted)
-
-
-def test_numbers_and_fields() -> None:
-    """Whole numbers within bounds, finite numbers, null only where it may be; all needed fields and no unknown ones."""
-    assert expect_integer("it", 3, 0, 3) == 3
-    assert expect_integer("it", None, 0, 1, None) is expect_finite("it", None, None) is None
-    assert expect_finite("it", 3) == 3.0
-    assert expect_fields("it", {"a": 1, "b": 2}, ["a"], maybe=["b"]) == {"a": 1, "b": 2}
-    for check, says in (
-        (lambda: expect_integer("it", 4, 0, 3), "it is 4, needs a whole number from 0 to 3"),
-        (lambda: expect_integer("it", None, 0, 1), "it is None, needs"),
-        (lambda: expect_finite("it", math.nan), "needs a finite number"),
-        (lambda: expect_fields("it", {"a": 1}, ["b"]), "it: 'b' is missing"),
-        (lambda: expect_fields("it", {"a": 1}, []), "it: 'a' is unknown"),
-    ):
-        with pytest.raises(RegardError, match=says):
-            check()
 
 
 @given(st.text())

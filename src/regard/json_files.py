@@ -3,7 +3,6 @@
 import json
 import math
 import sys
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -62,32 +61,6 @@ def expect_type(name: str, value: Any, *kinds: type | None) -> Any:
     if not (number or (isinstance(value, types) and (type(value) is not bool or bool in kinds))):
         needed = " or ".join("null" if kind is None else NAMES[kind] for kind in kinds)
         raise RegardError(f"{name} is {short(value)}, needs {needed}")
-    return value
-
-
-def expect_fields(name: str, value: Any, needed: Collection[str], *, maybe: Collection[str] = ()) -> dict[str, Any]:
-    """Check that a value is an object with all needed fields, and no others but those of maybe; return it."""
-    expect_type(name, value, dict)
-    if missing := [each for each in needed if each not in value]:
-        raise RegardError(f"{name}: {missing[0]!r} is missing")
-    if unknown := [each for each in value if each not in needed and each not in maybe]:
-        raise RegardError(f"{name}: {short(unknown[0])} is unknown")
-    return value
-
-
-def expect_finite(name: str, value: Any, *others: None) -> Any:
-    """Check that a value is a finite number, or null with None as a further argument; return it as a float."""
-    expect_type(name, value, float, *others)
-    if value is not None and not math.isfinite(value):
-        raise RegardError(f"{name} is {value}, needs a finite number")
-    return None if value is None else float(value)
-
-
-def expect_integer(name: str, value: Any, least: int, most: int, *others: None) -> Any:
-    """Check that a value is a whole number from least to most, or null with None as a further argument; return it."""
-    expect_type(name, value, int, *others)
-    if value is not None and not least <= value <= most:
-        raise RegardError(f"{name} is {value}, needs a whole number from {least} to {most}")
     return value
 
 

@@ -59,11 +59,12 @@ def test_the_store_itself_may_be_a_link(tmp_path: Path) -> None:
 
 
 def test_shards_that_are_not_named_are_removed_and_nothing_else(tmp_path: Path) -> None:
-    planned, stale, other = ("abcdef0123456789abcdef" + end for end in ("00", "01", "02"))
-    for name in (planned, stale):
+    planned, stale, other, mine = ("abcdef0123456789abcdef" + end for end in ("00", "01", "02", "03"))
+    for name in (planned, stale, mine):
         write_shard(tmp_path, name, tables())
+    (tmp_path / mine / "notes.txt").write_text("mine")
     for name in (other, "photos", ".c-d.part"):
         (tmp_path / name).mkdir()
     (tmp_path / "letter.txt").write_text("mine")
     remove_others(tmp_path, {planned})
-    assert {path.name for path in tmp_path.iterdir()} == {planned, other, "photos", "letter.txt"}
+    assert {path.name for path in tmp_path.iterdir()} == {planned, other, mine, "photos", "letter.txt"}

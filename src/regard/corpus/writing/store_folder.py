@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from regard.corpus.checksums import NAME as INDEX
+from regard.corpus.checksums import ShardFiles
 from regard.corpus.manifest import NAME
 from regard.corpus.writing.shard import remove_unfinished_shards
 from regard.errors import RegardError
@@ -70,10 +71,18 @@ def remove_others(folder: Path, names: set[str]) -> None:
     remove_unfinished_shards(folder)
     try:
         for path in folder.iterdir():
-            if path.name not in names and SHARD_NAME.fullmatch(path.name) and (path / INDEX).is_file():
+            if path.name not in names and SHARD_NAME.fullmatch(path.name) and _is_shard(path):
                 shutil.rmtree(path)
     except OSError as error:
         raise RegardError(f"cannot remove from {str(folder)!r}: {error.strerror or error}") from error
+
+
+def _is_shard(folder: Path) -> bool:
+    """Whether a folder holds a shard's files and nothing that somebody else put there."""
+    with suppress(RegardError):
+        known = {INDEX, *ShardFiles(folder).index.files}
+        return not folder.is_symlink() and {path.name for path in folder.iterdir()} <= known
+    return False
 
 
 def _make_store_folder(store: Path) -> bool:
