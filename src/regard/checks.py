@@ -32,17 +32,7 @@ def arguments_named(function: Function) -> Function:
 
 
 def from_zero(what: str, given: int, count: int, there: str) -> int:
-    """Count a layer's or head's number from 0, where -1 may be given for the last one.
-
-    Args:
-        what: "layer" or "head".
-        given: the number as it was asked for.
-        count: how many there are.
-        there: who has them, as the start of a clause: "all-MiniLM-L6-v2 has", "there are".
-
-    Raises:
-        RegardError: what is given is no whole number, or out of range; the range is named.
-    """
+    """Count a layer's or head's number from 0, where -1 may be given for the last one."""
     if not is_whole(given):
         raise RegardError(f"{what}: given {given!r}, needs a whole number: {numbers_there(what, count, there)}")
     if not -count <= given < count:
@@ -78,12 +68,7 @@ def kind_needed(given: object, kind: Any) -> str | None:
 
 
 def check_integer(name: str, given: object, least: int = 1) -> None:
-    """Check a width or a number of heads of a layer, as torch's layers do.
-
-    Raises:
-        TypeError: it is no integer.
-        ValueError: it is below the least.
-    """
+    """Check a width or a number of heads of a layer, as torch's layers do."""
     if isinstance(given, bool) or not isinstance(given, int):
         raise TypeError(f"{name}: given {type(given).__name__}, needs an integer")
     if given < least:
@@ -108,9 +93,6 @@ def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | 
     """Sort the numbers of the layers or heads to keep, counted from 0, without repeats; None stays None, for all.
 
     what: "layer" or "head".
-
-    Raises:
-        RegardError: there is none, or one is negative or no whole number.
     """
     if given is None:
         return None
@@ -125,11 +107,7 @@ def chosen_numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | 
 
 
 def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[int] | None) -> None:
-    """Check what to save of a trace, and in which dtype. heads: None for all.
-
-    Raises:
-        RegardError: the dtype is not supported, or the choices exclude each other.
-    """
+    """Check what to save of a trace, and in which dtype. heads: None for all."""
     if dtype not in (None, "bfloat16", "float16", "float32"):
         raise RegardError(
             f"dtype: given {dtype!r}, needs bfloat16, float16, float32; without it, that of the trace stays"
@@ -143,11 +121,7 @@ def check_saving(dtype: str | None, attention_outputs: bool, heads: Collection[i
 
 
 def check_path(what: str, given: object) -> None:
-    """Check that something names a file. what: who needs it, such as "save".
-
-    Raises:
-        RegardError: it is no string or path.
-    """
+    """Check that something names a file. what: who needs it, such as "save"."""
     if not isinstance(given, (str, os.PathLike)):
         raise RegardError(f"{what}: given {type(given).__name__}, needs the name of a file")
 

@@ -83,11 +83,7 @@ def unpack(value: Any, tensors: Mapping[str, Tensor], types: Types) -> Any:
 
 
 def write_tensor_file(file: str | Path, form: str, packed: Any, tensors: Mapping[str, Tensor]) -> None:
-    """Write a file of a format, whole or not at all. packed, tensors: from a `Packer`.
-
-    Raises:
-        RegardError: the file system refuses, or the description is too long for safetensors.
-    """
+    """Write a file of a format, whole or not at all. packed, tensors: from a `Packer`."""
     description = json.dumps(packed, separators=(",", ":"))
     metadata = {"format": form, "version": VERSION, "description": description}
     metadata["sha256"] = checksum(description, tensors)
@@ -102,11 +98,7 @@ def write_tensor_file(file: str | Path, form: str, packed: Any, tensors: Mapping
 
 
 def read_tensor_file(file: str | Path, form: str, types: Types, *, verify: bool) -> Any:
-    """Return the values of a file of a format. verify: compare the checksum first.
-
-    Raises:
-        RegardError: there is no such file, or it is damaged, or it has another format or version.
-    """
+    """Return the values of a file of a format. verify: compare the checksum first."""
     with open_tensor_file(file, form, framework="pt") as opened:
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
         description = opened.metadata()["description"]

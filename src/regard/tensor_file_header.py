@@ -20,11 +20,7 @@ VERSION = "2"
 
 @contextmanager
 def open_tensor_file(file: str | Path, *formats: str, framework: str = "numpy") -> Iterator[Any]:
-    """Open a file of one of the formats with the safetensors library. framework: "pt" for torch tensors.
-
-    Raises:
-        RegardError: there is no such file, it has another format or version, or reading it fails in the block.
-    """
+    """Open a file of one of the formats with the safetensors library. framework: "pt" for torch tensors."""
     what = " or ".join(formats).replace("regard ", "")
     check_regular(file, f"{what} file")
     try:

@@ -57,16 +57,7 @@ class CallAblations(NamedTuple):
         wanted: Statistics | None,
         offset: int | None,
     ) -> ComputedCall:
-        """Compute the call with these done to it.
-
-        Args:
-            query, key, value, rule, dropout: of the call, as `dispatch.compute` takes them.
-            wanted: statistics of its weights.
-            offset: as in `attend`.
-
-        Raises:
-            PatchError: a patch has other sizes than the call, or gives weight to what the mask forbids.
-        """
+        """Compute the call with these done to it."""
         if self.values:
             value = value.clone()  # a cache may hold the tensor itself
             for patch in self.values:
@@ -95,10 +86,6 @@ def ablations_of_call(blocks: tuple[OpenAblations, ...], path: str, shape: Shape
     """Count a call, which is made now, in every block; return what is done to it.
 
     blocks: those that are open now. path, shape (B, H, L, S), key_heads: of the call.
-
-    Raises:
-        OutOfRangeError: an ablation that applies names a text, head or position that the call does not have.
-        PatchError: a patch has other sizes than the call.
     """
     ablations = tuple(ablation for block in blocks for ablation in block.match(path, layer_of_call_path(path)))
     for ablation in ablations:
@@ -119,11 +106,7 @@ def ablations_of_call(blocks: tuple[OpenAblations, ...], path: str, shape: Shape
 def change_outputs(
     output: Float[Tensor, "B H L E"], changes: tuple[HeadAblation | CallPatch, ...]
 ) -> Float[Tensor, "B H L E"]:
-    """Set the output of ablated heads to zero and put patched rows in, in order; in place, except where gradients flow.
-
-    Raises:
-        PatchError: a patch has other sizes than the output.
-    """
+    """Set the output of ablated heads to zero and put patched rows in, in place unless gradients flow."""
     if output.requires_grad and not all(isinstance(each, HeadAblation) for each in changes):
         output = output.clone()
     for change in changes:

@@ -98,10 +98,6 @@ def ablating(ablations: Sequence[Ablation], names: Names | None = None) -> Itera
 
     names: what the n-th call of a path is called here, where paths do not tell calls apart; the layers of an ablation
     are then such names, or what they begin with, and no numbers. It is asked once for every call, in order.
-
-    Raises:
-        TypeError: something else than an ablation. A call with fewer texts, heads or positions than one of its
-            ablations names raises `regard.errors.OutOfRangeError`.
     """
     for ablation in ablations:
         if not isinstance(ablation, Ablation):

@@ -14,11 +14,7 @@ DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 def four_axes(query: Any, key: Any, value: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Check query, key and value against each other; return them with axes (batch, heads, positions, width).
-
-    Raises:
-        TypeError, ValueError: naming the argument, what was given and what is needed.
-    """
+    """Check query, key and value against each other; return them with axes (batch, heads, positions, width)."""
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name}: given {type(tensor).__name__}, needs to be a torch tensor")
@@ -71,14 +67,6 @@ def score_rule(
 
     The position of query 0 among the keys is None where neither an offset nor a band of positions fixes it and L
     differs from S.
-
-    Args:
-        query: (B, H, L, D), checked already.
-        size: S, the number of keys.
-        mask, bias, causal, window, offset, scale, softcap, sinks: as `attend` is given them, unchecked.
-
-    Raises:
-        TypeError, ValueError: naming the argument, what was given and what is needed.
     """
     batch, heads, length, width = query.shape
     shape = (batch, heads, length, size)

@@ -27,9 +27,6 @@ def cell_means(weights: AttentionMap, start: int = 0) -> Iterator[tuple[int, Flo
     Each band but the last has a multiple of ROWS queries.
     The last cells of a row or column are means of as many weights as there are. In float32 or the map's own dtype.
     start: the query to begin with, a multiple of CELL.
-
-    Raises:
-        ValueError: the map has several heads or texts, or start is no multiple of CELL.
     """
     batch, heads, length = weights.query.shape[:3]
     if batch * heads != 1:

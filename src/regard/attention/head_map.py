@@ -19,11 +19,7 @@ def one_head(weights: AttentionMap, head: int) -> AttentionMap:
 
 
 def of_heads(weights: AttentionMap, heads: Sequence[int] | None, layer: int) -> AttentionMap:
-    """Return the map (h, L, S) of some heads, numbered anew from 0; None for all of them.
-
-    Raises:
-        RegardError: the layer has no such head.
-    """
+    """Return the map (h, L, S) of some heads, numbered anew from 0; None for all of them."""
     count = weights.query.shape[1]
     if heads is None or list(heads) == list(range(count)):
         return weights

@@ -14,10 +14,6 @@ def parse_map_index(index: Any, shape: tuple[int, ...], device: torch.device) ->
 
     For any tensor x of this shape, `x[np.ix_(needed)][finish]` equals `x[index]`. Takes integers, slices (any step),
     `...`, None, and integer or boolean vectors (list, array or tensor).
-
-    Raises:
-        IndexError: too many axes, or a position out of range; the message names the axis, the value and the range.
-        TypeError: something that no index is made of.
     """
     parts = list(index) if isinstance(index, tuple) else [index]
     count = sum(1 for p in parts if p is not None and p is not Ellipsis)

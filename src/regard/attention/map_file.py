@@ -13,11 +13,7 @@ MAP_TYPES: Types = {"ScoreRule": ScoreRule, "Mask": Mask, "Edges": Edges}
 
 
 def map_fields(map: Any) -> dict[str, Any]:
-    """Return what a file holds of a map, for a `Packer`.
-
-    Raises:
-        ValueError: the mask is a function of positions and too large to be written out.
-    """
+    """Return what a file holds of a map, for a `Packer`."""
     rule, length, size = map.rule, map.query.shape[2], map.key.shape[2]
     if rule.mask is not None and rule.mask.functions:
         if length * size > FUNCTION_LIMIT:

@@ -48,13 +48,7 @@ def attention(
     softcap: float | None = None,
     sinks: Float[Tensor, " H"] | None = None,
 ) -> Reference:
-    """Compute attention from its definition, in float64.
-
-    Args:
-        query, key, value: of all texts and heads.
-        mask, bias: broadcastable to (B, H, L, S); a mask is a tensor here, in which True means "may attend".
-        causal, window, offset, scale, softcap, sinks: as `regard.attend` takes them.
-    """
+    """Compute attention from its definition, in float64."""
     query, key, value = query.double(), key.double(), value.double()
     batch, heads, length, width = query.shape
     size = key.shape[2]

@@ -72,12 +72,7 @@ def weights(
     row_sum: Float[Tensor, "b h r"],
     dtype: torch.dtype,
 ) -> Float[Tensor, "b h r c"]:
-    """Compute the weights of a region in dtype. Only the difference of score and maximum is rounded before exp.
-
-    Args:
-        scores: of the region, -inf where the mask forbids.
-        row_max, row_sum: over all keys that a query may attend to, its head's sink included.
-    """
+    """Compute the weights of a region in dtype. Only the difference of score and maximum is rounded before exp."""
     exponentials = (scores - finite_max(row_max)[..., None]).to(dtype).exp_()
     return exponentials.div_(torch.where(row_sum == 0, 1.0, row_sum).to(dtype)[..., None]).clamp_(max=1.0)
 
@@ -85,14 +80,7 @@ def weights(
 def weights_of_whole_rows(
     scores: Float[Tensor, "b h r S"], rule: ScoreRule, heads: Index, dtype: torch.dtype
 ) -> tuple[Float[Tensor, "b h r S"], Float[Tensor, "b h r"], Float[Tensor, "b h r"]]:
-    """Compute (weights, row maximum, row sum) of queries whose scores against all keys are at hand.
-
-    Args:
-        scores: of the queries of some heads against all keys.
-        rule: of the whole call, for the sinks.
-        heads: which heads the scores are of.
-        dtype: of the weights.
-    """
+    """Compute (weights, row maximum, row sum) of queries whose scores against all keys are at hand."""
     row_max = scores.amax(-1)
     exponentials = (scores - finite_max(row_max)[..., None]).to(dtype).exp_()
     row_sum = exponentials.sum(-1, dtype=scores.dtype)

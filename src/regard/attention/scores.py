@@ -110,13 +110,7 @@ def score_tile(
     cols: Index,
     dtype: torch.dtype | None = None,
 ) -> Float[Tensor, "b h r c"]:
-    """Compute the scores of the region batch × heads × rows × cols, -inf where the mask forbids.
-
-    Args:
-        query, key, rule: of the whole call.
-        batch, heads, rows, cols: the texts, heads, queries and keys.
-        dtype: by default fp32 or better.
-    """
+    """Compute the scores of the region batch × heads × rows × cols, -inf where the mask forbids."""
     dtype = dtype or working_dtype(query)
     q = query[batch][:, heads][:, :, rows]  # (b, h, r, D)
     k = key_heads_of_index(key, query.shape[1], heads)[batch][:, :, cols]  # (b, g, c, D), h % g == 0

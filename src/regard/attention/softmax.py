@@ -72,12 +72,6 @@ def add_sink_to_rows(row_max: Tensor, row_sum: Tensor, sink: Tensor) -> tuple[Te
 
 
 def sink_share(rule: ScoreRule, heads: Index, row_max: Tensor, row_sum: Tensor) -> Tensor | None:
-    """Compute the part of queries' attention that their head's sink takes, (b, h, r); None without sinks.
-
-    Args:
-        rule: of the whole call.
-        heads: which heads the queries are of.
-        row_max, row_sum: of the queries, (b, h, r), sinks included.
-    """
+    """Compute the part of queries' attention that their head's sink takes, (b, h, r); None without sinks."""
     sink = sink_column(rule, heads, row_max.dtype)
     return None if sink is None else torch.where(row_sum == 0, 0.0, torch.exp(sink - row_max) / row_sum)

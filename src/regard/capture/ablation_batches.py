@@ -37,12 +37,6 @@ def by_position(starts: Sequence[Start], length: int, depth: int, most: int) -> 
 
     Sets stand in the order of their layers, and within a layer of their tokens; that order is cut where all passes
     together compute least.
-
-    Args:
-        starts: where each set begins.
-        length: of the text.
-        depth: how many layers there are.
-        most: how many sets run together at most.
     """
     order = sorted(range(len(starts)), key=lambda n: (starts[n], n))
     # least[n]: what the first n sets of the order cost; cut[n]: where the last batch of them begins

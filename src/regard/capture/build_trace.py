@@ -216,11 +216,7 @@ class _Side:
     def ends(
         self, last: Float[Tensor, "B L M"] | None, logits: Float[Tensor, "B L V"] | None
     ) -> tuple[dict[int, Tensor], Tensor, Float[Tensor, "T V"] | None]:
-        """The states that were kept, by number, the contextual embeddings and the logits, of all T tokens of the text.
-
-        Raises:
-            RegardError: a state holds NaN or infinity.
-        """
+        """Return the kept states by number, the last hidden state and the logits, for all T tokens of the text."""
         n, run, earlier = self.n, self.run, self.captured.earlier
         states = {number: each[n, run] for number, each in self.stack.numbered.items()}
         check_finite(states, self.captured.name)

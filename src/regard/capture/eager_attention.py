@@ -90,20 +90,7 @@ def reported_calls(
     *,
     changed: bool = False,
 ) -> tuple[list[Call], dict[str, LayerStack]]:
-    """The calls that a pass reported, and the stack of layers of each sequence.
-
-    Args:
-        output: what the model returned.
-        stacks: the layers that were seen running, by their path.
-        products: the factors of the products that were seen.
-        capture: of the pass; how exact the calls are is noted in it.
-        name: the model's, for messages.
-        sizes: how many tokens each text of the batch has, source by source; and target by target of an encoder-decoder.
-        changed: whether states were changed in their layers: what the model reports of them may be what entered.
-
-    Raises:
-        RegardError: there are no weights, or they are not what this module believes.
-    """
+    """The calls that a pass reported, and the stack of layers of each sequence."""
     if len(sizes) == 1:
         fields = [("attentions", "hidden_states", 0, 0)]
     else:
@@ -149,17 +136,7 @@ def map_of_reported_weights(weights: Float[Tensor, "B H L S"], itself: bool) -> 
 
 
 def check_plain(model: Any, inputs: dict[str, Any], output: Any, name: str) -> None:
-    """Refuse a model whose result changes when it is asked for its weights.
-
-    Args:
-        model: of transformers.
-        inputs: of a pass, as the model's forward takes them.
-        output: what that pass gave when it was asked for its weights.
-        name: the model's, for messages.
-
-    Raises:
-        RegardError: it changes; where running the model eagerly would help, the message says so.
-    """
+    """Refuse a model whose result changes when it is asked for its weights."""
     with quiet(), torch.no_grad():
         plain = model(**inputs)[0]
     apart = _apart(output[0], plain)

@@ -43,11 +43,7 @@ class GradientPass:
     heads: list[HeadCall] = field(default_factory=list)
 
     def gradients(self, outcome: Float[Tensor, ""], of: list[Tensor]) -> list[Tensor]:
-        """Differentiate an outcome by tensors of the pass; zeros for those that it does not depend on.
-
-        Raises:
-            RegardError: the outcome does not come from this pass's tensors.
-        """
+        """Differentiate an outcome by tensors of the pass; zeros for those that it does not depend on."""
         if not outcome.requires_grad:
             raise RegardError("gradients: the outcome is a plain number; one of tensors, such as a logit, is needed")
         found = torch.autograd.grad(outcome, of, retain_graph=True, allow_unused=True)
@@ -61,10 +57,6 @@ def gradient_pass(
     """Run a text, with the target of an encoder-decoder, through a model with gradients.
 
     exchange: puts others in the place of token embeddings. heads: whether what each head gives is kept.
-
-    Raises:
-        RegardError: token embeddings, last hidden state or wanted heads are not found.
-        TensorMaskError: the architecture computes with its mask, and needs written_masks.
     """
     found, model = GradientPass(), session.model
     options = PassOptions(CaptureOptions(), written_masks=written_masks)

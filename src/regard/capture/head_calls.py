@@ -58,11 +58,7 @@ class HeadCalls:
 
 @contextmanager
 def kept_head_outputs(session: Session, *, written_masks: bool = False) -> Iterator[HeadCalls]:
-    """Run attention through regard inside the block, and keep what its heads gave.
-
-    Raises:
-        RegardError: the model's attention cannot be called by others.
-    """
+    """Run attention through regard inside the block, and keep what its heads gave."""
     if session.reports_weights:
         raise RegardError(f"heads of {session.name}: its attention does not go through regard: they are not seen")
     keep = CaptureOptions(attention_outputs=False, embeddings=False, compare=False)

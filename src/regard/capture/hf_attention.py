@@ -101,14 +101,6 @@ def attention(
     """The attention function that transformers calls: one call of `attend`, under the path of the module.
 
     All arguments are as transformers gives them.
-
-    Args:
-        module: the attention layer that calls.
-        query, key, value: its projections, of all texts and heads.
-        attention_mask: what `mask` gave, or the family's own tensor.
-        scaling: what scores are multiplied by, None for 1 / sqrt(D).
-        dropout: the probability with which a weight becomes zero.
-        rest: what else a family gives: softcap, s_aux (sinks), is_causal, …
     """
     if query.dtype != torch.float64 and torch.is_autocast_enabled(query.device.type):  # as for PyTorch's own attention
         query, key, value = (x.to(torch.get_autocast_dtype(x.device.type)) for x in (query, key, value))
@@ -175,13 +167,6 @@ def mask(
     """The mask function that transformers calls: a specification where the pattern is known, else its own tensor.
 
     All arguments are as transformers gives them.
-
-    Args:
-        batch_size, q_length, kv_length: how many texts, queries and keys the mask is for.
-        q_offset, kv_offset: the positions of the first query and key.
-        mask_function: says of a text, head, query and key whether it may attend.
-        attention_mask: True for real tokens, None where there is no padding.
-        rest: what transformers' own mask function takes besides.
     """
     starts = int(q_offset), int(kv_offset)
     skippable = bool(rest.get("allow_is_bidirectional_skip"))
@@ -228,11 +213,7 @@ def mask(
 def _within_windows(
     capture: Capture, path: str, tensors: tuple[Tensor, Tensor, Tensor], rule: dict[str, Any]
 ) -> Float[Tensor, "1 L H E"]:
-    """Compute the attention of each window of a row within itself: one call of `attend` for each length.
-
-    Raises:
-        WindowsError: there is more to the scores than query and key.
-    """
+    """Compute the attention of each window of a row within itself: one call of `attend` for each length."""
     mask, given = rule.pop("mask", None), [name for name, value in rule.items() if value and name != "scale"]
     length = tensors[0].shape[2]
     if len(tensors[0]) != 1 or given or (mask is not None and mask.simplified(length, length) is not None):

@@ -30,9 +30,6 @@ class ModelMask(Mask):
     """A mask specification that is handed to a model, which may only hand it on to the attention function.
 
     key_count: how many keys it is for. skippable: whether PyTorch's kernels would do without it where it allows all.
-
-    Raises:
-        TensorMaskError: it is indexed, measured, computed with, or given to a function of torch.
     """
 
     key_count: int = 0

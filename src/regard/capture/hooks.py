@@ -56,16 +56,7 @@ def record_pass(
     statistics: Statistics | None = None,
     whole: bool = True,
 ) -> Iterator[PassRecord]:
-    """Record the forward pass that is made inside the block; the model's hooks are taken off after it.
-
-    Args:
-        model: whose pass it is.
-        capture: takes what is seen, and says what is kept.
-        ids: token ids of each sequence that it reads.
-        head_input: whether what enters the language head may stand for the last hidden state.
-        layers, keep, statistics: of the attention calls, as in `regard.record`.
-        whole: whether every stack of the model runs: where one doesn't, earlier passes don't show what this one does.
-    """
+    """Record the forward pass that is made inside the block; the model's hooks are taken off after it."""
     facts = None
     if (
         whole

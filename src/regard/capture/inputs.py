@@ -28,18 +28,7 @@ class ModelInput(Encoded):
 
 
 def check_inputs(inputs: Any, model: Any, takes: Collection[str], name: str) -> ModelInput:
-    """Check the tensors of one item.
-
-    Args:
-        inputs: as the caller gave them.
-        model: of transformers.
-        takes: the names that the model's forward takes.
-        name: the model's, for messages.
-
-    Raises:
-        RegardError: it is no mapping of names to tensors of one item, the model takes no such thing, or there are
-            token ids among it, whose tokens could not be distinguished from the others.
-    """
+    """Check the tensors of one item."""
     if not isinstance(inputs, Mapping) or not inputs or not all(isinstance(x, Tensor) for x in inputs.values()):
         raise RegardError("inputs: needs to be a mapping of names to tensors, such as {'pixel_values': ...}")
     ids = [key for key in inputs if key.endswith("input_ids")]
@@ -56,14 +45,7 @@ def check_inputs(inputs: Any, model: Any, takes: Collection[str], name: str) -> 
 
 
 def unreadable_inputs(item: ModelInput, model: Any, name: str, error: Exception) -> RegardError:
-    """The error for tensors that a model could not read: what was given, and what the model says is needed.
-
-    Args:
-        item: what was given.
-        model: of transformers.
-        name: the model's, for the message.
-        error: what the model raised.
-    """
+    """The error for tensors that a model could not read: what was given, and what the model says is needed."""
     tensors = item.tensors or {}
     shown = ", ".join(f"{key!r} {tuple(x.shape)} {x.dtype}" for key, x in tensors.items())
     without = "" if item.tokens or model.main_input_name in tensors else f" without {model.main_input_name!r}"
@@ -77,17 +59,6 @@ def named_tokens(
     """Name the tokens that an item turned out to have in its stack of layers: of an encoder-decoder, the first.
 
     Those of a picture are named by their patches, others by their number.
-
-    Args:
-        item: what the model read.
-        config: the model's.
-        stacks: its layers, by their path, with the states that entered and left them.
-        calls: the attention calls of the pass.
-        pairs: whether it is an encoder-decoder.
-        name: the model's, for messages.
-
-    Raises:
-        RegardError: there is no such stack, or its layers have not the same tokens, or attend to parts of them alone.
     """
     if item.tokens:
         return replace(item, tensors=None)

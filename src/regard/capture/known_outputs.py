@@ -109,13 +109,7 @@ def known_outputs(
     outputs: Sequence[AttentionOutput | UnverifiedOutput],
     seen: Sequence[tuple[Tensor | None, list[nn.Module]]],
 ) -> tuple[KnownOutput, ...]:
-    """The modules of all calls of a pass that was followed; none where those of a call are not told for sure.
-
-    Args:
-        facts: of the model.
-        outputs: of each call.
-        seen: of each call, the state that entered its layer, and the modules that read the sum.
-    """
+    """The modules of all calls of a pass that was followed; none where those of a call are not told for sure."""
     places: dict[int, list[nn.Linear | Conv1D]] = {}
     for module in facts.modules:
         if isinstance(module, (nn.Linear, Conv1D)) and type(module) in (nn.Linear, Conv1D):

@@ -75,11 +75,7 @@ class Layout:
         return self._feed_forwards
 
     def feed_forward_outputs(self, source: Trace | PairTrace, part: Part | None, layer: int) -> Float[Tensor, "L M"]:
-        """What the feed-forward block of a layer added in a trace, found by running its tokens again.
-
-        Raises:
-            RegardError: running them again gives other states, or no module gives that output.
-        """
+        """What the feed-forward block of a layer added in a trace, found by running its tokens again."""
         stack = 1 if part == "decoder" else 0
         last = source.sides[-1]  # a pair cannot be a key
         if last not in self._outputs:

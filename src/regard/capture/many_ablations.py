@@ -59,14 +59,7 @@ class LayerOutputs:
 
     @contextmanager
     def repeated(self, model: nn.Module, paths: Sequence[str], rows: int, past: int) -> Iterator[None]:
-        """Have layers repeat what they gave in the plain pass for each token but the first, for so many rows.
-
-        Args:
-            model: of the plain pass.
-            paths: of the layers in it.
-            rows: how many texts the batch has.
-            past: how many of the text's first tokens are left out.
-        """
+        """Have layers repeat what they gave in the plain pass for each token but the first, for so many rows."""
         layers = {path: model.get_submodule(path) for path in paths}
         before: dict[str, Any] = {path: layer.__dict__.get("forward") for path, layer in layers.items()}
         try:
@@ -170,19 +163,7 @@ class _Text:
 def ablated(
     passes: Session, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool, most: int
 ) -> Iterator[tuple[list[tuple[int, int]], CapturedPass]]:
-    """Run a text once for each set of ablations; yields passes, each with its (number of the set, row of the batch).
-
-    Args:
-        passes: of the model.
-        source: the text.
-        target: of an encoder-decoder, what its decoder reads.
-        sets: for each run what is ablated.
-        logits: whether they are computed.
-        most: how many sets run together at most.
-
-    Raises:
-        RegardError: what is no ablation, or one that means nothing in this model and text.
-    """
+    """Run a text once for each set of ablations; yields passes, each with its (number of the set, row of the batch)."""
     starts = [_start_of_ablation_set(each, source if target is None else None) for each in sets]
     text = _Text(passes, source, target, logits=logits)
     within = any(start[2] for start in starts)

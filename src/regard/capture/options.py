@@ -43,18 +43,7 @@ class CaptureOptions:
         config: Any,
         name: str,
     ) -> "CaptureOptions":
-        """The options that were asked for, checked against the model's config as far as it says.
-
-        Args:
-            layers: a number or several, None for all; none of them for the states of all without attention.
-            logits, attention_outputs: whether they are kept.
-            statistics: True for all, False for none, or which.
-            config: the model's.
-            name: the model's, for messages.
-
-        Raises:
-            RegardError: a layer that the model does not have, statistics that are none, or of no attention.
-        """
+        """The options that were asked for, checked against the model's config as far as it says."""
         wanted_statistics = statistics_to_capture(statistics)
         if layers is None:
             return CaptureOptions(None, logits, attention_outputs, wanted_statistics)

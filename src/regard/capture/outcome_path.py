@@ -32,16 +32,6 @@ def outcome_path(
     """Run the text, and split the mean outcome of some tokens: vectors of one component.
 
     Of a cosine the length of the mean state is held fixed, as a norm's statistics are.
-
-    Args:
-        session: of the model.
-        source, target: the text, and what a decoder reads, None without one.
-        outcome: what is split.
-        tokens: of the text that the outcome is of, the target of an encoder-decoder.
-
-    Raises:
-        RegardError: there is no such number, or it is not made linearly of what was written: the operation that stands
-            between is named.
     """
     name = f"attribution in {session.name}"
     if session.reports_weights:

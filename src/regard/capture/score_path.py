@@ -68,19 +68,7 @@ def score_path(
     query: Sequence[int],
     keys: Sequence[Sequence[int]],
 ) -> tuple[SideParts, list[SideParts]]:
-    """Run the text up to an attention call, and split the mean query of some tokens in a head, and some mean keys.
-
-    Args:
-        session: of the model.
-        source, target: the text, and what a decoder reads, None without one.
-        call, head: of which the score is.
-        query: tokens whose mean query is split.
-        keys: of each mean key the tokens.
-
-    Raises:
-        RegardError: the call's query or key is not made linearly of what the layers below wrote; the operation that
-            stands between is named.
-    """
+    """Run the text up to an attention call, and split the mean query of some tokens in a head, and some mean keys."""
     name = f"score_sources of layer {call.layer} of {session.name}"
     if session.reports_weights:
         raise RegardError(f"{name}: its attention does not go through regard: its queries and keys are not seen")
@@ -106,14 +94,7 @@ def run_linearly(
     call: CallId | None,
     logits_of: Sequence[int] | None = None,
 ) -> tuple[LinearPass, Tensor | None, dict[str, Tensor]]:
-    """A pass up to a call (None: to its end), its logits, and the last hidden states that were seen.
-
-    Args:
-        session: of the model.
-        source, target: the text, and what a decoder reads, None without one.
-        call: where the pass ends, None for its end.
-        logits_of: tokens; the logits are theirs alone where the model can be asked for that.
-    """
+    """A pass up to a call (None: to its end), its logits, and the last hidden states that were seen."""
     with session.alone():
         try:
             return _run_pass_linearly(session, source, target, call, logits_of, written_masks=False)
@@ -167,17 +148,7 @@ def split_rows(
     what: str,
     rows: Sequence[int] | None = None,
 ) -> SideParts:
-    """The parts of the mean of some tokens' vectors.
-
-    Args:
-        done: the pass that they are of.
-        vectors: of all tokens, or of these alone.
-        reason: the operation that stands between where they are no linear function.
-        tokens: whose vectors.
-        sides: whose each sequence is that the pass reads, None of a model of one stack.
-        what: the vectors, in words for messages.
-        rows: where the tokens' vectors stand, None for each at its token's number.
-    """
+    """The parts of the mean of some tokens' vectors."""
     if not done.is_linear(vectors):
         raise RegardError(f"{what} is no linear function of the residual stream: {reason!r} stands between")
     whole = vectors[list(tokens if rows is None else rows)].mean(0)

@@ -101,11 +101,7 @@ class Session:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let this thread alone use the copy inside the block, which is brought up to date first, as are the facts.
-
-        Raises:
-            RegardError: this thread is within a captured pass, of this or another model.
-        """
+        """Let this thread alone use the copy inside the block, which is brought up to date first, as are the facts."""
         if _capturing.get():
             raise RegardError(
                 f"trace: {self.name} cannot be run while a pass is captured in the same thread, as by a hook of the "
@@ -142,19 +138,7 @@ class Session:
         keep: CaptureOptions | None = None,
         reuse: LayerReuse = NO_REUSE,
     ) -> CapturedPass:
-        """Make one captured pass of a batch; more of them where the first shows that it needs other options.
-
-        Args:
-            sources: the texts, or one item of other inputs.
-            targets: of an encoder-decoder, what its decoder reads with each.
-            interventions: what is done to the pass, for each text.
-            keep: what is kept of the pass, None for all.
-            reuse: what is taken from an earlier pass.
-
-        Raises:
-            RegardError: interventions or layers that this model cannot have, inputs that it cannot read, or attention
-                that cannot be captured.
-        """
+        """Make one captured pass of a batch; more of them where the first shows that it needs other options."""
         keep = keep or CaptureOptions()
         with self.alone():
             changed = any(interventions)
@@ -240,11 +224,7 @@ class Session:
         return done
 
     def _pass(self, batch: _Batch, options: PassOptions, reuse: LayerReuse) -> CapturedPass:
-        """Make one pass: open what watches it, run the model, collect what was seen.
-
-        Raises:
-            RegardError: the model cannot read an item of inputs, or what was seen is not what it has to be.
-        """
+        """Make one pass: open what watches it, run the model, collect what was seen."""
         hooks = None
         if batch.changes.states:  # a pass of its own may have to show where they are made
             target = None if batch.targets is None else batch.targets[0]

@@ -50,14 +50,7 @@ def notes_on_capture_options(keep: CaptureOptions, depth: int, has_head: bool) -
 
 
 def of_calls(calls: Mapping[CallNumber, Call], made: Sequence[CallNumber], depth: int, longest: int) -> tuple[str, ...]:
-    """Which layers have attention, which make several calls of it, and which attend to more than the tokens.
-
-    Args:
-        calls: those that were kept.
-        made: (layer, which of its calls) of all.
-        depth: how many layers there are.
-        longest: the tokens of the batch's longest text.
-    """
+    """Which layers have attention, which make several calls of it, and which attend to more than the tokens."""
     counts = Counter(layer for layer, _ in made)
     notes: tuple[str, ...] = ()
     if len(counts) < depth:  # hybrids
@@ -74,14 +67,7 @@ def of_calls(calls: Mapping[CallNumber, Call], made: Sequence[CallNumber], depth
 
 
 def of_model(capture: Capture, calls: Sequence[Call], states: Mapping[int, Tensor], itemsize: int) -> tuple[str, ...]:
-    """What is particular to the model's family.
-
-    Args:
-        capture: of the pass.
-        calls: its attention calls.
-        states: hidden states of one text, by number.
-        itemsize: of the model's dtype, in bytes.
-    """
+    """What is particular to the model's family."""
     notes: tuple[str, ...] = ()
     reported = any(call.kernel == KERNEL for call in calls)
     if (capture.comparison.weights or 0.0) > WEIGHTS_APART and not reported:

@@ -24,13 +24,7 @@ def consoles(json_file: Path | None = None) -> tuple[Console, Console]:
 
 
 def say_written_files(out: Console, errors: Console, files: Sequence[Path | None], notes: Sequence[str] = ()) -> None:
-    """Say which files were written, after notes on a picture.
-
-    Args:
-        out, errors: where it is said: on errors where out is quiet, as standard output has a file then.
-        files: their paths, None for one that was not asked for.
-        notes: of the picture.
-    """
+    """Say which files were written, after notes on a picture."""
     console = errors if out.quiet else out
     for note in notes:
         console.print(f"picture: {note}", style="dim", markup=False)

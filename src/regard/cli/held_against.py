@@ -52,11 +52,7 @@ class StaticVectors:
             check_readable(Path(self.given), "--static")
 
     def read(self, chosen: Selection) -> "StaticVectors":
-        """Read the vectors of a file, where there is one, before a model is loaded.
-
-        Raises:
-            RegardError: the file is not what `read_static` reads, or has no vector for the word.
-        """
+        """Read the vectors of a file, where there is one, before a model is loaded."""
         if self.given is None or self.given == LEARNED:
             return self
         from regard.text.word_vectors import read_static
@@ -69,11 +65,7 @@ class StaticVectors:
     def beside(
         self, seen: "Summary", traces: "Sequence[Trace] | Sequence[PairTrace]", references: "Sequence[Trace]"
     ) -> "Summary":
-        """The summary of traces with the static vectors of its word and of references, traces of a word each.
-
-        Raises:
-            RegardError: there is no table of learned embeddings.
-        """
+        """The summary of traces with the static vectors of its word and of references, traces of a word each."""
         if self.given is None:
             return seen
         from regard.explain.vectors.static_words import learned_words, static_words
@@ -86,12 +78,7 @@ class StaticVectors:
 
 
 def read_sentences(file: Path, word: str) -> list[str]:
-    """Read neutral sentences from a file, one a line; blank lines and repeated ones are left out.
-
-    Raises:
-        RegardError: the file cannot be read, is no UTF-8, has fewer than 12 sentences, or one that has neither the word
-            nor its place.
-    """
+    """Read neutral sentences from a file, one a line; blank lines and repeated ones are left out."""
     what = f"--control {str(file)!r}"
     try:
         lines = read_regular(file, "--control").decode("utf-8-sig").splitlines()

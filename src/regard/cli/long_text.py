@@ -32,9 +32,6 @@ class LongText:
         """Refuse, before the file is read, no text at all and options that exclude each other.
 
         layer: None where one is to be chosen. saved: with --save. page: with --html.
-
-        Raises:
-            RegardError: naming the option.
         """
         if self.file is None and self.opened is None:
             raise RegardError("no file given: regard map FILE --layer N")
@@ -63,17 +60,6 @@ class LongText:
         """Go through the matrix of one layer, with progress bars on the console, as `questions.map.whole.matrix` does.
 
         Windows are not held: their answer has no traces.
-
-        Args:
-            text: as `read` gave it.
-            layer: None for the one that says most; why is then said in the answer.
-            head: the one alone, None for the mean of heads.
-            top: how many receivers and pairs to name.
-            far: pairs are of tokens more than so many apart.
-            console: where the bars are shown.
-
-        Raises:
-            RegardError: a layer or head that the model does not have, or a file of several traces or of a pair.
         """
         from regard.capture.progress import report_layers_of_pass
         from regard.models.states import count_layers
@@ -112,11 +98,7 @@ class LongText:
 
 
 def read_file_argument(file: Path) -> str:
-    """A file's text, without the mark of its encoding (BOM) where it begins with one.
-
-    Raises:
-        RegardError: there is no such file, it cannot be read, is empty or blank, or is not UTF-8: the byte is named.
-    """
+    """A file's text, without the mark of its encoding (BOM) where it begins with one."""
     from regard.text.tokens import check_text
 
     check_readable(file)

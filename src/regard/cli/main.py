@@ -81,12 +81,7 @@ class Verbs(TyperGroup):
     """The command's verbs in the order they were added, with a suggestion where one is misspelt or left out."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The verb that the first argument names.
-
-        Raises:
-            RegardError: there is none of that name; the nearest is suggested, or `regard see` for a text. Or the verb
-                loads no model in the dtype that was given.
-        """
+        """The verb that the first argument names."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             raise RegardError(f"No such command {args[0]!r}. {suggested_verb(args[0], list(self.commands))}")
         if args and args[0] in WITHOUT_DTYPE and ctx.params.get("dtype", "auto") != "auto":

@@ -40,14 +40,7 @@ def whole_numbers(given: str | Numbers) -> Numbers:
 
 
 def number(name: str, text: str, default: str | bool = True, metavar: str = "N") -> typer.models.OptionInfo:
-    """Make an option whose value is a whole number.
-
-    Args:
-        name: with its dashes.
-        text: of the help.
-        default: said in the help where it is no number.
-        metavar: what stands for the value in the help.
-    """
+    """Make an option whose value is a whole number."""
     return typer.Option(name, parser=whole_number_option_value, metavar=metavar, help=text, show_default=default)
 
 
@@ -62,14 +55,7 @@ def file(name: str, text: str) -> typer.models.OptionInfo:
 
 
 def said(name: str, metavar: str, text: str, default: str | bool = True) -> typer.models.OptionInfo:
-    """Make an option whose value is a text.
-
-    Args:
-        name: with its dashes.
-        metavar: what stands for the value in the help.
-        text: of the help.
-        default: what goes without it, where that is no value.
-    """
+    """Make an option whose value is a text."""
     return typer.Option(name, metavar=metavar, help=text, show_default=default)
 
 

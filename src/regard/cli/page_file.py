@@ -33,11 +33,7 @@ class PageFile:
 
     @staticmethod
     def of(file: Path | None, given: Sequence[str]) -> "PageFile":
-        """Read what --html-with was given, once or several times: "steps,float32,layers=0,3-5".
-
-        Raises:
-            RegardError: there is no page that it could go into, or it is something else.
-        """
+        """Read what --html-with was given, once or several times: "steps,float32,layers=0,3-5"."""
         if given and file is None:
             raise RegardError("--html-with needs --html: it says what goes into that file")
         parts = [part.strip() for each in given for part in re.split(r",(?!\s*\d)", each)]

@@ -26,11 +26,7 @@ class Sampling:
     seed: int | None = None
 
     def check(self) -> None:
-        """Refuse values that no model can have, before one is loaded.
-
-        Raises:
-            RegardError: a value out of range, or a seed where nothing is drawn.
-        """
+        """Refuse values that no model can have, before one is loaded."""
         if self.new_tokens is not None and self.new_tokens < 1:
             raise RegardError(f"--new-tokens: given {self.new_tokens}, needs 1 or more")
         if self.seed is not None and not self.options:
@@ -46,11 +42,7 @@ class Sampling:
         return drawn | ({} if self.top_k is None else {"top_k": self.top_k})
 
     def write(self, model: "Model", text: str, interventions: "Sequence[Intervention]" = ()) -> "Generated":
-        """Let the model go on with the text. interventions: what is done to every pass.
-
-        Raises:
-            RegardError: as `Model.generate`.
-        """
+        """Let the model go on with the text. interventions: what is done to every pass."""
         try:
             count = self._count(model, text)
             return model.generate(text, new_tokens=count, seed=self.seed, interventions=interventions, **self.options)

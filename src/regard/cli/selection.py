@@ -16,12 +16,7 @@ class Selection:
     references: str | None = None
 
     def check(self, *, opened: bool = False) -> None:
-        """Refuse what can be refused without a model. opened: whether saved traces are looked at, without it.
-
-        Raises:
-            RegardError: nothing to be named, a blank word, or words to compare it with that are empty, or that lack
-                that word or the model.
-        """
+        """Refuse what can be refused without a model. opened: whether saved traces are looked at, without it."""
         if self.top < 1:
             raise RegardError(f"--top: given {self.top}, needs 1 or more")
         if self.word is not None and not self.word.strip():

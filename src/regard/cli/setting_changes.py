@@ -16,11 +16,7 @@ def starting_settings(files: Sequence[Path], pairs: Path | None) -> Settings:
 
 
 def setting_changes(config: Path | None, settings: Sequence[str], steps: int | None) -> dict[str, Any]:
-    """Settings by name: of the file (--config), then of --set NAME=VALUE, then of --steps.
-
-    Raises:
-        RegardError: the file is none of settings, a setting has no name or value, or the steps are given twice.
-    """
+    """Settings by name: of the file (--config), then of --set NAME=VALUE, then of --steps."""
     changes: dict[str, Any] = {} if config is None else read_training_settings(config)
     named = set()
     for each in settings:

@@ -65,11 +65,7 @@ class Source:
 
 
 def read_chat_file(file: Path) -> list[dict[str, str]]:
-    """Read the messages in a JSON file.
-
-    Raises:
-        RegardError: it cannot be read, is no JSON, or no chat; the file is named.
-    """
+    """Read the messages in a JSON file."""
     from regard.files import read_regular
     from regard.json_files import parse_json
     from regard.text.chat import check_messages
@@ -140,11 +136,7 @@ def traced(given: Source, *, needs_model: bool = False) -> Traced:
 
 
 def traced_again(given: Source) -> Traced:
-    """The texts of a saved file, traced anew by the model: for what a file cannot tell.
-
-    Raises:
-        RegardError: the model gives other tokens or other vectors than those saved.
-    """
+    """The texts of a saved file, traced anew by the model: for what a file cannot tell."""
     from regard.trace.trace import PairTrace
 
     old = traced(Source(file=given.file))
@@ -171,11 +163,7 @@ def traced_again(given: Source) -> Traced:
 
 
 def one_trace(found: Traced, file: Path | None) -> "Trace":
-    """The one trace of one text, for `regard steps`. file: where it was opened from.
-
-    Raises:
-        RegardError: there are several, or it is of an encoder-decoder.
-    """
+    """The one trace of one text, for `regard steps`. file: where it was opened from."""
     from regard.trace.trace import PairTrace
 
     if len(found.traces) > 1:

@@ -28,18 +28,7 @@ def tell(
     traces: Any = None,
     notes: Sequence[str] = (),
 ) -> None:
-    """Write the files of an answer, print it, and say which files were written.
-
-    Args:
-        found: the answer.
-        outputs: which files were asked for.
-        consoles: for what is shown, and for errors.
-        top: how many parts or rows are named, None for all.
-        first: what is said before all.
-        everything: whether every panel is printed, None where a verb has no --all.
-        traces: what --save writes.
-        notes: what is said at the end, beside how exact it is.
-    """
+    """Write the files of an answer, print it, and say which files were written."""
     from regard.cli.console import say_written_files
     from regard.display.terminal_parts import ending_lines_in_terminal, print_terminal_parts
 

@@ -48,11 +48,7 @@ class TrainArguments:
 
 
 def train_and_follow(asked: TrainArguments) -> None:
-    """Begin a run or go on with it, in several processes or alone, and tell of it, as `follow_run_in_terminal` does.
-
-    Raises:
-        RegardError: the texts, the settings or the folder are not what they need to be; nothing is trained then.
-    """
+    """Begin a run or go on with it, in several processes or alone, and tell of it, as `follow_run_in_terminal` does."""
     options = asked.options
     settings = starting_settings(asked.files, asked.pairs)
     if options.resume and (asked.folder / RUN_JSON).is_file():  # what is not given anew stays as the run has it
@@ -78,12 +74,7 @@ def train_and_follow(asked: TrainArguments) -> None:
 
 
 def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGroup | None) -> None:
-    """Train, and tell of it. Leaves with 130 where Ctrl-C stopped it, after it was saved.
-
-    Args:
-        board: of `tensorboard_option_writer`, or None.
-        processes: of several processes, what joins them; None for one.
-    """
+    """Train, and tell of it. Leaves with 130 where Ctrl-C stopped it, after it was saved."""
     settle()
     out, bar = consoles()
     is_main = processes is None or processes.rank == 0

@@ -67,9 +67,6 @@ class ShardFiles:
         """Open a Parquet file with a checked footer. Its pages are checked as they are read.
 
         dictionaries: columns of strings that are read as dictionaries.
-
-        Raises:
-            RegardError: the footer is damaged.
         """
         path = self.folder / name
         size = max(1, path.stat().st_size)

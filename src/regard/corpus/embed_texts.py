@@ -84,21 +84,6 @@ def embed(
 
     A run that was ended anywhere goes on where it was when it is started again, and ends with the same bytes. Documents
     that the store has and that are not there any more stay in it.
-
-    Args:
-        paths: files, folders and patterns: .txt, .jsonl, .csv and .parquet, also .gz and .zst; "-" is standard input.
-        out: the store's folder; one that is there has to be of the same paths, model and settings.
-        model: as `regard.load` takes it, or a model that is loaded: then all is done in this process.
-        settings: what is kept. columns: of tables, where their texts and ids are.
-        workers: processes, one thread each; None for one a core.
-        runner: what builds the shards instead of local processes, such as `regard.corpus.ray_runner.on_ray`.
-        progress: called after each shard.
-        prune: take documents out of the store that are not there any more.
-        follow_links: read the files and folders that links below the paths lead to; else they are counted only.
-
-    Raises:
-        RegardError: nothing to read, a folder that cannot be listed any more, a model that cannot be read so, a store
-            of something else, or no room.
     """
     import_from_corpus_extra("pyarrow")
     if model is not None and not isinstance(model, (str, os.PathLike, Model)):

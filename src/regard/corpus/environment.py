@@ -28,11 +28,7 @@ def describe_store_environment(backend: str = "torch") -> dict[str, str]:
 
 
 def check_store_environment(made: dict[str, str]) -> None:
-    """Check that this process has the versions that a store was made with.
-
-    Raises:
-        RegardError: a version differs.
-    """
+    """Check that this process has the versions that a store was made with."""
     backends = [name for name in BACKENDS if name in made and name not in PACKAGES]
     for name in (*PACKAGES, *backends, "machine"):
         here = platform.machine() if name == "machine" else _installed_package_version(name)
@@ -44,11 +40,7 @@ def check_store_environment(made: dict[str, str]) -> None:
 
 
 def check_store_products(made: dict[str, str]) -> None:
-    """Check that the matrix product chosen here is the one that a store was made with.
-
-    Raises:
-        RegardError: it is another: the numbers would differ by rounding from shard to shard.
-    """
+    """Check that the matrix product chosen here is the one that a store was made with."""
     was, here = made.get("tiles"), matmul.product().__name__
     if was != here:
         raise RegardError(
@@ -58,22 +50,14 @@ def check_store_products(made: dict[str, str]) -> None:
 
 
 def pin_store_products(made: dict[str, str]) -> None:
-    """Compute with the matrix product of a store from now on, whatever would be chosen here.
-
-    Raises:
-        RegardError: this build of torch lacks it.
-    """
+    """Compute with the matrix product of a store from now on, whatever would be chosen here."""
     os.environ[matmul.VARIABLE] = made["tiles"]
     matmul.product()
 
 
 @contextmanager
 def pinned_store_products(made: dict[str, str]) -> Iterator[None]:
-    """Compute in one thread and with a store's product inside the block.
-
-    Raises:
-        RegardError: as `check_store_environment` and `pin_store_products`.
-    """
+    """Compute in one thread and with a store's product inside the block."""
     threads = torch.get_num_threads()
     variables = {name: os.environ.get(name) for name in ("TOKENIZERS_PARALLELISM", matmul.VARIABLE)}
     check_store_environment(made)

@@ -7,11 +7,7 @@ from regard.errors import RegardError
 
 
 def import_from_corpus_extra(name: str) -> ModuleType:
-    """Import a module of the extra `corpus`: pyarrow, duckdb, sklearn, and their parts.
-
-    Raises:
-        RegardError: it is not installed.
-    """
+    """Import a module of the extra `corpus`: pyarrow, duckdb, sklearn, and their parts."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

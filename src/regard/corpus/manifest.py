@@ -98,11 +98,7 @@ def absolute(paths: Sequence[str], folder: str) -> list[str]:
 
 
 def read_manifest(store: Path) -> Manifest:
-    """Read a store's manifest.
-
-    Raises:
-        RegardError: the folder is no store, its manifest is damaged, or it is of another format.
-    """
+    """Read a store's manifest."""
     path = store / NAME
     if not path.is_file():
         what = "there is no such folder" if not store.exists() else f"there is no {NAME} in it"

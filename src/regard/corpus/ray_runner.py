@@ -28,10 +28,6 @@ def on_ray(address: str, workers: int | None = None) -> Runner:
 
     address: "local" starts one here, bound to 127.0.0.1, for the time of the run; else as `ray.init` takes it. workers:
     how many tasks at once, None for as many as the cluster has CPUs.
-
-    Raises:
-        RegardError: Ray is not installed, or (when it runs) the cluster cannot be reached, or a node does not see the
-            store's folder.
     """
     if importlib.util.find_spec("ray") is None:
         raise RegardError('--ray needs Ray: pip install "regard[corpus,ray]"')
@@ -74,11 +70,7 @@ def _build_shards_on_ray(workers: int | None, job: Job, plans: Iterable[ShardPla
 
 @contextmanager
 def _connected_ray_cluster(address: str, workers: int | None) -> Iterator[None]:
-    """Connect with a cluster, or start one here, for the time of the block.
-
-    Raises:
-        RegardError: it cannot be reached, or started for this machine alone.
-    """
+    """Connect with a cluster, or start one here, for the time of the block."""
     local = address == "local"
     wanted = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
     if local:

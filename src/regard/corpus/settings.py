@@ -27,11 +27,7 @@ class Where:
 
     @staticmethod
     def parse(given: str) -> "Where":
-        """Read "word=bank" or "lemma=run,walk".
-
-        Raises:
-            RegardError: it names something else, no value, or as a word what is several in a store, such as "don't".
-        """
+        """Read "word=bank" or "lemma=run,walk"."""
         field, equals, rest = given.partition("=")
         values = tuple(sorted({normal(each.strip()) for each in rest.split(",") if each.strip()}))
         if field.strip() not in ("word", "lemma") or not equals or not values:
@@ -112,22 +108,14 @@ class Settings:
 
 
 def chosen_layers_to_store(layers: Sequence[int] | None, depth: int, name: str) -> list[int]:
-    """Return the numbers of the layers to keep, ascending. layers: as in `Settings`; negative ones count from the end.
-
-    Raises:
-        RegardError: the model has no such layer.
-    """
+    """Return the numbers of the layers to keep, ascending. layers: as in `Settings`, negative numbers from the end."""
     if layers is None:
         return [depth - 1]
     return sorted({from_zero("layer", layer, depth, f"{name} has") for layer in layers}) or list(range(depth))
 
 
 def place_among_stored_layers(layers: Sequence[int], layer: int | None) -> int:
-    """Tell which of the layers that a store keeps a layer is, None or -1 for the last.
-
-    Raises:
-        RegardError: it is none of them.
-    """
+    """Tell which of the layers that a store keeps a layer is, None or -1 for the last."""
     if layer in (None, -1):
         return len(layers) - 1
     if layer not in layers:

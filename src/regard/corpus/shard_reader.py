@@ -39,9 +39,6 @@ class ShardReader:
 
         name: "rows", "texts" or "heads". groups: those to read, None for all. word: read only row groups that may hold
         it, by their first and last word.
-
-        Raises:
-            RegardError: the file is damaged.
         """
         file = f"{name}.parquet"
         try:
@@ -59,11 +56,7 @@ class ShardReader:
         self._files.check(f"{name}.parquet")
 
     def vectors(self, rows: Int[np.ndarray, " n"], place: int) -> Float[np.ndarray, "n M"]:
-        """Read the embeddings of some rows from one layer. place: its place among the layers that are kept.
-
-        Raises:
-            RegardError: there is no such row, or the file is damaged.
-        """
+        """Read the embeddings of some rows from one layer. place: its place among the layers that are kept."""
         count = self.summary.rows
         if rows.size and not (rows.min() >= 0 and rows.max() < count):
             raise RegardError(
@@ -76,11 +69,7 @@ class ShardReader:
         return vectors[rows, place]
 
     def all_vectors(self, place: int) -> Iterator[tuple[int, Float[np.ndarray, "n M"]]]:
-        """Yield the embeddings of all rows from one layer, some megabytes at a time, with the number of the first.
-
-        Raises:
-            RegardError: the file is damaged.
-        """
+        """Yield the embeddings of all rows from one layer, some megabytes at a time, with the number of the first."""
         vectors, _, size = self._vectors()
         self._files.check(VECTORS)
         step = max(1, 8 * BLOCK // size)

@@ -27,11 +27,7 @@ class Store(StoreTables):
     shift = find_shift
 
     def stats(self) -> Heads:
-        """Tell what every head does over the corpus: one table, "corpus", of the sums that the store keeps.
-
-        Raises:
-            RegardError: the store was made without statistics, or has no query.
-        """
+        """Tell what every head does over the corpus: one table, "corpus", of the sums that the store keeps."""
         return Heads({"corpus": head_means(self)})
 
 
@@ -41,9 +37,6 @@ def head_means(store: StoreTables) -> HeadMeans:
     The scores are those of `regard.explain.weights.head_scores`, but for sinks, which are of one text; queries are
     tokens that are not special and not the first of their window, each counted once however many windows read it. Under
     --where only windows that have such a word were read, and count.
-
-    Raises:
-        RegardError: the store was made without statistics, or has no query.
     """
     if not store.manifest.settings.get("statistics"):
         raise RegardError(f"store {str(store.path)!r} was made with --no-statistics: it does not say what heads did")

@@ -40,9 +40,6 @@ class StoreTables:
 
         model: what read the texts, named as `regard.load` takes it, or loaded; it is needed for some questions alone,
         and for none where it was the default model. What the store itself names is never loaded.
-
-        Raises:
-            RegardError: it is no store, of another format, or shards are missing.
         """
         self.path = Path(path)
         self._named = model
@@ -93,11 +90,7 @@ class StoreTables:
 
     @cached_property
     def model(self) -> "Model":
-        """Load the model that read the texts: the one that was named, or the default model.
-
-        Raises:
-            RegardError: it is not there, another one made the store, or none was named and it was not the default one.
-        """
+        """Load the model that read the texts: the one that was named, or the default model."""
         kept, named = self.manifest.model, self._named
         if named is None and not self.of_default:
             raise RegardError(
@@ -119,9 +112,6 @@ class StoreTables:
         """Answer one query that selects, through DuckDB, from the views of `regard.corpus.store_views`.
 
         parameters: for its ? signs.
-
-        Raises:
-            RegardError: it is no such query, names what is not there, reaches beyond the store, or a file is damaged.
         """
         from regard.corpus.store_views import select
 
@@ -133,11 +123,7 @@ class StoreTables:
         return select(self._views, query, parameters, self.shards.values())
 
     def rows_with(self, field: str, value: str, columns: Sequence[str]) -> Columns:
-        """Find the rows with a word or a lemma, shard by shard. field: "word" or "lemma".
-
-        Raises:
-            RegardError: a file is damaged.
-        """
+        """Find the rows with a word or a lemma, shard by shard. field: "word" or "lemma"."""
         found, wanted = Columns(columns), list(dict.fromkeys([field, *columns]))
 
         def read(shard: ShardReader) -> list[tuple[Int[np.ndarray, " n"], Cells]]:
@@ -160,11 +146,7 @@ class StoreTables:
         return {each for table in tables for chunk in table[field].chunks for each in chunk.dictionary.to_pylist()}
 
     def rows_at(self, wanted: Mapping[str, Sequence[int]], columns: Sequence[str], table: str = "rows") -> Columns:
-        """Read the rows of these numbers, by their shards, in the order of their numbers; those that there are.
-
-        Raises:
-            RegardError: the store has no such shard, or a file is damaged.
-        """
+        """Read the rows of these numbers, by their shards, in the order of their numbers; those that there are."""
         found = Columns(columns)
         for name, numbers in wanted.items():
             shard, rows = self._shard(name), np.unique(np.asarray(numbers, dtype=np.int64))
@@ -175,19 +157,11 @@ class StoreTables:
         return found
 
     def vectors(self, shard: str, rows: Int[np.ndarray, " n"], layer: int | None = None) -> Float[np.ndarray, "n M"]:
-        """Read the embeddings of some rows of a shard, from one layer; None for the last that is kept.
-
-        Raises:
-            RegardError: the store has no such shard, row or layer, or a file is damaged.
-        """
+        """Read the embeddings of some rows of a shard, from one layer; None for the last that is kept."""
         return self._shard(shard).vectors(rows, self.layer_index(layer))
 
     def all_vectors(self, layer: int | None = None) -> Iterator[tuple[str, int, Float[np.ndarray, "n M"]]]:
-        """Yield the embeddings of all rows, some megabytes at a time, with their shard and the number of the first.
-
-        Raises:
-            RegardError: the store has no such layer, or a file is damaged.
-        """
+        """Yield the embeddings of all rows, some megabytes at a time, with their shard and the number of the first."""
         index = self.layer_index(layer)
         for name, shard in self.shards.items():
             for first, found in shard.all_vectors(index):

@@ -25,11 +25,7 @@ TABLES = ("rows", "texts", "spans", "heads")
 
 
 def connect(store: Path, manifest: Manifest, shards: Collection[ShardReader]) -> "duckdb.DuckDBPyConnection":
-    """Connect to DuckDB, in memory, with the views, and lock it: the store's folder is all that it may read.
-
-    Raises:
-        RegardError: a table's file is none.
-    """
+    """Connect to DuckDB, in memory, with the views, and lock it: the store's folder is all that it may read."""
     duckdb = import_from_corpus_extra("duckdb")
     settings = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     connection = duckdb.connect(":memory:", config=settings)
@@ -62,17 +58,7 @@ def select(
     parameters: Sequence[str | int | float],
     shards: Collection[ShardReader],
 ) -> "pa.Table":
-    """Answer one query that selects.
-
-    Args:
-        connection: to the store's views.
-        query: in SQL.
-        parameters: for its ? signs.
-        shards: the tables that it names are checked.
-
-    Raises:
-        RegardError: it is no such query, names what is not there, or reaches beyond the store; or a file is damaged.
-    """
+    """Answer one query that selects."""
     duckdb = import_from_corpus_extra("duckdb")
     cursor = connection.cursor()
     try:

@@ -80,11 +80,7 @@ class _Answered(TorchFunctionMode):
 
 @contextmanager
 def answered_attention(model: nn.Module, see: CallSeen) -> Iterator[None]:
-    """Answer the attention calls of a model's attention modules inside the block, and tell `see` of each.
-
-    Raises:
-        RegardError: it has no attention modules of diffusers, or one that computes its attention otherwise.
-    """
+    """Answer the attention calls of a model's attention modules inside the block, and tell `see` of each."""
     modules = {path: each for path, each in model.named_modules() if hasattr(each, "processor")}
     if not modules:
         raise RegardError(f"a {type(model).__name__} has no attention modules of diffusers: nothing of it can be seen")

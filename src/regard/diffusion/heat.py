@@ -53,11 +53,7 @@ class PromptHeat:
         return max((each.grid for each in self.layers), key=lambda grid: grid[0] * grid[1])
 
     def word(self, given: str) -> PromptWord:
-        """Find a word of the text.
-
-        Raises:
-            RegardError: it does not occur, or several times: then `prompt.words` has each.
-        """
+        """Find a word of the text."""
         by_name = [word for word in self.prompt.words if word.name == given]
         if by_name:
             return by_name[0]
@@ -73,9 +69,6 @@ class PromptHeat:
         """Compute the heat of a word, all its tokens together, on each picture.
 
         step, layer, head: one of them; None for the mean of all. Of one layer in its own grid, else in the finest.
-
-        Raises:
-            RegardError: there is no such word, step, layer or head, or the mean of heads alone was kept.
         """
         tokens = list((self.word(word) if isinstance(word, str) else word).tokens)
         return self.mean(tokens, step=step, layer=layer, head=head)

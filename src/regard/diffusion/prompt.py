@@ -115,9 +115,6 @@ def encoded_text(pipeline: Any, before: Callable[[], None]) -> Iterator[list[Enc
     """Keep what a pipeline's text encoders are given and give inside the block; before: called before they are.
 
     The first is the text's: others are what the picture is led away from.
-
-    Raises:
-        RegardError: in the block, several texts at once, or states in the place of a text.
     """
     whole = pipeline.encode_prompt
     named = inspect.signature(whole)
@@ -176,11 +173,7 @@ def _keep_ids(own: EncodedText, number: int) -> Any:
 
 
 def read_prompt(pipeline: Any, encoded: EncodedText, encoders: Sequence[int], length: int) -> Prompt:
-    """Name the keys of a text that was encoded. length: how many keys the model has for it.
-
-    Raises:
-        RegardError: the tokenizer gives other tokens than the text encoder was given.
-    """
+    """Name the keys of a text that was encoded. length: how many keys the model has for it."""
     tokens, keys, notes, begin = list[Token](), list[int](), list[str](), 0
     shown = encoded.text
     for number in encoders:

@@ -18,11 +18,7 @@ from regard.memory import require_memory
 
 
 def painting_model(pipeline: Any) -> nn.Module:
-    """Find the model of a pipeline that makes its picture.
-
-    Raises:
-        RegardError: it has none, or one whose words are not known.
-    """
+    """Find the model of a pipeline that makes its picture."""
     model = getattr(pipeline, "unet", None) or getattr(pipeline, "transformer", None)
     kind = type(model).__name__
     if not isinstance(model, nn.Module) or kind not in READS or not hasattr(pipeline, "encode_prompt"):
@@ -36,14 +32,6 @@ def recorded_heat(pipeline: Any, *, heads: bool = True) -> Iterator[PromptHeat]:
     """Record, while a pipeline runs inside the block, how much its picture looks at every word of its text.
 
     The pipeline is run as its user runs it, once in a block, and paints what it paints without one.
-
-    Args:
-        pipeline: of diffusers, whose model is a U-Net with cross-attention, PixArt's, SD3's or Flux's transformer.
-        heads: keep the weights of each head; False keeps their mean alone, in as much less memory.
-
-    Raises:
-        RegardError: it is of another kind, it was given no single text, its attention is not torch's, the weights do
-            not fit into memory, or the rows with the words are not to be found.
     """
     model = painting_model(pipeline)
     own = _Recorder(pipeline, READS[type(model).__name__], inspect.signature(model.forward), heads)

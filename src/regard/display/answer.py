@@ -78,11 +78,7 @@ class Answer(Table):
         return {"rows": self.rows()}
 
     def for_page(self) -> "Answer":
-        """Give what a page shows: this answer, with what a page alone needs of it.
-
-        Raises:
-            RegardError: it is too large for a page.
-        """
+        """Give what a page shows: this answer, with what a page alone needs of it."""
         return self
 
     def exactness(self) -> list[str]:
@@ -92,14 +88,7 @@ class Answer(Table):
     def shown(
         self, width: int, top: int = 10, more: str = IN_PYTHON, *, everything: bool = False
     ) -> "list[RenderableType]":
-        """Return what a terminal shows: what a tokenizer did not know, the findings, the panels of a first screen.
-
-        Args:
-            width: columns of the terminal.
-            top: how many parts or rows are named.
-            more: where those are that are left out.
-            everything: show all panels, with the columns that are details.
-        """
+        """Return what a terminal shows: what a tokenizer did not know, the findings, the panels of a first screen."""
         from regard.display.terminal import drawn
         from regard.display.terminal_lines import unknown_tokens_line
         from regard.display.terminal_parts import sentences
@@ -123,11 +112,7 @@ class Answer(Table):
         return parts
 
     def plot(self, *names: str) -> "Figure":
-        """Draw the panels that make its picture, or those of these names.
-
-        Raises:
-            RegardError: there is no panel of a name, or it has no picture.
-        """
+        """Draw the panels that make its picture, or those of these names."""
         from regard.display.picture import paint
 
         return paint(self.chosen(names), self.title()) if names else self.painted()[0]
@@ -174,11 +159,7 @@ class Answer(Table):
         return save_page(self, file)
 
     def chosen(self, names: Sequence[str] = ()) -> list[Panel]:
-        """Return the panels of these names, or, where none is named, those that make its picture.
-
-        Raises:
-            RegardError: there is no panel of a name.
-        """
+        """Return the panels of these names, or, where none is named, those that make its picture."""
         panels = {panel.name: panel for panel in self.panels()}
         for name in names:
             if name not in panels:
@@ -220,11 +201,7 @@ class TracesAnswer(Answer):
         return []
 
     def page(self, choice: "Choice | None" = None) -> "Page":
-        """Put together the page of the traces. choice: what of them it has.
-
-        Raises:
-            RegardError: what `regard.web.assemble.page_of` raises.
-        """
+        """Put together the page of the traces. choice: what of them it has."""
         from regard.display.page import panel_data
         from regard.web.assemble import Choice, Opening, page_of
 

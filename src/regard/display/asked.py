@@ -19,15 +19,7 @@ Progress = Callable[[int, int], None]  # told how much of an answer is done, and
 
 
 def option(text: str, default: Any = None, *, metavar: str = "", among: Sequence[str] = (), shown: str = "") -> Any:
-    """Declare a field that may be asked.
-
-    Args:
-        text: of the help.
-        default: what goes where it is not given.
-        metavar: what stands for a value in the help, else its values.
-        among: the values that there are.
-        shown: what goes without it, where help is to say so in words.
-    """
+    """Declare a field that may be asked."""
     known = {"help": text, "metavar": metavar or "|".join(among) or None, "among": tuple(among)}
     return field(default=default, metadata=known | {"shown": shown})
 
@@ -44,11 +36,7 @@ class Asked:
     ranked: ClassVar[bool] = True
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
-        """Refuse what can be refused without a model. texts, targets: how many were given.
-
-        Raises:
-            RegardError: an option is missing, is empty, is not among its values, or does not go with another.
-        """
+        """Refuse what can be refused without a model. texts, targets: how many were given."""
         for each in fields(self):
             given, among = getattr(self, each.name), each.metadata["among"]
             if given is not None and among and given not in among:
@@ -63,11 +51,7 @@ class Asked:
         return not self.ranked
 
     def answer(self, model: "Model", traces: Sequence[Any], progress: Progress | None = None) -> "Answer":
-        """Answer it of traces of this model. progress: told how much is done, where it takes long.
-
-        Raises:
-            RegardError: the texts have not what is asked about, or the model cannot be asked this.
-        """
+        """Answer it of traces of this model. progress: told how much is done, where it takes long."""
         raise NotImplementedError
 
     def need(self, name: str, other: str, called: Called, why: str = "") -> None:

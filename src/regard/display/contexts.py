@@ -10,11 +10,7 @@ LONGEST = 200_000_000  # bytes of a page's sentences: browsers are slow to open 
 
 
 def contexts_of(found: Occurrences, reach: int) -> list[InContext]:
-    """Put occurrences into contexts of so many characters on either side.
-
-    Raises:
-        RegardError: a text is missing in the store.
-    """
+    """Put occurrences into contexts of so many characters on either side."""
     texts = found.texts()
     spans = zip(found.start.tolist(), found.end.tolist(), strict=True)
     keys = zip(found.shard, found.part.tolist(), strict=True)

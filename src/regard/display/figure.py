@@ -48,11 +48,7 @@ class Drawing:
 
 @singledispatch
 def drawn(panel: Panel, small: bool) -> Drawing:
-    """Say how large a panel is, and what draws it. small: it stands beside others.
-
-    Raises:
-        RegardError: it has no picture.
-    """
+    """Say how large a panel is, and what draws it. small: it stands beside others."""
     raise NotImplementedError(type(panel).__name__)
 
 

@@ -20,9 +20,6 @@ def paint(panels: Sequence[Panel], title: str) -> Figure:
     """Draw panels into a figure: heat maps of one group in one grid, all others below one another.
 
     A picture of one panel has the title and that panel's caption above it, one of several each panel's own.
-
-    Raises:
-        RegardError: a panel has no picture: a table without bars; or there is no panel.
     """
     if not panels:
         raise RegardError("plot: this answer has no picture, name a panel")

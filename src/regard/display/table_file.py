@@ -21,11 +21,7 @@ def neutral(cell: Cell) -> Cell:
 
 
 def write_csv(rows: Sequence[Mapping[str, Cell]], file: Path, columns: Sequence[str] | None = None) -> None:
-    """Write rows as CSV in UTF-8 with a header. columns: their names, for where there may be no rows.
-
-    Raises:
-        RegardError: the file system refuses.
-    """
+    """Write rows as CSV in UTF-8 with a header. columns: their names, for where there may be no rows."""
     names = columns_of(rows, columns)
     with (
         whole(file) as temporary,
@@ -37,11 +33,7 @@ def write_csv(rows: Sequence[Mapping[str, Cell]], file: Path, columns: Sequence[
 
 
 def write_parquet(rows: Sequence[Mapping[str, Cell]], file: Path, columns: Sequence[str] | None = None) -> None:
-    """Write rows as Parquet; a column of no values has strings.
-
-    Raises:
-        RegardError: pyarrow is not installed, or the file system refuses.
-    """
+    """Write rows as Parquet; a column of no values has strings."""
     pa, pq = import_from_corpus_extra("pyarrow"), import_from_corpus_extra("pyarrow.parquet")
     arrays = {}
     for name in columns_of(rows, columns):

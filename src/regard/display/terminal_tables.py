@@ -203,14 +203,7 @@ def panel_section(panel: Panel, *parts: RenderableType) -> RenderableType:
 
 
 def signed_bar(number: float, largest: float, both: bool, room: int = BAR) -> Text:
-    """Draw a bar; of numbers of both signs red above 0 and blue below, lighter below.
-
-    Args:
-        number: that the bar shows.
-        largest: of a full bar, without its sign.
-        both: whether there are numbers of both signs.
-        room: columns of a full bar.
-    """
+    """Draw a bar; of numbers of both signs red above 0 and blue below, lighter below."""
     own = terminal_bar(abs(number), largest, room)
     if both and number < 0:  # told apart without colours, too
         own = Text("▒" * own.cell_len)

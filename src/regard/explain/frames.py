@@ -39,20 +39,12 @@ class Table(Shown):
         return str(self)
 
     def to_frame(self) -> DataFrame:
-        """Make the `pandas.DataFrame` of the table.
-
-        Raises:
-            RegardError: pandas is not installed.
-        """
+        """Make the `pandas.DataFrame` of the table."""
         return to_frame(self)
 
 
 def to_frame(tables: Table | Iterable[Table]) -> DataFrame:
-    """Make a `pandas.DataFrame` of one table, or of several of one kind, one below the other.
-
-    Raises:
-        RegardError: pandas is not installed, or what is given has no table.
-    """
+    """Make a `pandas.DataFrame` of one table, or of several of one kind, one below the other."""
     given = list(tables) if isinstance(tables, Iterable) else [tables]
     for each in given:
         if not isinstance(each, Table):

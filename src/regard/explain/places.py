@@ -10,12 +10,7 @@ from regard.trace.trace import PairTrace, Trace
 
 
 def tokens_of(trace: Trace, place: Place) -> list[int]:
-    """The numbers of the tokens meant.
-
-    Raises:
-        RegardError: the word is not in the text or occurs several times, or there is no token of that number; or the
-            trace is the whole one of an encoder-decoder, of which one side is needed.
-    """
+    """The numbers of the tokens meant."""
     refuse_pairs(trace)
     if isinstance(place, Word):
         return list(place.tokens)
@@ -27,11 +22,7 @@ def tokens_of(trace: Trace, place: Place) -> list[int]:
 
 
 def place_in(trace: Trace, given: str) -> Place:
-    """A word that occurs once, by its text, or a token by its number where the text has no such word.
-
-    Raises:
-        RegardError: neither is there.
-    """
+    """A word that occurs once, by its text, or a token by its number where the text has no such word."""
     try:
         return trace.word(given)[0] if len(trace.word(given)) == 1 else given
     except RegardError:

@@ -121,11 +121,7 @@ class JoinedCall:
         self.mask = replace(mask, keys=None) if isinstance(mask, Mask) else Mask() if cross else masks.causal()
 
     def add(self, call: Call, past: int, mask: Any, memo: dict[Any, Any]) -> None:
-        """Add a pass's call, after past tokens. mask: the one it was given. memo: of the pass, what its layers share.
-
-        Raises:
-            RegardError: the pass follows another rule than those before.
-        """
+        """Add a pass's call after the past tokens. mask: of this call. memo: shared by the layers of the pass."""
         weights, rule, value = call.weights, call.weights.rule, call.value
         assert value is not None
         count, size = weights.query.shape[2], weights.key.shape[2]
@@ -170,9 +166,6 @@ class JoinedCall:
 
         Differences of outputs are relative to the largest output, where that is above 1.
         memo: what was written out for the layers before; layers that share it go on sharing it.
-
-        Raises:
-            RegardError: they are too far: what was joined is not what the passes did.
         """
         query, key, value = self.query.whole(), self.key.whole(), self.value.whole()
         size, mask = key.shape[2], self.mask
@@ -211,11 +204,7 @@ class JoinedCall:
         return Call(self.path, self.nth, min(self.kernels), weights, value, None, None, self.ablations), comparison
 
     def _check(self, rule: ScoreRule, place: PassRange, size: int, device: torch.device) -> None:
-        """Compare the pass's mask with its rows of the pattern: sampled rows of the first pass, all of a later one.
-
-        Raises:
-            RegardError: they are not the same.
-        """
+        """Compare the pass's mask with its rows of the pattern: sampled rows of the first pass, all of a later one."""
         rows = sampled_rows(place.count).to(device)
         own = _keys_allowed_to_step(rule, rows, size, device)
         everything, columns = slice(0, 1), slice(0, place.first + place.seen)

@@ -92,11 +92,7 @@ QUIETLY = {  # results are returned another way, and caches and compilation are 
 
 
 def check_generation_options(options: Mapping[str, Any], new_tokens: int) -> None:
-    """Refuse options that do not exist, and values that they cannot have, whatever the model.
-
-    Raises:
-        RegardError: naming the option, what was given and what is needed.
-    """
+    """Refuse options that do not exist, and values that they cannot have, whatever the model."""
     for option, given in options.items():
         check_option_name(option, sorted((*CHECKS, *OTHERS)))
         if option in CHECKS and not CHECKS[option][0](given):
@@ -119,9 +115,6 @@ def settings(
     """Return the settings of a generation (transformers' GenerationConfig), and notes on defaults that were put aside.
 
     defaults: the model's own, which hold where options say nothing.
-
-    Raises:
-        RegardError: an option that does not exist, has no effect, or a value that it cannot have.
     """
     check_generation_options(options, new_tokens)
     config, notes = copy.deepcopy(defaults), []
@@ -145,11 +138,7 @@ def settings(
 
 
 def stops(stop: str | Sequence[str], tokenizer: Any, name: str) -> list[str]:
-    """Return the strings that end a text.
-
-    Raises:
-        RegardError: one is empty or no string, or there is no tokenizer to spell them.
-    """
+    """Return the strings that end a text."""
     strings = [stop] if isinstance(stop, str) and stop else list(stop)
     if any(not isinstance(string, str) or not string for string in strings):
         raise RegardError(f"generate: stop: given {stop!r}, needs strings that are not empty")

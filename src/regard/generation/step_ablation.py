@@ -38,9 +38,6 @@ def with_tokens(
 
     A patch of all positions is one of those of the prompt. source: the prompt. name: the model's. paired: of an
     encoder-decoder, whose target has no words before it is written.
-
-    Raises:
-        RegardError: a word that is not in the prompt, or one of the target; weights, which cannot be patched here.
     """
 
     def of_target(place: Any) -> RegardError:
@@ -119,9 +116,6 @@ def whole_text_changes(
     """Return what is done to the whole text's matrices and states.
 
     interventions: as `with_tokens` gives them. prompt: the text that is gone on with, or that an encoder reads.
-
-    Raises:
-        RegardError: a token that the text cannot have, or a part that is missing or not wanted.
     """
     if needs_stacks(interventions):
         session.layout.stacks(prompt, first_target(session))

@@ -116,11 +116,7 @@ class StepCapture:
         return output
 
     def joined(self, source: Encoded, target: Encoded | None) -> CapturedPass:
-        """Make all passes as one. target: of an encoder-decoder, what its decoder read.
-
-        Raises:
-            RegardError: no attention call was made through regard's attention function, or the passes do not fit.
-        """
+        """Make all passes as one. target: of an encoder-decoder, what its decoder read."""
         calls = []
         written: dict[Any, Tensor] = {}
         for each in self._calls.values():

@@ -35,11 +35,7 @@ class Patches:
     seen: Box | None = field(default=None)
 
     def box(self, token: int) -> Box:
-        """Find where a token's patch lies on the picture.
-
-        Raises:
-            RegardError: the token is no patch, or where they lie is not known.
-        """
+        """Find where a token's patch lies on the picture."""
         if not is_whole(token) or not 0 <= token - self.first < self.rows * self.columns:
             last = self.first + self.rows * self.columns - 1
             raise OutOfRangeError(f"patch: given token {token!r}, patches are tokens {self.first} to {last}")

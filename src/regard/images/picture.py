@@ -41,10 +41,6 @@ def read_picture(given: Any) -> Picture:
     given: the path of a file (PNG, JPEG, WebP, GIF, BMP, TIFF or PPM), a Pillow image, an array (height, width, 3) of
     eight-bit numbers, or a `Picture`, which is returned. Rotated pixels are turned upright, the first of several frames
     is read, transparent pixels are laid on white, and 16 bits become 8. Each change is a note.
-
-    Raises:
-        RegardError: given something else, a file that is damaged or of another format, or an image of more than
-            `MAX_PIXELS` pixels, which is refused before it is decoded.
     """
     if isinstance(given, Picture):
         return given

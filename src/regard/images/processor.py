@@ -23,9 +23,6 @@ def read_processor(
     """Open the image processor of a folder or hub name that has one; no code of it is run.
 
     texts: open what makes texts with pictures ready, of a model that reads both.
-
-    Raises:
-        RegardError: the config is broken, or of a kind that transformers does not know.
     """
     file = BOTH_FILE if texts else PROCESSOR_FILE
     with quiet():
@@ -37,11 +34,7 @@ def read_processor(
 
 
 def processed(processor: Any, picture: Picture) -> Float[Tensor, "1 3 h w"]:
-    """Make the tensor that the model reads of a picture.
-
-    Raises:
-        RegardError: the processor makes something else of it, or cannot read it; the picture's size is named.
-    """
+    """Make the tensor that the model reads of a picture."""
     return _run(processor, picture.pixels, picture.name)
 
 

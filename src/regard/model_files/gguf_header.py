@@ -101,9 +101,6 @@ def read_gguf_header(path: Path, sizes: Mapping[int, tuple[int, int]]) -> Header
     """Read a file's header.
 
     sizes: of each kind of tensor, how many numbers a block has and how many bytes.
-
-    Raises:
-        RegardError: the file is truncated, or no GGUF file, or names more than it can hold.
     """
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

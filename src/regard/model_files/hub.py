@@ -19,11 +19,7 @@ def missing_model_file_error(name: str) -> RegardError:
 
 
 def check_hub_name(source: str | os.PathLike[str]) -> str:
-    """Check that what is no folder and no GGUF file can be a name on the hub, and return it.
-
-    Raises:
-        RegardError: it is a file, is written as a path, or has characters that no name there has.
-    """
+    """Check that what is no folder and no GGUF file can be a name on the hub, and return it."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id
 
@@ -57,12 +53,7 @@ def cached_hub_file(name: str, file: str) -> Path | None:
 
 
 def check_there(name: str) -> None:
-    """Check that a model is in the cache or on the hub; the message says why it is not.
-
-    Raises:
-        RegardError: the hub has no such model, wants a login or an agreement, has no config.json of it, does not answer
-            in time, cannot be reached, or is not to be asked (HF_HUB_OFFLINE).
-    """
+    """Check that a model is in the cache or on the hub; the message says why it is not."""
     from huggingface_hub import constants, errors, get_hf_file_metadata, hf_hub_url
 
     if cached_hub_file(name, "config.json") is not None:
@@ -84,13 +75,7 @@ def check_there(name: str) -> None:
 
 
 def check_hub(name: str) -> Held | None:
-    """Check a hub name's files and measure its checkpoint; None where the hub has no safetensors, but may make some.
-
-    Raises:
-        RegardError: its config asks for what its checkpoint cannot hold, its index names something other than
-            safetensors, or there is an adapter beside it.
-        OSError: it can be had neither from the hub nor from the cache.
-    """
+    """Check a hub name's files and measure its checkpoint; None where the hub has no safetensors, but may make some."""
     from transformers.utils.hub import cached_file, cached_files
 
     def had(file: str) -> Path | None:

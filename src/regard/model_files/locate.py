@@ -14,10 +14,6 @@ def locate_model_files(source: str | os.PathLike[str]) -> Path | str:
 
     A folder with one GGUF file and no safetensors stands for that file. A folder or file is there, but not looked into;
     a hub name is in the cache, or the hub has it.
-
-    Raises:
-        RegardError: the name is empty, there is no such file, folder or name, it is a file of another kind, or a folder
-            with several GGUF files.
     """
     name, path = os.fspath(source), Path(source)
     if not name.strip():
@@ -36,9 +32,6 @@ def model_under_adapter(source: str | os.PathLike[str]) -> str | None:
     """Read which model the adapter in a folder adapts: the path of its folder or file. None for what is no such folder.
 
     The adapter may come from anybody: the model has to be on this machine, under its full path or in the hub's cache.
-
-    Raises:
-        RegardError: its adapter_config.json cannot be read, or names no such model.
     """
     file, folder = Path(source) / ADAPTER, os.fspath(source)
     if not file.is_file() or os.path.lexists(Path(source) / CONFIG):

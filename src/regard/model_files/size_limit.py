@@ -52,11 +52,7 @@ def needs(held: Held, dtype: torch.dtype | None = torch.float32) -> int:
 
 
 def require_memory_for_model(held: Held, device: torch.device, name: str, dtype: torch.dtype | None) -> None:
-    """Refuse a model for which there is no memory, before any of it is read. dtype: as `needs` takes it.
-
-    Raises:
-        RegardError: naming the need, what there is, and what helps.
-    """
+    """Refuse a model for which there is no memory, before any of it is read. dtype: as `needs` takes it."""
     helps = "take a smaller one, or free memory"
     if dtype == torch.float32 and kept_as_stored(held, None):
         helps = f"keep its weights as they are stored, {spelled(needs(held, None))} (dtype auto), or {helps}"

@@ -25,10 +25,6 @@ def stored_tensors(files: Sequence[Path]) -> dict[str, Float[Tensor, "..."]]:
     """Read a checkpoint's tensors by name: large matrices in half precision as `StoredWeight`s, all others as they are.
 
     A weight in MXFP4 is two tensors, which become one `StoredWeight`.
-
-    Raises:
-        RegardError: of such a weight one of the two is missing, or they do not fit.
-        safetensors.SafetensorError, OSError: a file cannot be read.
     """
     tensors: dict[str, Tensor] = {}
     blocks: dict[str, dict[str, Tensor]] = {}

@@ -45,9 +45,6 @@ def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
     """Find the safetensors files of a model folder, each a regular file that lies in it.
 
     Links may lead to the blobs of the hub cache that the folder belongs to, and nowhere else outside.
-
-    Raises:
-        RegardError: there are no weights, only pickled ones, or the index or the config names something else.
     """
     name = config.get("transformers_weights") or (SINGLE if _weight_file_present(folder / SINGLE) else INDEX)
     where = repr(str(folder / "config.json"))
@@ -67,11 +64,7 @@ def weight_files(folder: Path, config: Mapping[str, Any]) -> list[Path]:
 
 
 def files_in_weight_index(index: Path) -> list[str]:
-    """Read the names of the files in an index, each a plain name that ends in .safetensors.
-
-    Raises:
-        RegardError: the index cannot be read, or names anything else.
-    """
+    """Read the names of the files in an index, each a plain name that ends in .safetensors."""
     named = read_json(index, "index").get("weight_map")
     if not isinstance(named, dict) or not named:
         raise RegardError(f"{str(index)!r}: it has no weight_map, which names the file of each tensor")
@@ -85,11 +78,7 @@ def files_in_weight_index(index: Path) -> list[str]:
 
 
 def held(files: Sequence[Path]) -> Held:
-    """Count the tensors and numbers of safetensors files by their headers.
-
-    Raises:
-        RegardError: a file is truncated or no safetensors file, or there are more tensors than any model has.
-    """
+    """Count the tensors and numbers of safetensors files by their headers."""
     entries: list[tuple[str, str, int]] = []  # name, dtype, numbers
     for file in files:
         check_regular(file, "weights")

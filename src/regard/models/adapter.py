@@ -36,9 +36,6 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
     """Add an adapter to the weights of the model that it adapts, which stays in memory once.
 
     Contributions and attribution then see one output projection, as they do in any model.
-
-    Raises:
-        RegardError: peft is missing, the folder holds no plain LoRA adapter in safetensors, or it is another model's.
     """
     place, called = Path(folder), repr(os.fspath(folder))
     if importlib.util.find_spec("peft") is None:

@@ -17,9 +17,6 @@ def trace_control(model: Model, traces: Sequence[Any], word: str, sentences: Seq
     sentences that come with the package those are left out that are longer than the model can read.
 
     traces: of the texts. sentences: as `neutral_sentences` takes them.
-
-    Raises:
-        RegardError: as `neutral_sentences`, or a sentence that was given is longer than the model can read.
     """
     filled = [each for spelled in spellings(traces, word) for each in neutral_sentences(spelled, sentences)]
     found = list(dict.fromkeys(filled))
@@ -54,9 +51,6 @@ def trace_word(model: Model, word: str, option: str) -> Trace:
     """Trace a reference word as a text of its own; of an encoder-decoder, as its encoder reads it.
 
     option: how it was given, for messages.
-
-    Raises:
-        RegardError: it is no text.
     """
     try:
         if not model.pairs:

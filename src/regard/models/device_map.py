@@ -14,11 +14,7 @@ from regard.errors import RegardError
 def checked_device_map(
     device_map: str | Mapping[str, str | int] | None, offload_folder: str | os.PathLike[str] | None
 ) -> dict[str, Any]:
-    """Return what transformers takes to spread a model. Both as `regard.load` takes them.
-
-    Raises:
-        RegardError: accelerate is not installed, or there is no such map.
-    """
+    """Return what transformers takes to spread a model. Both as `regard.load` takes them."""
     if device_map is None:
         raise RegardError("load: given offload_folder, needs device_map too: what lies there")
     if device_map != "auto" and not (isinstance(device_map, Mapping) and device_map):
@@ -34,11 +30,7 @@ def checked_device_map(
 
 
 def check_spread_model(model: nn.Module, spread: dict[str, Any], name: str) -> None:
-    """Check that a model was spread as it was asked for. spread: of `checked_device_map`.
-
-    Raises:
-        RegardError: it has no such module.
-    """
+    """Check that a model was spread as it was asked for. spread: of `checked_device_map`."""
     known = [path for path, _ in model.named_modules()]
     given = [] if spread["device_map"] == "auto" else list(spread["device_map"])
     unknown = [path for path in given if path not in known and path not in dict(model.named_parameters())]

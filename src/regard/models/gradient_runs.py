@@ -25,9 +25,6 @@ def gradient_run(
 
     exchange: puts others in the place of token embeddings. heads: whether the pass keeps what each head gives. Returns
     the pass, and the trace with contextual embeddings and logits that are part of the pass's graph.
-
-    Raises:
-        RegardError: the trace is not of this model, or as `gradient_pass`.
     """
     if not isinstance(trace, (Trace, PairTrace)) or isinstance(trace, PairTrace) != model.pairs:
         needs = "the trace of a text and its target" if model.pairs else "the trace of one text"

@@ -28,18 +28,7 @@ def read_inputs(
     *,
     any_length: bool = False,
 ) -> tuple[bool, list[Encoded], list[Encoded] | None]:
-    """Whether a single item was given, the sources, and of an encoder-decoder their targets.
-
-    Args:
-        reader: of texts and ids.
-        session: of the model.
-        text, target, ids, target_ids, inputs: as `Model.trace` takes them.
-        any_length: whether sources may be longer than the model's positions, to be read in windows.
-
-    Raises:
-        RegardError: none or several of text, ids and inputs, one that does not fit the model, or a target that is
-            missing, not wanted, or not one for each source.
-    """
+    """Whether a single item was given, the sources, and of an encoder-decoder their targets."""
     sources: list[Encoded]
     if inputs is not None and text is None and ids is None:
         single, sources = True, [check_inputs(inputs, session.original, session.takes, session.name)]
@@ -62,17 +51,7 @@ def read_inputs(
 def read_images(
     session: Session, reader: Reader, processor: Any, images: Any, text: Any
 ) -> tuple[bool, list[ModelInput]]:
-    """Make what the model reads of one picture, or of several in a list: whether one was given, and the items.
-
-    Args:
-        session, reader: of the model and its texts.
-        processor: the model's image processor, or its processor of texts and pictures; None where it has none.
-        images, text: as `Model.trace` takes them.
-
-    Raises:
-        RegardError: the model reads no pictures, or none without a text, or no text with them; its processor is not
-            known; no picture was given, one that cannot be read, or not one for each text.
-    """
+    """Make what the model reads of one picture, or of several in a list: whether one was given, and the items."""
     name, alone = session.name, session.original.main_input_name == "pixel_values"
     if "pixel_values" not in session.takes or session.pairs:
         raise RegardError(
@@ -126,11 +105,7 @@ def _item_of_picture(session: Session, processor: Any, image: Any) -> ModelInput
 
 
 def model_inputs_of_trace(reader: Reader, trace: object, asker: str) -> tuple[Encoded, Encoded | None]:
-    """What the model reads to give a trace again, (source, target). asker: who is given the trace.
-
-    Raises:
-        RegardError: it is no trace.
-    """
+    """What the model reads to give a trace again, (source, target). asker: who is given the trace."""
     if not isinstance(trace, (Trace, PairTrace)):
         raise RegardError(f"{asker}: given {type(trace).__name__}, needs a trace of this model")
     source, *targets = trace.sides
@@ -139,11 +114,7 @@ def model_inputs_of_trace(reader: Reader, trace: object, asker: str) -> tuple[En
 
 
 def model_source_of_trace(reader: Reader, trace: Trace) -> Encoded:
-    """What the model read to give a trace: its text where that has the same tokens, else their ids.
-
-    Raises:
-        RegardError: it read a picture, or other inputs that are no text.
-    """
+    """What the model read to give a trace: its text where that has the same tokens, else their ids."""
     if trace.patches is not None:
         raise RegardError(f"the trace has a picture ({trace.patches.picture.name}): what runs its text again has none")
     if NUMBERED in trace.status.notes:
@@ -164,9 +135,6 @@ def token_id(tokenizer: Any, token: str | int, what: str) -> int:
 
     Texts mostly go on with a word after a blank, and in many vocabularies that makes another token: "Paris" is " Paris"
     where there is one, and the token without a blank is named by its id.
-
-    Raises:
-        RegardError: the text is no token or several, or there is no tokenizer to say so; what was meant is named.
     """
     if is_whole(token):
         return int(token)

@@ -66,14 +66,7 @@ class Sizes:
         return held + layers * self.heads * _bytes_of_statistics(tokens, keep.statistics)
 
     def passing(self, lengths: Sequence[int], keep: CaptureOptions, trims: bool, written_out: bool) -> int:
-        """Bytes that one forward pass of a batch takes beside what its traces hold.
-
-        Args:
-            lengths: how many tokens each text of the batch has.
-            keep: what traces hold.
-            trims: whether the model can leave logits out.
-            written_out: whether it writes its weights out, L × S.
-        """
+        """Bytes that one forward pass of a batch takes beside what its traces hold."""
         tokens, longest = len(lengths) * max(lengths), max(lengths)
         inside = 3 * self.inner + 4 * self.width + 2 * (self.queries + self.keys)
         logits = 0 if keep.logits or trims else self.vocabulary  # those that are kept are counted there
@@ -91,17 +84,7 @@ def require_trace_memory(
     trims: bool,
     written_out: bool,
 ) -> None:
-    """Refuse what will not fit into memory, before it is begun.
-
-    Args:
-        facts: of the model, of transformers or ours.
-        name: the model's, for messages.
-        batches: the lengths of the texts that run together.
-        keep, trims, written_out: as `Sizes.passing` takes them.
-
-    Raises:
-        RegardError: naming the need, what there is, and what helps.
-    """
+    """Refuse what will not fit into memory, before it is begun."""
     sizes = replace(facts.once(Sizes.of), bytes=facts.model.dtype.itemsize)
     tokens = sum(map(sum, batches))
     padded = sum(len(lengths) * max(lengths) for lengths in batches)  # traces are views of their batch

@@ -26,10 +26,6 @@ def read_pictured_text(session: Session, reader: Reader, processor: Any, text: s
     session, reader: of the model and its texts. processor: the model's, of texts and pictures. text: where the
     processor's token for a picture is not in it, the picture stands before it, on a line of its own. image: as
     `read_picture` takes it.
-
-    Raises:
-        RegardError: several pictures in the text, a text or picture that cannot be read, or a processor that does not
-            make one token of each patch, row by row: which token shows what would not be known.
     """
     text, picture = check_text(text, "text"), read_picture(image)
     mark, name = str(processor.image_token), reader.name

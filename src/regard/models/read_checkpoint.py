@@ -31,19 +31,7 @@ def read_checkpoint(
     dtype: torch.dtype | None,
     spread: dict[str, Any] | None = None,
 ) -> tuple[Any, tuple[str, ...]]:
-    """Build a model and fill it; return it with notes on its weights: what is missing or unused, or was quantised.
-
-    Args:
-        folder: the checkpoint's, or a hub name.
-        name: the model's, for messages.
-        file: the GGUF file in the folder's place.
-        held: what the checkpoint holds, where that is known.
-        dtype: of the weights; None for as they are stored.
-        spread: how they are spread over devices (`regard.models.device_map`), None for not at all.
-
-    Raises:
-        RegardError: the checkpoint is not whole, or not of its config.
-    """
+    """Build a model and fill it; return it with notes on its weights: what is missing or unused, or was quantised."""
     options: dict[str, Any] = {"trust_remote_code": False} | (file.options if file else {}) | (spread or {})
     place = file.folder if file else folder
     with load_errors_in_line(name):
@@ -169,11 +157,7 @@ def _model_class(config: Any, from_gguf: bool) -> Any:
 
 
 def check_not_on_disk(model: nn.Module, name: str) -> None:
-    """Check that a model's first weights are in memory: where they are, there ids are put.
-
-    Raises:
-        RegardError: they lie on disk, or were never filled.
-    """
+    """Check that a model's first weights are in memory: where they are, there ids are put."""
     path, first = next(model.named_parameters(), ("", None))
     if first is not None and first.is_meta:
         raise RegardError(
@@ -185,9 +169,6 @@ def check_finite_weights(model: nn.Module, name: str) -> None:
     """Refuse weights that hold NaN or infinity: every figure computed with them would be nonsense.
 
     Those on disk are not read for it: where they hold some, the states that come of them are refused.
-
-    Raises:
-        RegardError: naming the tensor.
     """
     for key, whole in model.named_parameters():
         if whole.is_meta:

@@ -28,9 +28,6 @@ class Readout:
         """Find the model's last layer, with one pass over a trace's tokens.
 
         model: what `regard.load` gives. source: of a decoder's trace, the encoder's.
-
-        Raises:
-            RegardError: the model has no language head, or is not the one that the trace is of.
         """
         self.model, self.name, self._own = model, model.name, model._session.model
         self._ids = [token.id for token in trace.tokens]

@@ -52,16 +52,6 @@ class Runner:
         Some families read padding as if it were text, such as MobileBERT, whose input joins neighbouring embeddings.
         So of the first batch with padding the shortest text is run alone too; where that gives something else, only
         texts of one length are run together.
-
-        Args:
-            sources: the texts.
-            targets: of an encoder-decoder, one for each source.
-            interventions: what is done to the pass of every text.
-            keep: what is kept of each.
-            streamed: the caller holds one batch of traces at a time.
-
-        Raises:
-            RegardError: the traces do not fit into memory (before any text is run), or as `Session.run`.
         """
         session = self.session
         sizes = [(len(one.tokens), len(other.tokens)) for one, other in zip(sources, targets or sources, strict=True)]
@@ -99,13 +89,7 @@ class Runner:
         interventions: Sequence[Intervention] = (),
         statistics: Statistics | None = None,
     ) -> Trace | PairTrace:
-        """The trace of one text, with everything kept.
-
-        Args:
-            source, target: the text, and what a decoder reads, None without one.
-            interventions: what is done to the pass.
-            statistics: of every attention map, None for none.
-        """
+        """The trace of one text, with everything kept."""
         targets = None if target is None else [target]
         ((_, trace),) = self.traces([source], targets, interventions, CaptureOptions(statistics=statistics))
         return trace
@@ -113,13 +97,7 @@ class Runner:
     def ablated(
         self, source: Encoded, target: Encoded | None, sets: Sequence[Sequence[Any]], *, logits: bool
     ) -> Iterator[tuple[int, Trace | PairTrace]]:
-        """Yield the number and the trace of each set of ablations of one text, in the order in which they are run.
-
-        Args:
-            source, target: the text, and what a decoder reads, None without one.
-            sets: for each run what is ablated.
-            logits: whether they are computed.
-        """
+        """Yield the number and the trace of each set of ablations of one text, in the order in which they are run."""
         longest = max(len(each.tokens) for each in (source, target) if each is not None)
         most = self._sets_at_once(longest, len(sets), logits)
         for placed, done in ablated(self.session, source, target, sets, logits=logits, most=most):
@@ -137,14 +115,7 @@ class Runner:
         interventions: Sequence[Intervention],
         keep: CaptureOptions,
     ) -> list[WindowedTrace]:
-        """The trace of each text, read in overlapping windows.
-
-        Args:
-            sources: the texts.
-            window, stride: in tokens, special ones counted; stride None for half of what a window holds of a text.
-            interventions: what is done to the pass of every window.
-            keep: what is kept of each window.
-        """
+        """The trace of each text, read in overlapping windows."""
         if any(map(intervention_names_tokens, interventions)):
             raise RegardError("window: edges cannot be ablated in windows, and no tokens patched; heads can be ablated")
         plans = [self._plan(each, window, stride) for each in sources]
@@ -159,12 +130,7 @@ class Runner:
     def stream(
         self, source: Encoded, window: int, stride: int | None, keep: CaptureOptions
     ) -> tuple[Plan, Iterator[Trace]]:
-        """A text's windows, and their traces one after another.
-
-        Args:
-            source: the text.
-            window, stride, keep: as `windowed` takes them.
-        """
+        """A text's windows, and their traces one after another."""
         plan = self._plan(source, window, stride)
         pieces = plan.pieces()  # of one length, so that they come in order
         return plan, (trace for _, trace in self._texts(pieces, (), keep, streamed=True))

@@ -56,10 +56,6 @@ def read_states(
 
     layers: their numbers; the last layer's is the model's contextual embedding, after a final norm where it has one.
     attention: whether the attention of all layers is given too.
-
-    Raises:
-        RegardError: an encoder-decoder, layers that the model has not, states that are not finite, or attention of
-            layers that make none or several calls.
     """
     session = model._session
     if model.pairs:
@@ -182,11 +178,7 @@ def _packs(lengths: Sequence[int], most: int | None) -> Iterator[list[list[int]]
 
 
 def count_layers(model: "Model") -> int:
-    """Return how many layers a model of one stack has.
-
-    Raises:
-        RegardError: its config does not say.
-    """
+    """Return how many layers a model of one stack has."""
     count = getattr(model.model.config, "num_hidden_layers", None) or getattr(model.model.config, "layers", None)
     if not isinstance(count, int):
         raise RegardError(f"model {model.name!r}: its config does not say how many layers it has")

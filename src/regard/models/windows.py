@@ -105,18 +105,6 @@ def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limi
     """Cut a text into windows.
 
     The last window is moved back to the text's end, so that it is as long as the others.
-
-    Args:
-        encoded: the text.
-        tokenizer: of the model, which puts special tokens around a text; None without one.
-        window: how many tokens one holds, special ones counted.
-        stride: how far the next one begins after; None for half of what a window holds of the text.
-        limit: the most tokens of the model.
-        name: the model's.
-
-    Raises:
-        RegardError: a window that the model cannot read or that holds too little, a stride that would leave tokens out
-            or no overlap, or a tokenizer that puts special tokens elsewhere than around a text.
     """
     for option, given in (("window", window), ("stride", stride)):
         if given is not None and not is_whole(given):
@@ -178,19 +166,11 @@ class WindowedTrace(ShownTrace):
         return self.windows[number], range(len(self.tokens))[token] - self.plan.shift(number)
 
     def word(self, word: str) -> list[Word]:
-        """Every occurrence of a word in the whole text, its tokens and characters counted there.
-
-        Raises:
-            RegardError: the word is not in the text; the nearest words are named.
-        """
+        """Every occurrence of a word in the whole text, its tokens and characters counted there."""
         return find_word(self.text, self.tokens, word)
 
     def locate(self, word: Word) -> tuple[Trace, Word]:
-        """The window in which an occurrence stands furthest from an edge, and the occurrence as that window has it.
-
-        Raises:
-            RegardError: the occurrence is too long for the windows' overlap: none has all of it.
-        """
+        """The window in which an occurrence stands furthest from an edge, and the occurrence as that window has it."""
         number = self.window_of(word)
         trace, shift = self.windows[number], self.plan.shift(number)
         own = tuple(token - shift for token in word.tokens)

@@ -87,20 +87,7 @@ def write_with_transformer(
 ) -> list[list[int]]:
     """Let a decoder go on with each text of a batch; return the new ids, the end token included where it wrote one.
 
-    Args:
-        ids: the beginnings, all of one length; of an encoder-decoder the start tokens.
-        new_tokens: the most tokens to write.
-        choose: of `Choice.chooser`; the likeliest token by default.
-        end: the id at which a text is done. until: says of a text's new ids whether it is done.
-        context, context_mask: of an encoder-decoder, what `model.encode` gave, and which of its tokens are real.
-        slide: go on where the model has no positions left: each token is then written after the last `length` tokens
-            alone, read anew. Without it such a text is refused.
-        around: opened around each pass of the decoder, given how many tokens are in its caches and how many it reads.
-
     The model computes as in use, without dropout; its mode comes back after.
-
-    Raises:
-        RegardError: there are fewer positions than tokens, or the model is an encoder or has no language head.
     """
     if model.decoder is None or model.head is None:
         raise RegardError("write: needs a decoder with a language head")
@@ -139,13 +126,7 @@ def translate(
     end: int | None,
     choose: Choose | None = None,
 ) -> list[list[int]]:
-    """Let an encoder-decoder translate a batch of padded source texts; return its ids, the start token left out.
-
-    Args:
-        ids: the source texts, padded to one length.
-        mask: True for real tokens, None for all.
-        new_tokens, end, choose: as `write_with_transformer` takes them.
-    """
+    """Let an encoder-decoder translate a batch of padded source texts; return its ids, the start token left out."""
     with model_in_evaluation_mode(model):
         context = model.encode(ids, mask=mask)
     start = model.config.start

@@ -36,11 +36,7 @@ CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json
 
 
 def save_model(folder: Path | str, model: Transformer, tokenizer: Any = None) -> None:
-    """Write a model's folder; each file whole or not at all, its config last.
-
-    Raises:
-        RegardError: the folder cannot be made or written to.
-    """
+    """Write a model's folder; each file whole or not at all, its config last."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,9 +62,6 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
     """Read the model of a folder, on the CPU and ready to be used, and its tokenizer (None where it has none).
 
     folder: a model's, or a training run's, whose newest whole checkpoint is read.
-
-    Raises:
-        RegardError: it is neither, or its files are not whole; the file is named, and what is needed.
     """
     folder = newest_transformer_folder(folder)
     if not (folder / CONFIG).exists():
@@ -98,11 +91,7 @@ def is_transformer_folder(folder: Path) -> bool:
 
 
 def newest_transformer_folder(folder: Path | str) -> Path:
-    """Find the model's folder itself, or the newest whole checkpoint of a training run.
-
-    Raises:
-        RegardError: the pointer is broken, or there is no checkpoint where it points.
-    """
+    """Find the model's folder itself, or the newest whole checkpoint of a training run."""
     folder = Path(folder)
     pointer = folder / POINTER
     if not pointer.is_file():
@@ -125,11 +114,7 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def fill_module_weights(model: nn.Module, tensors: dict[str, Tensor], name: str) -> None:
-    """Put tensors into a model's weights; those of another dtype are converted.
-
-    Raises:
-        RegardError: one is missing, unknown, or of another shape; all are checked before any is used.
-    """
+    """Put tensors into a model's weights; those of another dtype are converted."""
     own = weights_of(model)
     missing, unknown = sorted(set(own) - set(tensors)), sorted(set(tensors) - set(own))
     if missing:
@@ -156,11 +141,7 @@ def _check_whole(folder: Path, config: TransformerConfig) -> None:
 
 
 def read_tensors(file: Path, suspect: str = "truncated") -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file, on the CPU.
-
-    Raises:
-        RegardError: it is suspect, as the message says, or no safetensors file.
-    """
+    """Read the tensors of a safetensors file, on the CPU."""
     check_regular(file)
     try:
         return safetensors.torch.load_file(file)

@@ -30,9 +30,6 @@ def from_transformers(model: Any) -> Transformer:
     """Make a `Transformer` with copies of a model's weights, ready to be used; on the CPU, in the model's dtype.
 
     Taken are BertModel, BertForMaskedLM, GPT2Model, GPT2LMHeadModel, LlamaModel and LlamaForCausalLM objects.
-
-    Raises:
-        RegardError: another class, or a setting that ours has no counterpart for.
     """
     kind = type(model).__name__
     if kind not in _READERS:

@@ -23,11 +23,7 @@ class KeyValueCache:
     def append(
         self, key: Float[Tensor, "*B G n D"], value: Float[Tensor, "*B G n E"], positions: Int[Tensor, "*b n"]
     ) -> tuple[Float[Tensor, "*B G S D"], Float[Tensor, "*B G S E"], Int[Tensor, "*b S"]]:
-        """Append the newest tokens' keys, values and positions; return those of all tokens so far, as views.
-
-        Raises:
-            ValueError: batch, heads or widths differ from those before.
-        """
+        """Append the newest tokens' keys, values and positions; return those of all tokens so far, as views."""
         newest = {"key": key, "value": value, "positions": positions[..., None]}
         for name, rows in newest.items():
             old = self._rows.get(name)

@@ -15,13 +15,7 @@ from regard.nn.positions import Alibi, Positions, Rotary
 
 
 def stack(config: TransformerConfig, name: str, *, causal: bool, crossing: bool) -> nn.ModuleList:
-    """Make a model's encoder or decoder, by name: its layers, which share what tells attention of positions.
-
-    Args:
-        name: "encoder" or "decoder".
-        causal: whether a token sees no later one.
-        crossing: whether layers attend to another stack's states too.
-    """
+    """Make a model's encoder or decoder, by name: its layers, which share what tells attention of positions."""
     positions: Positions | None = None
     if config.positions == "rotary":
         positions = Rotary(config.head_width, config.rotary_base)
@@ -73,14 +67,7 @@ class Layer(nn.Module):
         context_mask: Bool[Tensor, "..."] | Mask | None = None,
         cache: KeyValueCache | None = None,
     ) -> Float[Tensor, "B L M"]:
-        """Return the states behind the layer.
-
-        Args:
-            context: the states of the other sequence, where it attends to one.
-            positions: where the tokens stand, None for 0, 1, 2, …
-            mask, context_mask: which tokens of each sequence may be attended to, None for all.
-            cache: of earlier tokens, which these go on from.
-        """
+        """Return the states behind the layer."""
 
         def attend(states: Tensor) -> Tensor:
             return self.attention(states, mask=mask, causal=self.causal, positions=positions, cache=cache)

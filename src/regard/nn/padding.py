@@ -32,9 +32,6 @@ def positions_in_padded_batch(
 
     mask: True or 1 for real tokens. start: the first one's position. causal: whether padding on the right is out of
     sight already, because no token looks to its right.
-
-    Raises:
-        RegardError: the mask does not fit the ids.
     """
     length = ids.shape[1]
     plain = torch.arange(start, start + length, device=ids.device)
@@ -53,9 +50,6 @@ def positions_in_padded_batch(
 def check_transformer_ids(ids: Int[Tensor, "B L"], stop: int, vocabulary: int, limit: int | None) -> None:
     """Refuse texts that a model cannot read. The ids' range is left to the table's own check on GPUs
     and in compiled models. stop: behind the last position. vocabulary: how many ids there are. limit: of positions.
-
-    Raises:
-        RegardError: no token, an id out of range, or more tokens than there are positions for.
     """
     if not ids.numel():
         raise RegardError(f"ids: given shape {tuple(ids.shape)}, needs at least one token")

@@ -23,11 +23,7 @@ class OutcomeAsked(Asked):
     word: str | None = option("The word to look at.", metavar="WORD", shown="none, in place of --to")
 
     def check_outcome(self, called: Called) -> None:
-        """Refuse two outcomes, and none.
-
-        Raises:
-            RegardError: neither a next token nor a word is given, or both are; or what goes with one of them alone.
-        """
+        """Refuse two outcomes, and none."""
         to, word = map(called, ("to", "word"))
         if self.to is None and self.word is None:
             raise RegardError(f"{to} is needed, a next token, or {word}: the outcome that is measured")
@@ -44,18 +40,7 @@ class OutcomeAsked(Asked):
         like: str | None = None,
         at: int | None = None,
     ) -> "Outcome":
-        """Make the outcome.
-
-        Args:
-            trace: of the text, or of the clean one of two.
-            alone: what of a next token that is compared with none, `outcomes.logit` or `probability`.
-            like: the word of the text that the word is compared with, None for what the word itself is in this trace,
-                the clean text's.
-            at: the token after which it comes, None for the last.
-
-        Raises:
-            RegardError: a word or token that is not there.
-        """
+        """Make the outcome."""
         from regard.explain.causes.outcomes import cosine, logit_difference
 
         if self.to is not None:

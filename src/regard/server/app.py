@@ -55,19 +55,7 @@ def make_app(
     stores: "Sequence[Store]" = (),
     runs: Sequence[FollowedRun] = (),
 ) -> FastAPI:
-    """Make the application; `Gate` stands around it.
-
-    Args:
-        models: what may be asked for, by number.
-        texts: that the page opens with.
-        opened: pages made before, of files.
-        limits: of what may be asked for, None for the usual ones.
-        stores: corpora that may be asked.
-        runs: training that may be followed.
-
-    Raises:
-        RegardError: the page is not built.
-    """
+    """Make the application; `Gate` stands around it."""
     program = built_program("live")
     limits = limits or Limits()
     work, shelf = Work(limits), Shelf(limits.kept)

@@ -27,9 +27,6 @@ def corpus_page(stores: Sequence[Store], asked: CorpusAsked, models: Sequence[Mo
     """Ask a store.
 
     models: what the server was started with; of others a store's own model is the default one alone.
-
-    Raises:
-        RegardError: what the store refuses, such as a word that it does not have. RefusedError: there is no such store.
     """
     if asked.store >= len(stores):
         raise RefusedError(422, f"store: given {asked.store}, this server has {len(stores)}, numbered from 0")

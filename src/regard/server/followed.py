@@ -19,11 +19,7 @@ AnyTrace = Trace | PairTrace | WindowedTrace
 
 
 def reference_traces(model: Model, asked: TraceAsked) -> list[Trace]:
-    """The reference words, each traced as a text of its own; of a model that reads pairs, as its encoder reads it.
-
-    Raises:
-        RegardError: there is no word beside which they could be, or one of them is no text.
-    """
+    """The reference words, each traced as a text of its own; of a model that reads pairs, as its encoder reads it."""
     if asked.references and asked.word is None:
         raise RegardError("references: they are words that a word is compared with: give word as well")
     return [trace_word(model, each, "references:") for each in dict.fromkeys(map(str.strip, asked.references))]

@@ -19,11 +19,7 @@ from regard.web.score_rules import Data
 
 
 def long_page(traces: Sequence[Trace | PairTrace | WindowedTrace], word: str | None = None) -> Kept:
-    """Put together the page of texts that are too long for a browser to compute with.
-
-    Raises:
-        RegardError: a trace of a pair or in windows, which are looked at window by window.
-    """
+    """Put together the page of texts that are too long for a browser to compute with."""
     page, maps = Page(title_of(traces)), {}
     for number, trace in enumerate(traces):
         if not isinstance(trace, Trace):

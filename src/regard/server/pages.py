@@ -24,11 +24,7 @@ Level = Annotated[int, Path(ge=0, le=40)]
 
 
 def page_routes(page_of: Callable[[str], Kept], models: Sequence[Model], work: Work) -> APIRouter:
-    """Make the routes of pages by their names. page_of: finds one. models: what reads the texts of a corpus.
-
-    Raises:
-        RegardError: the page is not built.
-    """
+    """Make the routes of pages by their names. page_of: finds one. models: what reads the texts of a corpus."""
     routes = APIRouter()
     check_page_built()
 

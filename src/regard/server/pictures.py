@@ -25,11 +25,7 @@ def picture_bytes(asked: PictureAsked, limits: Limits) -> bytes:
 
 
 def picture_page(model: Model, asked: PictureAsked, data: bytes, limits: Limits, job: Job) -> Kept:
-    """Trace a picture, in its text where one was given, and put the page of where the model looks together.
-
-    Raises:
-        RegardError: what the library refuses of the file, or of the model. RefusedError: the job was stopped.
-    """
+    """Trace a picture, in its text where one was given, and put the page of where the model looks together."""
     picture = read_picture_bytes(data, asked.name)
     job.go_on()
     with report_layers_of_pass(model.model, lambda share: job.advance(0.7 * share)):

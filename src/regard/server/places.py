@@ -46,11 +46,7 @@ class Places:
         return self._shards.nbytes + self._rows.nbytes
 
     def told(self, first: int, count: int) -> list[Data]:
-        """Tell of `count` places from `first` on, fewer at the end: document, first character, the word in its context.
-
-        Raises:
-            RefusedError: there is no place of that number.
-        """
+        """List `count` occurrences from `first` on: document, first character, the word in its context."""
         self._check(first)
         found = self._found(range(first, min(len(self), first + count)))
         contexts = contexts_of(found, self._context)
@@ -61,11 +57,7 @@ class Places:
         ]
 
     def passage(self, number: int, models: Sequence[Model]) -> Data:
-        """Find the text that a place was read in, and which of some models reads it.
-
-        Raises:
-            RefusedError: there is no such place, or none of the models made the store.
-        """
+        """Find the text that a place was read in, and which of some models reads it."""
         self._check(number)
         model = reader_of(self._store, models)
         found = read_passage(models[model], self._found([number]))
@@ -89,11 +81,7 @@ def places_of(store: Store, found: Occurrences, context: int) -> Places:
 
 
 def reader_of(store: Store, models: Sequence[Model]) -> int:
-    """Find which of some models made a store, by what its manifest says.
-
-    Raises:
-        RefusedError: none of them did; the line says which one to start the server with.
-    """
+    """Find which of some models made a store, by what its manifest says."""
     kept = store.manifest.model
     for number, model in enumerate(models):
         if (_digest_of_served_model(model) == kept.digest) if kept.digest else (model.name == kept.name):

@@ -73,11 +73,7 @@ def _several(count: int, name: str) -> str:
 
 
 def _run_state(run: FollowedRun) -> dict[str, Any]:
-    """Say how far a run is now: a small page of numbers and words, whatever its length.
-
-    Raises:
-        RegardError: the folder is gone, or damaged.
-    """
+    """Say how far a run is now: a small page of numbers and words, whatever its length."""
     now = run.look()
     settings, config = now.info.settings, now.info.config
     held = {step: _loss_for_run_state(loss) for step, loss in now.validations}
@@ -113,9 +109,6 @@ def _watched_page(run: FollowedRun, number: int, asked: Head, shelf: Shelf, limi
 
     The page has no more traces than WATCHED, and says so. Where no layer is asked for it is that of the head that
     attends by induction, or the first.
-
-    Raises:
-        RegardError: nothing is watched, there is no such layer, head or part, or a file is damaged.
     """
     now = run.look()
     question = f"{run.folder} {now.mark} {asked}"

@@ -47,16 +47,7 @@ def serve(
     limits: Limits | None = None,
     started: Callable[[str], None] = print,
 ) -> None:
-    """Serve until Ctrl-C.
-
-    Args:
-        models, texts, opened, stores, runs, limits: as `make_app` takes them.
-        port: 0 for any that is free.
-        started: called with the link, once it can be opened.
-
-    Raises:
-        RegardError: the port is taken, or the page is not built.
-    """
+    """Serve until Ctrl-C."""
     limits = limits or Limits()
     bound = bind_server_port(port)
     with bound:

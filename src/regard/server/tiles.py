@@ -90,9 +90,6 @@ class ZoomMap:
         """Return the means of a tile's cells, SIDE × SIDE, 0 where there are no weights. head: None for their mean.
 
         level: a cell is of 2^level × 2^level weights. row, col: of the tile, from 0.
-
-        Raises:
-            RefusedError: there is no such tile, or the pass was not made.
         """
         self.check_tile(head, level, row, col)
         cell, heads = 1 << level, self._heads_of(head)

@@ -60,11 +60,7 @@ def check_sizes(asked: OfModel, models: Sequence[Model], limits: Limits) -> Mode
 
 
 def trace_page(model: Model, asked: TraceAsked, limits: Limits, job: Job) -> Kept:
-    """Trace the texts, ablated as well where that was asked for, and put their page together.
-
-    Raises:
-        RegardError: what the library refuses. RefusedError: the job was stopped.
-    """
+    """Trace the texts, ablated as well where that was asked for, and put their page together."""
     done = interventions(model, asked)
     passes = 2 if done else 1
     with report_layers_of_pass(model.model, lambda share: job.advance(0.7 * share / passes)):
@@ -105,9 +101,6 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
     """Let a model go on with a text, and put the page of all its tokens together; the job says what is written so far.
 
     With ablations, or steered, it writes twice, without them first.
-
-    Raises:
-        RegardError: what the library refuses. RefusedError: the job was stopped.
     """
     done = interventions(model, asked)
     if asked.steer is not None:
@@ -154,11 +147,7 @@ def _push(model: Model, asked: Steering) -> Steer:
 
 
 def experiment_page(model: Model, asked: ExperimentAsked, limits: Limits, job: Job) -> Kept:
-    """Answer an experiment, and put its page together; that of one text has the text's attention as well.
-
-    Raises:
-        RegardError: what the library refuses, and models that read pairs. RefusedError: the job was stopped.
-    """
+    """Answer an experiment, and put its page together; that of one text has the text's attention as well."""
     if model.pairs:
         raise RegardError(f"experiments here are of models that read one text, {model.name} reads pairs")
 
@@ -176,11 +165,7 @@ def experiment_page(model: Model, asked: ExperimentAsked, limits: Limits, job: J
 
 
 def interventions(model: Model, asked: TraceAsked | GenerationAsked) -> list[Intervention]:
-    """Return what is to be done to the passes, as the library takes it; texts that are patched from are traced for it.
-
-    Raises:
-        RegardError: a place or number that means nothing, a patch of a model that reads pairs.
-    """
+    """Return the interventions as the library takes them, after tracing the texts that are patched from."""
     sources: dict[str, Trace] = {}
     found: list[Intervention] = []
     for each in asked.ablations:

@@ -155,9 +155,6 @@ class Work:
 
         name: to ask for its progress by, or to stop it. gone: tells whether who asked went away; the work then stops.
         question: what names the answer; work that is asked for under the same name meanwhile is done once for all.
-
-        Raises:
-            RefusedError: too many wait, it was stopped, or took too long; and what the function raises.
         """
         running = self._running.get(question) if question is not None else None
         joined = running is not None and bool(running.askers)  # one that nobody waits for is being stopped

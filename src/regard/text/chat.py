@@ -24,11 +24,7 @@ MARK = re.compile("\ue000([0-9]+)\ue001")
 
 
 def check_messages(given: Any) -> list[dict[str, str]]:
-    """Check that something is a chat: a list of {"role": …, "content": …}.
-
-    Raises:
-        RegardError: it is none, is too long, or a message has another role, or fields that are not read here.
-    """
+    """Check that something is a chat: a list of {"role": …, "content": …}."""
     if not isinstance(given, (list, tuple)) or not given:
         raise RegardError(f"chat: given {type(given).__name__}, needs a list of messages, at least one")
     for number, each in enumerate(given, 1):
@@ -50,10 +46,6 @@ def chat_text(tokenizer: Any, messages: Sequence[dict[str, str]], name: str) -> 
     """Write checked messages as the text that a model reads, and say which characters each message is.
 
     Where the last message is not the assistant's, the text ends where its answer begins. name: the model's.
-
-    Raises:
-        RegardError: the tokenizer has no template; it raises, takes too long or writes too much; or it writes messages
-            in another way than they were given.
     """
     try:
         template = tokenizer.get_chat_template()

@@ -30,9 +30,6 @@ class Reader:
 
         name: "text", "prompt", "target" or "embedding: text", for messages. given, ids: one of them, the other None.
         windowed: it will be read in windows, so that it may have any length.
-
-        Raises:
-            RegardError: no text, an empty or blank one, ids that the model has not, or more tokens than it takes.
         """
         if (given is None) == (ids is None):
             raise RegardError(f"needs either {name} or its ids, given {'none' if given is None else 'both'}")
@@ -55,11 +52,7 @@ class Reader:
         return single, [self._check_ids(encoded, name) for encoded, name in zip(found, names, strict=True)]
 
     def read_chat(self, messages: Any) -> Encoded:
-        """Read the messages of a chat, by the tokenizer's template.
-
-        Raises:
-            RegardError: they are no chat, there is no template, or it does not write them; or as `read`.
-        """
+        """Read the messages of a chat, by the tokenizer's template."""
         from regard.text.chat import chat_text, check_messages
 
         checked = check_messages(messages)

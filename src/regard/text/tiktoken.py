@@ -23,11 +23,7 @@ HOW = (
 
 
 def cl100k_base(ranks: Path | None = None) -> "Encoding":
-    """Load the tiktoken encoding. ranks: a local file of its ranks; else tiktoken's own cache, or the network.
-
-    Raises:
-        RegardError: tiktoken is not installed, the file is not the published one, or the ranks cannot be had.
-    """
+    """Load the tiktoken encoding. ranks: a local file of its ranks; else tiktoken's own cache, or the network."""
     try:
         import tiktoken
     except ImportError:

@@ -29,11 +29,7 @@ KINDS = ("normalizers", "pretokenizers", "processors", "decoders")  # what a seq
 
 
 def check_tokenizer(tokenizer: Any) -> None:
-    """Check a tokenizer's steps, as far as it is of the fast kind, and read one short text with it.
-
-    Raises:
-        RegardError: a reason, to stand behind the tokenizer's name.
-    """
+    """Check a tokenizer's steps, as far as it is of the fast kind, and read one short text with it."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
         check_tokenizer_steps(backend)
@@ -51,11 +47,7 @@ def check_tokenizer(tokenizer: Any) -> None:
 
 
 def check_tokenizer_files(folder: Path) -> None:
-    """Check a tokenizer's files by their sizes and how many tokens they add, before the library reads them.
-
-    Raises:
-        RegardError: naming the file, what it has and what the most is.
-    """
+    """Check a tokenizer's files by their sizes and how many tokens they add, before the library reads them."""
     for name in ("tokenizer.json", "added_tokens.json", "tokenizer_config.json"):
         file = folder / name
         if not file.exists():
@@ -69,11 +61,7 @@ def check_tokenizer_files(folder: Path) -> None:
 
 @contextmanager
 def read_tokenizer_quietly(name: str) -> Iterator[None]:
-    """Raise RegardError, with one line of reason, for whatever goes wrong with a tokenizer inside the block.
-
-    Raises:
-        RegardError: behind the model's name.
-    """
+    """Raise RegardError, with one line of reason, for whatever goes wrong with a tokenizer inside the block."""
     try:
         sys.stderr.flush()
         kept = os.dup(2)
@@ -94,11 +82,7 @@ def read_tokenizer_quietly(name: str) -> Iterator[None]:
 
 
 def check_tokenizer_steps(backend: Any) -> None:
-    """Check the steps of a tokenizer of the library `tokenizers`.
-
-    Raises:
-        RegardError: a reason: too many steps, tokens or ids round a text, or a text would grow too much.
-    """
+    """Check the steps of a tokenizer of the library `tokenizers`."""
     growth = 1.0
     for name in ("normalizer", "pre_tokenizer"):
         for step in _steps_of_tokenizer(backend, name):
@@ -128,11 +112,7 @@ def check_tokenizer_steps(backend: Any) -> None:
 
 @contextmanager
 def tokenizer_panics_caught() -> Iterator[None]:
-    """Raise RegardError for a panic of the Rust library inside the block: it is no Exception, and passes all others.
-
-    Raises:
-        RegardError: a reason, with the panic's own words.
-    """
+    """Raise RegardError for a panic of the Rust library inside the block: it is no Exception, and passes all others."""
     try:
         yield
     except BaseException as error:

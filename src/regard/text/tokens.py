@@ -134,11 +134,7 @@ def encoded_ids(ids: Sequence[int]) -> Encoded:
 
 
 def check_text(text: Any, name: str = "text") -> str:
-    """Return the text itself, where it is one.
-
-    Raises:
-        RegardError: it is no string, is empty or blank, or holds characters that are no valid Unicode.
-    """
+    """Return the text itself, where it is one."""
     if not isinstance(text, str):
         raise RegardError(f"{name}: given {type(text).__name__}, needs to be a string")
     if not text.strip():
@@ -156,11 +152,7 @@ def check_texts(given: str | Iterable[str], name: str = "texts", instead: str = 
 @overload
 def check_texts(given: Any, name: str = "texts", instead: str = "") -> Iterable[Any]: ...
 def check_texts(given: Any, name: str = "texts", instead: str = "") -> Iterable[object]:
-    """Return texts, of one text a list of it. instead: what else to pass, for the message.
-
-    Raises:
-        RegardError: it is neither. A mapping (such as a tokenizer's output) and a table would list their keys' names.
-    """
+    """Return texts, of one text a list of it. instead: what else to pass, for the message."""
     keys = isinstance(given, (bytes, Mapping)) or hasattr(given, "columns")
     if keys or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
         raise RegardError(f"{name}: given {type(given).__name__}, needs a string or several of them{instead}")
@@ -168,11 +160,7 @@ def check_texts(given: Any, name: str = "texts", instead: str = "") -> Iterable[
 
 
 def encode(tokenizer: Any, text: str) -> Encoded:
-    """Encode a text: its tokens with their characters, special tokens added as the model expects; never cut.
-
-    Raises:
-        RegardError: nothing but special tokens is left of the text.
-    """
+    """Encode a text: its tokens with their characters, special tokens added as the model expects; never cut."""
     return encode_all(tokenizer, [text])[0]
 
 
@@ -180,15 +168,7 @@ def encode_all(
     tokenizer: Any, texts: Sequence[str], *, target: bool = False, counted: Callable[[int, int], None] | None = None,
     framed: bool = False,
 ) -> list[Encoded]:  # fmt: skip
-    """Encode several texts as `encode` does one: tokenizers share them out among the cores.
-
-    Args:
-        tokenizer: of transformers, or one that is called like it.
-        texts: whole, nothing is cut.
-        target: whether they are what a decoder writes; some tokenizers have another vocabulary or language for that.
-        counted: is given each text's number and how many tokens it has, before they are built, which takes longer than
-            counting them: it may refuse.
-    """
+    """Encode several texts as `encode` does one: tokenizers share them out among the cores."""
     with tokenizer_panics_caught():
         found = _ids_of(tokenizer, texts, target, framed)
         if counted is not None:

@@ -30,10 +30,6 @@ def read_static(file: Path, words: Collection[str]) -> dict[str, Float[Tensor, "
     A word is found as it is written, or else in lower case. The format is found from the file: word2vec binary (a line
     "count width", then each word, a blank and width float32s), word2vec text (the same line, then a line a word) and
     GloVe text (no such line). Blanks or tabs separate a text's numbers.
-
-    Raises:
-        RegardError: the file cannot be read, is of none of these formats, is cut short, or a word's vector is not
-            finite in float32; the place is named.
     """
     wanted: dict[str, list[str]] = {}
     for word in words:

@@ -52,9 +52,6 @@ def find_word(text: str, tokens: Sequence[Token], word: str) -> list[Word]:
     nowhere. Composed and decomposed accents are the same, as are typographic and plain apostrophes, quotation marks
     and hyphens, and blanks of any kind and number. A word ends by Unicode's rules (UAX 29) or at a sign inside it: both
     "Bob's" and "Bob" are found. In scripts written without blanks (Chinese, Japanese, Thai) any run of characters is.
-
-    Raises:
-        RegardError: the word does not occur (the nearest words are named), or its characters reached no token.
     """
     found = []
     for start, end in find_spans(text, word):
@@ -73,12 +70,7 @@ def is_word(given: object) -> bool:
 
 
 def only_word(text: str, tokens: Sequence[Token], given: "str | Word | tuple[str, int]") -> Word:
-    """Find the one occurrence that is meant: of a word that occurs once, or `("bank", 1)`, the second one of "bank".
-
-    Raises:
-        RegardError: the word does not occur (the nearest words are named), occurs several times (what to give instead
-            is said) or not so many times, or the occurrence is of another text.
-    """
+    """Find the one occurrence that is meant: of a word that occurs once, or `("bank", 1)`, the second one of "bank"."""
     if isinstance(given, Word):
         if text[given.start : given.end] != given.text or not all(n < len(tokens) for n in given.tokens):
             at = f"word {given.text!r} at character {given.start}"
@@ -107,11 +99,7 @@ def letters_of_occurrence(number: int) -> str:
 
 
 def find_spans(text: str, word: str) -> list[tuple[int, int]]:
-    """Find the characters [start, end) of every occurrence of a word, as `find_word` finds it; no tokenizer is needed.
-
-    Raises:
-        RegardError: the word does not occur; the nearest words are named.
-    """
+    """Find the characters [start, end) of every occurrence of a word, like `find_word` without a tokenizer."""
     if not isinstance(word, str):
         raise RegardError(f"word: given {type(word).__name__}, needs to be a string")
     wanted = "".join(map(_normal, _CLUSTER.findall(word.strip())))

@@ -67,18 +67,11 @@ class ShownTrace(Shown):
         layer, head: single heads to show beside the mean of heads. top: how many tokens to name.
 
         Returns a `Seen`, which shows itself, and has the numbers as `.summary` and the sentences as `.findings()`.
-
-        Raises:
-            RegardError: the word is not in the text or in a neutral sentence, or there is no such layer or head.
         """
         return see([self], word, references=references, control=control, layer=layer, head=head, top=top)
 
     def plot(self, word: str | None = None, *, layer: int | None = None, head: int | None = None) -> "Figure":
-        """Draw what `see` finds, as `regard see --figure` does; of a pair its alignment. layer, head: show these.
-
-        Raises:
-            RegardError: as `see`.
-        """
+        """Draw what `see` finds, as `regard see --figure` does; of a pair its alignment. layer, head: show these."""
         return self.see(word, layer=layer, head=head).plot(layer=layer, head=head)
 
     def shown(self, width: int) -> "Sequence[RenderableType]":
@@ -99,13 +92,6 @@ def see(
     """Look at traces of one kind as `regard see` does: at one word in them, or at what is most worth a look.
 
     Errors are those of `regard.explain.texts.summary.summarise`.
-
-    Args:
-        traces: of one kind.
-        word: in every text, None for what is most worth a look.
-        references: one trace or several.
-        control, layer, head: as `summarise` takes them.
-        top: how many tokens to name.
     """
     from regard.questions.see.answer import seen
 
@@ -200,11 +186,7 @@ def shown_rows(rows: "Sequence[Mapping[str, Any]]", width: int) -> "list[Rendera
 
 
 def plot_map(weights: "LabelledMap", head: int | None = None, axes: "Axes | None" = None) -> "Axes":
-    """Draw a map (H, L, S) into axes, by default new ones of pyplot; head None for the mean of all heads.
-
-    Raises:
-        RegardError: there is no such head.
-    """
+    """Draw a map (H, L, S) into axes, by default new ones of pyplot; head None for the mean of all heads."""
     from regard.display.elements.heatmap import paint_heatmap
 
     return paint_heatmap(weights, head, axes)

@@ -30,9 +30,6 @@ def pool(vectors: Float[Tensor, "L K"], pooling: Pooling) -> Float[Tensor, " P"]
     """Pool the vectors of a text's tokens: P is K for each of the modes, or as wide as the last dense layer.
 
     Sums are in float32 or better.
-
-    Raises:
-        RegardError: nothing is left behind the prompt, or a dense layer takes vectors of another width.
     """
     wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
     if pooling.left_out >= len(wide):
@@ -44,11 +41,7 @@ def pool(vectors: Float[Tensor, "L K"], pooling: Pooling) -> Float[Tensor, " P"]
 
 
 def prompted(pooling: Pooling, prompt: str | None, prompt_name: str | None) -> str:
-    """Choose the prompt that texts begin with: one that is given, one of the model's by its name, or its default.
-
-    Raises:
-        RegardError: both are given, or the model has no prompt of that name; it names those that it has.
-    """
+    """Choose the prompt that texts begin with: one that is given, one of the model's by its name, or its default."""
     if prompt is not None and prompt_name is not None:
         raise RegardError("embedding: given a prompt and a prompt_name, needs one of them")
     if prompt_name is not None and prompt_name not in pooling.prompts:
@@ -66,12 +59,7 @@ def pooling_behind_prompt(pooling: Pooling, prompt: str, tokenizer: Any) -> Pool
 
 
 def check_pooling(pooling: Pooling, name: str, text: str | None = None) -> None:
-    """Check that it is known how a model pools, and that a text is what the model would read.
-
-    Raises:
-        RegardError: it is not known, with the reason; the text does not begin with the model's prompt, or has capitals
-            where the model wants lower case.
-    """
+    """Check that it is known how a model pools, and that a text is what the model would read."""
     if pooling.unknown:
         raise RegardError(f"embedding: how {name} pools is not known: {pooling.unknown}")
     if text is not None and not text.startswith(pooling.prompt):

@@ -63,10 +63,6 @@ def output_of(trace: Trace, attentions: bool | None = None) -> TraceOutput:
     """Make what the model returns with output_hidden_states and output_attentions.
 
     attentions: whether the dense weights are computed, H × L × S numbers a layer; None for up to 1 GiB of them.
-
-    Raises:
-        RegardError: the trace does not hold all layers, or dense weights that are larger and were not asked for, or
-            that do not fit into memory.
     """
     dense = _dense_weights_of_trace([("attention", trace.attention)], attentions, trace.status.model)
     return TraceOutput(

@@ -50,17 +50,7 @@ class TrainingState:
 def save_checkpoint(
     run: Path, model: Transformer, tokenizer: Any, optimiser: torch.optim.Optimizer, state: TrainingState, *, keep: int
 ) -> Path:
-    """Write a checkpoint into a run's folder, point at it, and only then remove those older than the newest keep.
-
-    Args:
-        run: the run's folder.
-        model, tokenizer, optimiser: as the run has them now.
-        state: where the run is.
-        keep: how many checkpoints stay.
-
-    Raises:
-        RegardError: the file system refuses; what was pointed at before is whole still, and pointed at.
-    """
+    """Write a checkpoint into a run's folder, point at it, and only then remove those older than the newest keep."""
     name = f"step-{state.step:06d}"
     home = run / CHECKPOINTS
     staged, final = home / f".{name}.part", home / name
@@ -113,9 +103,6 @@ def load_checkpoint(
 
     A note says if the number of threads is another here: then the weights will not be the same to the last bit as
     without a stop.
-
-    Raises:
-        RegardError: a file of it is missing, cut short, or does not fit; nothing is changed then.
     """
     folder = newest_transformer_folder(run)
     weights, tensors = (read_tensors(folder / name, "missing, truncated") for name in (WEIGHTS, STATE))

@@ -19,11 +19,7 @@ class Pair:
 
 
 def read_training_texts(files: Sequence[Path]) -> list[str]:
-    """Read text files.
-
-    Raises:
-        RegardError: one cannot be read, is empty or blank, or holds bytes that are no UTF-8: the first one is named.
-    """
+    """Read text files."""
     texts = [_read_training_file(file) for file in files]
     for file, text in zip(files, texts, strict=True):
         if not text.strip():
@@ -35,9 +31,6 @@ def read_training_pairs(file: Path) -> list[Pair]:
     """Read the pairs of a file of tab-separated values: source, target, and columns after them that are left alone.
 
     A pair that occurs several times is kept once. Blank lines are passed over.
-
-    Raises:
-        RegardError: the file cannot be read, or a line has no second column, or an empty side: its number is named.
     """
     pairs: dict[Pair, None] = {}
     for number, line in enumerate(_read_training_file(file).split("\n"), 1):
@@ -62,9 +55,6 @@ def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], 
     Pairs that share a sentence, over any number of steps, are a group. Of count groups, drawn among those of at most 8
     pairs, one pair each is held out, so that their sentences are all different; the rest of those groups is left out of
     both.
-
-    Raises:
-        RegardError: there are not enough groups to hold that many out and to train on.
     """
     root: dict[tuple[str, str], tuple[str, str]] = {}
 
@@ -92,11 +82,7 @@ def hold_out(pairs: Sequence[Pair], count: int, seed: int) -> tuple[list[Pair], 
 
 
 def watched_pair(sentence: str, pairs: Sequence[Pair], name: str) -> Pair:
-    """Find a watched sentence and its target: given with a tab between, or a sentence that was held out.
-
-    Raises:
-        RegardError: there is no target for it.
-    """
+    """Find a watched sentence and its target: given with a tab between, or a sentence that was held out."""
     source, tab, target = sentence.partition("\t")
     if tab and source.strip() and target.strip():
         return Pair(source.strip(), target.strip())

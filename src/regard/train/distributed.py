@@ -37,11 +37,7 @@ class ProcessGroup:
 
 @contextmanager
 def process_group() -> Iterator[ProcessGroup | None]:
-    """Join the processes that this one was started in (by `accelerate launch` or torchrun); None where it is alone.
-
-    Raises:
-        RegardError: there are several processes, and accelerate is not installed.
-    """
+    """Join the processes that this one was started in (by `accelerate launch` or torchrun); None where it is alone."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:
         yield None
         return

@@ -34,11 +34,7 @@ class Log:
 
 
 def read_log(run: Path) -> list[Line]:
-    """Read a run's log, a dict an update; a last line that is not whole yet is left out.
-
-    Raises:
-        RegardError: there is none, or it is damaged.
-    """
+    """Read a run's log, a dict an update; a last line that is not whole yet is left out."""
     file = run / LOG
     if not file.is_file():
         raise RegardError(f"{str(run)!r} has no {LOG}: nothing was trained yet")
@@ -60,11 +56,7 @@ class LogReader:
         self._forget()
 
     def read(self) -> None:
-        """Read what is new. A log that was written anew, as a run that resumes does, is read from its start.
-
-        Raises:
-            RegardError: it cannot be read, or is damaged.
-        """
+        """Read what is new. A log that was written anew, as a run that resumes does, is read from its start."""
         if not self.file.exists():
             self._forget()
             return

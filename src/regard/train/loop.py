@@ -56,14 +56,7 @@ def optimiser_of(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
 
 
 def loss_of(model: Any, batch: Batch, settings: Settings, *, smoothing: float = 0.0) -> Float[Tensor, ""]:
-    """Sum a batch's loss.
-
-    Args:
-        model: ours, perhaps compiled or wrapped.
-        batch: its cross-entropy is in nats.
-        settings: of the run, for the dtype that is computed in.
-        smoothing: of labels (Szegedy et al. 2016).
-    """
+    """Sum a batch's loss."""
     device = next(model.parameters()).device
     with torch.autocast(device.type, torch.bfloat16) if settings.dtype == "bfloat16" else nullcontext():
         return batch.loss(model, smoothing)
@@ -93,21 +86,7 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     processes: ProcessGroup | None = None,
 ) -> TrainingState:
-    """Train from a state on until settings.steps updates are done, or stop says so.
-
-    Args:
-        model, optimiser: changed in place.
-        data: which gives the batches.
-        settings: of the run.
-        state: where the run is; what is returned is where it then is.
-        save: called with the state, to write a checkpoint. on_log: called with the metrics of every update.
-        on_step_end: called with the step, after every update and whatever it saved.
-        stop: asked after each update whether to end.
-        processes: of several processes, what joins their gradients; None for one.
-
-    Raises:
-        RegardError: the loss or the gradient is no number any more; step and tensor are named, nothing is saved.
-    """
+    """Train from a state on until settings.steps updates are done, or stop says so."""
     runs: Any = torch.compile(model) if settings.compile else model
     runs = runs if processes is None else processes.wrap(runs)
     rank, size = (0, 1) if processes is None else (processes.rank, processes.size)

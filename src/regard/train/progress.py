@@ -79,11 +79,7 @@ class FollowedRun:
         self._log, self._lock = LogReader(folder), threading.Lock()
 
     def look(self) -> RunProgress:
-        """Read what is there now.
-
-        Raises:
-            RegardError: the folder is gone or no run's any more, or one of its files is damaged.
-        """
+        """Read what is there now."""
         try:
             return self._look()
         except OSError as error:  # what its files' own readers do not name

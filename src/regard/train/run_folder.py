@@ -65,22 +65,13 @@ def source_files(files: Sequence[Path]) -> tuple[SourceFile, ...]:
 
 
 def check_run_folder(run: Path, info: RunInfo, *, resume: bool) -> None:
-    """Raise RegardError for a run's folder that cannot be begun or gone on with; nothing is written.
-
-    Raises:
-        RegardError: the folder holds something else, a run that was not asked to go on, or one of another config or
-            other texts: what differs is named.
-    """
+    """Raise RegardError for a run's folder that cannot be begun or gone on with; nothing is written."""
     if check_place_for_run(run, resume=resume):
         _check_same(run, read_run_info(run), info)
 
 
 def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FileLock:
-    """Make a run's folder where there is none, and lock it for this process, as long as the lock is kept.
-
-    Raises:
-        RegardError: another process trains into it, or has begun a run there meanwhile; or the file system refuses.
-    """
+    """Make a run's folder where there is none, and lock it for this process, as long as the lock is kept."""
     try:
         run.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -108,11 +99,7 @@ def write_run_info(run: Path, info: RunInfo) -> None:
 
 
 def read_run_info(run: Path) -> RunInfo:
-    """Read run.json: what the run is.
-
-    Raises:
-        RegardError: it is no run's folder, or one of a newer version, or its run.json is not whole.
-    """
+    """Read run.json: what the run is."""
     file = run / RUN_JSON
     if not file.exists():
         raise RegardError(f"{str(run)!r} is no training run: it has no {RUN_JSON}")
@@ -132,11 +119,7 @@ def read_run_info(run: Path) -> RunInfo:
 
 
 def check_space(run: Path, config: TransformerConfig, settings: Settings) -> None:
-    """Refuse a run whose checkpoints or memory there is no room for, before its model is made.
-
-    Raises:
-        RegardError: naming what is needed and what there is.
-    """
+    """Refuse a run whose checkpoints or memory there is no room for, before its model is made."""
     device, helps = training_device(), "a smaller batch, block or model"
     what = f"training {_tokens_at_once(config, settings):,} tokens at a time"
     require_memory(training_memory(config, settings), device, what, helps)

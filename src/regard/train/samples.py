@@ -37,9 +37,6 @@ def open_watched(run: Path, most: int | None = None) -> list[tuple[int, Trace | 
     """Open the kept traces of a run, by step; each is read when it is looked at.
 
     most: at least 2; of more one in two, four or eight and so on, and the last. None for all.
-
-    Raises:
-        RegardError: there is none.
     """
     files = run_files_by_step(run / WATCH, ".safetensors")
     if not files:

@@ -16,11 +16,7 @@ def check_there_is_run(folder: Path) -> None:
 
 
 def check_place_for_run(folder: Path, *, resume: bool) -> bool:
-    """Check that a run can be written to a folder; return whether there is one that is to go on.
-
-    Raises:
-        RegardError: it is a file, holds something else, or a run that was not asked to go on.
-    """
+    """Check that a run can be written to a folder; return whether there is one that is to go on."""
     if folder.exists() and not folder.is_dir():
         raise RegardError(f"--out {str(folder)!r} is a file: needs a folder's name")
     if (folder / RUN_JSON).exists():

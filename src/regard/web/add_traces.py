@@ -33,16 +33,7 @@ class Added:
 def add_trace(
     page: Page, trace: Trace, name: str, *, also_sinks: Sequence[int] = (), part: Part | None = None
 ) -> Added:
-    """Add a text and its self-attention.
-
-    Args:
-        also_sinks: tokens that are sinks of something else.
-        part: of an encoder-decoder, "encoder" or "decoder", which of them read the text.
-
-    Raises:
-        RegardError: another part, or the trace does not hold a layer or head that the page is to have, or a call cannot
-            be written.
-    """
+    """Add a text and its self-attention."""
     check_intervention_part(part, STACKS)
     chosen = chosen_calls(page, trace.attention)
     scores = _head_scores_for_page(trace)
@@ -71,11 +62,7 @@ def add_pair(page: Page, pair: PairTrace, source: str, target: str) -> tuple[Add
 
 
 def chosen_calls(page: Page, maps: Sequence[object]) -> list[CallNumber]:
-    """The calls of a trace's maps that a page is to have.
-
-    Raises:
-        RegardError: the trace does not hold a layer that was asked for.
-    """
+    """The calls of a trace's maps that a page is to have."""
     if page.layers is None:
         return list(call_numbers(maps))
     for layer in page.layers:

@@ -72,16 +72,6 @@ def page_as_seen(
     """Put together the page of some traces with what `see` says of them, and of a word its movement.
 
     Errors are those of `page_of`.
-
-    Args:
-        traces: one or several.
-        choice: which layers and heads the page has, None for all.
-        word: to open at, None for none.
-        title: above the page, None for the answer's own.
-        names: of the traces, by default "text 1" and the like.
-        findings: what is said instead, without movement.
-        references: words beside which that is shown, each a text of its own.
-        control: neutral sentences with that word, which its movement is held against.
     """
     each, choice = listed(traces), choice or Choice()
     begun(each, choice)  # refuses what is too large before anything is computed
@@ -104,20 +94,7 @@ def page_of(
     names: Sequence[str] | None = None,
     findings: Sequence[str] = (),
 ) -> Page:
-    """Put together the page of some traces.
-
-    Args:
-        traces: one or several.
-        choice: which layers and heads the page has, None for all.
-        opening: at what it opens, None for the first text's tokens.
-        title: above the page, None for the first text, shortened.
-        names: of the traces, by default "text 1" and the like.
-        findings: sentences above them.
-
-    Raises:
-        RegardError: a word, layer or head that is not there, a call whose scores a page cannot compute, or too many
-            bytes.
-    """
+    """Put together the page of some traces."""
     each = listed(traces)
     page, plain = begun(each, choice or Choice(), title), _plain(each)
     page.findings = findings
@@ -135,11 +112,7 @@ def page_of(
 
 
 def begun(traces: Sequence[Shown], choice: Choice, title: str | None = None) -> Page:
-    """Begin the page of some traces, which says how much of it is optional.
-
-    Raises:
-        RegardError: something is no trace, is chosen that is not there, or would make too many bytes.
-    """
+    """Begin the page of some traces, which says how much of it is optional."""
     check_given(traces, choice)
     plain = _plain(traces)
     steps = choice.steps if isinstance(choice.steps, bool) else chosen_numbers("layer", choice.steps)

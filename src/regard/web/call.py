@@ -63,16 +63,7 @@ def call_data(
     norms: Float[Tensor, "H S"] | None = None,
     head_numbers: Sequence[int] | None = None,
 ) -> Data:
-    """Write the map (H, L, S) of one call.
-
-    Args:
-        numbers: of the page, which takes the tensors.
-        norms: of each key's value once a head has projected it.
-        head_numbers: which of the model's heads they are, None where all are there.
-
-    Raises:
-        RegardError: the scores' rule cannot be computed in a page, or the numbers are infinite or none (NaN).
-    """
+    """Write the map (H, L, S) of one call."""
     heads, length, size = weights.shape
     query, key = weights.query[0], weights.key[0]
     for what, tensor in (("queries", query), ("keys", key)):

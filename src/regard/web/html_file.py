@@ -34,11 +34,7 @@ STYLE = (
 
 
 def write_html(page: Page, file: Path, shell: Shell) -> int:
-    """Write a page to a file, whole or not at all; returns its size in bytes.
-
-    Raises:
-        RegardError: the file cannot be written.
-    """
+    """Write a page to a file, whole or not at all; returns its size in bytes."""
     with whole(file) as temporary:
         try:
             with temporary.open("wb") as written:

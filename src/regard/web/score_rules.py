@@ -26,9 +26,6 @@ def mask_data(mask: Mask | None, heads: int, length: int, size: int, numbers: Nu
     """Write a mask of a call; None where every query may attend to every key.
 
     heads, length, size: how many heads, queries and keys it has. numbers: of the page, which takes the tensors.
-
-    Raises:
-        RegardError: the allowed keys come in too many runs.
     """
     simple = None if mask is None else mask.simplified(length, size)
     if simple is None:
@@ -64,9 +61,6 @@ def bias_data(bias: Float[Tensor, "1 #H #L #S"] | None, length: int, size: int, 
     """Write a bias in the shortest form that has all its numbers.
 
     length, size: how many queries and keys it has. numbers: of the page, which takes the tensors.
-
-    Raises:
-        RegardError: there is no shorter form than itself, and it is too large.
     """
     if bias is None or not bool(bias.any()):
         return None

@@ -78,17 +78,7 @@ def check_layer_on_page(choices: Choices, text: str, layer: int) -> int:
 
 
 def check_number(what: str, given: int | None, numbers: Sequence[int], whose: str) -> int | None:
-    """Check the number of a head, a token or a layer's call; None stays.
-
-    Args:
-        what: "head", "token" or "call", for messages.
-        given: the number, counted from the end where it is negative.
-        numbers: those that there are.
-        whose: what has them, for messages.
-
-    Raises:
-        RegardError: there is no such number.
-    """
+    """Check the number of a head, a token or a layer's call; None stays."""
     if given is None:
         return None
     if isinstance(given, bool) or not (given in numbers or -len(numbers) <= given < 0):
@@ -104,11 +94,7 @@ def check_side(side: str) -> str:
 
 
 def check_view(view: str, shown: Sequence[str]) -> str:
-    """Check the name of a view. shown: those that the page says it has, none before it is seen.
-
-    Raises:
-        RegardError: there is no such view.
-    """
+    """Check the name of a view. shown: those that the page says it has, none before it is seen."""
     number = view.removeprefix("panel ")
     known = view in shown if shown else view in VIEWS or (number != view and number.isdecimal())
     if not known:

@@ -29,14 +29,7 @@ def steps_data(
     numbers: NumberStore,
     tokens: int = 0,
 ) -> Data:
-    """Write the steps of one call, of all of its heads.
-
-    Args:
-        output: what becomes of its output.
-        entering: what enters the layer, None where that is not held.
-        numbers: of the page, which takes the tensors.
-        tokens: how many of the page's share W_O, where these are not all.
-    """
+    """Write the steps of one call, of all of its heads."""
     refused = refusal(weights, values, output)
     data: Data = {
         "call": call, "value": numbers.add_vectors(values)[0], "projection": None, "projected": None,
@@ -113,12 +106,7 @@ def steps_bytes(
     encoding: Encoding,
     tokens: int = 0,
 ) -> int:
-    """Count how many bytes the steps of a call take at most, before they are deflated.
-
-    Args:
-        values, output, entering, tokens: as `steps_data` takes them; of W_O that several texts share, each has a part.
-        encoding: how the page writes vectors.
-    """
+    """Count how many bytes the steps of a call take at most, before they are deflated."""
     tensors = [values, entering, output.residual if isinstance(output, AttentionOutput) else None]
     size = sum(vector_bytes_in_page(tuple(each.shape), encoding) for each in tensors if each is not None)
     if not isinstance(output, AttentionOutput):

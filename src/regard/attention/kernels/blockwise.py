@@ -36,14 +36,7 @@ def forward(
     dropout: float = 0.0,
     tiles: bool = False,
 ) -> KernelResult:
-    """Compute output and logsumexp of any call. Gradients flow to the output.
-
-    Args:
-        query, key, value, rule: as `dispatch.compute` takes them.
-        dropout: the probability with which a weight becomes zero; the rest is scaled by 1 / (1 - dropout). Its random
-            numbers come from torch's default generator on the CPU, so `torch.manual_seed` repeats them.
-        tiles: whether the CPU's tiles compute the output of a call that they fit. The backward is the same.
-    """
+    """Compute output and logsumexp of any call. Gradients flow to the output."""
     seed = int(torch.randint(2**62, ())) if dropout > 0 else None
     rest = replace(rule, bias=None, sinks=None)
     output, logsumexp = _Blockwise.apply(query, key, value, rule.bias, rule.sinks, rest, dropout, seed, tiles)
@@ -86,11 +79,7 @@ class _Blockwise(torch.autograd.Function):
 
 
 def refuse_double_backward() -> None:
-    """Raise RuntimeError in a backward that is to be differentiated again: parts of the result would be missing.
-
-    Raises:
-        RuntimeError: create_graph=True; the message names what to do instead.
-    """
+    """Raise RuntimeError in a backward that is to be differentiated again: parts of the result would be missing."""
     if torch.is_grad_enabled():  # in a backward it is where create_graph was asked for, and nowhere else
         raise RuntimeError(
             "attend: its gradient cannot be differentiated again (create_graph=True); what can be is "
@@ -144,14 +133,7 @@ def backward(
     dropout: float = 0.0,
     seed: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Compute gradients of query, key, value, bias and sinks from a forward's output and logsumexp.
-
-    Args:
-        query, key, value, rule, dropout: as the forward took them.
-        output, logsumexp: what the forward gave.
-        grad_output: the gradient of its output.
-        seed: of the forward's dropout, None where it had none.
-    """
+    """Compute gradients of query, key, value, bias and sinks from a forward's output and logsumexp."""
     dtype = working_dtype(query)
     grad_query = torch.zeros_like(query, dtype=dtype)
     grad_key, grad_value = torch.zeros_like(key, dtype=dtype), torch.zeros_like(value, dtype=dtype)

@@ -26,13 +26,7 @@ def compute(
     rule: ScoreRule,
     dropout: float = 0.0,
 ) -> KernelResult:
-    """Compute one attention call by the fastest kernel that is right for it. Gradients flow to the output.
-
-    Args:
-        query, key, value: of all texts and heads; G is a divisor of H, and H // G consecutive heads share a key head.
-        rule: how scores come from queries and keys.
-        dropout: the probability with which a weight becomes zero.
-    """
+    """Compute one attention call by the fastest kernel that is right for it. Gradients flow to the output."""
     if query.device.type == "cuda" and (name := cuda.choose(query, key, value, rule, dropout)):
         return cuda.forward(name, query, key, value, rule)
     causal = rule.mask is not None and rule.mask.is_causal and query.shape[2] <= key.shape[2]
@@ -57,13 +51,7 @@ def compute_with_statistics(
     wanted: Statistics,
     offset: int | None,
 ) -> KernelResult:
-    """Compute one attention call and the wanted statistics of its weights: in one sweep where that is the fastest.
-
-    Args:
-        query, key, value, rule, dropout: as `compute` takes them.
-        wanted: which statistics.
-        offset: the position of query 0 among the keys, None for cross-attention, which has no distances.
-    """
+    """Compute one attention call and the wanted statistics of its weights: in one sweep where that is the fastest."""
     large = query.shape[:3].numel() * key.shape[2] >= statistics.CPU_SCORES
     fits = large and cpu.fits(query, key, value, rule, dropout) and not wants_gradient(query, key, value, rule)
     if fits and subtract_row_bias(query, key, rule).row_bias is None:
@@ -88,14 +76,7 @@ def add_statistics(
     wanted: Statistics,
     offset: int | None,
 ) -> KernelResult:
-    """Return a call's result with the wanted statistics of its weights, computed in a pass of their own.
-
-    Args:
-        query, key, rule: of the call.
-        result: what a kernel gave for it.
-        wanted: which statistics.
-        offset: as `compute_with_statistics` takes it.
-    """
+    """Return a call's result with the wanted statistics of its weights, computed in a pass of their own."""
     inputs = query.detach(), key.detach(), rule.detached()
     return result._replace(statistics=statistics.compute(*inputs, wanted, offset, result.row_max_sum))
 

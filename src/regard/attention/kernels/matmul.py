@@ -43,11 +43,7 @@ def blas(x: Float[Tensor, "R K"], y: Float[Tensor, "C K"]) -> Float[Tensor, "R C
 
 
 def product() -> Product:
-    """Return the product for attention's tiles: the one that the environment names, or the table's.
-
-    Raises:
-        RegardError: the environment names another, or one that this build of torch lacks.
-    """
+    """Return the product for attention's tiles: the one that the environment names, or the table's."""
     name = os.environ.get(VARIABLE)
     if not name:
         return blas if speed() * MARGIN < 1 else onednn

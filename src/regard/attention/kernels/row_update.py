@@ -35,12 +35,7 @@ def compute(
     dropout: float,
     removed: tuple[Edges, ...],
 ) -> tuple[KernelResult, ScoreRule]:
-    """Compute what `dispatch.compute` gives by the rule without the edges, and return that rule, too.
-
-    Args:
-        query, key, value, rule, dropout: as `dispatch.compute` takes them, the rule with all edges.
-        removed: the edges that are taken out.
-    """
+    """Compute what `dispatch.compute` gives by the rule without the edges, and return that rule, too."""
     ablated = without_edges(rule, removed)
     boxes = row_boxes(removed, query.shape[1] // max(1, key.shape[1]))
     rows = sum((b.stop - b.start) * (h.stop - h.start) * len(numbers) for b, h, numbers in boxes)

@@ -35,16 +35,7 @@ def compute(
     progress: Progress | None = None,
     alike: int = 1,
 ) -> MapStatistics:
-    """Compute the wanted statistics by the fastest routine for these arguments.
-
-    Args:
-        query, key, rule: as `dispatch.compute` takes them.
-        wanted: which statistics.
-        offset: the position of query 0 among the keys; None where they have none in common, and no distance.
-        kernel_rows: each query's (row maximum, row sum) as a kernel computed them, checked before they are used.
-        progress: called with the share of the pass that was just done, from any thread.
-        alike: for how many calls of this size they are wanted, which load what is fast once.
-    """
+    """Compute the wanted statistics by the fastest routine for these arguments."""
     rule = subtract_row_bias(query, key, rule)
     if alike * math.prod(query.shape[:3]) * key.shape[2] >= CPU_SCORES and cpu.fits(query, key, key, rule):
         from regard.attention.kernels.cpu import statistics as fast  # numba is loaded when it is first needed

@@ -70,10 +70,6 @@ class AppliedAblations:
         """Refuse a pass in which an ablation met something else than what it means.
 
         lengths: tokens of the padded text, and of the target of an encoder-decoder.
-
-        Raises:
-            RegardError: a layer that is out of range; calls that are not numbered as the trace numbers them; edges in
-                calls whose queries and keys are not the texts' tokens.
         """
         if not self._ablations:
             return
@@ -128,20 +124,7 @@ def applied(
     call_ids: KnownCallIds | None = None,
     past: int = 0,
 ) -> Iterator[AppliedAblations]:
-    """Apply ablations to the forward pass inside the block.
-
-    Args:
-        ablations: what is done to which calls.
-        model: whose pass it is.
-        capture: of that pass.
-        pairs: whether it is an encoder-decoder.
-        name: the model's, for messages.
-        call_ids: those of its calls, where they are known from an earlier pass.
-        past: how many tokens of the text it begins after; what is done to them is not asked for.
-
-    Raises:
-        RegardError: a head that the model does not have.
-    """
+    """Apply ablations to the forward pass inside the block."""
     numbering = call_ids or CallNumbering(model, capture, pairs=pairs)
 
     def name_of(path: str, nth: int) -> str:

@@ -12,11 +12,7 @@ Intervention = Ablate | Patch | Steer
 
 
 def checked(intervention: Any) -> Intervention:
-    """The intervention itself.
-
-    Raises:
-        RegardError: something else than an intervention.
-    """
+    """The intervention itself."""
     if isinstance(intervention, (Head, Edge)):
         name = type(intervention).__name__.lower()
         raise RegardError(f"interventions: given regard.{name}(...), needs regard.ablate(regard.{name}(...))")
@@ -27,11 +23,7 @@ def checked(intervention: Any) -> Intervention:
 
 
 def check_interventions(given: Any) -> None:
-    """Check that interventions are given, several of them, before a pass begins.
-
-    Raises:
-        RegardError: one that stands alone, or something else.
-    """
+    """Check that interventions are given, several of them, before a pass begins."""
     if not isinstance(given, Sequence) or isinstance(given, str):
         listed = "[regard.ablate(...)]"
         raise RegardError(f"interventions: given {type(given).__name__}, needs a list of what is done: {listed}")

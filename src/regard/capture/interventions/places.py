@@ -15,11 +15,7 @@ MOST_SHOWN = 8  # places that a status names
 
 
 def places_of_intervention(name: str, given: Any) -> Places | None:
-    """The places of an argument: one, a list of them, or None for all positions.
-
-    Raises:
-        RegardError: something that names no place, or an empty list.
-    """
+    """The places of an argument: one, a list of them, or None for all positions."""
     if given is None:
         return None
     several = list(given) if isinstance(given, (list, range, set)) else [given]
@@ -38,9 +34,6 @@ def tokens_at(name: str, text: str, tokens: Sequence[Token], places: Places | No
     """The numbers of the tokens at places of a text, place by place; a word stands for all its occurrences.
 
     name: of the argument, for messages.
-
-    Raises:
-        RegardError: a word or token that does not exist.
     """
     if places is None:
         return tuple(range(len(tokens)))

@@ -75,12 +75,7 @@ class Pass:
 
 
 def resolve(interventions: Sequence[Any], of: Pass) -> Changes:
-    """Translate interventions, in order.
-
-    Raises:
-        RegardError: something that is no intervention, a word, token, layer or part that does not exist or is not
-            wanted, or a source that does not fit; what was given and what there is are named.
-    """
+    """Translate interventions, in order."""
     changes = Changes()
     for given in interventions:
         each = checked(given)

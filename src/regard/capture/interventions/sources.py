@@ -28,9 +28,6 @@ def rows_of(patch: Patch, count: int, size: int, feed_forward: FeedForward) -> F
 
     count: how many positions are patched. size: how many keys they have, for weights. feed_forward: gives the
     feed-forward outputs that a trace had, which traces do not hold.
-
-    Raises:
-        RegardError: a source that does not hold the place, or has another number of positions there.
     """
     if patch.sources is None:
         return torch.zeros(1, 1, 1)
@@ -99,9 +96,6 @@ def head_outputs(trace: Trace, layer: int, *, part: Part | None = None) -> Float
     """The outputs of a layer's heads in a trace, weights @ values, by the kernel that computed them there.
 
     part: "cross" for those of a decoder's cross-attention, None for those of attention among its own tokens.
-
-    Raises:
-        RegardError: the trace does not hold them: its layer was not kept, or what was done to it is not in its file.
     """
     cross, known = asks_for_cross_attention("head_outputs", part), _outputs.setdefault(trace, {})
     if (layer, cross) in known:
@@ -137,11 +131,7 @@ def _sides_of_patch_source(source: Trace | PairTrace, part: Part | None) -> tupl
 
 
 def check_patch_source_states(found: Sequence[Any], source: Trace, name: str) -> None:
-    """Refuse a source whose states are not those that running its tokens again gives.
-
-    Raises:
-        RegardError: they differ.
-    """
+    """Refuse a source whose states are not those that running its tokens again gives."""
     for own, again in zip(source.hidden_states, found, strict=False):
         scale = max(1.0, float(own.abs().max()))
         # padding and other kernels round otherwise; other weights, or an intervention, show far beyond that

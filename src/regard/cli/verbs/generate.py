@@ -48,11 +48,7 @@ Seed = Annotated[int | None, options.seed("another each time")]
 
 
 def check_push_options(towards: str | None, away: str | None, layer: int | None, strength: float | None) -> bool:
-    """Refuse what is incomplete; returns whether states are to be pushed from one text towards another.
-
-    Raises:
-        RegardError: one of both texts, or the layer, is missing, or an option that goes with them stands alone.
-    """
+    """Refuse what is incomplete; returns whether states are to be pushed from one text towards another."""
     from regard.text.tokens import check_text
 
     if all(given is None for given in (towards, away, layer, strength)):

@@ -25,9 +25,6 @@ def see_images(
     texts: one for each picture, or one that is asked of all. told: what else was given, by its option. chosen: of layer
     and head None is the last layer and the mean of its heads; so many patches are named. fill: what stands where a
     region is removed, None for removing none.
-
-    Raises:
-        RegardError: an option that is about texts, a file that cannot be read, or what `Model.trace` raises.
     """
     for option, given in told.items():
         if given:

@@ -44,22 +44,14 @@ class Change:
 
 
 def average_pairwise_distance(one: Float[np.ndarray, "n M"], other: Float[np.ndarray, "m M"]) -> float:
-    """Compute the mean of 1 - cosine over all pairs of one vector of each group.
-
-    Raises:
-        RegardError: a group is empty.
-    """
+    """Compute the mean of 1 - cosine over all pairs of one vector of each group."""
     if not len(one) or not len(other):
         raise RegardError(f"change: given groups of {len(one)} and {len(other)} occurrences, each needs one at least")
     return float(1 - unit(one).mean(0, dtype=np.float64) @ unit(other).mean(0, dtype=np.float64))
 
 
 def within_distance(vectors: Float[np.ndarray, "n M"]) -> float:
-    """Compute the mean of 1 - cosine over all pairs of two different vectors.
-
-    Raises:
-        RegardError: there are fewer than two.
-    """
+    """Compute the mean of 1 - cosine over all pairs of two different vectors."""
     count = len(vectors)
     if count < 2:
         raise RegardError(f"change: given a group of {count} occurrence(s), each needs two at least")
@@ -75,17 +67,7 @@ def permutation_test(
     rounds: int = ROUNDS,
     seed: int = 0,
 ) -> Change:
-    """Measure the change between two groups of occurrences, and test it by permutations.
-
-    Args:
-        one, other: the vectors of each group's occurrences.
-        documents: the number of each occurrence's document. Then whole documents change groups: occurrences of one
-            document are alike, and permuted one by one they would raise too many alarms.
-        rounds: permutations drawn by seed.
-
-    Raises:
-        RegardError: a group has fewer than two occurrences, a document is in both groups, or rounds is not 1 or more.
-    """
+    """Measure the change between two groups of occurrences, and test it by permutations."""
     if rounds < 1:
         raise RegardError(f"rounds: given {rounds}, needs 1 or more")
     apd, within = average_pairwise_distance(one, other), (within_distance(one), within_distance(other))

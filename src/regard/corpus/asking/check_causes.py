@@ -61,16 +61,6 @@ def check_causes(
 
     Returns what was found for each word, and how many excerpts were left out, because in them alone, without the rest
     of the document, the occurrence is nearer to another sense.
-
-    Args:
-        model: the store's.
-        places: the sense's occurrences in their excerpts.
-        clusters: what all occurrences were sorted into.
-        sense: the number of the cluster that is checked.
-        words: of the context, each cut by itself.
-        layer: whose states clusters are of.
-        most: how many occurrences a word is cut from.
-        seed: of the draw.
     """
     random = np.random.default_rng(seed)
     wanted = {word: _occurrences_drawn_to_cut(places, word, most, random) for word in words}

@@ -73,11 +73,7 @@ class Clusters:
 
 
 def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, seed: int = 0) -> Clusters:
-    """Cluster occurrences into k senses, or into as many as the silhouette says. The same seed gives the same senses.
-
-    Raises:
-        RegardError: there is no occurrence, k is no number from 1 on, or larger than there are different vectors.
-    """
+    """Cluster occurrences into k senses, or into as many as the silhouette suggests. A seed repeats the senses."""
     if len(vectors) == 0:
         raise RegardError("senses: there are no occurrences to cluster")
     if k is not None and not 1 <= k <= len(vectors):

@@ -24,13 +24,7 @@ LEAST = 2  # occurrences of a sense in which a word has to stand
 
 
 def excerpt_around_occurrence(part: Part, start: int, end: int, reach: int = REACH) -> Place:
-    """Cut the text around an occurrence out of a part of a document, to whole words.
-
-    Args:
-        part: which has the occurrence.
-        start, end: its first character in the whole document, and the one after its last.
-        reach: how many characters are kept on a side.
-    """
+    """Cut the text around an occurrence out of a part of a document, to whole words."""
     first, last = start - part.start, end - part.start
     left, right = max(0, first - reach), min(len(part.text), last + reach)
     if left > 0:

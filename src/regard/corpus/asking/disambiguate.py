@@ -60,11 +60,7 @@ class Disambiguator:
     centroids: dict[str, Float[np.ndarray, "labels M"]]
 
     def label(self, word: str, vectors: Float[np.ndarray, "n M"]) -> list[str]:
-        """Name the label whose centroid is nearest to each vector of a word.
-
-        Raises:
-            RegardError: the word has no labelled sentence.
-        """
+        """Name the label whose centroid is nearest to each vector of a word."""
         if word not in self.centroids:
             known = ", ".join(sorted(self.centroids)[:12])
             raise RegardError(f"word {word!r} has no labelled sentence: there are {known}")
@@ -79,17 +75,7 @@ def train_disambiguator(
     *,
     seed: int = 0,
 ) -> Disambiguator:
-    """Learn from labelled sentences, embedded by a model.
-
-    Args:
-        model: which embeds them.
-        examples: the sentences, each with its word and the label of its sense.
-        layers, poolings: among which one of each is chosen; poolings None for all.
-        seed: of the folds that measure the accuracy.
-
-    Raises:
-        RegardError: there is nothing to learn from, or as `embed_places`.
-    """
+    """Learn from labelled sentences, embedded by a model."""
     from regard.corpus.asking.places import POOLINGS, embed_places
 
     vectors = embed_places(model, [each.place for each in examples], layers)
@@ -109,17 +95,7 @@ def learn(
     *,
     seed: int = 0,
 ) -> Disambiguator:
-    """Choose layer and pooling, measure the accuracy, and learn the centroids.
-
-    Args:
-        vectors: of the examples, by each layer and pooling.
-        words, labels: of each of the n examples.
-        layers, poolings: what vectors' second and third axes are.
-        seed: of the folds that measure the accuracy.
-
-    Raises:
-        RegardError: no label of any word occurs twice.
-    """
+    """Choose layer and pooling, measure the accuracy, and learn the centroids."""
     points = unit(vectors)
     keys = list(zip(words, labels, strict=True))
     aside = stratified_folds(keys, seed) == 0

@@ -28,9 +28,6 @@ def read_labelled(file: Path) -> list[Labelled]:
 
     position: which of the sentence's words is labelled, from 0, words being what blanks separate; signs before and
     after it are left off. word: what the occurrence is of, such as its lemma; else its form, case-folded.
-
-    Raises:
-        RegardError: the file cannot be read, a column is missing, or a line is wrong; the line is named.
     """
     check_regular(file, "labelled sentences")
     try:

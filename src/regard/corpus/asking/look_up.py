@@ -17,12 +17,7 @@ from regard.text.words import ALIKE, word_spans
 
 
 def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
-    """Find every occurrence of a word, of a lemma, or of a run of words, in the order of the store.
-
-    Raises:
-        RegardError: the word is blank, by is neither, the store keeps no words, or the word does not occur; of a run
-            the line says what does.
-    """
+    """Find every occurrence of a word, of a lemma, or of a run of words, in the order of the store."""
     if by not in FIELDS:
         raise RegardError(f"by: given {by!r}, needs {' or '.join(FIELDS)}")
     check_keeps_words(tables)

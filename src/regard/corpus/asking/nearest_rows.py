@@ -25,17 +25,7 @@ class NearestRows:
 def find_nearest_rows(
     tables: StoreTables, query: Float[np.ndarray, " M"], top: int, layer: int | None = None
 ) -> NearestRows:
-    """Compare every row's vector with one, and keep the nearest.
-
-    Args:
-        tables: the store.
-        query: what they are compared with.
-        top: how many are kept.
-        layer: of the vectors, None for the last that is kept.
-
-    Raises:
-        RegardError: the store has no rows.
-    """
+    """Compare every row's vector with one, and keep the nearest."""
     best: list[tuple[float, str, int]] = []
     total, added = 0, 0.0
     for shard, first, vectors in tables.all_vectors(layer):

@@ -74,11 +74,7 @@ class Occurrences:
         return Occurrences(self.tables, shard, row, part, start, end, word, form, document, self.run)
 
     def vectors(self, layer: int | None = None) -> Float[np.ndarray, "n M"]:
-        """Read their embeddings in float32, from one layer; None for the last that is kept.
-
-        Raises:
-            RegardError: each is a run of words, which has none of its own.
-        """
+        """Read their embeddings in float32, from one layer; None for the last that is kept."""
         if self.run:
             words = " or ".join(map(repr, dict.fromkeys(self.run)))
             raise RegardError(
@@ -96,11 +92,7 @@ class Occurrences:
         return found
 
     def texts(self) -> "dict[tuple[str, int], Part]":
-        """Read the parts of documents that they stand in, by shard and part.
-
-        Raises:
-            RegardError: one is missing in the store.
-        """
+        """Read the parts of documents that they stand in, by shard and part."""
         wanted: dict[str, set[int]] = {}
         for shard, part in zip(self.shard, self.part.tolist(), strict=True):
             wanted.setdefault(shard, set()).add(part)
@@ -116,11 +108,7 @@ class Occurrences:
         return found
 
     def lines(self, context: int, similarity: Sequence[float] | None = None) -> list[Line]:
-        """Put each into its context of so many characters on either side; runs of blanks and line breaks become one.
-
-        Raises:
-            RegardError: context is negative, or a text is missing.
-        """
+        """Put each into its context of so many characters on either side; runs of blanks and line breaks become one."""
         if context < 0:
             raise RegardError(f"context: given {context}, needs 0 or more characters")
         texts, lines = self.texts(), []
@@ -150,11 +138,7 @@ class Part:
 
 
 def at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequence[int]) -> Occurrences:
-    """Find the occurrences that the store keeps in some rows of its shards, in the order given.
-
-    Raises:
-        RegardError: there is no such shard or row, or not as many shards as rows.
-    """
+    """Find the occurrences that the store keeps in some rows of its shards, in the order given."""
     if len(shards) != len(rows):
         raise RegardError(f"rows: given {len(rows)} rows of {len(shards)} shards, needs one shard for each")
     wanted: dict[str, list[int]] = {}

@@ -35,11 +35,7 @@ class Passage:
 
 
 def read_passage(model: "Model", found: Occurrences) -> Passage:
-    """Find the window that an occurrence was read in. model: the one that the store was made with.
-
-    Raises:
-        RegardError: there is not one occurrence, or what the store says of it does not fit its texts.
-    """
+    """Find the window that an occurrence was read in. model: the one that the store was made with."""
     from regard.corpus.writing.cut_windows import WindowSize, cut_texts, window_tokens
     from regard.text.tokens import encode_all
 

@@ -40,11 +40,7 @@ class Place:
 def embed_places(
     model: "Model", places: Sequence[Place], layers: Sequence[int]
 ) -> Float[np.ndarray, "places layers poolings M"]:
-    """Embed words at their places: from each layer, by each of `POOLINGS`.
-
-    Raises:
-        RegardError: the model reads pairs, a text is longer than it reads, or a word reached no token.
-    """
+    """Embed words at their places: from each layer, by each of `POOLINGS`."""
     if model.pairs:
         raise RegardError(f"{model.name} is an encoder-decoder: needs a model that reads a text alone")
     found = []
@@ -58,11 +54,7 @@ def embed_places(
 
 
 def word_at(trace: "Trace", place: Place) -> Word:
-    """Find the tokens of a place in the trace of its text.
-
-    Raises:
-        RegardError: the tokenizer has none there.
-    """
+    """Find the tokens of a place in the trace of its text."""
     found = word_there(trace, place)
     if found is None:
         raise RegardError(f"word {place.form!r} of {shortened(place.text)} reached no token: the tokenizer drops it")

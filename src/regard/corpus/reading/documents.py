@@ -34,9 +34,6 @@ def read_documents(
 
     The same files give the same sequence. A document of more than `most` characters comes in parts, one after another.
     Of documents with the same id the first is read and the others are told.
-
-    Raises:
-        RegardError: nothing was found.
     """
     return _read_all(find_files_and_rejected(paths, folder, follow_links=follow_links), columns, most, folder)
 
@@ -110,11 +107,7 @@ def read_text_document(
 
 @contextmanager
 def copied_standard_input() -> Iterator[Callable[[], AbstractContextManager[Stream]]]:
-    """Copy standard input, so that it can be opened twice.
-
-    Raises:
-        RegardError: there is none.
-    """
+    """Copy standard input, so that it can be opened twice."""
     if sys.stdin is None:
         raise RegardError("there is no standard input")
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as copy:

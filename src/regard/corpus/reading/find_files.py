@@ -30,11 +30,7 @@ class Unseen(Rejected):
 
 
 def find_files(paths: Sequence[str], *, follow_links: bool = False) -> list[Path]:
-    """Find the files that can be read: named ones, those in folders and below, those that patterns match, "-".
-
-    Raises:
-        RegardError: a path leads to nothing, to a pipe or a device, or a folder holds no file of a known kind.
-    """
+    """Find the files that can be read: named ones, those in folders and below, those that patterns match, "-"."""
     return [each for each in find_files_and_rejected(paths, follow_links=follow_links) if isinstance(each, Path)]
 
 
@@ -45,9 +41,6 @@ def find_files_and_rejected(
 
     folder: which paths that are relative are in; they are named as from there, and opened as `folder / path`.
     follow_links: whether links in folders and those that patterns match are read too.
-
-    Raises:
-        RegardError: as `find_files`.
     """
     if isinstance(paths, str) or not paths:
         raise RegardError(f"paths: given {paths!r}, needs a list of files, folders, patterns or '-'")

@@ -46,11 +46,7 @@ def kind_of(path: Path) -> tuple[str, str] | None:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Stream]:
-    """Open a regular file, uncompressed on the way if its name says that it is compressed.
-
-    Raises:
-        RegardError: it is a pipe, a device or a folder. Of what FAULTS has, opening and reading raise the rest.
-    """
+    """Open a regular file, uncompressed on the way if its name says that it is compressed."""
     check_regular(path)
     with path.open("rb") as file:
         kind = kind_of(path)
@@ -84,11 +80,7 @@ def lines(stream: Stream, longest: int | None = None) -> Iterator[bytes | None]:
 
 
 def text_blocks(stream: Stream) -> Iterator[str]:
-    """Decode UTF-8 block by block: characters as they stand, without the byte order mark at the start.
-
-    Raises:
-        RegardError: what is no UTF-8, or binary; the byte is named.
-    """
+    """Decode UTF-8 block by block: characters as they stand, without the byte order mark at the start."""
     decoder, place, begun = codecs.getincrementaldecoder("utf-8")(), 0, False
     while True:
         block = stream.read(BLOCK)

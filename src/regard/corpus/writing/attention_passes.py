@@ -15,16 +15,6 @@ def add_layer_store_sums(scores, sinks, special, counted, entropy, received, awa
     """Turn scores into weights in place, and write and add up what they are read for.
 
     The entropy is log(sum of exponentials) plus the mean of what each score is below the highest: both of one sign.
-
-    Args:
-        scores: of a layer, (B, H, L, L), -inf where a query may not look; weights afterwards.
-        sinks: the score of each head's sink, -inf for none, (H,).
-        special: 1 at special tokens, else 0, (B, L).
-        counted: whether a query counts in the sums of heads, (B, L).
-        entropy: written, (B, H, L).
-        received: added to, (B, L), in float64: what each key gets from all queries of all heads.
-        away, marked: added to, (B, L): distances and special shares, summed over the heads.
-        sums: added to, (H, sums).
     """
     batch, heads, length, _ = scores.shape
     for b in range(batch):
@@ -79,14 +69,7 @@ def add_layer_store_sums(scores, sinks, special, counted, entropy, received, awa
 
 @compiled()
 def add_repeats_store_sums(weights, ids, counted, sums):
-    """Add what queries give to earlier tokens of their own id, and to those behind such a token.
-
-    Args:
-        weights: of a layer, (B, H, L, L).
-        ids: of the tokens, (B, L).
-        counted: whether a query counts, (B, L).
-        sums: added to, (H, sums).
-    """
+    """Add what queries give to earlier tokens of their own id, and to those behind such a token."""
     batch, heads, length, _ = weights.shape
     for b in range(batch):
         for i in range(length):

@@ -39,15 +39,7 @@ def sum_layer(
     *,
     mean: bool = False,
 ) -> LayerSums:
-    """Sum up one layer's attention.
-
-    Args:
-        weights: of all windows of the batch.
-        ids: of their tokens.
-        special: which of them are special.
-        counted: the queries that the heads' sums are over.
-        mean: whether the mean of the heads' weights is wanted, too.
-    """
+    """Sum up one layer's attention."""
     # numba is loaded, and the passes compiled, when they are first needed
     from regard.corpus.writing import attention_passes
 

@@ -39,9 +39,6 @@ def autocast_states(model: Model, layers: Sequence[int], size: WindowSize) -> St
     """Return what reads the states that leave some layers under autocast, as `regard.models.states` does in float32.
 
     size: of the windows that will be read. What runs is first compared with it, in float32.
-
-    Raises:
-        RegardError: the model is not one of transformers, its stack alone gives other states, or cannot run so.
     """
     stack = PlainStack(model, layers, causal=size.causal, option=OPTION).eval()
     sample = windows_to_compare_on(model, size, OPTION)

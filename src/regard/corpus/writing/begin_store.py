@@ -19,18 +19,7 @@ from regard.models.states import count_heads, count_layers
 def begin_store(
     store: Path, paths: list[str], model: Model, source: str | None, settings: Settings, columns: Columns
 ) -> Manifest:
-    """Write the manifest of a new store, or read that of one that is there.
-
-    Args:
-        store: its folder.
-        paths: what is read, as it was given.
-        model: that reads it. source: as `regard.load` took it, None for the default model.
-        settings: what is kept; of texts with their prompt and pooling.
-        columns: of tables.
-
-    Raises:
-        RegardError: the model cannot read a corpus, or the store is of something else.
-    """
+    """Write the manifest of a new store, or read that of one that is there."""
     if model.tokenizer is None:
         raise RegardError(f"model {model.name!r} has no tokenizer: texts cannot be read with it")
     if model.pairs:

@@ -16,11 +16,7 @@ from regard.models.states import count_layers
 
 
 def build_shard(reading: Reading, documents: Sequence[Document]) -> ShardTables:
-    """Read documents and make the tables of their shard; the same documents give the same tables.
-
-    Raises:
-        RegardError: the model cannot be read so, or its states do not fit the dtype.
-    """
+    """Read documents and make the tables of their shard; the same documents give the same tables."""
     settings = reading.settings
     parts: list[Part] = []
     spans: list[Span] = []

@@ -18,11 +18,7 @@ class StateComparison:
     """Windows from all over a shard that were read in float32. found: how near the states are that were seen since."""
 
     def __init__(self, model: Model, windows: Sequence[Window], layers: Sequence[int]) -> None:
-        """Read the windows.
-
-        Raises:
-            RegardError: the model cannot be read so.
-        """
+        """Read the windows."""
         step = max(1, -(-sum(len(each.ids) for each in windows) // TOKENS))
         chosen = range(0, len(windows), step)
         read = states_by_window(read_states(model, [windows[number] for number in chosen], layers))

@@ -53,11 +53,7 @@ class CutText:
 
 
 def window_size(model: Model, settings: Settings) -> WindowSize:
-    """Return the size of windows for a model, which makes one short pass to see whether it looks ahead.
-
-    Raises:
-        RegardError: the model takes no such windows, or the prompt fills them.
-    """
+    """Return the size of windows for a model, which makes one short pass to see whether it looks ahead."""
     window, stride = window_tokens(model, settings)
     trace = model.trace("One two three four.", logits=False, attention_outputs=False)
     plan(encode_all(model.tokenizer, ["One two."])[0], model.tokenizer, window, stride, model.limit, model.name)
@@ -65,11 +61,7 @@ def window_size(model: Model, settings: Settings) -> WindowSize:
 
 
 def window_tokens(model: Model, settings: Settings) -> tuple[int, int]:
-    """Return how many tokens a window has, special ones and the prompt's included, and how far each is past the last.
-
-    Raises:
-        RegardError: the prompt leaves no room in it.
-    """
+    """Return the number of tokens per window, with special tokens and the prompt, and the step between windows."""
     most = min(model.limit or WINDOW, WINDOW)
     window = most if settings.window is None else settings.window
     held = window - model.tokenizer.num_special_tokens_to_add(pair=False)

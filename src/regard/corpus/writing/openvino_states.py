@@ -51,11 +51,7 @@ PRECISIONS = {  # float32 throughout, also where the processor has faster, coars
 
 
 def check_openvino_installed() -> None:
-    """Check that OpenVINO is there, without loading it.
-
-    Raises:
-        RegardError: it is not.
-    """
+    """Check that OpenVINO is there, without loading it."""
     if importlib.util.find_spec("openvino") is None:
         raise RegardError(f'{OPTION} needs OpenVINO: pip install "regard[corpus,openvino]"')
 
@@ -63,19 +59,7 @@ def check_openvino_installed() -> None:
 def openvino_states(
     model: Model, layers: Sequence[int], size: WindowSize, *, precision: str = "float32", digest: str = ""
 ) -> StatesReader:
-    """Convert a model, and return what reads the states that leave some layers, as `regard.models.states` does.
-
-    Args:
-        model: one of transformers, on the CPU.
-        layers: their numbers.
-        size: of the windows that will be read; the comparison with torch has one as long as they can be.
-        precision: "float32", or "bf16": the conversion is compared with torch in float32 all the same.
-        digest: of the model's weights and tokenizer, by which the converted one is kept for the next time; "" for none.
-
-    Raises:
-        RegardError: OpenVINO is not installed, the model cannot be converted, its states are not those of torch, or
-            the processor has no bf16 arithmetic.
-    """
+    """Convert a model, and return what reads the states that leave some layers, as `regard.models.states` does."""
     check_openvino_installed()
     own = model.model
     stack = PlainStack(model, layers, causal=size.causal, option=OPTION).eval()

@@ -39,9 +39,6 @@ class PlainStack(nn.Module):
 
         layers: whose states are wanted. causal: whether tokens see only what precedes them. option: what asked for it,
         for the message.
-
-        Raises:
-            RegardError: the model is not one of transformers.
         """
         super().__init__()
         own = model.model
@@ -71,9 +68,6 @@ def read_in_batches(model: Model, layers: Sequence[int], run: Run, *, segments: 
     """Return what reads windows by `run`, in batches of one length.
 
     segments: whether the model is given each window's.
-
-    Raises:
-        RegardError: (when it reads) states that are not finite.
     """
 
     def read(windows: Sequence[Window]) -> Iterator[StateBatch]:
@@ -92,11 +86,7 @@ def has_segments(model: Model, windows: Sequence[Window]) -> bool:
 
 
 def windows_to_compare_on(model: Model, size: WindowSize, option: str) -> list[Window]:
-    """Cut windows of real text to compare on: of several lengths, the longest that can be, and three of one length.
-
-    Raises:
-        RegardError: the tokenizer drops that text. option: what asked for it, for the message.
-    """
+    """Cut windows of real text to compare on: of several lengths, the longest that can be, and three of one length."""
     text = "".join(SAMPLE)
     once = cut_texts(model, [text], size)[0]
     if once is None:
@@ -108,11 +98,7 @@ def windows_to_compare_on(model: Model, size: WindowSize, option: str) -> list[W
 
 
 def check_states(model: Model, windows: Sequence[Window], layers: Sequence[int], read: StatesReader, by: str) -> None:
-    """Check that a reader gives the states that `regard.models.states` reads. by: its option, for the message.
-
-    Raises:
-        RegardError: it gives others.
-    """
+    """Check that a reader gives the states that `regard.models.states` reads. by: its option, for the message."""
     theirs, worst = states_by_window(read(windows)), 0.0
     for number, expected in states_by_window(read_states(model, windows, layers)).items():
         found = theirs[number]

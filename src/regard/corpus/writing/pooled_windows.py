@@ -23,11 +23,7 @@ from regard.trace.sentence_embedding import check_pooling, pool, pooling_behind_
 
 
 def settings_for_texts(settings: Settings, model: Model) -> Settings:
-    """Say in settings what the model's folder says of texts: the prompt itself, and how their tokens are pooled.
-
-    Raises:
-        RegardError: it is not known how the model pools, it wants texts in lower case, or it has no such prompt.
-    """
+    """Say in settings what the model's folder says of texts: the prompt itself, and how their tokens are pooled."""
     if settings.unit != "texts":
         return settings
     check_pooling(model.pooling, model.name)

@@ -43,11 +43,7 @@ class Reading:
     digest: str = ""
 
     def states(self, windows: Sequence[Window]) -> Iterator[StateBatch]:
-        """Yield the states of windows, batch by batch, computed by the backend and in the precision of the settings.
-
-        Raises:
-            RegardError: the model cannot be read so.
-        """
+        """Yield the states of windows, batch by batch, computed by the backend and in the precision of the settings."""
         if self.settings.backend == "torch" and self.settings.precision == "float32":
             return read_states(self.model, windows, self.layers, attention=self.settings.statistics)
         return self._vectors_alone(windows)
@@ -124,11 +120,7 @@ class _Words:
 
 
 def read_words(reading: Reading, parts: Sequence[Part]) -> Found:
-    """Run the windows that have kept words through the model; all windows where heads are summed over everything.
-
-    Raises:
-        RegardError: the model cannot be read so, or its states do not fit the dtype.
-    """
+    """Run the windows that have kept words through the model; all windows where heads are summed over everything."""
     settings = reading.settings
     firsts = np.cumsum([0, *(len(part.units) for part in parts)])
     runs = _windows_to_read(parts, everything=settings.statistics and settings.where is None)

@@ -50,9 +50,6 @@ def write_shard(folder: Path, name: str, tables: ShardTables) -> Path:
     """Write a shard into folder/name, whole or not at all; one that is there already is left as it is.
 
     Rows have to be sorted by (word, document, start): `sort_rows` does it.
-
-    Raises:
-        RegardError: the file system refuses (no space, no permission).
     """
     final = folder / name
     if final.is_dir():

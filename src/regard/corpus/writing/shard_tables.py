@@ -52,14 +52,7 @@ def heads_table(heads: Float[np.ndarray, "N H sums"]) -> "pa.Table":
 
 
 def rows_table(parts: Sequence[Part], part_rows: Sequence[int], found: Found, depth: int) -> "pa.Table":
-    """Make rows.parquet, not sorted yet.
-
-    Args:
-        parts: the shard's, with their units.
-        part_rows: each part's row of texts.parquet.
-        found: what is kept of the units of all parts.
-        depth: how many layers the model has.
-    """
+    """Make rows.parquet, not sorted yet."""
     import pyarrow as pa
 
     def joined(each: Any) -> np.ndarray:

@@ -22,9 +22,6 @@ def check_apart(store: Path, paths: Sequence[str], files: Sequence[Path]) -> Non
     """Check that a store is not among what is read: the next run would read the store as well.
 
     paths: as they were given. files: that were found there.
-
-    Raises:
-        RegardError: the store is in a folder that is read, or a file that is read is in the store.
     """
     place = store.resolve()
     for given in paths:
@@ -41,10 +38,6 @@ def opened_store_folder(store: Path) -> Iterator[None]:
     """Make a store's folder where it is not there, and keep other runs out of it inside the block.
 
     Where the block fails, what is half-written is removed, and a store in which no shard was written.
-
-    Raises:
-        RegardError: it is a file, holds something else than a store, cannot be made or written to, or another run is
-            writing into it.
     """
     made = _make_store_folder(store)
     taken = f"store {str(store)!r} is being written by another run: wait until it has ended"
@@ -63,11 +56,7 @@ def opened_store_folder(store: Path) -> Iterator[None]:
 
 
 def remove_others(folder: Path, names: set[str]) -> None:
-    """Remove the shards of texts that were changed since an earlier run: all but the named ones.
-
-    Raises:
-        RegardError: the file system refuses.
-    """
+    """Remove the shards of texts that were changed since an earlier run: all but the named ones."""
     remove_unfinished_shards(folder)
     try:
         for path in folder.iterdir():

@@ -44,11 +44,7 @@ class StoredTexts:
 
 
 def check_seen(found: Iterable[Path | Rejected], stored: StoredTexts) -> None:
-    """Check that whatever a store has documents from can be looked at: else nobody knows whether they are gone.
-
-    Raises:
-        RegardError: a folder cannot be listed from which the store has documents.
-    """
+    """Check that whatever a store has documents from can be looked at: else nobody knows whether they are gone."""
     unseen = [each for each in found if isinstance(each, Unseen)]
     sources = stored.sources() if unseen else {}
     for each in unseen:
@@ -67,14 +63,6 @@ def compare(
     """Yield what is read and, unless they are pruned, the store's documents that are not read again.
 
     Each stands where it was before: then its shard is the same.
-
-    Args:
-        read: documents of the paths, in their order.
-        stored: those of the store.
-        found: is counted up on the way.
-        by_id: documents have ids of their own, and may have moved from file to file: those that are gone come last,
-            when all ids are known.
-        prune: whether those that are not read again are left out.
     """
     for gone, each in _by_id(read, stored) if by_id else _in_place(read, stored):
         if gone and isinstance(each, Document) and each.start == 0:

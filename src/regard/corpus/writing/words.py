@@ -86,11 +86,7 @@ def find_words(
 def find_tokens(
     text: str, token_starts: Int[np.ndarray, " L"], token_ends: Int[np.ndarray, " L"], tokens: Int[np.ndarray, " L"]
 ) -> Units:
-    """Take every token that stands for characters as a unit: it is looked up by those.
-
-    Args:
-        text, token_starts, token_ends, tokens: as `find_words` takes them.
-    """
+    """Take every token that stands for characters as a unit: it is looked up by those."""
     words = [
         _interned_word_looked_up(text[a:b].strip())
         for a, b in zip(token_starts.tolist(), token_ends.tolist(), strict=True)
@@ -99,11 +95,7 @@ def find_tokens(
 
 
 def check_lemma_language(language: str) -> None:
-    """Check that lemmas of a language can be found.
-
-    Raises:
-        RegardError: simplemma is missing, or does not know the language.
-    """
+    """Check that lemmas of a language can be found."""
     try:
         import simplemma
     except ImportError as error:

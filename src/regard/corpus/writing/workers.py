@@ -70,11 +70,7 @@ def build_here(job: Job, model: Model, plans: Iterable[ShardPlan]) -> Iterator[B
 
 
 def build_in_processes(job: Job, plans: Iterable[ShardPlan], workers: int) -> Iterator[Built]:
-    """Build the shards that are not there yet in so many processes; yield all of them in order.
-
-    Raises:
-        RegardError: what a worker raised, or a worker was ended from outside.
-    """
+    """Build the shards that are not there yet in so many processes; yield all of them in order."""
     context = multiprocessing.get_context("spawn")  # a forked child of a process that ran kernels can hang
     ours, end = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_shard_worker, initargs=(ours,))
@@ -100,14 +96,7 @@ def build_in_processes(job: Job, plans: Iterable[ShardPlan], workers: int) -> It
 def in_order(
     job: Job, plans: Iterable[ShardPlan], workers: int, submit: "Callable[[ShardPlan], Future[dict[str, int]]]"
 ) -> Iterator[Built]:
-    """Hand out shards, some ahead of what is done, and yield them in the order of the plans.
-
-    Args:
-        job: what workers have to know.
-        plans: of the shards.
-        workers: how many processes build.
-        submit: begins a shard in one of them.
-    """
+    """Hand out shards, some ahead of what is done, and yield them in the order of the plans."""
     waiting: deque[tuple[ShardPlan, Future[dict[str, int]] | None]] = deque()
     for plan in plans:
         waiting.append((plan, None if (job.folder / plan.name).is_dir() else submit(plan)))
@@ -157,11 +146,7 @@ def _without_script() -> Iterator[None]:
 
 
 def prepare(job: Job) -> Reading:
-    """Load a job's model into this process and set it up as the job says; once for each job.
-
-    Raises:
-        RegardError: the model or the environment is not the job's.
-    """
+    """Load a job's model into this process and set it up as the job says; once for each job."""
     if _worker.get("job") != job:
         import torch
 

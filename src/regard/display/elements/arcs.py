@@ -36,14 +36,6 @@ def draw_arcs(
     """Draw an arc for each link, over a line that is the text: as dark and wide as its weight, as high as it is far.
 
     A dot is the query's end, a triangle the key's.
-
-    Args:
-        axes: to draw into.
-        links: each from a query to a key, with its weight; the heaviest come on top.
-        length: tokens of the text.
-        named: what stands at the ends.
-        inches: about how wide and high the axes are, for the names.
-        followed: a token whose name is coloured.
     """
     farthest = max((abs(link.query - link.key) for link in links), default=1)
     scale = weight_scale(max((link.weight for link in links), default=1.0))

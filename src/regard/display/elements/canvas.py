@@ -81,13 +81,7 @@ def token_names_on_axis(tokens: Sequence[Token]) -> tuple[list[int], list[str], 
 def mark_names(
     axes: Axes, which: str, tokens: Sequence[Token], followed: Collection[int] = (), sinks: Collection[int] = ()
 ) -> None:
-    """Grey names for special tokens and sinks, which are named as such, coloured ones for the followed word.
-
-    Args:
-        axes, which: of these the axis "x" or "y", which has the names of `token_names_on_axis`.
-        tokens: the named ones, in their order.
-        followed, sinks: numbers of tokens.
-    """
+    """Grey names for special tokens and sinks, which are named as such, coloured ones for the followed word."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     places, labels, _ = token_names_on_axis(tokens)
     labels = [f"{name} (sink)" if place in sinks else name for place, name in zip(places, labels, strict=True)]

@@ -48,19 +48,6 @@ def heatmap(
     """Draw a matrix into axes, or into a figure of its own; the figure is returned, to save or to show.
 
     Cells without a number (NaN) are hatched.
-
-    Args:
-        matrix: NaN where there is no number.
-        rows, columns: names of them, empty for none, by default their numbers.
-        title: above the picture, empty for none.
-        diverging: colours that are white at 0, blue below and red above, for numbers of both signs; else from white, at
-            0, to dark.
-        labels: what stands down and across.
-        largest: the value of the darkest colour, by default the largest there is.
-        numbers: written into the cells, by default where there are few.
-        unit: what the numbers are.
-        unbounded: the numbers are no fractions.
-        axes: to draw into, None for a figure of its own.
     """
     if axes is None:
         height, width = (1.6 + 0.42 * min(size, 24) for size in matrix.shape)
@@ -104,9 +91,6 @@ def paint_heatmap(weights: LabelledMap, head: int | None = None, axes: Axes | No
 
     A map of more than 48 tokens a side is drawn as at most 256 × 256 cells, each the mean of the weights that it stands
     for.
-
-    Raises:
-        RegardError: there is no such head.
     """
     heads, length, size = weights.shape
     if head is not None and (isinstance(head, bool) or not isinstance(head, int)):

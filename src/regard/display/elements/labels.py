@@ -26,13 +26,7 @@ class Labels:
         self.taken += [(x * own - half, y * own - half, x * own + half, y * own + half) for x, y in points]
 
     def put(self, text: str, point: tuple[float, float], size: float, **style: object) -> None:
-        """Write a name beside its point.
-
-        Args:
-            point: in units of the axes.
-            size: of the letters, in points.
-            style: as `Axes.annotate` takes it.
-        """
+        """Write a name beside its point."""
         width, height = drawn_text_width(text) * size * 0.66 / 72, size * 1.25 / 72
         best: tuple[float, int, tuple[float, float], Box] | None = None
         for far in RINGS:

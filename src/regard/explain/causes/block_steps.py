@@ -47,12 +47,7 @@ class BlockSteps:
 
 
 def block_steps(trace: Trace, token: int, layer: int) -> BlockSteps:
-    """Compute them for one token of a trace in one layer.
-
-    Raises:
-        RegardError: there is no such token, the trace does not hold the layer's values, or what the model projected is
-            not W_O times the heads' contexts.
-    """
+    """Compute them for one token of a trace in one layer."""
     if not 0 <= token < len(trace.tokens):
         raise RegardError(f"token {token} is out of range: there are tokens 0 to {len(trace.tokens) - 1}")
     value = trace.values[layer]

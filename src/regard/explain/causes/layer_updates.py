@@ -89,10 +89,6 @@ def layer_updates(trace: Trace | PairTrace, place: Place, *, top: int = 5) -> li
     """Split every layer's update of a word or token; for an encoder-decoder's target, give the trace of both.
 
     top: how many source tokens to name.
-
-    Raises:
-        RegardError: no such word or token; a block's shape was not verified; an attention block does not begin at what
-            entered its layer; or the parts do not add up.
     """
     *sources, own = trace.sides
     names = sources[0].tokens if sources else ()
@@ -125,11 +121,7 @@ class _Blocks:
         self.name = "attention" if part is None else "cross-attention"
 
     def of_layer(self, layer: int, vector: Float[Tensor, " M"]) -> Contributions | None:
-        """What a layer's block did, which has to begin at this vector; None where the layer has no such block.
-
-        Raises:
-            RegardError: it begins elsewhere, or the layer has several of them.
-        """
+        """What a layer's block did, which has to begin at this vector; None where the layer has no such block."""
         count = sum(made == layer for made, _ in self.made)
         if count == 0:
             return None

@@ -44,27 +44,13 @@ class Outcome:
 
 
 def logit(model: Model, token: str | int, *, at: Place | None = None) -> Outcome:
-    """Make the outcome "the logit of a token", given by its text or its id. at: as in `logit_difference`.
-
-    Raises:
-        RegardError: what is given is not one token of the vocabulary.
-    """
+    """Make the outcome "the logit of a token", given by its text or its id. at: as in `logit_difference`."""
     place = _outcome_token_id(model, token)
     return Outcome(f"logit of {_token(token)}{_after(at)}", lambda trace: _outcome_logits(trace, at, place)[place])
 
 
 def logit_difference(model: Model, token: str | int, other: str | int, *, at: Place | None = None) -> Outcome:
-    """Make the outcome "by how much the logit of one token is above that of another".
-
-    Args:
-        model: whose vocabulary the tokens are of.
-        token, other: a text, blanks before it included, or an id.
-        at: after which word or token of the text (of its target, for an encoder-decoder); None for the last one. BERT's
-            language head says what stands at a place, not after it.
-
-    Raises:
-        RegardError: what is given is not one token of the vocabulary.
-    """
+    """Make the outcome "by how much the logit of one token is above that of another"."""
     first, second = _outcome_token_id(model, token), _outcome_token_id(model, other)
 
     def number(trace: AnyTrace) -> Float[Tensor, ""]:
@@ -75,11 +61,7 @@ def logit_difference(model: Model, token: str | int, other: str | int, *, at: Pl
 
 
 def probability(model: Model, token: str | int, *, at: Place | None = None) -> Outcome:
-    """Make the outcome "the probability of a token". at: as in `logit_difference`.
-
-    Raises:
-        RegardError: what is given is not one token of the vocabulary.
-    """
+    """Make the outcome "the probability of a token". at: as in `logit_difference`."""
     place, name = _outcome_token_id(model, token), f"probability of {_token(token)}{_after(at)}"
     return Outcome(name, lambda trace: _outcome_logits(trace, at, place).double().softmax(-1)[place])
 

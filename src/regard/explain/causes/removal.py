@@ -20,9 +20,6 @@ def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None)
 
     place: a word that occurs once, an occurrence, or a token's number. part: of an encoder-decoder, whose text it is
     of, the "encoder"'s or the "decoder"'s.
-
-    Raises:
-        RegardError: no such word or token, or a part that is missing or not wanted.
     """
     if isinstance(trace, Trace) and part is None:
         return [_removal_from_keys(trace, trace, place, None)]

@@ -48,14 +48,7 @@ def writers_by_group(parts: SideParts, by: By) -> tuple[tuple[Writer, ...], Floa
 def largest_writers_and_rest(
     names: list[str], sums: Float[Tensor, "P Q"], most: int, others: int = 0
 ) -> tuple[list[str], Float[Tensor, "p Q"]]:
-    """Return the rows that matter most, in their order, and all others as one: nothing is left out.
-
-    Args:
-        names: of the rows.
-        sums: a row a group of parts.
-        most: how many rows are kept, with the one of all others.
-        others: how many parts the last row is already, 0 where it is one.
-    """
+    """Return the rows that matter most, in their order, and all others as one: nothing is left out."""
     if len(names) <= most:
         return names, sums
     own = len(names) - (others > 0)

@@ -75,20 +75,7 @@ def logit_lens(
     text: int = 0,
     occurrence: str | None = None,
 ) -> LogitLens:
-    """Read the logits of each hidden state of a token, of a word its last token.
-
-    Args:
-        readout: of the trace's model.
-        trace: of the text.
-        place: the token or word.
-        top: how many tokens to name of each layer.
-        names: how ids are spelled, None for as the trace has them.
-        text: its number among several, kept in the answer.
-        occurrence: the label of a followed word, kept in the answer.
-
-    Raises:
-        RegardError: no such word or token, or what is read from the last state is not what the model itself says.
-    """
+    """Read the logits of each hidden state of a token, of a word its last token."""
     names = names_of(trace) if names is None else names
     token = tokens_of(trace, place)[-1]
     states = torch.stack([state[token] for state in trace.hidden_states])

@@ -82,13 +82,7 @@ def names_of(*traces: Trace) -> Names:
 def predict(
     trace: Trace, text: int, token: int, names: Names, *, top: int = 5, occurrence: str | None = None
 ) -> Prediction:
-    """Return what a trace's logits say at or after one of its tokens. The trace has to have logits.
-
-    Args:
-        text: the trace's number among several, kept in the answer.
-        top: how many tokens to name.
-        occurrence: the label of a followed word, kept in the answer.
-    """
+    """Return what a trace's logits say at or after one of its tokens. The trace has to have logits."""
     assert trace.logits is not None
     found = candidates(trace.logits[token], names, top)
     return Prediction(text, token, trace.tokens[token].text, is_causal(trace), occurrence, found)

@@ -80,13 +80,7 @@ def offer_rows(
     special: Bool[Tensor, " S"],
     shift: int = 0,
 ) -> None:
-    """Look at whole rows of a head for weights on distant keys.
-
-    Args:
-        best: what was found so far, and takes what is larger.
-        rows: their queries' numbers among the keys.
-        shift: added to all numbers.
-    """
+    """Look at whole rows of a head for weights on distant keys."""
     keys = torch.arange(weights.shape[1], device=weights.device)
     near = ((rows[:, None] - keys).abs() <= best.far) | special | special[rows][:, None]
     spot = ((weights >= best.least) & (weights > 0) & ~near).nonzero()

@@ -52,11 +52,6 @@ def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Co
 
     Special tokens, sinks and punctuation are left out of both, and links between tokens of one word or of neighbouring
     words: many heads look at the token before, whatever it is.
-
-    Args:
-        head: the one whose links are wanted, None for all.
-        top: how many words, and how many links.
-        sinks: numbers of tokens that are attention sinks.
     """
     found = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
     return Highlights(_words_by_movement(trace, found)[:top], _links_in_whole_text(trace, found, head)[:top])

@@ -111,14 +111,7 @@ def occurrences(
     top: int,
     sinks: Sequence[Collection[int]] = (),
 ) -> list[Occurrence]:
-    """Look at the words found.
-
-    Args:
-        found: of each text, the words.
-        layer, head: single heads to show, as `see` has them.
-        top: how many tokens a row names.
-        sinks: of each text, the numbers of the tokens that are attention sinks.
-    """
+    """Look at the words found."""
     seen = []
     for number, words in found:
         own = sinks[number] if sinks else ()

@@ -114,27 +114,7 @@ def summarise(
     generated: Sequence[bool] = (),
     unfolded: Unfolded | None = None,
 ) -> Summary:
-    """Look at texts: at one word in them, or without a word at every token.
-
-    Args:
-        traces: of texts, or of an encoder-decoder's texts and targets.
-        word: in every text; of an encoder-decoder in every text or its target.
-        references: traces of reference words, each a text of its own (of an encoder-decoder, its encoder's).
-        control: traces of neutral sentences that have the word, which tell what a text does to its cosines to the
-            reference words from what any sentence does; at least 12.
-        layer, head: single heads to show beside the mean of heads: one head of one layer, all heads of a layer, or one
-            head of every layer. Counted from 0, or from the end: -1 is the last, of an encoder-decoder the last of
-            each side.
-        top: how many tokens to name.
-        names: how token ids are spelled, of the tokens a model would say.
-        lens_of: the model of the traces, as `regard.load` gives it, to show what each layer would say.
-        generated: for each target, whether the model wrote it.
-        unfolded: of texts that were read in windows, where the traces, which are its own, come from.
-
-    Raises:
-        RegardError: the word is not in one of the texts, layer or head is out of range (the range is named), or there
-            is nothing that the model would say, or a neutral sentence does not have the word.
-    """
+    """Look at texts: at one word in them, or without a word at every token."""
     lone = [trace for trace in traces if isinstance(trace, Trace)]
     both = [trace for trace in traces if isinstance(trace, PairTrace)]
     if lone and both:

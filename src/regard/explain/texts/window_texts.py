@@ -37,11 +37,7 @@ class Unfolded:
 
 
 def unfold_texts_to_windows(texts: Sequence[WindowedTrace], word: str | None) -> Unfolded:
-    """Return the windows to look at, of one long text or several.
-
-    Raises:
-        RegardError: the word is not in one of the texts, or is longer than the windows' overlap.
-    """
+    """Return the windows to look at, of one long text or several."""
     made = Unfolded([], [], [])
     for number, text in enumerate(texts):
         try:

@@ -65,14 +65,6 @@ def neutral(
     Where the word stands several times in a sentence, each counts; where its state is a massive activation, none does.
     An occurrence is held against sentences in which the word is of the same tokens, 12 at least; the range is of all
     such sentences, whatever occurrence they are for.
-
-    Args:
-        word: as it is written.
-        occurrences: label, trace and place of the word in the texts.
-        control, references: a trace each of a neutral sentence with the word, and of a reference word.
-
-    Raises:
-        RegardError: a sentence does not have the word.
     """
     spelled = {label: _ids_of_followed_word(trace, each) for label, trace, each in occurrences}
     placed = _word_in_neutral_sentences(word, control)

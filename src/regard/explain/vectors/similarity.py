@@ -34,11 +34,7 @@ def euclidean(a: Float[Tensor, " M"], b: Float[Tensor, " M"]) -> float:
 
 
 def table(a: Float[Tensor, "*N n M"], b: Float[Tensor, "*N m M"], measure: str = "cosine") -> Float[Tensor, "*N n m"]:
-    """Compare every vector of a with every vector of b by a measure: "cosine", "dot" or "euclidean".
-
-    Raises:
-        RegardError: there is no measure of that name; those that there are, are named.
-    """
+    """Compare every vector of a with every vector of b by a measure: "cosine", "dot" or "euclidean"."""
     if measure not in _TABLES:
         raise RegardError(f"measure {measure!r} is not known: it may be {', '.join(_TABLES)}")
     return _TABLES[measure](a.double(), b.double())
@@ -51,11 +47,7 @@ def states_of(trace: Trace, place: Place) -> Float[Tensor, "N M"]:
 
 
 def across_texts(places: Sequence[tuple[Trace, Place]], measure: str = "cosine") -> Float[Tensor, "N p p"]:
-    """Compare words or tokens, of one text or several, each with each: one table for every hidden state.
-
-    Raises:
-        RegardError: no such word or token, or the traces are of models of different sizes.
-    """
+    """Compare words or tokens, of one text or several, each with each: one table for every hidden state."""
     found = [states_of(trace, place) for trace, place in places]
     shapes = {tuple(each.shape) for each in found}
     if len(shapes) > 1:

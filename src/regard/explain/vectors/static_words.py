@@ -68,11 +68,7 @@ def static_words(
 
 
 def learned_words(word: str, trace: Trace, references: Sequence[Trace]) -> dict[str, Tensor]:
-    """Take words' vectors from a model's learned token embeddings: of a word of several tokens, their mean.
-
-    Raises:
-        RegardError: the model has no such table.
-    """
+    """Take words' vectors from a model's learned token embeddings: of a word of several tokens, their mean."""
     if trace.learned is None:
         raise RegardError(f"--static learned: no table of learned embeddings was found in {trace.status.model}")
     found = {word: vector(trace.learned, trace.word(word)[0])}

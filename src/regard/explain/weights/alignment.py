@@ -145,15 +145,7 @@ def agreements(weights: Float[Tensor, "N T S"], own: Sequence[int]) -> Float[Ten
 
 
 def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
-    """Find what a word of the target gives each source token, layer by layer; of several tokens the mean.
-
-    Args:
-        pair: a text and its target.
-        word: of the target.
-        label: what the word is called.
-        head: None for the mean of heads.
-        top: how many tokens to name.
-    """
+    """Find what a word of the target gives each source token, layer by layer; of several tokens the mean."""
     weights, tokens = cross_attention_rows(pair, head), list(word.tokens)
     before = [n - 1 for n in tokens if n > 0]
     sinks = {sink.token for sink in cross_sinks(pair)}
@@ -165,12 +157,7 @@ def from_target(pair: PairTrace, word: Word, label: str, *, head: int | None = N
 
 
 def from_source(pair: PairTrace, word: Word, label: str, *, head: int | None = None, top: int = 5) -> Across:
-    """Find what each target token gives a source word, layer by layer: the sum over its tokens.
-
-    Args:
-        pair, label, head, top: as `from_target` takes them.
-        word: of the source.
-    """
+    """Find what each target token gives a source word, layer by layer: the sum over its tokens."""
     read = cross_attention_rows(pair, head)[:, :, list(word.tokens)].sum(2)  # (N, T)
     written = torch.cat([read.new_zeros(len(read), 1), read[:, :-1]], 1)
     own = pair.decoder

@@ -57,15 +57,7 @@ def attended(
     *,
     whole: bool = True,
 ) -> list[Attended]:
-    """Sort rows of weights as a person reads them: special tokens and sinks apart, then the largest others.
-
-    Args:
-        weights: what each of some queries gives the tokens.
-        layer, head: whose weights; head None for the mean of heads.
-        top: how many others.
-        sinks: the numbers of the tokens that are attention sinks.
-        whole: with the weights of every token.
-    """
+    """Sort rows of weights as a person reads them: special tokens and sinks apart, then the largest others."""
     numbered, last = sorted(sinks), weights.shape[1] - 1
     named = torch.tensor([not token.special for token in tokens], device=weights.device)
     named[numbered] = False
@@ -88,11 +80,7 @@ def attended(
 
 
 def check_heads(trace: Trace, layer: int | None, head: int | None) -> tuple[int | None, int | None]:
-    """Return a layer and a head counted from 0, where -1 was the last.
-
-    Raises:
-        RegardError: the model has no such layer or head (the range is named), or the trace does not hold it.
-    """
+    """Return a layer and a head counted from 0, where -1 was the last."""
     return (None if layer is None else check_layer(trace, layer), None if head is None else check_head(trace, head))
 
 
@@ -111,22 +99,14 @@ def check_head(trace: Trace, head: int) -> int:
 
 
 def held_attention_calls(trace: Trace) -> tuple[CallNumber, ...]:
-    """List the attention calls whose maps the trace of one text holds, of which there has to be one.
-
-    Raises:
-        RegardError: the whole trace of an encoder-decoder, or a trace without attention.
-    """
+    """List the attention calls whose maps the trace of one text holds, of which there has to be one."""
     refuse_pairs(trace)
     _layers_holding_attention(trace)
     return call_numbers(trace.attention)
 
 
 def maps_between_tokens(trace: Trace) -> list[AttentionMap]:
-    """List the maps (H, L, L) of these calls.
-
-    Raises:
-        RegardError: as of `held_attention_calls`, and keys that are no tokens of the text.
-    """
+    """List the maps (H, L, L) of these calls."""
     maps: list[AttentionMap] = []
     calls, size = held_attention_calls(trace), len(trace.tokens)
     for call in calls:

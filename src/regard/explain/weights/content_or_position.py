@@ -45,15 +45,6 @@ def content_or_position(
     Gives position, content, and looked: how much the queries looked at the tokens that changed places; where that is
     next to nothing, the other two say little. They are means over texts and exchanges; NaN where a head looks at none
     of these tokens.
-
-    Args:
-        model: of one stack.
-        texts: strings, or ids with their special tokens around them.
-        exchanges: of each text how many.
-        seed: draws which tokens change places.
-
-    Raises:
-        RegardError: no text, one with fewer than 8 tokens that are not special, or an encoder-decoder.
     """
     texts = list(check_texts(texts, "content_or_position", ", or a list of ids for each"))
     if not texts or exchanges < 1:
@@ -99,9 +90,6 @@ def compare(
 
     queries: the rows that are compared. region: the keys that changed places; moved: token region[n] stands at
     region[moved[n]] in the other.
-
-    Raises:
-        RegardError: the whole trace of an encoder-decoder, or one without attention.
     """
     refuse_pairs(other)
     calls = held_attention_calls(trace)

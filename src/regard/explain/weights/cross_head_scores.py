@@ -28,11 +28,7 @@ NAMES = ("written", "read", "successor", "special")
 
 
 def cross_head_scores(pairs: Sequence[PairTrace]) -> HeadMeans:
-    """Score every cross-attention head over one pair of texts or several; each target token counts once.
-
-    Raises:
-        RegardError: no pair, something else than a `PairTrace`, or no target token with a source.
-    """
+    """Score every cross-attention head over one pair of texts or several; each target token counts once."""
     for pair in pairs:
         if not isinstance(pair, PairTrace):
             raise RegardError(f"cross_head_scores: given {type(pair).__name__}, needs the traces of text and target")

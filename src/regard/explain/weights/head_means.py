@@ -65,11 +65,7 @@ class HeadMeans(Table):
 
 
 def mean_scores(found: Sequence[HeadScores]) -> HeadMeans:
-    """Average the head scores of several texts, each text counting by how many of its queries a score is of.
-
-    Raises:
-        RegardError: no scores, or scores of traces that hold different layers.
-    """
+    """Average the head scores of several texts, each text counting by how many of its queries a score is of."""
     if not found:
         raise RegardError("mean_scores: given no scores, needs those of one text or more")
     calls = found[0].calls

@@ -96,10 +96,6 @@ def head_scores(trace: Trace) -> HeadScores:
     """Score every head of the layers that a trace holds; of an encoder-decoder give a side, `.encoder` or `.decoder`.
 
     Every weight is read once, some rows at a time: no tensor of all heads' L × S exists.
-
-    Raises:
-        RegardError: the whole trace of an encoder-decoder, a trace without attention, or keys that are no tokens of the
-            text.
     """
     calls, maps = held_attention_calls(trace), maps_between_tokens(trace)
     ids = torch.tensor([token.id for token in trace.tokens])

@@ -18,9 +18,6 @@ def random_ids(model: "Model", length: int, repeats: int = 1, *, seed: int = 0) 
     Tokens are those spelled with letters alone; of a model without a tokenizer any id that it has.
 
     model: whose vocabulary they are drawn from. seed: of the draw.
-
-    Raises:
-        RegardError: fewer than 2 tokens, an encoder-decoder, more than the model takes or has to draw from.
     """
     if model.pairs:
         raise RegardError(f"{model.name} is an encoder-decoder: random tokens are for models of one stack")

@@ -21,9 +21,6 @@ def repeated_tokens(model: "Model", *, length: int = LENGTH, texts: int = TEXTS,
     """Score every head of a model on texts of random tokens, each `length` different ones twice over.
 
     The scores are means over the texts, which seed draws.
-
-    Raises:
-        RegardError: as `random_ids` and `head_scores`.
     """
     found = []
     for n in range(texts):

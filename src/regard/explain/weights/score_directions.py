@@ -75,9 +75,6 @@ def score_directions(trace: Trace, layer: int, head: int) -> ScoreDirections:
     """Find the pairs of directions that carry the scores of one head, from the queries and keys of its map.
 
     Softcap, bias and mask come after the scores, and are no part of them.
-
-    Raises:
-        RegardError: no such layer or head, or keys that are not the text's tokens.
     """
     refuse_pairs(trace)
     layer = check_layer(trace, layer)

@@ -66,11 +66,7 @@ class AttributionAsked(OutcomeAsked):
     def answer(
         self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
     ) -> "Answer":
-        """Answer it: an `Attribution`, `TokenAttribution`, `HeadAttribution` or `PatchSweep`.
-
-        Raises:
-            RegardError: a word or token that is not there, or a model that cannot be asked this.
-        """
+        """Answer it: an `Attribution`, `TokenAttribution`, `HeadAttribution` or `PatchSweep`."""
         from regard.explain.causes.outcomes import logit
 
         trace = traces[0]

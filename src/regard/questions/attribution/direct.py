@@ -107,18 +107,7 @@ class Attribution(Answer):
 
 
 def attribution(trace: Trace | PairTrace, place: Place, outcome: AttributionTarget, split: Split) -> Attribution:
-    """Split an outcome at a word or token; see also `Model.attribution`.
-
-    Args:
-        trace: of the text; its own outcome is what the parts have to sum to.
-        place: the word or token, of a pair one of its target.
-        outcome: what is split.
-        split: runs the model and gives the parts.
-
-    Raises:
-        RegardError: no such place; the outcome is not made linearly of what was written, or is not the trace's; or the
-            parts do not sum to it.
-    """
+    """Split an outcome at a word or token; see also `Model.attribution`."""
     own = trace.decoder if isinstance(trace, PairTrace) else trace
     rows = tokens_of(own, place)
     where = ", ".join(own.tokens[n].text.strip() for n in rows)

@@ -91,11 +91,7 @@ class HeadAttribution(Answer):
 
 
 def attribute_to_heads(model: "Model", trace: AnyTrace, outcome: Outcome) -> HeadAttribution:
-    """Attribute an outcome, one that gives a tensor, to the heads of a trace without interventions.
-
-    Raises:
-        RegardError: an outcome that is no tensor, or a model whose heads or embeddings are not seen.
-    """
+    """Attribute an outcome, one that gives a tensor, to the heads of a trace without interventions."""
     done, own = gradient_run(model, trace, heads=True)
     value = number_of(outcome, own)
     parts = [each.output for each in done.heads] + [each.value for each in done.heads]

@@ -115,9 +115,6 @@ def attribute_to_tokens(
     steps: of the integral, by Gauss and Legendre. None: 32, then 64 and 128 while the gap is more than 5 % of what is
     to be explained; the smallest gap wins. baseline: at every token the vocabulary's "mean" embedding, "zero", or that
     of a token's id.
-
-    Raises:
-        RegardError: Captum is missing, a wrong option, no tensor, or a model whose embeddings cannot be exchanged.
     """
     try:
         from captum.attr import InputXGradient, IntegratedGradients

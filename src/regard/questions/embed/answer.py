@@ -80,11 +80,7 @@ class Embedded(Answer):
 
 
 def missing_words(store: str | os.PathLike[str], where: Where | None) -> str:
-    """Name the words that a store was to keep and of which it has no row; empty where each has one.
-
-    Raises:
-        RegardError: it is no store, or not a whole one.
-    """
+    """Name the words that a store was to keep and of which it has no row; empty where each has one."""
     if where is None:
         return ""
     with StoreTables(os.fspath(store)) as tables:

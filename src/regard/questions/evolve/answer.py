@@ -154,15 +154,7 @@ class Evolution(TracesAnswer):
 
 
 def evolution_of(run: Path, layer: int, head: int | None = None, *, part: str | None = None) -> Evolution:
-    """Put the watched traces of a run side by side; with how it went, where its folder has that.
-
-    Args:
-        run: the folder of the run.
-        layer, head, part: as `evolution` takes them.
-
-    Raises:
-        RegardError: nothing is watched, a file is damaged, or as `evolution`.
-    """
+    """Put the watched traces of a run side by side; with how it went, where its folder has that."""
     return replace(evolution(open_watched(run), layer, head, part=part), training=training_of(run))
 
 
@@ -172,9 +164,6 @@ def evolution(
     """Put the traces of one sentence side by side, by step.
 
     part: of an encoder-decoder, "cross" (by default), "encoder" or "decoder".
-
-    Raises:
-        RegardError: no such layer, head or part, or traces of different texts.
     """
     if not traces:
         raise RegardError("evolution: given no trace, needs at least one")

@@ -110,11 +110,7 @@ class Training(Answer):
 
 
 def training_of(run: Path) -> Training | None:
-    """Read how a run went, as far as its folder has that; None without a log.
-
-    Raises:
-        RegardError: a file is damaged.
-    """
+    """Read how a run went, as far as its folder has that; None without a log."""
     if not (run / LOG).is_file():
         return None
     if not (run / RUN_JSON).is_file():

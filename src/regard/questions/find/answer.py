@@ -112,21 +112,7 @@ def find(
     layer: int | None = None,
     context: int = CONTEXT,
 ) -> Concordance:
-    """Find the occurrences of a word.
-
-    Args:
-        word: the word itself, or its lemma where by says so.
-        like: a sentence with the word once, which the store's model embeds; lines get their similarity to it.
-        everywhere: with like, search all rows, whatever their word; exact, the store's file is read once.
-        by: "word" or "lemma".
-        sort: one of `SORTS`; None for "meaning" with like, else "source".
-        top: the first so many lines, None for all (of a search everywhere 100).
-        layer: of the embeddings, None for the last that is kept.
-        context: characters on either side.
-
-    Raises:
-        RegardError: the word does not occur in the store or not once in the sentence, or an argument does not fit.
-    """
+    """Find the occurrences of a word."""
     chosen = ("meaning" if like is not None else "source") if sort is None else sort
     if chosen not in SORTS:
         raise RegardError(f"sort: given {chosen!r}, needs {', '.join(SORTS)}")
@@ -164,11 +150,7 @@ def find(
 
 
 def _embed_like(tables: StoreTables, word: str, sentence: str, layer: int | None = None) -> Float[np.ndarray, " M"]:
-    """Embed a word in a sentence as the store's rows were.
-
-    Raises:
-        RegardError: the word is not in the sentence, or more than once.
-    """
+    """Embed a word in a sentence as the store's rows were."""
     from regard.corpus.asking.places import Place, embed_places
 
     spans = find_spans(sentence, word)

@@ -96,11 +96,7 @@ class Generation(TracesAnswer):
 
 
 def generation(plain: Generated, steered: Generated | None = None, push: str = "") -> Generation:
-    """Look at what a causal model wrote. steered: the same with its states pushed; push: how.
-
-    Raises:
-        RegardError: it is of an encoder-decoder, or holds no logits.
-    """
+    """Look at what a causal model wrote. steered: the same with its states pushed; push: how."""
     both, names = ([plain], None) if steered is None else ([plain, steered], ("plain", "steered"))
     about = Read.of(*(each.trace for each in both))
     second = None if steered is None else _generated_text_written(steered)

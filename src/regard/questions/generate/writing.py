@@ -53,9 +53,6 @@ def writing(trace: Trace, given: int, ended: str, names: Names, *, top: int = 4)
     """Look at what a causal model wrote after the first `given` tokens of a trace. top: tokens to name at each place.
 
     ended: why it wrote no more, a key of `ENDED`. names: spells the model's tokens.
-
-    Raises:
-        RegardError: the trace has no logits, or nothing stands before what was written.
     """
     if trace.logits is None or given < 1:
         raise RegardError("writing: needs a trace with logits, and at least one token before what was written")

@@ -53,9 +53,6 @@ def lens(model: "Model", traces: Sequence[Any], word: str | None = None, *, top:
     """Read each layer at the places where it is worth to see what a model would say, as `regard see --next` does.
 
     traces: of texts, or of texts and targets, of this model. word: to be followed. top: how many candidates.
-
-    Raises:
-        RegardError: what `regard.explain.texts.summary.summarise` raises.
     """
     summary = summarise(traces, word, top=top, lens_of=model)
     own, side = (summary, "text") if summary.target is None else (summary.target.summary, "target")

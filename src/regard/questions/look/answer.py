@@ -237,9 +237,6 @@ def looked(
 
     word: in a text with a picture, which word looks; None for the last token. remove: the model of the traces, and what
     stands where each region of a picture is removed in turn; None for not removing any.
-
-    Raises:
-        RegardError: a trace of no picture, no such layer, head or word.
     """
     looks = [_look(trace, layer, head, word) for trace in traces]
     if remove is not None:

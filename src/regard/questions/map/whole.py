@@ -61,15 +61,6 @@ def matrix(
     """Compute the matrix of one layer of a text that was read as a whole.
 
     All heads of the layer decide which tokens are sinks.
-
-    Args:
-        layer, head: whose matrix; head None for the mean of heads.
-        top: how many receivers and pairs to name.
-        far: pairs are of tokens more than so many apart.
-        progress: called with the share of the pass that was just done, from any thread.
-
-    Raises:
-        RegardError: a layer or head that is not there.
     """
     layer, head = check_layer(trace, layer), None if head is None else check_head(trace, head)
     weights = heads_shown(trace.attention[layer], head)
@@ -110,13 +101,7 @@ def heads_shown(weights: AttentionMap, head: int | None) -> AttentionMap:
 def matrix_of(
     sums: Sums, tokens: Sequence[Token], layer: int, head: int | None, *, top: int, about: Read, traces: Sequence[Trace]
 ) -> Matrix:
-    """Make the numbers for a person from the sums of a pass.
-
-    Args:
-        sums: of the layer, over all heads or the one that is asked for.
-        layer, head, top: as `matrix` takes them.
-        about: with the one text that they are of.
-    """
+    """Make the numbers for a person from the sums of a pass."""
     ((text, _),) = about.texts
     received = sums.received.mean(0).cpu()
     best = received.sort(descending=True, stable=True)
@@ -163,11 +148,7 @@ def matrix_of(
 
 
 def chosen_layer(trace: Trace, layer: int | None, head: int | None) -> tuple[int, str]:
-    """Choose the layer that was given, or the one that says most and why; the first there where none says anything.
-
-    Raises:
-        RegardError: there is no such head, or no attention.
-    """
+    """Choose the layer that was given, or the one that says most and why; the first there where none says anything."""
     if layer is not None:
         return layer, ""
     head = None if head is None else check_head(trace, head)

@@ -38,14 +38,6 @@ def windowed(
     A row has weights on its own window's tokens alone: there is no whole matrix, and in the place of its picture stands
     the band that there is; of a single window, its matrix. The special tokens that a window has and the whole text has
     not count as special, and stand in no cell of the band. Each window has attention sinks of its own.
-
-    Args:
-        plan: with the whole text and its windows.
-        traces: of the windows, in order.
-        layer, head, top, far, progress: as `matrix` takes them.
-
-    Raises:
-        RegardError: a layer or head that is not there, or no window at all.
     """
     text, tokens = plan.encoded.text, plan.encoded.tokens
     if len(plan.spans) == 1:

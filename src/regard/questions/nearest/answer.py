@@ -81,18 +81,7 @@ class NearestTexts(Answer):
 
 
 def find_texts(tables: StoreTables, text: str, *, prompt: str | None = None, top: int | None = None) -> NearestTexts:
-    """Find the texts that are nearest to one.
-
-    Args:
-        tables: a store of texts.
-        text: what they are compared with; the store's model embeds it.
-        prompt: what it begins with: itself, or its name in the model's folder; None for the folder's own choice.
-        top: how many, None for 100.
-
-    Raises:
-        RegardError: the store is of words or tokens, its model is not there or pools otherwise than it did, or an
-            argument does not fit.
-    """
+    """Find the texts that are nearest to one."""
     from regard.corpus.settings import Settings
     from regard.corpus.writing.pooled_windows import settings_for_texts
 

@@ -45,11 +45,7 @@ class PatchAsked(OutcomeAsked):
     def answer(
         self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
     ) -> "PatchSweep":
-        """Answer it of the texts of two traces: the clean one's and the corrupted one's.
-
-        Raises:
-            RegardError: texts that cannot be aligned, or a model that cannot be asked this.
-        """
+        """Answer it of the texts of two traces: the clean one's and the corrupted one's."""
         from regard.explain.causes.outcomes import probability
         from regard.explain.places import place_in
 

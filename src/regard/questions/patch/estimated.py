@@ -25,17 +25,7 @@ METHOD = "attribution-patching"
 def attribution_patching(
     model: "Model", clean: str, corrupted: str, outcome: Outcome, *, direction: Direction = "denoising"
 ) -> PatchSweep:
-    """Estimate a sweep of patches of hidden states over all layers and positions.
-
-    Args:
-        model: of one stack.
-        clean, corrupted: the two texts, of as many tokens each.
-        outcome: one that gives a tensor.
-        direction: "denoising" puts the clean text's states into the corrupted run, "noising" the other way round.
-
-    Raises:
-        RegardError: an encoder-decoder, texts of different length, or as `attribute_to_tokens`.
-    """
+    """Estimate a sweep of patches of hidden states over all layers and positions."""
     if direction not in DIRECTIONS:
         raise RegardError(f"direction: given {direction!r}, needs 'denoising' or 'noising'")
     if model.pairs:

@@ -48,24 +48,8 @@ def patch_sweep(
 ) -> PatchSweep:
     """Patch every layer and position, or every layer and head, and measure each by one outcome.
 
-    Args:
-        clean, corrupted: the two texts; patches are taken from one and put into the other.
-        outcome: the number that is measured: `outcomes.logit_difference`, `probability`, `cosine`, or an `Outcome` of
-            any function of a trace.
-        what: as in `regard.patch`.
-        by: "positions", a patch for each place, or "heads", one for each head; None for heads where `what` has them.
-        direction: "denoising" puts the clean text's into the corrupted run, "noising" the other way round.
-        layers: those that are patched, None for all (of hidden states also what enters layer 0).
-        at: words or tokens, a column each, for texts that are not token by token the same; of heads, the places that
-            are patched. None for all, where both texts have as many tokens.
-        targets: of an encoder-decoder, what its decoder reads beside (clean, corrupted). part: as in `regard.patch`.
-        progress: called after every patch with how many are done and how many there are.
-
     Runs go in batches; layers below a patch are not computed again, nor, where tokens attend to none after them, are
     tokens before it. The status says where that could not be.
-
-    Raises:
-        RegardError: texts that cannot be aligned, an outcome that the model cannot have, or as `regard.patch`.
     """
     if direction not in DIRECTIONS:
         raise RegardError(f"direction: given {direction!r}, needs 'denoising' or 'noising'")

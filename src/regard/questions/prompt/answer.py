@@ -205,15 +205,7 @@ class PromptPainting(Answer):
 def prompt_painting(
     pipeline: Pipeline, text: str, *, steps: int = 20, samples: int = 1, seed: int = 0, **options: object
 ) -> PromptPainting:
-    """Let a pipeline paint a text, and find where the picture looks at each word.
-
-    Args:
-        pipeline: of `regard.load_pipeline`.
-        text, steps, samples, seed, options: as `Pipeline.paint` takes them.
-
-    Raises:
-        RegardError: what `Pipeline.paint` raises.
-    """
+    """Let a pipeline paint a text, and find where the picture looks at each word."""
     found = pipeline.paint(text, steps=steps, samples=samples, seed=seed, heads=False, **options)
     named = "".join(f", {name} {value}" for name, value in options.items())
     settings = f"{steps} steps, seed {seed}{named}"

@@ -38,11 +38,7 @@ class ScoreAsked(Asked):
     def answer(
         self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
     ) -> "ScoreSources":
-        """Answer it.
-
-        Raises:
-            RegardError: a word, token, layer or head that is not there, or a model that cannot be asked this.
-        """
+        """Answer it."""
         from regard.explain.places import place_in
         from regard.questions.score.sources import texts_behind_score
 

@@ -165,10 +165,6 @@ def score_sources(
 
     query, key: words that occur once, one of their occurrences, or tokens' numbers. split: runs the model up to the
     call. part: of an encoder-decoder, which attention is meant.
-
-    Raises:
-        RegardError: no such word, token, layer or head; the query may not look at the key; the model's queries and keys
-            are not made linearly of what was written, or are not the trace's; or the parts do not sum to the score.
     """
     queries, keys, maps = texts_behind_score(trace, part)
     rows, cols = tokens_of(queries, query), tokens_of(keys, key)

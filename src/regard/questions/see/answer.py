@@ -121,21 +121,13 @@ class Seen(TracesAnswer):
         return [*movement_panels(self.summary, self.names)]
 
     def page(self, choice: "Choice | None" = None) -> "Page":
-        """Put together the page: the texts with their attention, and the word's movement, or why it is not shown.
-
-        Raises:
-            RegardError: what `regard.web.assemble.page_of` raises.
-        """
+        """Put together the page: the texts with their attention, and the word's movement, or why it is not shown."""
         page = super(Seen, replace(self, traces=self.read or self.traces)).page(choice)
         page.findings = [*page.findings, *not_shown(self.summary)]
         return page
 
     def plot(self, *names: str, layer: int | None = None, head: int | None = None) -> "Figure":
-        """Draw what `regard see --figure` draws, or the panels of these names. layer, head: show these.
-
-        Raises:
-            RegardError: there is no panel of a name, or it has no picture.
-        """
+        """Draw what `regard see --figure` draws, or the panels of these names. layer, head: show these."""
         if layer is not None or head is not None:
             self = replace(self, layer=layer, head=head)
         return super().plot(*names)
@@ -191,17 +183,7 @@ def on_a_page(
     control: Sequence[Any] | None = None,
     names: Sequence[str] | None = None,
 ) -> Seen | list[str]:
-    """Look at the traces of a page, of what a model wrote as well, or return what the page says instead.
-
-    Args:
-        traces: of texts, of pairs, or of what a model wrote.
-        word: in every text, None for what is most worth a look.
-        references, control: traces of reference words and of neutral sentences with the word.
-        names: of the texts, None for "text 1" and the like.
-
-    Raises:
-        RegardError: the word is not there.
-    """
+    """Look at the traces of a page, of what a model wrote as well, or return what the page says instead."""
     plain: list[Any] = [each.trace if isinstance(each, Generated) else each for each in traces]
     most = LONG_TEXT if word is None else SCORED
     windowed = [each.windowed for each in plain]

@@ -107,14 +107,7 @@ def _looks_in_row(row: Attended, tokens: Sequence[Token]) -> Shares:
 
 
 def updates(word: WordUpdates, summary: Summary, side: str, source: Summary | None, name: str) -> Panel:
-    """Tell each layer's step, and the shares that attention (by token) and the rest of the layer have in it.
-
-    Args:
-        word: one occurrence's steps.
-        summary: of the texts that it is in.
-        side: "text", or "target" where they are those of pairs.
-        source: of a target's word, the texts that the cross-attention looks at.
-    """
+    """Tell each layer's step, and the shares that attention (by token) and the rest of the layer have in it."""
     own = next(each for each in summary.occurrences if each.label == word.occurrence)
     steps = word.updates or []
     crosses = any(step.cross for step in steps)

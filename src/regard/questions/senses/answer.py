@@ -146,11 +146,7 @@ class Senses(Answer):
         }  # fmt: skip
 
     def for_page(self) -> "Senses":
-        """Put every point into its sentence: a page shows it.
-
-        Raises:
-            RegardError: there are more occurrences than a page draws, or a text is missing in the store.
-        """
+        """Put every point into its sentence: a page shows it."""
         if len(self.found) > MOST:
             raise RegardError(
                 f"page: {self.word!r} has {len(self.found):,} occurrences, {MOST:,} are the most that a page shows: "
@@ -179,22 +175,7 @@ def find_senses(
     context: int = CONTEXT,
     seed: int = 0,
 ) -> Senses:
-    """Find the senses of a word.
-
-    Args:
-        word: the word itself, or its lemma where by says so.
-        k: how many, None for as many as the silhouette says.
-        by: "word" or "lemma".
-        layer: of the embeddings, None for the last that is kept.
-        labelled: sentences that teach the senses instead; of the store's layers the one is taken that tells them apart
-            best.
-        examples, words: of each sense how many.
-        checked: in how many occurrences at most each word is cut, drawn at random by seed; 0 for none.
-        context: characters of an example on either side.
-
-    Raises:
-        RegardError: the word does not occur, there are no labelled sentences of it, or an argument does not fit.
-    """
+    """Find the senses of a word."""
     for name, given in (("examples", examples), ("words", words), ("checked", checked)):
         if given < 0:
             raise RegardError(f"{name}: given {given}, needs 0 or more")

@@ -119,20 +119,7 @@ def find_shift(
     context: int = CONTEXT,
     seed: int = 0,
 ) -> Shift:
-    """Compare a word in two stores, or by a column of one store's metadata.
-
-    Args:
-        tables, other: of the store, and of a second one.
-        word: the word itself, or its lemma where by says so.
-        column: of the texts' metadata, in place of a second store.
-        values: which two values of the column are compared, where it has others.
-        k, by, layer, examples, context: as `find_senses` takes them.
-        rounds, seed: as `permutation_test` takes them.
-
-    Raises:
-        RegardError: the stores are of two models, the column is not there or its values are not two, the word has fewer
-            than two occurrences in a group, or an argument does not fit.
-    """
+    """Compare a word in two stores, or by a column of one store's metadata."""
     if (other is None) == (column is None):
         raise RegardError("shift: needs a second store, or a column of the metadata to compare by: give one of them")
     if examples < 0:

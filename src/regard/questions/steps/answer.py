@@ -76,11 +76,7 @@ class Steps(TracesAnswer):
     def shown(
         self, width: int, top: int = 0, more: str = IN_PYTHON, *, everything: bool = False
     ) -> "list[RenderableType]":
-        """As every answer, but with all rows of its tables: they stand in the text's order, the largest anywhere.
-
-        Args:
-            width, top, more, everything: as `Answer.shown` takes them; top counts for nothing.
-        """
+        """As every answer, but with all rows of its tables: they stand in the text's order, the largest anywhere."""
         return super().shown(width, len(self.tokens) + 2, more, everything=everything)
 
     def opening(self) -> dict[str, str | int | None]:
@@ -97,11 +93,7 @@ class Steps(TracesAnswer):
 
 
 def steps(trace: Trace, word: str, layer: int = 0, head: int = 0) -> Steps:
-    """Compute every step of each token of a word in one head. Layers and heads count from 0; -1 is the last.
-
-    Raises:
-        RegardError: the word is not in the text, there is no such layer or head, or the trace does not hold its values.
-    """
+    """Compute every step of each token of a word in one head. Layers and heads count from 0; -1 is the last."""
     layer, head = check_layer(trace, layer), check_head(trace, head)
     found = [(n, head_steps(trace, n, layer, head)) for each in trace.word(word) for n in each.tokens]
     return Steps(word, layer, head, trace.tokens, sinks(trace), found, about=Read.of(trace), traces=[trace])

@@ -50,9 +50,6 @@ def tokens(texts: Sequence[str], tokenizer: str | None = None, ranks: Path | Non
 
     tokenizer: a model's, by default the default model's; "words", a dictionary of the texts' own; or "cl100k_base",
     whose ranks are in a file, or fetched.
-
-    Raises:
-        RegardError: there is no such tokenizer, or its file cannot be read.
     """
     texts = list(check_texts(texts))
     about = Read(tuple((text, None) for text in texts))

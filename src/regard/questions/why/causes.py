@@ -52,11 +52,7 @@ class _Kind:
 
 
 def occurrences_to_ask_why(trace: Trace | PairTrace, word: str) -> list[tuple[Part | None, Word]]:
-    """Find every occurrence of a word, of an encoder-decoder with the part that reads it: those of the decoder first.
-
-    Raises:
-        RegardError: the word is not there; the nearest words are named.
-    """
+    """Find every occurrence of a word, in an encoder-decoder with its stack: the decoder's first."""
     if isinstance(trace, Trace):
         return [(None, each) for each in trace.word(word)]
     found: list[tuple[Part | None, Word]] = []
@@ -73,11 +69,7 @@ def occurrences_to_ask_why(trace: Trace | PairTrace, word: str) -> list[tuple[Pa
 
 
 def only_occurrence(trace: Trace | PairTrace, word: str, part: Part | None = None) -> tuple[Part | None, Word]:
-    """Find the one occurrence of a word, and the part that reads it; of that part's text alone where one is given.
-
-    Raises:
-        RegardError: the word occurs nowhere, or more than once; or the part is neither encoder nor decoder.
-    """
+    """Find the one occurrence of a word, and the part that reads it; of that part's text alone where one is given."""
     check_intervention_part(part, STACKS)
     if isinstance(trace, PairTrace) and part is not None:
         own = trace.encoder if part == "encoder" else trace.decoder
@@ -101,20 +93,7 @@ def why(
     tokens_by: TokensBy = DEFAULT,
     progress: Callable[[int, int], None] | None = None,
 ) -> Why:
-    """Rank the tokens and heads behind one occurrence of a word, each measured by taking it away; see `Model.why`.
-
-    Args:
-        ablated: gives the traces of the same text (and target) under many sets of ablations.
-        part: of an encoder-decoder, whose text the word is of: behind a word of the "decoder"'s stand target tokens and
-            decoder heads, source tokens and cross-attention heads; behind one of the "encoder"'s, source tokens and its
-            heads.
-        tokens_by: what tokens are ranked by, one of `TOKENS_BY`.
-        progress: called with how many of the layers that have to be computed are done, and how many they are.
-
-    Raises:
-        RegardError: an attention output whose path was not verified, so that no exact contributions are known; or a
-            part that is missing or not wanted; or something that tokens are not ranked by.
-    """
+    """Rank the tokens and heads behind one occurrence of a word, each measured by taking it away; see `Model.why`."""
     check_tokens_by(tokens_by)
     kinds = _kinds_of_causes(trace, part)
     own = kinds[0].trace

@@ -24,11 +24,6 @@ def tiled_cell_means(
     """Compute (means, row maxima, row sums) of queries [start, stop) of one head, in float32, on the calling thread.
 
     Cells at the ends are means of as many weights as there are.
-
-    Args:
-        query, key: of one head, key already that of its group.
-        rule: of a call of this head alone: its bias, mask and sinks have no others.
-        start, stop: the first query, a multiple of CELL, and the one after the last.
     """
     one = tiles.Head(query, key, rule, 0, 0, product())
     rows, size = stop - start, len(key)
@@ -54,15 +49,7 @@ def tiled_cell_means(
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1], f4[:,::1], i8, f4[::1])")
 def add_tile_to_cells(scores, low, high, row_max, row_sum, sums, at, shift):
-    """Add exp(score - row_max) of a tile to row_sum, and write it to sums for each CELL columns.
-
-    Args:
-        scores: of the tile, (R, C).
-        low, high: row r uses columns [low + r, high + r).
-        row_max, row_sum: of each row so far, (R,), updated here.
-        sums: (R, cells), written from column at on.
-        shift: (R,), written: the row maxima that the tile's sums are relative to.
-    """
+    """Add exp(score - row_max) of a tile to row_sum, and write it to sums for each CELL columns."""
     rows, cols = scores.shape
     line = np.empty(TILE * CELL, np.float32)  # a row's exponentials
     for r in range(rows):
@@ -91,13 +78,7 @@ def add_tile_to_cells(scores, low, high, row_max, row_sum, sums, at, shift):
 
 @compiled("void(f4[:,::1], f4[:,::1], f4[::1], f4[::1], f4[:,:])")
 def add_tile_cell_weights(sums, shifts, row_max, row_sum, cells):
-    """Add the weights that the sums of tiles stand for to cells.
-
-    Args:
-        sums, shifts: what `add_tile_to_cells` wrote of each tile, (R, tiles · TILE) and (tiles, R).
-        row_max, row_sum: of each row over all tiles, sinks included, (R,).
-        cells: (R // CELL, columns), added to.
-    """
+    """Add the weights that the sums of tiles stand for to cells."""
     for n in range(len(shifts)):
         for r in range(len(row_max)):
             shift = shifts[n, r]

@@ -47,13 +47,7 @@ def compute(
     wanted: Statistics,
     offset: int | None,
 ) -> KernelResult:
-    """Compute output, row maxima and sums, and the wanted statistics of a call that `fits`. No gradients.
-
-    Args:
-        query, key, value, rule: as `dispatch.compute` takes them.
-        wanted: which statistics.
-        offset: the position of query 0 among the keys; None where they have none in common, and no distance.
-    """
+    """Compute output, row maxima and sums, and the wanted statistics of a call that `fits`. No gradients."""
     query, key, value, rule = query.detach(), key.detach(), value.detach(), rule.detached()
     batch, heads, length = query.shape[:3]
     size = key.shape[2]

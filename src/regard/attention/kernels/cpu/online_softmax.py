@@ -14,16 +14,7 @@ from regard.attention.kernels.cpu.vector import LOG2_E, LOWEST, compiled, exp2, 
 
 @compiled("void(f4[:,::1], i8, i8, f4[::1], f4[::1], f4[:,::1], f4[:,::1], b1)")
 def exponentiate_tile(scores, low, high, row_max, row_sum, weighted, pending, first):
-    """Turn scores into exp(score - row_max), 0 in unused columns; update row_max, row_sum and weighted.
-
-    Args:
-        scores: of a tile, (R, C).
-        low, high: row r uses columns [low + r, high + r).
-        row_max, row_sum: of each row so far, (R,).
-        weighted: the sum of exponentials @ value so far, (R, E).
-        pending: that of the last tile, (R, E), which is added here, where weighted is rescaled anyway.
-        first: whether this is the rows' first tile.
-    """
+    """Turn scores into exp(score - row_max), 0 in unused columns; update row_max, row_sum and weighted."""
     rows, cols = scores.shape
     width = weighted.shape[1]
     for r in range(rows):

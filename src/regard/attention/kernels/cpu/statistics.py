@@ -37,16 +37,7 @@ def compute(
     kernel_rows: KernelRows | None = None,
     progress: Progress | None = None,
 ) -> MapStatistics:
-    """Compute the wanted statistics of any call that `forward.fits`.
-
-    Args:
-        query, key, rule: as `dispatch.compute` takes them.
-        wanted: which statistics.
-        offset: the position of query 0 among the keys; None where they have none in common, and no distance.
-        kernel_rows: (row maximum, row sum) of each query from a forward, sinks included. They are used only in blocks
-            whose rows all sum to 1 with them; the others are computed again from their own.
-        progress: called with the share of the pass that was just done, from any thread.
-    """
+    """Compute the wanted statistics of any call that `forward.fits`."""
     query, key, rule = query.detach(), key.detach(), rule.detached()
     batch, heads, length = query.shape[:3]
     size = key.shape[2]

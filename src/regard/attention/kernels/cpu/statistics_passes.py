@@ -123,20 +123,7 @@ def _update_top_from_tile(row, start, chunks, values, keys):
     "i8[:,::1])",
 )
 def add_tile(scores, start, low, high, place, shift, inverse, bands, band_edges, sums, largest, chunks, values, keys):
-    """Add a tile of scores to its rows' sums, largest weights, and its bands' columns.
-
-    Args:
-        scores: (R, C).
-        start: the key of column 0.
-        low, high: row r uses columns [low + r, high + r).
-        place: the distance of row 0 to column 0.
-        shift, inverse: (R,), as `begin_tile_rows` wrote them.
-        bands, band_edges: (N, S), sums of columns over the rows between two of the edges (N + 1,).
-        sums: (3, R), of weights, of weight · log2 weight, of weight · distance.
-        largest: each row's largest score so far, (R,).
-        chunks: scratch, a number for each CHUNK columns and one more.
-        values, keys: each row's T largest scores so far and where they are, (R, T).
-    """
+    """Add a tile of scores to its rows' sums, largest weights, and its bands' columns."""
     cols = scores.shape[1]
     top_k = values.shape[1]
     for n in range(len(band_edges) - 1):
@@ -193,16 +180,7 @@ def add_tile(scores, start, low, high, place, shift, inverse, bands, band_edges,
 
 @compiled("void(f4[:,::1], i8, i8, i8[::1], f8[::1], i8[::1], f8[:,::1])")
 def flush_tile_bands(bands, first, last, cells, received, edges, picture):
-    """Move the bands' columns [first, last) into received and the picture, and set them to 0.
-
-    Args:
-        bands: (N, S), as `add_tile` has them.
-        first, last: the columns that may be other than 0.
-        cells: each band's row of the picture, (N,).
-        received: what each key receives, (S,).
-        edges: the keys at which the picture's columns begin, and the last one's end, (Q + 1,).
-        picture: sums of cells, (P, Q).
-    """
+    """Move the bands' columns [first, last) into received and the picture, and set them to 0."""
     for n in range(len(bands)):
         band = bands[n, first:last]
         into = received[first:last]
@@ -234,14 +212,6 @@ def finish_tile_rows(row_max, row_sum, sink, tolerance, sums, largest, entropy, 
     """Turn the sums into statistics, and count the rows whose row maximum or row sum they refute.
 
     Such a row's weights and sink share do not sum to 1, or one of its scores is far above its row maximum.
-
-    Args:
-        row_max, row_sum: those that the weights were computed with, (R,), sinks included.
-        sink: the head's score, -inf for none.
-        tolerance: how far from 1 a row's weights and sink share may sum.
-        sums, largest: as `add_tile` has left them.
-        entropy, distance, shares: written, (R,); shares: what the sink takes.
-        values, keys: (R, T), whose scores become weights.
     """
     refuted = 0
     for r in range(len(row_max)):

@@ -172,20 +172,7 @@ def read_off_strip_statistics(
     row_sum,
     logsumexp,
 ):
-    """Turn a strip's scores (R, W) into weights relative to their row's maximum, in place, and write all statistics.
-
-    Args:
-        start: the key of column 0.
-        low, high: row r uses columns [low + r, high + r).
-        place: where in away, which has |distance| by position, row 0 finds that of column 0.
-        band_edges, cells: the bands' rows, (N + 1,), and each one's row of the picture (P, Q), (N,).
-        sink: its score, -inf for none.
-        chunks, band: scratch, band of W with zeros before and after.
-        received, picture, values, keys, entropy, distance, shares: written, as `MapStatistics` has them.
-        cell_edges: the columns at which the picture's cells begin, (Q + 1,).
-        inverse: written: what the weights have to be multiplied by, (R,).
-        row_max, row_sum, logsumexp: written, (R,), as `KernelResult` has them.
-    """
+    """Turn a strip's scores (R, W) into weights relative to their row's maximum, in place, and write all statistics."""
     size = strip.shape[1]
     lanes = np.empty(LANES, np.float32)
     for n in range(len(band_edges) - 1):

@@ -44,14 +44,7 @@ class Head:
 
     @staticmethod
     def of(query: Tensor, key: Tensor, rule: ScoreRule, batch: int, head: int, product: Product) -> "Head":
-        """Take one head of a call.
-
-        Args:
-            query, key: of the whole call, (B, H, L, D) and (B, G, S, D).
-            rule: of the whole call.
-            batch, head: the numbers of the text and of its query head.
-            product: what multiplies its queries and keys.
-        """
+        """Take one head of a call."""
         group = head // (query.shape[1] // key.shape[1])
         return Head(query[batch, head], contiguous_float32_rows(key[batch, group]), rule, batch, head, product)
 

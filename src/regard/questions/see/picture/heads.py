@@ -91,13 +91,7 @@ class WordRows:
         return f"{quoted(short(self.occurrence.word))}{label}"
 
     def strip(self, figure: FigureBase, place: Any, start: int, shown: int) -> None:
-        """Draw some layers' rows small, side by side.
-
-        Args:
-            figure, place: of these the part that is drawn into.
-            start: the first of them among the layers that are held.
-            shown: the layer that is drawn large.
-        """
+        """Draw some layers' rows small, side by side."""
         parts = place.subgridspec(1, min(ACROSS, max(2, len(self.layers))))
         for at, layer in enumerate(list(self.layers)[start : start + ACROSS]):
             self._small(figure.add_subplot(parts[at]), layer, shown, first=at == 0)
@@ -140,11 +134,6 @@ def paint_grid(axes: Axes, layers: dict[int, Any], own: Sequence[int], chosen: t
     """Draw the matrices (H, L, S) of some layers as one picture, in which they stand a part apart; chosen is framed.
 
     Returns the image of the coloured ones.
-
-    Args:
-        layers: by number, (H, L, S) of each.
-        own: the tokens that the colours are for.
-        chosen: layer and head, None for no frame.
     """
     rows, size = next(iter(layers.values())).shape[1:]
     gap = max(1, round(GAP * size))

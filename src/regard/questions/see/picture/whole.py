@@ -113,13 +113,7 @@ def text_rows(
     summary: Summary, traces: Sequence[Trace], choice: Sequence[Choice], large: Sequence[Sequence[Large]],
     layer: int | None, head: int | None,
 ) -> Rows:  # fmt: skip
-    """The rows about the attention of each text; of layers whose keys are not its tokens there is nothing to draw.
-
-    Args:
-        summary, traces, layer, head: as `paint_seen` takes them.
-        choice: of each text what is drawn large.
-        large: of each text the words' rows.
-    """
+    """The rows about the attention of each text; of layers whose keys are not its tokens there is nothing to draw."""
     rows: Rows = []
     for text, (chosen, mine) in enumerate(zip(choice, large, strict=True)):
         trace = traces[text]
