@@ -162,7 +162,7 @@ def test_every_test_file_is_about_a_module_or_is_listed() -> None:
     assert new == gone == [], f"about no module: {new}; no longer there: {gone}"
 
 
-BUDGET = {"src": 68_885, "tests": 69_436}  # lines of Python: only lowered
+BUDGET = {"src": 59_000, "tests": 57_900}  # lines of Python: only lowered
 
 
 @pytest.mark.parametrize("folder", BUDGET)
