@@ -103,6 +103,7 @@ def test_bars_that_are_left_out_are_one_more_where_all_sum_to_something() -> Non
         widths = [bar.get_width() for bar in axes.patches]
         assert len(widths) == count
         assert (sum(widths) == 1275.0) == (whole is not None)
+        assert axes.get_xlabel() == "adds" + f" (first {MOST} of 50)" * (whole is None)
 
 
 @pytest.mark.parametrize(("unit", "last"), [("probability", 1.0), ("weight", 1.0), ("nats", 1.1)])

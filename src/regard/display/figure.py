@@ -58,6 +58,7 @@ def _bars(panel: Bars, small: bool) -> Drawing:
     shown, rest = list(panel.parts[:MOST]), panel.parts[MOST:]
     if rest and panel.whole is not None:
         shown.append((other_panel_parts_name(len(rest)), sum(number for _, number in rest)))
+    cut = f" (first {MOST} of {len(panel.parts):,})" if rest and panel.whole is None else ""
     numbers, places = [number for _, number in shown], range(len(shown))
     sizes = [number if math.isfinite(number) else 0.0 for number in numbers]
     write = with_sign if panel.signed else lambda number: number_text(number, panel.digits, panel.unbounded)
@@ -77,7 +78,7 @@ def _bars(panel: Bars, small: bool) -> Drawing:
         if panel.unit in {"probability", "weight", "mean weight", "share"}:  # what is right of 1 is room for numbers
             axes.set_xticks([tick for tick in axes.get_xticks() if max(axes.get_xlim()[0], -1) <= tick <= 1])
         axes.tick_params(labelsize=8)
-        axes.set_xlabel(visible(panel.unit), fontsize=8)
+        axes.set_xlabel(visible(panel.unit) + cut, fontsize=8)
 
     return Drawing(7.5, 1.1 + BAR * len(shown), into)
 
