@@ -119,8 +119,8 @@ def write(rows: list[families.Row]) -> None:
 
 Check here if `model.score_sources` ([explain an attention score](score_sources.md)) can split the scores of your model.
 regard also checks every call, and raises an error for a model that it can't split. The table shows the result for a
-tiny random model of each text architecture of Transformers 5.23.0 that regard can trace:
-346 architectures, 297 exact (86%).
+tiny random model of each text architecture of Transformers {transformers.__version__} that regard can trace:
+{counted(rows)}.
 
 - *exact*: the scores split within 1e-5 of the sum of the absolute values of their parts. We tested the first and the
   last head of the last layer, for each kind of attention. *error* is the largest error, *parts* the number of
