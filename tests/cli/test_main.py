@@ -76,7 +76,7 @@ REFUSED = [
     (["train", "void.txt", "--out", "new"], "'void.txt' is empty: there is nothing to train on"),
     (["train", "--pairs", "text.txt", "--out", "new"], "'text.txt', line 1: no tab"),
     (["train", "text.txt", "--out", "new", "--set", "layres=2"], "none named 'layres', did you mean 'layers'?"),
-    (["train", "text.txt", "--out", "new", "--set", "heads=5"], "d_model: given 128, needs to be a multiple of the 5"),
+    (["train", "text.txt", "--out", "new", "--set", "heads=5"], "the text has 22 tokens"),
 ]  # fmt: skip
 
 
