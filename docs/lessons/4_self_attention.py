@@ -495,8 +495,7 @@ keep(
 # %% [markdown]
 # ## Why scores are divided by a square root
 #
-# The dot product of two vectors with $d$ numbers of standard deviation 1 has a standard deviation of $\sqrt{d}$. With
-# such large scores, a softmax is almost a switch: a single weight is 1, the others are 0, and small changes of a
+# The dot product of two vectors with $d$ numbers of standard deviation 1 has a standard deviation of $\sqrt{d}$. With such large scores, your softmax is almost a switch: a single weight is 1, the others are 0, and small changes of a
 # score have no effect. Then the gradient is close to zero, and nothing is learned. The table has random queries and
 # ten random keys.
 
