@@ -28,8 +28,8 @@ from regard.textbook import dictionary, look_up, printed, self_attention
 #
 # 1. The tokenizer splits it into **tokens**, and each token has a number, its **id**.
 # 2. Each id selects a row of a table of vectors, the **token embedding**.
-# 3. The position of each token adds another vector. These sums are $X$. In $X$, "bank" still has the same token
-#    embedding in both texts.
+# 3. The position of each token adds another vector. These sums are $X$. In $X$, "bank" is still the same vector in
+#    both texts.
 # 4. **Attention** mixes the words. In the output $y$, the two vectors of "bank" are different.
 #
 # The plot shows computed values. The next pages explain each step.
@@ -247,8 +247,8 @@ keep(
 # %% [markdown]
 # ## A look-up equals a matrix product
 #
-# In formulas, a look-up is the product of a one-hot vector $o$ (1 at the id and 0 elsewhere) and the table $E$: $x =
-# o E$. A source calls `nn.Embedding` a linear layer with the identity as activation, and another says that the
+# In formulas, a look-up is the product of a one-hot vector $o$ (1 at the id and 0 elsewhere) and the table $E$:
+# $x = o E$. A source calls `nn.Embedding` a linear layer with the identity as activation, and another says that the
 # tokenizer outputs embeddings. In fact it is a look-up that gives the same result as the product, and the tokenizer
 # outputs ids.
 

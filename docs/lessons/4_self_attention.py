@@ -421,10 +421,10 @@ keep(
 # ## Query, key and value, number by number
 #
 # Now take six words of 16 numbers: the sentence of page 1 with the matrices of its article. Queries and keys meet in
-# a dot product, so they have the same width ($d_q = d_k = 24$). You are free to choose the width of the values ($d_v
-# = 28$), which is also the width of the result. The article multiplies `W @ x`. PyTorch's layers and many texts use
-# `x @ W` with the transposed matrix. Confusing the two is the most common mistake here, so regard asks you for the
-# convention.
+# a dot product, so they have the same width ($d_q = d_k = 24$). You are free to choose the width of the values
+# ($d_v = 28$), which is also the width of the result. The article multiplies `W @ x`. PyTorch's layers and many texts
+# use `x @ W` with the transposed matrix. Confusing the two is the most common mistake here, so regard asks you for
+# the convention.
 
 # %%
 sentence = ["Life", "is", "short", "eat", "dessert", "first"]
@@ -495,7 +495,8 @@ keep(
 # %% [markdown]
 # ## Why scores are divided by a square root
 #
-# The dot product of two vectors with $d$ numbers of standard deviation 1 has a standard deviation of $\sqrt{d}$. With such large scores, your softmax is almost a switch: a single weight is 1, the others are 0, and small changes of a
+# The dot product of two vectors with $d$ numbers of standard deviation 1 has a standard deviation of $\sqrt{d}$. With
+# such large scores, your softmax is almost a switch: a single weight is 1, the others are 0, and small changes of a
 # score have no effect. Then the gradient is close to zero, and nothing is learned. The table has random queries and
 # ten random keys.
 
