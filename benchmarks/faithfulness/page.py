@@ -111,9 +111,7 @@ def _model_sections(models: Sequence[Data]) -> str:
         mean = {name: scores.interval([one[name] for one in each["texts"]])[0] for name in ("whole", "nothing")}
         what = "cosine" if tables.UNITS[each["model"]] == "cosine" else "log-probability"
         rises = mean["nothing"] > mean["whole"]
-        context = (
-            " Context can move a word away from its usual meaning, so areas can be negative." if rises else ""
-        )
+        context = " Context can move a word away from its usual meaning, so areas can be negative." if rises else ""
         sections.append(
             f"## {each['model']}\n\nThe outcome ({what}) is {mean['whole']:.2f} on average, and {mean['nothing']:.2f} "
             f"with all words removed.{context}\n\n{tables.model_table(each)}\n\n"
