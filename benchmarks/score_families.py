@@ -3,7 +3,7 @@
 python -m benchmarks.score_families [FAMILY ...]            prints a line for each
 python -m benchmarks.score_families --write [FAMILY ...]    writes docs/score_families.md, or these families' rows anew
 
-The families are those of docs/families_table.md whose traces are exact or noted and that read ids. Biases and the weights of
+The families are those of docs/families_table.md whose traces are exact or noted and that read ids. Biases, weights of
 norms, which a new model has at 0 and 1, are drawn at random first. Of each kind of attention a model has, the scores of
 its last layer are split, of its first and its last head, for one query and key; a family is exact where all of them sum
 to the score within 1e-5 of the sum of the absolute values of their parts (`regard.Model.score_sources` checks that).
