@@ -30,11 +30,7 @@ from regard.trace.layer_subset import call_numbers
 LEAST, VECTORS, TIMES, MOST = 1e-5, 1e-4, 10.0, 1e-3
 LENGTH = 1100  # tokens of the long text: CPU kernels for long texts are in use from 512, 725 or 1,024 tokens on
 TOP, PICTURE, NEW_TOKENS = 5, (7, 11), 8  # largest weights per query; rows and columns of the pooled matrix
-TEXTS = (
-    "The river was high, so the man sat down on the bank.",
-    "bank",
-    "Die Bank – 銀行, берег, ضفة, 2½ km, naïve 🏦!",
-)
+TEXTS = ("The river was high, so he sat down on the bank.", "bank", "Die Bank – 銀行, берег, ضفة, 2½ km, naïve 🏦!")
 
 
 def check(
@@ -152,7 +148,10 @@ def _padded_batch(model: Model, readings: Sequence[Reading]) -> Iterator[Result]
         raise RegardError("needs texts of different lengths")
     asked: dict[str, Any] = {name: [each.asked[name] for each in readings] for name in readings[0].asked}
     traces = model.trace(**asked)
-    yield from chain(_compared(WEIGHTS, readings, traces), _compared(RESULT, readings, traces))
+    maps = [each for n, trace in enumerate(traces) for each in layers(trace, readings[n].own)]
+    as_alone = all(each.map.shape == each.own.shape for each in maps)  # a batch may have more keys that aren't tokens
+    fields = (WEIGHTS, RESULT) if as_alone else (RESULT,)
+    yield from chain(*(_compared(each, readings, traces) for each in fields))
 
 
 def _statistics(reading: Reading) -> Iterator[Result]:
