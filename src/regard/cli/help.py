@@ -40,14 +40,14 @@ What to show
 --full  Print every table and column.
 Running
 --shard N  Process N characters of text per unit of work.
---workers N  Run N processes with one thread each.
+--workers N  Run N single-threaded processes.
 --ray ADDRESS|local  Run on a Ray cluster.
 --step  Wait for Enter before each piece of code.
 Output
 --figure FILE  Save a figure: .png, .svg or .pdf.
 --csv FILE  Save a table that is safe in spreadsheets: .csv.
 --json FILE  Save all results at full precision: .json, or - for standard output.
---html FILE  Save an interactive page as one offline file: .html.
+--html FILE  Save an interactive page as an offline file: .html.
 --html-with PART,PART  Add steps (values, hidden states) or float32 (exact), or keep layers=0,3-5 only.
 --save FILE  Save the traces, for --open: .safetensors.
 --save-layers N,N-N  Save the attention of these layers only.
@@ -55,13 +55,13 @@ Output
 --save-dtype float16|bfloat16  Save in half precision.
 --save-attention-outputs  Also save attention outputs, which contributions need.
 --parquet FILE  Save the same table: .parquet.
---out FOLDER  Write to this folder: a new folder, or one to continue.
+--out FOLDER  Write to this folder, new or to continue.
 --tensorboard  Also log to TensorBoard (extra: tensorboard).
 --figures FOLDER  Save the lesson's figures in this folder.
 Rest
 --word WORD  Examine this word.
 --compare WORD,WORD  Compare the word with these words. They need not be in a text.
---control FILE  With --compare: read neutral sentences from this file, one per line, with {} for the word.
+--control FILE  With --compare: read neutral sentences from this file, a sentence per line with {} for the word.
 --layer N  Select a layer, counted from 0 (-1: the last).
 --head N  Select a head, counted from 0 (-1: the last).
 --logit-lens  Show the next token that each layer predicts.
@@ -71,7 +71,7 @@ Rest
 --seed N  Set the random seed.
 --far N  List pairs of tokens more than N tokens apart.
 --port N  Listen on this port of 127.0.0.1.
---edge WORD:WORD  Split the attention score from the first word (query) to the second (key).
+--edge WORD:WORD  Split an attention score, from the first word (query) to the second (key).
 --part encoder|decoder|cross  Select a stack of an encoder-decoder.
 --method removal|edges|contribution|weight  Measure with this method.
 --towards TEXT  Also generate with the hidden states steered towards this text.
@@ -84,7 +84,7 @@ Rest
 --steps N  Take N steps.
 --resume  Continue the run in --out, or start it.
 --config FILE  Read settings from a .toml or .json file.
---set NAME=VALUE  Change one setting, for example layers=6. Repeat for several.
+--set NAME=VALUE  Change a setting, for example layers=6. Repeat for several.
 --watch SENTENCE  Save traces of this sentence (with --pairs: source<tab>target) during training.
 --prompt TEXT  Start the samples during training with this text.
 --layers N,N-N  Use these layers only, counted from 0.
@@ -103,7 +103,7 @@ Rest
 --examples N  Show N examples of each sense.
 --words N  Show N context words that mark each sense.
 --checked N  Verify each of these words by ablating it in N occurrences (0: skip).
---column NAME  Compare parts of one index by this metadata column.
+--column NAME  Compare parts of an index by this metadata column.
 --values A,B  With --column: compare these two values.
 --rounds N  Draw N permutations for the test.
 """  # the options of all verbs, below their sections; those of a question are in `regard.questions`
@@ -161,4 +161,4 @@ class VerbWithSections(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Name the arguments without typer's braces and second dots."""
-        return [re.sub(r"[{}]|(?<=[].])\.\.\.$", "", each) for each in super().collect_usage_pieces(ctx)]
+        return [re.sub(r"[{}]|(?<=[]}.])\.\.\.$", "", each) for each in super().collect_usage_pieces(ctx)]

@@ -117,8 +117,8 @@ app = typer.Typer(
 VERBS: tuple[tuple[str, Any, str], ...] = (
     ("see", see, "Show what attention does to a word, or to all tokens of texts."),
     ("heads", heads, QUESTIONS["heads"][0]),
-    ("map", map_file, "Show one layer's whole attention matrix of a long text."),
-    ("steps", steps, "Show every number of one word in one head, step by step."),
+    ("map", map_file, "Show a layer's whole attention matrix of a long text."),
+    ("steps", steps, "Show all numbers of a word in a head, step by step."),
     ("tokens", tokens, "Show the tokens of texts, with ids and counts."),
     ("serve", serve, "Open an interactive page to type texts and explore them."),
     ("why", why, "Rank the tokens and heads that affect a word, by ablation."),
@@ -132,7 +132,7 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("find", find, "Find a word in an index: in context, or by meaning."),
     ("senses", senses, "Find the senses of a word in an index."),
     ("shift", shift, "Compare a word's meaning between two indexes or periods."),
-    ("lesson", lesson, "List the lessons of the course, or run one."),
+    ("lesson", lesson, "List the lessons of the course, or run a lesson."),
     ("check", check, "Verify regard's numbers against the model's own code."),
 )
 HEADINGS = {  # by the first verb below each

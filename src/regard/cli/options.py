@@ -49,7 +49,7 @@ def option(name: str, default: str | bool = True, parser: Any = None) -> typer.m
 
 number = partial(option, parser=whole_number_option_value)
 USUAL_MODEL, REQUIRED = "all-MiniLM-L6-v2", "required"  # REQUIRED: help shows no default then
-Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="One or more texts.")]
+Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="Your texts.")]
 Targets = Annotated[list[str] | None, option("--target-text", "the model generates it")]
 FollowedWord = Annotated[str | None, option("--word", "an overview of all tokens")]
 NeededWord = Annotated[str | None, option("--word", REQUIRED)]

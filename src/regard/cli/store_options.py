@@ -10,7 +10,7 @@ from regard.corpus.settings import place_among_stored_layers
 StoreFolder = Annotated[Path, option("--store")]
 StoreModel = Annotated[str | None, option("--model", "the default model, if it made the index")]
 Lookup = Annotated[str, option("--lookup")]
-KeptLayer = Annotated[int | None, number("--layer", "the last one in the index")]
+KeptLayer = Annotated[int | None, number("--layer", "the last layer of the index")]
 Senses = Annotated[int | None, number("--k", "chosen by silhouette score")]
 Examples = Annotated[int, number("--examples")]
 Context = Annotated[int, number("--context")]

@@ -7,7 +7,7 @@ QUESTIONS = {
         "regard.questions.attribution.asked:AttributionAsked",
     ),
     "heads": (
-        "Score what each head attends to, in texts and tests.",
+        "Score each head's attention patterns, in texts and tests.",
         "regard.questions.heads.asked:HeadsAsked",
     ),
     "patch": (

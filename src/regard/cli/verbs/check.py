@@ -18,13 +18,13 @@ ModelArgument = Annotated[
 @writes("html", "csv", "json")
 def check(
     model: ModelArgument = None,
-    texts: Annotated[list[str] | None, option("--text", "three short texts and a long one")] = None,
+    texts: Annotated[list[str] | None, option("--text", "three short texts and a long text")] = None,
     seed: options.Seed = 0,
     outputs: Outputs = NOTHING,
 ) -> None:
     """Verify regard's results for a model against the model's own code, on this machine.
 
-    The exit code is 0 if every check passes and 1 if one fails.
+    The exit code is 0 if every check passes and 1 if any fails.
     """
     check_text_arguments("text", texts or [])
     outputs.check()

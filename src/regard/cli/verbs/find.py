@@ -25,7 +25,7 @@ def find(
     by: Lookup = "word",
     layer: KeptLayer = None,
     context: Context = CONTEXT,
-    prompt: Annotated[str | None, option("--text-prompt", "the model's own choice")] = None,
+    prompt: Annotated[str | None, option("--text-prompt", "the folder's default")] = None,
     model: StoreModel = None,
     outputs: Outputs = NOTHING,
 ) -> None:

@@ -24,7 +24,7 @@ def heads(
     seed: options.Seed = 0,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Score what each head attends to: positions, special tokens, repeated tokens, content, translations.
+    """Score each head's attention to positions, special tokens, repeated tokens, content and translations.
 
     Examine texts, or the corpus of an embedding index (--store). --csv has a row for each head.
     """

@@ -37,7 +37,7 @@ class Cell(NamedTuple):
 
 
 def lesson(number: Number = None, step: Step = False, figures: Figures = None) -> None:
-    """List the lessons of the course, or run one here: its text, its code and the output, in order."""
+    """List the lessons of the course, or run a lesson here: its text, its code and the output, in order."""
     from regard.cli.console import consoles
 
     files, out = lesson_files(), consoles()[0]

@@ -19,7 +19,7 @@ from regard.errors import RegardError
 def map_file(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Text file in UTF-8.")] = None,
     model: options.ModelName = None,
-    layer: Annotated[int | None, number("--layer", "the one with the most specific link")] = None,
+    layer: Annotated[int | None, number("--layer", "the layer with the most specific weight")] = None,
     head: options.OneOfHeads = None,
     top: options.Top = 10,
     far: Annotated[int, number("--far")] = 64,
@@ -29,7 +29,7 @@ def map_file(
     open_file: options.OpenFile = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show one layer's whole attention matrix of a long text: the most attended tokens and the strongest long links.
+    """Show a layer's whole attention matrix of a long text: the most attended tokens and the strongest long links.
 
     --save stores this layer only.
     """

@@ -35,7 +35,7 @@ def see(
     chat: options.Chat = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show what self-attention does to a word, or to all tokens, of one or more texts.
+    """Show what self-attention does to a word, or to all tokens, of your texts.
 
     Pass --layer or --head to show single heads. Pass --image to show where a vision model looks.
     """

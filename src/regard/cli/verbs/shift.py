@@ -29,7 +29,7 @@ def shift(
     seed: options.Seed = 0,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Compare a word's meaning between two embedding indexes (--store twice) or two parts of one (--column).
+    """Compare a word's meaning between two embedding indexes (--store twice) or parts of an index (--column).
 
     Show how far apart they are, a significance test, and the senses that differ. --csv has a row for each occurrence.
     """

@@ -14,7 +14,7 @@ from regard.cli.source import Source, one_trace, traced
 
 @writes("figure", "html of traces", "json", "save")
 def steps(
-    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="One text.")] = None,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="Your text.")] = None,
     word: options.NeededWord = None,
     model: options.ModelName = None,
     layer: options.OneLayer = 0,
@@ -23,7 +23,7 @@ def steps(
     open_file: options.OpenFile = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show how one head computes a word's context vector: scores, scaled scores, weights, weighted values, sum."""
+    """Show how a head computes a word's context vector: scores, scaled scores, weights, weighted values, sum."""
     given = Source([] if text is None else [text], [], model, file=open_file)
     given.check("steps")
     chosen = Selection(layer, head, word=word)

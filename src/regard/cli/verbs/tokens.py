@@ -22,7 +22,7 @@ def tokens(
     everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show the tokens of one or more texts in colour, with ids and counts."""
+    """Show the tokens of your texts in colour, with ids and counts."""
     if not texts:
         raise RegardError("no text given: regard tokens TEXT [TEXT ...]")
     if ranks is not None and tokenizer != "cl100k_base":

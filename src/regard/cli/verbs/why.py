@@ -36,7 +36,7 @@ def why(
     open_file: options.OpenFile = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Rank the tokens and heads that affect a word (--word), or split one attention score (--edge).
+    """Rank the tokens and heads that affect a word (--word), or split an attention score (--edge).
 
     --method ranks tokens by the effect of ablating them (removal), by the effect of ablating the word's attention to
     them (edges), by contribution, or by weight. With --open, --model traces the texts of the file again.

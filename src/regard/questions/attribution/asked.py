@@ -34,8 +34,8 @@ class AttributionAsked(OutcomeAsked):
     )
     like: str | None = option("Split the cosine of --word and this word.", metavar="WORD")
     method: str = option("Measure with this method.", "direct", among=METHODS)
-    by: str | None = option("Report one number for each token, word or head.", among=BYS, shown="token")
-    steps: int | None = option("Take N steps.", metavar="N", shown="32 to 128, with integrated-gradients")
+    by: str | None = option("Report a number for each token, word or head.", among=BYS, shown="token")
+    steps: int | None = option("Take N steps.", metavar="N", shown="32 to 128 (integrated-gradients only)")
 
     @property
     def grid(self) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadsAsked(Asked):
-    """Score what each head attends to: positions, special tokens, repeated tokens, content, translations."""
+    """Score each head's attention to positions, special tokens, repeated tokens, content and translations."""
 
     ranked: ClassVar[bool] = False  # a table of all
 
