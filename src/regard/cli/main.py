@@ -114,6 +114,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+BY_HAND = ("heads", "score")  # questions with a verb in `cli/verbs`: `regard heads --store`, `regard why --edge`
 VERBS: tuple[tuple[str, Any, str], ...] = (
     ("see", see, "Show what attention does to a word, or to all tokens of texts."),
     ("heads", heads, QUESTIONS["heads"][0]),
@@ -122,7 +123,7 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("tokens", tokens, "Show the tokens of texts, with ids and counts."),
     ("serve", serve, "Open an interactive page to type texts and explore them."),
     ("why", why, "Rank the tokens and heads that affect a word, by ablation."),
-    *((name, verb_of_question(name), QUESTIONS[name][0]) for name in ("attribute", "patch")),
+    *((name, verb_of_question(name), short) for name, (short, _) in QUESTIONS.items() if name not in BY_HAND),
     ("generate", generate, "Continue a text with a causal model, optionally steered."),
     ("translate", translate, "Translate texts and show how the words align."),
     ("paint", paint, "Generate an image and show where it attends to each word."),
