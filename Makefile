@@ -12,7 +12,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP
 see: $(VENV)/.for-see page-if-possible
 	@mkdir -p out
 	$(BIN)/regard see "We sat on the grassy bank of the stream." "I deposited my savings in the bank." \
-		--word bank --with river,water,money,loan,deposit --figure out/bank.png$(shell test -f $(PAGE) && echo " --html out/bank.html")
+		--word bank --compare river,water,money,loan,deposit --figure out/bank.png$(shell test -f $(PAGE) && echo " --html out/bank.html")
 
 # The page that --html writes: built once, with a Node of Python's package index and npm's packages of the lock file.
 PAGE = src/regard/web/built/page.js

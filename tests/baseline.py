@@ -51,18 +51,18 @@ def commands(long_text: str, trace: str, run: str) -> list[list[str]]:
     stories = ["--model", STORIES]
     opus = ["--model", OPUS]
     return [
-        ["see", RIVER, MONEY, "--word", "bank", "--with", "money,river,water,loan"],
+        ["see", RIVER, MONEY, "--word", "bank", "--compare", "money,river,water,loan"],
         ["see", RIVER],
         ["see", RIVER, MONEY, "--word", "bank", "--layer", "2", "--head", "5", "--top", "7"],
         ["see", TALL * 3, "--window", "24", "--stride", "11", "--word", "cat"],
-        ["see", RIVER, "--word", "bank", "--static", "learned", "--with", "money,river"],
-        ["see", STORY, "--word", "little", "--next", *stories],
+        ["see", RIVER, "--word", "bank", "--static", "learned", "--compare", "money,river"],
+        ["see", STORY, "--word", "little", "--logit-lens", *stories],
         ["see", STORY, *stories],
-        ["see", "The cat sat.", "--target", "Le chat dormait.", "--word", "cat", *opus],
+        ["see", "The cat sat.", "--target-text", "Le chat dormait.", "--word", "cat", *opus],
         ["see", "--open", trace, "--word", "bank"],
         ["why", RIVER, "--word", "bank"],
         ["why", STORY, "--word", "girl", *stories],
-        ["why", "The cat sat.", "--target", "Le chat dormait.", "--word", "chat", *opus],
+        ["why", "The cat sat.", "--target-text", "Le chat dormait.", "--word", "chat", *opus],
         ["map", long_text, "--layer", "1"],
         ["map", long_text, "--layer", "3", "--head", "2", "--window", "100", "--far", "10"],
         ["map", long_text, "--layer", "2", *stories],

@@ -70,7 +70,6 @@ ABOUT_SEVERAL = {
     "benchmarks/faithfulness",
     "capture/families",
     "capture/status",
-    "cli/help",
     "cli/see_models",
     "cli/verbs/attribute",
     "cli/verbs/patch",

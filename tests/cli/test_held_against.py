@@ -16,7 +16,7 @@ OWN = [f"{begin} {{}}{end}" for begin in ("They saw the", "We spoke of the", "It
 
 
 def test_control_needs_words_to_compare_with(tmp_path) -> None:
-    with pytest.raises(RegardError, match="--control needs --word and --with"):
+    with pytest.raises(RegardError, match="--control needs --word and --compare"):
         ControlFile(tmp_path / "a.txt").check(Selection(word="bank"))
     ControlFile(None).check(Selection())
     assert ControlFile(None).sentences(Selection(word="bank")) is SENTENCES
@@ -24,7 +24,7 @@ def test_control_needs_words_to_compare_with(tmp_path) -> None:
 
 def test_bad_sentences_are_refused_before_torch(regard_command, tmp_path) -> None:
     (tmp_path / "few.txt").write_text("A {}.\n")
-    done = regard_command("see", "a bank", "--word", "bank", "--with", "river", "--control", "few.txt")
+    done = regard_command("see", "a bank", "--word", "bank", "--compare", "river", "--control", "few.txt")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.strip().splitlines() == [
         "regard: error: --control 'few.txt': 1 different sentences, needs 12 or more, one a line"
@@ -33,7 +33,7 @@ def test_bad_sentences_are_refused_before_torch(regard_command, tmp_path) -> Non
 
 def test_they_are_what_is_held_against(regard_command, tmp_path) -> None:
     (tmp_path / "own.txt").write_text("\n".join(OWN))
-    arguments = ("see", "We sat on the grassy bank.", "--word", "bank", "--with", "river", "--json", "out.json")
+    arguments = ("see", "We sat on the grassy bank.", "--word", "bank", "--compare", "river", "--json", "out.json")
     assert regard_command(*arguments, "--control", "own.txt").returncode == 0
     own = json.loads((tmp_path / "out.json").read_text())
     assert own["control"]["sentences"] == [each.replace("{}", "bank") for each in OWN]
@@ -48,14 +48,14 @@ def test_a_bad_table_is_refused_before_a_model_is_loaded(regard_command, tmp_pat
     if content is not None:
         (tmp_path / "v.txt").write_text(content)
     monkeypatch.setattr("regard.cli.source.load_model", None)  # whoever calls it fails
-    done = regard_command("see", "a bank", "--word", "bank", "--with", "river", "--static", "v.txt")
+    done = regard_command("see", "a bank", "--word", "bank", "--compare", "river", "--static", "v.txt")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert says in done.stderr
 
 
 def test_static_needs_words() -> None:
     for chosen in (Selection(), Selection(word="bank")):
-        with pytest.raises(RegardError, match="--static needs --word and --with"):
+        with pytest.raises(RegardError, match="--static needs --word and --compare"):
             StaticVectors("learned").check(chosen)
         StaticVectors(None).check(chosen)
     assert StaticVectors("learned").read(Selection(word="bank")).found == {}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.cli.main import VERBS, main
+from regard.cli.main import HEADINGS, VERBS, main
 from regard.cli.verbs.map import map_file
 from regard.cli.verbs.see import see
 from regard.cli.verbs.why import why
@@ -30,13 +30,15 @@ def told(capsys, *arguments: str) -> tuple[int, str, str]:
 def test_help_is_whole_sentences_and_an_example(capsys) -> None:
     code, out, err = told(capsys, "--help")
     assert (code, err) == (0, "")
-    assert "..." not in out.split("Commands:")[1]
     assert max(map(len, out.splitlines())) <= 80
-    verbs = re.findall(r"^  ([a-z]+) +(\S.*)$", out.split("Commands:")[1], re.M)
+    verbs = re.findall(r"^  ([a-z]+) +(\S.*)$", out.partition("Options:")[0].partition("Look at attention:")[2], re.M)
+    assert [heading for heading in HEADINGS.values() if f"\n{heading}:\n" not in out] == []
+    assert told(capsys, "-h")[1] == out
+    assert told(capsys, "see", "-h") == told(capsys, "see", "--help")
     assert [verb for verb, _ in verbs] == [name for name, _, _ in VERBS]
     assert set(QUESTIONS) - {"score"} < {name for name, _, _ in VERBS}
     assert all(sentence.endswith(".") for _, sentence in verbs)
-    assert 'Example: regard see "A man on a river bank." "Money in a bank." --word bank' in out
+    assert 'regard see "A man on a river bank." "Money in a bank." --word bank' in out
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,10 @@ def test_help_is_whole_sentences_and_an_example(capsys) -> None:
         ("A text", "No such command 'A text'. To look at a text: regard see \"A text\"\n"),
         ("se", "No such command 'se'. Did you mean 'see'?\n"),
         ("Token", "Did you mean 'tokens'?"),
-        ("bank", "generate, translate, evolve, embed, find, senses, shift, check, lesson. To look at a text"),
+        (
+            "bank",
+            "translate, paint, train, evolve, embed, find, senses, shift, lesson, check. To look at a text",
+        ),
         ('a "quoted" text', "To look at a text: regard see TEXT\n"),
         ("long " * 40, "To look at a text: regard see TEXT\n"),
     ],

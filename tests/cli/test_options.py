@@ -1,23 +1,25 @@
-"""The verbs and their options: how many there are, and what a name means in each."""
+"""The verbs and their options: how many there are, what a name means in each, and what an old name means."""
 
 from collections import defaultdict
 from typing import Any
 
 import typer
 
+from regard.cli.help import OLD_NAMES
+from regard.cli.help import OPTIONS as OPTION_TEXTS
 from regard.cli.main import app
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 VERBS = (
-    "see", "why", "attribute", "heads", "patch", "serve", "map", "tokens", "steps", "train",
-    "paint", "generate", "translate", "evolve", "embed", "find", "senses", "shift", "check", "lesson",
+    "see", "heads", "map", "steps", "tokens", "serve", "why", "attribute", "patch", "generate", "translate", "paint",
+    "train", "evolve", "embed", "find", "senses", "shift", "lesson", "check",
 )  # fmt: skip
 # OPTIONS, of all verbs: the number may only fall, but for files that an answer was not written to before; a new verb
 # stands in VERBS and adds what it has to both numbers, in a commit that says so.
 # of them 9 of paint, see's --remove and --chat, --step and --figures of lesson,
 # --precision of embed, --text-prompt of embed and find, --follow-links, 6 of check
-OPTIONS = 268
-ENTRIES = 195  # the same, with all options of files of a verb counted once: they are declared together
+OPTIONS = 251
+ENTRIES = 184  # the same, with all options of files of a verb counted once: they are declared together
 # with --save and what begins so
 FILES = {"--figure", "--html", "--html-with", "--csv", "--parquet", "--json"}
 # Of a name that has several values or help sentences: how many. What each of these means is the same everywhere, but
@@ -49,4 +51,18 @@ def test_an_option_means_the_same_in_every_verb() -> None:
     for verb in VERBS:
         for each in options(verb):
             said[each.opts[0]].add((each.metavar, each.help))
+    hand_made = {
+        name for verb in VERBS if verb not in ("attribute", "patch") for each in options(verb) for name in each.opts
+    }
+    assert {name.partition("/")[0] for name in OPTION_TEXTS} == hand_made
     assert {name: len(meanings) for name, meanings in said.items() if len(meanings) > 1} == SEVERAL
+
+
+def test_an_old_name_is_read_as_the_new_one_and_not_shown() -> None:
+    group: Any = typer.main.get_command(app)
+    old = ["--target", "a", "--next", "--all", "--with", "b"]
+    with group.make_context("regard", ["see"]) as parent:
+        given = COMMANDS["see"].make_context("see", ["text", *old], parent=parent).params
+    assert [given[name] for name in ("targets", "next_token", "everything", "references")] == [["a"], True, True, "b"]
+    names = {name for verb in VERBS for each in options(verb) for name in each.opts}
+    assert names.isdisjoint(f"--{name}" for name in OLD_NAMES)

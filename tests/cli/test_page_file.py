@@ -41,7 +41,7 @@ def test_see_opens_at_the_word(regard_command: Command, tmp_path: Path) -> None:
 
 def test_see_has_the_movement_of_its_word(regard_command: Command, tmp_path: Path) -> None:
     """The page has what --json has."""
-    words = "--word", "bank", "--with", "river,money"
+    words = "--word", "bank", "--compare", "river,money"
     done = regard_command("see", TEXT, *words, "--html", "a.html", "--json", "a.json", "--html-with", "layers=1")
     assert done.returncode == 0, done.stderr
     seen = json.loads((tmp_path / "a.json").read_text())

@@ -13,7 +13,7 @@ from tests.support import make_tiny, run_all_in_process
 from tests.support.pairs import make_pair
 
 PAIR = ["the man on the river bank", "a man takes money from the bank"]
-TARGETS = ["--target", "un homme sur la rive", "--target", "un homme prend de argent de la banque"]
+TARGETS = ["--target-text", "un homme sur la rive", "--target-text", "un homme prend de argent de la banque"]
 
 
 @pytest.fixture(scope="module")
@@ -37,15 +37,15 @@ def valid(file: Path) -> dict:
 
 def test_pairs(folder: Path) -> None:
     see, saved = (
-        ["see", *PAIR, *TARGETS, "--model", "pair", "--top", "2", "--all"],
+        ["see", *PAIR, *TARGETS, "--model", "pair", "--top", "2", "--full"],
         ["--save", "a.safetensors", "--save-attention-outputs"],
     )
     (code, out, err), (code_2, _, err_2), (code_3, out_3, err_3) = run_all_in_process(
         folder,
         [
             [*see, "--word", "bank", "--figure", "a.png", "--json", "a.json", *saved],
-            [*see, "--word", "homme", "--next", "--json", "b.json", "--figure", "b.svg", "--layer", "1", "--head", "2"],
-            ["see", "--open", "a.safetensors", "--top", "2", "--word", "bank", "--all"],
+            [*see, "--word", "homme", "--logit-lens", "--json", "b.json", "--figure", "b.svg", "--layer=1", "--head=2"],
+            ["see", "--open", "a.safetensors", "--top", "2", "--word", "bank", "--full"],
         ],
     )
     assert (code, code_2, code_3) == (0, 0, 0), err + err_2 + err_3
@@ -80,11 +80,11 @@ def test_a_target_that_the_model_writes(folder: Path) -> None:
 
 def test_what_models_say(folder: Path) -> None:
     calls = [
-        ["see", "a man on a river bank", "--model", "causal", "--word", "river", "--next", "--top", "3",
-         "--figure", "c.png", "--json", "c.json", "--save", "c.safetensors", "--all"],
-        ["see", "--open", "c.safetensors", "--model", "causal", "--word", "river", "--next", "--top", "3", "--all"],
+        ["see", "a man on a river bank", "--model", "causal", "--word", "river", "--logit-lens", "--top", "3",
+         "--figure", "c.png", "--json", "c.json", "--save", "c.safetensors", "--full"],
+        ["see", "--open", "c.safetensors", "--model", "causal", "--word", "river", "--logit-lens", "--top=3", "--full"],
         ["see", "--open", "c.safetensors", "--word", "river"],
-        ["see", "a man on a [MASK] bank", "--model", "masked", "--next", "--json", "m.json", "--top", "2"],
+        ["see", "a man on a [MASK] bank", "--model", "masked", "--logit-lens", "--json", "m.json", "--top", "2"],
     ]  # fmt: skip
     (code, out, err), (code_2, out_2, err_2), (code_3, out_3, _), (code_4, out_4, err_4) = run_all_in_process(
         folder, calls
@@ -112,7 +112,7 @@ def test_windows_and_parts_of_traces(folder: Path) -> None:
         ["see", PAIR[0], "--model", "bare", "--save", "part.safetensors", "--save-layers", "1",
          "--save-dtype", "float16"],
         ["see", "--open", "part.safetensors", "--word", "bank", "--figure", "p.png", "--json", "p.json"],
-        ["see", "--open", "part.safetensors", "--all"],
+        ["see", "--open", "part.safetensors", "--full"],
         ["see", PAIR[0], *TARGETS[:2], "--model", "pair", "--save", "q.safetensors", "--save-layers", "1"],
         ["see", "--open", "q.safetensors", "--word", "rive", "--figure", "q.png", "--json", "q.json"],
     ]  # fmt: skip
@@ -140,13 +140,13 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
     model = ["--model", str(folder / "pair")]
     bare = ["--model", str(folder / "bare")]
     calls = [
-        ["see", PAIR[0], *bare, "--target", "une banque"],
-        ["see", PAIR[0], *bare, "--next"],
-        ["see", PAIR[0], *model, "--target", "la rive", "--window", "9"],
+        ["see", PAIR[0], *bare, "--target-text", "une banque"],
+        ["see", PAIR[0], *bare, "--logit-lens"],
+        ["see", PAIR[0], *model, "--target-text", "la rive", "--window", "9"],
         ["see", PAIR[0], *model, "--window", "9"],
-        ["see", PAIR[0], *model, "--target", "la rive", "--word", "bunk"],
-        ["see", PAIR[0], *model, "--target", "la rive", "--word", "rive", "--with", "man"],
-        ["see", PAIR[0], *model, "--target", "la rive", "--next", "--word", "bank"],
+        ["see", PAIR[0], *model, "--target-text", "la rive", "--word", "bunk"],
+        ["see", PAIR[0], *model, "--target-text", "la rive", "--word", "rive", "--compare", "man"],
+        ["see", PAIR[0], *model, "--target-text", "la rive", "--logit-lens", "--word", "bank"],
         ["see", PAIR[0], *bare, "--window", "500"],
         ["see", PAIR[0], *bare, "--save", "x.safetensors", "--save-layers", "7"],
         ["see", PAIR[0], *bare, "--save", "x.safetensors", "--save-dtype", "int8"],
@@ -158,7 +158,7 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
         "--window: texts with a target cannot be read in windows",
         "is an encoder-decoder, which cannot read a text in windows",
         "text: word 'bunk' is not in",
-        "--with compares words of the texts: 'rive' is in their targets alone",
+        "--compare compares words of the texts: 'rive' is in their targets alone",
         "follow a word of the target",
         "window: given 500",
         "layer 7 does not exist",
@@ -180,8 +180,8 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
         work,
         [
             ["see", "--open", str(cut)],
-            ["see", "--open", str(whole), "--next"],
-            ["see", "--open", str(whole), "--next", *model],
+            ["see", "--open", str(whole), "--logit-lens"],
+            ["see", "--open", str(whole), "--logit-lens", *model],
             ["see", "--open", str(whole), "--word", "bunk", "--json", "x.json"],
         ],
     )

@@ -11,10 +11,10 @@ from regard.errors import RegardError
     [
         (Selection(top=0), False, "--top: given 0, needs 1 or more"),
         (Selection(word=" "), False, "--word is empty: give a word of the text"),
-        (Selection(references="a"), False, "--with needs --word: it compares that word with others"),
-        (Selection(word="bank", references="a"), True, "--with needs the model, to read its words"),
-        (Selection(word="bank", references="a, ,b"), False, "--with 'a, ,b': needs words separated by commas"),
-        (Selection(word="bank", references=""), False, "--with '': needs words separated by commas, one is empty"),
+        (Selection(references="a"), False, "--compare needs --word: it compares that word with others"),
+        (Selection(word="bank", references="a"), True, "--compare needs the model, to read its words"),
+        (Selection(word="bank", references="a, ,b"), False, "--compare 'a, ,b': needs words separated by commas"),
+        (Selection(word="bank", references=""), False, "--compare '': needs words separated by commas, one is empty"),
     ],
 )
 def test_what_is_refused(chosen: Selection, opened: bool, says: str) -> None:

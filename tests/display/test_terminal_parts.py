@@ -65,6 +65,6 @@ def test_the_last_lines(bank) -> None:
         model_line_in_terminal([status], 1.25)
         == f"{status.model} ({status.kernels[0]}): {exactness([status])}; 1.2 s in all"
     )
-    out = printed_parts([ending_lines_in_terminal([status, status], "--all", notes=["a note"])])
+    out = printed_parts([ending_lines_in_terminal([status, status], "--full", notes=["a note"])])
     assert out.count("note: a note") == 1
-    assert out.rstrip().endswith("more: --all")
+    assert out.rstrip().endswith("more: --full")

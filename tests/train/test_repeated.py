@@ -42,7 +42,7 @@ def test_commands_show_when_induction_formed(tmp_path: Path) -> None:
     calls = [
         ["train", "--repeated", "--out", str(run)],
         ["evolve", str(run), "--layer", "1", "--json", str(tmp_path / "formed.json")],
-        ["evolve", str(run), "--layer", "1", "--all"],
+        ["evolve", str(run), "--layer", "1", "--full"],
     ]
     (code, _, error), (_, shown, _), (_, every, _) = in_one_process(tmp_path, calls)
     assert (code, error) == (0, "")

@@ -326,7 +326,7 @@ def test_generate_and_evolve(whole: Path, regard_command, tmp_path: Path) -> Non
     done = regard_command("generate", "the ", "--model", str(whole), *drawn, "--save", "a.safetensors")
     assert done.returncode == 0, done.stderr
     assert "It wrote 9 tokens after the 4 given" in done.stdout
-    told = regard_command("generate", "the ", "--model", str(whole), "--all")
+    told = regard_command("generate", "the ", "--model", str(whole), "--full")
     assert "It wrote 13 tokens after the 4 given" in told.stdout, told.stderr  # as many as fit
     assert len(regard.open(tmp_path / "a.safetensors").tokens) == 13
     told = regard_command("evolve", str(whole), "--layer", "1", "--figure", "a.png", "--json", "a.json")

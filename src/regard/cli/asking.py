@@ -10,6 +10,7 @@ import typer
 
 from regard.cli import options
 from regard.cli.file_options import writes
+from regard.cli.options import number
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.source import Source, traced
 from regard.cli.telling import tell
@@ -70,7 +71,7 @@ def ask(
     texts: options.Texts = None,
     targets: options.Targets = None,
     model: options.ModelName = None,
-    top: Annotated[int | None, options.top(str(NAMED))] = None,
+    top: Annotated[int | None, number("--top", str(NAMED))] = None,
     outputs: Outputs = NOTHING,
 ) -> None:
     """Ask a question of texts; print the answer, and write it to the files that were asked for."""
@@ -99,4 +100,4 @@ def ask(
 
 def command_option_name(field: str) -> str:
     """What the command calls a field."""
-    return "--" + field.replace("_", "-")
+    return "--target-text" if field == "target" else "--" + field.replace("_", "-")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from regard.cli.options import Numbers, file, flag, numbers, said
+from regard.cli.options import Numbers, option, whole_numbers
 from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.page_file import PageFile
 
@@ -23,30 +23,24 @@ GROUPS = {  # what a verb may offer, and the options of it
     "save parts": ("save_file", "save_layers", "save_heads", "save_dtype", "save_attention_outputs"),
 }
 Verb = Callable[..., None]
-CARRIES = (
-    "What the page carries: steps (values and hidden states too, for its tab Steps), float32 (exact numbers, twice as "
-    "large), layers=0,3-5 (the attention of these layers alone)."
+PAGE_PARTS = (
+    "Add to the page or restrict it: steps (values and hidden states, for the tab Steps), float32 (exact numbers, "
+    "twice the size), layers=0,3-5 (attention of these layers only)."
 )
 
 
 def _options(
-    figure: Annotated[Path | None, file("--figure", "Draw a picture: .png, .svg or .pdf.")] = None,
-    html: Annotated[Path | None, file("--html", "Write a page to hover over, one offline file: .html.")] = None,
-    html_with: Annotated[list[str] | None, said("--html-with", "PART,PART", CARRIES)] = None,
-    csv: Annotated[Path | None, file("--csv", "Write the answer as a table: .csv, safe in spreadsheets.")] = None,
-    parquet: Annotated[Path | None, file("--parquet", "Write the same table: .parquet.")] = None,
-    json_file: Annotated[
-        Path | None, file("--json", "Write everything found, at full precision: .json; - is standard output.")
-    ] = None,
-    save_file: Annotated[Path | None, file("--save", "Write what was traced, for --open: .safetensors.")] = None,
-    save_layers: Annotated[Numbers | None, numbers("--save-layers", "Save attention of these layers alone.")] = None,
-    save_heads: Annotated[Numbers | None, numbers("--save-heads", "Save these heads alone.")] = None,
-    save_dtype: Annotated[
-        str | None, said("--save-dtype", "float16|bfloat16", "Save numbers of half the size.")
-    ] = None,
-    save_attention_outputs: Annotated[
-        bool, flag("--save-attention-outputs", "Save attention outputs too, of which contributions are computed.")
-    ] = False,
+    figure: Annotated[Path | None, option("--figure")] = None,
+    html: Annotated[Path | None, option("--html")] = None,
+    html_with: Annotated[list[str] | None, option("--html-with")] = None,
+    csv: Annotated[Path | None, option("--csv")] = None,
+    parquet: Annotated[Path | None, option("--parquet")] = None,
+    json_file: Annotated[Path | None, option("--json")] = None,
+    save_file: Annotated[Path | None, option("--save")] = None,
+    save_layers: Annotated[Numbers | None, option("--save-layers", True, whole_numbers)] = None,
+    save_heads: Annotated[Numbers | None, option("--save-heads", True, whole_numbers)] = None,
+    save_dtype: Annotated[str | None, option("--save-dtype", "the trace's own precision")] = None,
+    save_attention_outputs: Annotated[bool, option("--save-attention-outputs")] = False,
 ) -> Outputs:
     saved = TraceFile(save_file, save_layers, save_heads, save_dtype, save_attention_outputs)
     return Outputs(figure, PageFile.of(html, html_with or ()), csv, parquet, json_file, saved)

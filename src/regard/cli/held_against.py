@@ -28,7 +28,7 @@ class ControlFile:
     def check(self, chosen: Selection) -> None:
         """Refuse sentences for no word beside others."""
         if self.given is not None and not chosen.reference_words:
-            raise RegardError("--control needs --word and --with: the word is held against it beside reference words")
+            raise RegardError("--control needs --word and --compare: pass all three")
 
     def sentences(self, chosen: Selection) -> Sequence[str]:
         """The sentences, read before anything is loaded. Raises RegardError for a file that is none of these."""
@@ -47,7 +47,7 @@ class StaticVectors:
     def check(self, chosen: Selection) -> None:
         """Refuse static vectors of no words, and a file that cannot be read."""
         if self.given is not None and not chosen.reference_words:
-            raise RegardError("--static needs --word and --with: it compares words' static vectors")
+            raise RegardError("--static needs --word and --compare: it compares words' static vectors")
         if self.given not in (None, LEARNED):
             check_readable(Path(self.given), "--static")
 

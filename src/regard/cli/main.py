@@ -15,6 +15,7 @@ from regard import __version__
 from regard.cli import start
 from regard.cli.asking import verb_of_question
 from regard.cli.examples import epilog, examples_of
+from regard.cli.help import OLD_NAMES, Rows, VerbWithSections, rows_of_options, write_sections
 from regard.cli.verbs.check import check
 from regard.cli.verbs.embed import embed
 from regard.cli.verbs.evolve import evolve
@@ -88,44 +89,59 @@ class Verbs(TyperGroup):
             raise RegardError(f"--dtype: regard {args[0]} loads no model in another dtype: leave it out")
         return super().resolve_command(ctx, args)
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the verbs below the headings of `HEADINGS`, then the options."""
+        sections: dict[str, Rows] = {}
+        for name, verb in self.commands.items():
+            heading = HEADINGS.get(name) or list(sections)[-1]
+            sections.setdefault(heading, []).append((name, verb.short_help or ""))
+        write_sections(formatter, sections | {"Options": rows_of_options(self.get_params(ctx), ctx)})
+
 
 app = typer.Typer(
     name="regard",
-    help="See what every token of a text pays attention to: exactly, on real models.",
+    help="Show what self-attention does inside transformer models, exactly.",
     cls=Verbs,
-    epilog='Example: regard see "A man on a river bank." "Money in a bank." --word bank',
+    epilog="\b\nExamples:\n"
+    '  regard see "A man on a river bank." "Money in a bank." --word bank\n'
+    "  regard see -h   (options and examples of a command)",
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "token_normalize_func": lambda name: OLD_NAMES.get(name, name),
+    },
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-BY_HAND = {"heads": heads}  # verbs of questions that take more than texts: a store
-NO_VERBS = ("score",)  # questions of another verb: `regard why --edge`
+BY_HAND = ("heads", "score")  # questions with a verb in `cli/verbs`: `regard heads --store`, `regard why --edge`
 VERBS: tuple[tuple[str, Any, str], ...] = (
-    ("see", see, "Show what attention does to a word, or to every token of texts."),
-    ("why", why, "Rank the tokens and heads behind a word by taking each away."),
-    *(
-        (name, BY_HAND.get(name) or verb_of_question(name), short)
-        for name, (short, _) in QUESTIONS.items()
-        if name not in NO_VERBS
-    ),
-    ("serve", serve, "Serve a page on this machine, to type texts into and zoom."),
-    ("map", map_file, "Show one layer's whole attention matrix of a long text."),
-    ("tokens", tokens, "Show the tokens of texts, with their ids and counts."),
-    ("steps", steps, "Show every number on a word's way through one head."),
-    ("train", train, "Train a transformer on texts, pairs, or repeated letters."),
-    ("paint", paint, "Paint a text, and show where the picture looks at its words."),
-    ("generate", generate, "Let a causal model go on with a text, plain or steered."),
-    ("translate", translate, "Translate texts with an encoder-decoder, and align them."),
-    ("evolve", evolve, "Show how attention formed while a model was trained."),
-    ("embed", embed, "Read many texts once, and keep every word's embedding in a store."),
-    ("find", find, "Find a word in a store, by place, context or cosine."),
-    ("senses", senses, "Tell the senses of a word in a store, and which words tell each."),
-    ("shift", shift, "Compare a word in two stores, or in parts of one."),
-    ("check", check, "Compare what regard computes with the model's own code."),
-    ("lesson", lesson, "List the lessons of the course, or run one here."),
+    ("see", see, "Show what attention does to a word, or to all tokens of texts."),
+    ("heads", heads, QUESTIONS["heads"][0]),
+    ("map", map_file, "Show a layer's whole attention matrix of a long text."),
+    ("steps", steps, "Show all numbers of a word in a head, step by step."),
+    ("tokens", tokens, "Show the tokens of texts, with ids and counts."),
+    ("serve", serve, "Open an interactive page to type texts and explore them."),
+    ("why", why, "Rank the tokens and heads that affect a word, by ablation."),
+    *((name, verb_of_question(name), short) for name, (short, _) in QUESTIONS.items() if name not in BY_HAND),
+    ("generate", generate, "Continue a text with a causal model, optionally steered."),
+    ("translate", translate, "Translate texts and show how the words align."),
+    ("paint", paint, "Generate an image and show where it attends to each word."),
+    ("train", train, "Train a small transformer on texts, pairs or letters."),
+    ("evolve", evolve, "Show how attention changed during training."),
+    ("embed", embed, "Build an embedding index of many texts."),
+    ("find", find, "Find a word in an index: in context, or by meaning."),
+    ("senses", senses, "Find the senses of a word in an index."),
+    ("shift", shift, "Compare a word's meaning between two indexes or periods."),
+    ("lesson", lesson, "List the lessons of the course, or run a lesson."),
+    ("check", check, "Verify regard's numbers against the model's own code."),
 )
+HEADINGS = {  # by the first verb below each
+    "see": "Look at attention", "why": "Find causes", "generate": "Generate", "train": "Train",
+    "embed": "Search a corpus", "lesson": "Learn and verify",
+}  # fmt: skip
 for name, verb, short in VERBS:
-    app.command(name, short_help=short, epilog=epilog(name))(verb)
+    app.command(name, short_help=short, epilog=epilog(name), cls=VerbWithSections)(verb)
 
 
 def print_version(asked: bool) -> bool:
@@ -142,14 +158,14 @@ def regard(
         str,
         typer.Option(
             metavar="auto|float32|bfloat16|float16",
-            help="How a model's weights are kept and computed with; auto: kept as stored, computed with in float32.",
+            help="Load models in this dtype. auto keeps weights as stored and computes in float32.",
         ),
     ] = "auto",
     version: Annotated[
-        bool, typer.Option("--version", callback=print_version, help="Print the version and stop.", is_eager=True)
+        bool, typer.Option("--version", callback=print_version, help="Print the version and exit.", is_eager=True)
     ] = False,
 ) -> None:
-    """See what every token of a text pays attention to: exactly, on real models."""
+    """Show what self-attention does inside transformer models, exactly."""
     if dtype not in start.DTYPES:
         raise RegardError(f"--dtype: given {dtype!r}, needs {', '.join(start.DTYPES)}")
     start.dtype[:] = [dtype]

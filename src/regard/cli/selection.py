@@ -7,7 +7,7 @@ from regard.errors import RegardError
 
 @dataclass(frozen=True)
 class Selection:
-    """layer, head: None for all. references: as --with was given them, separated by commas."""
+    """layer, head: None for all. references: as --compare was given them, separated by commas."""
 
     layer: int | None = None
     head: int | None = None
@@ -22,11 +22,11 @@ class Selection:
         if self.word is not None and not self.word.strip():
             raise RegardError("--word is empty: give a word of the text")
         if self.references is not None and self.word is None:
-            raise RegardError("--with needs --word: it compares that word with others")
+            raise RegardError("--compare needs --word: it compares that word with others")
         if self.references is not None and opened:
-            raise RegardError("--with needs the model, to read its words: it cannot go with --open")
+            raise RegardError("--compare needs the model, to read its words: it cannot go with --open")
         if not all(self._references()):
-            raise RegardError(f"--with {self.references!r}: needs words separated by commas, one is empty")
+            raise RegardError(f"--compare {self.references!r}: needs words separated by commas, one is empty")
 
     def needed_word(self) -> str:
         """The word, of a verb that cannot do without. Raises RegardError where none is given, or a blank one."""

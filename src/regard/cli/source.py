@@ -35,7 +35,7 @@ class Source:
         """What can be refused before a model is loaded or a file is read. texts: how the verb calls its texts."""
         if self.file is not None:
             for option, given in (
-                ("TEXT", self.texts), ("--target", self.targets), ("--window", self.window), ("--chat", self.chat),
+                ("TEXT", self.texts), ("--target-text", self.targets), ("--window", self.window), ("--chat", self.chat),
             ):  # fmt: skip
                 if given:
                     raise RegardError(
@@ -43,7 +43,7 @@ class Source:
                     )
         elif self.chat is not None:
             if self.texts or self.targets or self.window is not None:
-                raise RegardError("--chat: its messages are the text, read whole: no other, no --target, no --window")
+                raise RegardError("--chat replaces TEXT, --target-text and --window: leave them out")
             read_chat_file(self.chat)
         elif not self.texts:
             raise RegardError(f"no text given: regard {verb} {texts}")
@@ -51,7 +51,7 @@ class Source:
         check_text_arguments("target", self.targets)
         if self.targets and len(self.targets) != len(self.texts):
             counts = f"given {len(self.targets)} for {len(self.texts)} text(s)"
-            raise RegardError(f"--target: {counts}, needs one for each text, in their order")
+            raise RegardError(f"--target-text: {counts}, needs one for each text, in their order")
         if self.stride is not None and self.window is None:
             raise RegardError("--stride needs --window: it says how far one window is past the last")
         if self.window is not None and self.targets:
@@ -206,7 +206,7 @@ def _opened(given: Source, needs_model: bool) -> Traced:
     traces = traces if isinstance(traces, list) else [traces]
     texts = [(each.sides[0].text, each.sides[1].text if len(each.sides) > 1 else None) for each in traces]
     if needs_model and given.model is None:
-        raise RegardError("--next with --open needs --model: a file does not hold the language head")
+        raise RegardError("--logit-lens with --open needs --model: a file does not hold the language head")
     if given.model is None:
         return Traced(traces, texts)
     if needs_model:

@@ -3,17 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
-from regard.cli import options
+from regard.cli.options import number, option
 from regard.corpus.manifest import read_manifest
 from regard.corpus.settings import place_among_stored_layers
 
-StoreFolder = Annotated[Path, options.store()]
-StoreModel = Annotated[str | None, options.model("the default model, where it made the store")]
-Lookup = Annotated[str, options.said("--lookup", "word|lemma", "Compare WORD with words as written, or with lemmas.")]
-KeptLayer = Annotated[int | None, options.layer("the last that is kept")]
-Senses = Annotated[int | None, options.number("--k", "How many senses there are.", "as many as the silhouette says")]
-Examples = Annotated[int, options.number("--examples", "How many examples of each sense to show.")]
-Context = Annotated[int, options.number("--context", "How many characters to show on either side.")]
+StoreFolder = Annotated[Path, option("--store")]
+StoreModel = Annotated[str | None, option("--model", "the default model, if it made the index")]
+Lookup = Annotated[str, option("--lookup")]
+KeptLayer = Annotated[int | None, number("--layer", "the last layer of the index")]
+Senses = Annotated[int | None, number("--k", "chosen by silhouette score")]
+Examples = Annotated[int, number("--examples")]
+Context = Annotated[int, number("--context")]
 
 
 def check_store(store: Path, layer: int | None = None) -> str:

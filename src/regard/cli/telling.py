@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from regard.display.answer import Answer
 
 MORE = ("json", "csv", "parquet", "figure", "html", "save")
-NAMED = 3  # tables from which on --all only counts them
+NAMED = 3  # tables from which on --full only counts them
 EVERY = 1_000_000  # parts or rows that are named where all are
 
 
@@ -49,7 +49,7 @@ def tell(
 
 
 def more_of(found: "Answer", top: int | None, files: Sequence[str] = FILES[:-1], everything: bool | None = None) -> str:
-    """Which options show more of an answer: --top where its screen names as many parts as that says, --all, files.
+    """Which options show more of an answer: --top where its screen names as many parts as that says, --full, files.
 
     top: how many were named, None for all. files: that the verb writes.
     """
@@ -62,6 +62,6 @@ def more_of(found: "Answer", top: int | None, files: Sequence[str] = FILES[:-1],
     details = any(column.detail for panel in panels if isinstance(panel, Table) for column in panel.columns)
     named = rest if len(rest) < NAMED else [f"{len(rest)} more tables"]
     named = [*named, *["all columns"] * (details and not rest)]
-    every = [f"--all ({', '.join(named)})"] if everything is False and named else []
+    every = [f"--full ({', '.join(named)})"] if everything is False and named else []
     written = [f"{' or '.join([', '.join(offered[:-1]), offered[-1]][-len(offered) :])} FILE"] if offered else []
     return ", ".join([*ranked, *every, *written])

@@ -32,7 +32,7 @@ class Asked:
     largest of what is found, as many as --top says, and not all.
     """
 
-    texts: ClassVar[tuple[str, str]] = ("TEXT [TEXT ...]", "One text or several.")
+    texts: ClassVar[tuple[str, str]] = ("TEXT [TEXT ...]", "Your texts.")
     ranked: ClassVar[bool] = True
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:

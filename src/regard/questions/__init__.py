@@ -3,15 +3,15 @@
 # of a request's kind, most often a verb: what it does, and the dataclass of what may be asked, which imports no torch
 QUESTIONS = {
     "attribute": (
-        "Split what made a next token, or how near two words are.",
+        "Attribute a next token or a similarity to components.",
         "regard.questions.attribution.asked:AttributionAsked",
     ),
     "heads": (
-        "Show what every head's attention follows, in texts and in tests.",
+        "Score each head's attention patterns, in texts and tests.",
         "regard.questions.heads.asked:HeadsAsked",
     ),
     "patch": (
-        "Put what one text's run had into another's; measure the change.",
+        "Patch activations between two texts and measure the effect.",
         "regard.questions.patch.asked:PatchAsked",
     ),
     "score": (  # `regard why --edge`

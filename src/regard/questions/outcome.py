@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class OutcomeAsked(Asked):
     """What all questions about an outcome ask: of which next token, or of which word."""
 
-    to: str | None = option("The next token to measure.", metavar="TOKEN", shown="none, needed without --word")
-    against: str | None = option("With --to: measure its logit less that of this token.", metavar="TOKEN")
-    word: str | None = option("The word to look at.", metavar="WORD", shown="none, in place of --to")
+    to: str | None = option("Measure this next token.", metavar="TOKEN", shown="required without --word")
+    against: str | None = option("With --to: measure the logit difference to this token.", metavar="TOKEN")
+    word: str | None = option("Examine this word.", metavar="WORD")
 
     def check_outcome(self, called: Called) -> None:
         """Refuse two outcomes, and none."""

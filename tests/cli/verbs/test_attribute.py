@@ -75,7 +75,7 @@ def test_a_next_token_and_a_pairs_target(tmp_path: Any) -> None:
         for arguments in (
             ["attribute", TEXTS[0], "--to", "bank", "--against", "river", "--model", "gpt"],
             ["attribute", TEXTS[0], "--to", "man", "--at", "A", "--model", "gpt", "--by", "word"],
-            ["attribute", TEXTS[0], "--target", "Un homme", "--to", "ho", "--at", "0", "--model", "pair"],
+            ["attribute", TEXTS[0], "--target-text", "Un homme", "--to", "ho", "--at", "0", "--model", "pair"],
         )
     ]
     for done in (one, at, both):

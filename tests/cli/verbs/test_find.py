@@ -44,6 +44,7 @@ def test_a_model_that_the_store_names_is_not_loaded(regard_command, bank_folder:
 def test_what_is_wrong_is_one_line(regard_command, bank_folder: Path, tmp_path: Path) -> None:
     for arguments, message in (
         (["sea", "--store", str(bank_folder)], "word 'sea' does not occur"),
+        (["bnk", "--store", str(bank_folder)], ": the nearest are 'bank'"),
         (["bank", "--store", "none"], "there is no such folder"),
         (["bank", "--store", str(bank_folder), "--csv", "a.txt"], "needs to be .csv"),
         (["bank", "--store", str(bank_folder), "--everywhere"], "everywhere: needs like"),

@@ -44,7 +44,7 @@ def test_both_texts_side_by_side(regard_command, tmp_path) -> None:
         ([], "no text given: regard generate TEXT"),
         (["A man", "--model", "m", "--strength", "2"], "--towards is needed"),
         (["A man", "--model", "m", "--towards", "A"], "--away is needed"),
-        (["A man", *NEEDED], "--model is needed: the default model reads, it cannot write"),
+        (["A man", *NEEDED], "--model is needed: pass a causal model"),
         (["A man", "--model", "m", *NEEDED[:4]], "--layer is needed"),
         (["A man", "--model", "m", *NEEDED, "--strength", "much"], "given 'much', needs a number"),
         (["A man", "--model", "m", "--top", "0"], "--top: given 0, needs 1 or more"),

@@ -45,7 +45,7 @@ def test_heads_the_other_way_round(regard_command) -> None:
         ([RIVER, MONEY, "--word", "bank", "--to", "a"], "--to and --word: given both, an outcome needs one"),
         ([RIVER, MONEY, "--word", "bank", "--against", "a"], "--against needs --to"),
         ([RIVER, MONEY, "--word", "bank", "--what", "states"], "--what: given 'states', needs one of hidden_states"),
-        ([RIVER, MONEY, "--word", "bank", "--target", "a"], "--target: given 1 for 2 text(s), needs one for each text"),
+        ([RIVER, MONEY, "--word", "bank", "--target-text", "a"], "--target-text: given 1 for 2 text(s), needs one"),
         ([RIVER, MONEY, "--word", "bank", "--html", "a.htm"], "--html: cannot write 'a.htm'"),
         ([RIVER, MONEY, "--word", "bank", "--by", "rows"], "--by: given 'rows', needs one of positions, heads"),
         ([RIVER, MONEY, "--token", "a"], "No such option: --token"),  # what --to was called before

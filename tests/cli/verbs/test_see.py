@@ -28,8 +28,8 @@ def refused(result: subprocess.CompletedProcess[str], *says: str) -> None:
 
 def test_the_main_job(regard_command, tmp_path: Path) -> None:
     result = regard_command(
-        "see", RIVER, MONEY, "--word", "bank", "--with", "money,river", "--layer", "0", "--head", "3", "--top", "3",
-        "--figure", "a.png", "--json", "a.json", "--save", "a.safetensors", "--all",
+        "see", RIVER, MONEY, "--word", "bank", "--compare", "money,river", "--layer", "0", "--head", "3", "--top", "3",
+        "--figure", "a.png", "--json", "a.json", "--save", "a.safetensors", "--full",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
@@ -47,13 +47,13 @@ def test_the_main_job(regard_command, tmp_path: Path) -> None:
 
 
 def test_an_overview(regard_command) -> None:
-    result = regard_command("see", "a man on a river bank", "--all")
+    result = regard_command("see", "a man on a river bank", "--full")
     assert result.returncode == 0
     assert "where each token looks most" in result.stdout
 
 
 def test_what_was_found_fits_one_screen(regard_command) -> None:
-    result = regard_command("see", RIVER, MONEY, "--word", "bank", "--with", "money,river,water,loan")
+    result = regard_command("see", RIVER, MONEY, "--word", "bank", "--compare", "money,river,water,loan")
     lines = result.stdout.splitlines()
     assert len(lines) <= 39  # and one for the picture's name
     assert max(map(len, lines)) <= 80
@@ -63,7 +63,7 @@ def test_what_was_found_fits_one_screen(regard_command) -> None:
     assert "text 1: “river” 0.25, then [CLS] 0.19; text 2: [CLS] 0.23, then “a” (10) 0.15." in text
     assert "text 2: “withdrawing” 0.39 (others 0.13) in layer 0, head 0." in text
     assert "They end at cosine 0.85 after layer 5; layer 0 parts them most (1.00 → 0.90)." in text
-    assert "more: --all" in lines[-1]
+    assert "more: --full" in lines[-1]
 
 
 def test_what_is_worth_a_look_without_a_word(regard_command) -> None:
@@ -111,8 +111,8 @@ def test_help_and_version_do_not_wait_for_torch(tmp_path: Path) -> None:
         (["see", "a bank", "--head", "12"], "head 12 is out of range: all-MiniLM-L6-v2 has heads 0 to 11"),
         (["see", "a bank", "--layer", "x"], "given 'x', needs a whole number"),
         (["see", "a bank", "--top", "0"], "--top: given 0, needs 1 or more"),
-        (["see", "a bank", "--with", "money"], "--with needs --word"),
-        (["see", "a bank", "--word", "bank", "--with", "a,,b"], "one is empty"),
+        (["see", "a bank", "--compare", "money"], "--compare needs --word"),
+        (["see", "a bank", "--word", "bank", "--compare", "a,,b"], "one is empty"),
         (["see", "a bank", "--model", "./nowhere"], "there is no such folder"),
         (["see", "a bank", "--model", "no-such-model"], "the hub is not asked, for HF_HUB_OFFLINE is set"),
         (["see", "a bank", "--figure", "a.gif"], "ending needs to be .pdf or .png or .svg"),
@@ -120,15 +120,15 @@ def test_help_and_version_do_not_wait_for_torch(tmp_path: Path) -> None:
         (["see", "a bank", "--json", "a.txt"], "ending needs to be .json"),
         (["see", "a bank", "--save", "a.pt"], "ending needs to be .safetensors"),
         (["see", "a bank", "--figure", "/proc/a.png"], "cannot write '/proc/a.png'"),
-        (["see", "a bank", "--target", "une banque", "--model", "./nowhere"], "there is no such folder"),
-        (["see", "a", "b", "--target", "x"], "--target: given 1 for 2 text(s), needs one for each text"),
-        (["see", "a bank", "--target", " "], "target is blank"),
+        (["see", "a bank", "--target-text", "une banque", "--model", "./nowhere"], "there is no such folder"),
+        (["see", "a", "b", "--target-text", "x"], "--target-text: given 1 for 2 text(s), needs one for each text"),
+        (["see", "a bank", "--target-text", " "], "target is blank"),
         (["see", "a bank", "--stride", "3"], "--stride needs --window"),
         (["see", "a bank", "--save-layers", "0"], "--save-layers needs --save"),
         (["see", "a bank", "--save-attention-outputs"], "--save-attention-outputs needs --save"),
         (["see", "a bank", "--save-layers", "2-1"], "given '2-1', needs whole numbers such as 0,2-4"),
         (["see", "a bank", "--open", "a.safetensors"], "--open and TEXT: the saved traces have texts of their own"),
-        (["see", "--open", "a.safetensors", "--word", "bank", "--with", "a"], "--with needs the model"),
+        (["see", "--open", "a.safetensors", "--word", "bank", "--compare", "a"], "--compare needs the model"),
         (["see", "--open", "a.safetensors"], "trace file 'a.safetensors' cannot be read: No such file"),
         (["see", "a bank", "--wrod", "bank"], "No such option: --wrod"),
         (["look", "a bank"], "No such command 'look'"),

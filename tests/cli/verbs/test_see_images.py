@@ -46,7 +46,7 @@ def test_it_says_where_it_looks_and_writes_its_files(model: Path, tmp_path: Path
         (["--image", "{}/config.json", "--model", "{}"], "is none that can be read, needs PNG"),
         (["a text", "--image", "{}/cat.png", "--model", "{}"], "reads pictures alone"),
         (["--image", "{}/cat.png", "--model", "{}", "--word", "a"], "--image and --word: a picture has no words"),
-        (["--image", "{}/cat.png", "--model", "{}", "--next"], "--image and --next: given both, needs one of them"),
+        (["--image", "{}/cat.png", "--model", "{}", "--logit-lens"], "--image and --logit-lens: given both, needs one"),
         (["--image", "{}/cat.png", "--model", "{}", "--top", "0"], "--top: given 0, needs 1 or more"),
         (["--image", "{}/cat.png", "--model", "{}", "--remove", "all"], "--remove: given 'all', needs blank, mean or"),
         (["a text", "--remove", "blank"], "--remove: needs --image, whose regions it removes"),

@@ -8,7 +8,7 @@ from tests.support import RIVER, run_all_in_process
 
 
 def test_words(regard_command) -> None:
-    told = regard_command("tokens", "Life is short, eat dessert first", "--tokenizer", "words", "--all")
+    told = regard_command("tokens", "Life is short, eat dessert first", "--tokenizer", "words", "--full")
     assert told.returncode == 0, told.stderr
     assert "Life is short, eat dessert first" in told.stdout
     assert "0 4 5 2 1 3" in told.stdout
@@ -19,7 +19,7 @@ def test_the_default_model_s(regard_command) -> None:
     told = regard_command("tokens", "fishing on a riverbank", "fishing")
     assert told.returncode == 0, told.stderr
     assert "“riverbank” into 2 (river ##bank)" in told.stdout
-    told = regard_command("tokens", "fishing on a riverbank", "fishing", "--all")
+    told = regard_command("tokens", "fishing on a riverbank", "fishing", "--full")
     assert "##bank" in told.stdout
     assert "101 5645 2006 1037 2314 9299 102" in told.stdout
     assert "Text 2" in told.stdout
@@ -87,7 +87,7 @@ def test_steps_add_up_by_hand(regard_command, tmp_path: Path) -> None:
     assert (tmp_path / "b.json").read_bytes() == (tmp_path / "a.json").read_bytes()
     assert told.stdout.startswith("• In layer 0, head 3 “bank” ")
     assert max(map(len, told.stdout.splitlines())) <= 80
-    every = regard_command("steps", "--open", "a.safetensors", *shown, "--all")
+    every = regard_command("steps", "--open", "a.safetensors", *shown, "--full")
     assert "“bank” (token 11) in layer 0, head 3, step by step" in every.stdout
     assert max(map(len, every.stdout.splitlines())) <= 80
     data = json.loads((tmp_path / "a.json").read_text("utf-8"))
@@ -105,6 +105,6 @@ def test_steps_add_up_by_hand(regard_command, tmp_path: Path) -> None:
 
 
 def test_every_token_of_a_word_has_its_steps(regard_command) -> None:
-    told = regard_command("steps", "He stood on the riverbank.", "--word", "riverbank", "--all")
+    told = regard_command("steps", "He stood on the riverbank.", "--word", "riverbank", "--full")
     assert told.returncode == 0, told.stderr
     assert told.stdout.count("step by step") == 2

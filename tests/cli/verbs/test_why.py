@@ -18,7 +18,7 @@ from tests.support.web_pages import Read
 
 def test_rankings(regard_command, minilm, tmp_path) -> None:
     make_tiny(tmp_path / "tiny", minilm)
-    result = regard_command("why", "a man on a river bank", "--word", "bank", "--model", "tiny", "--top", "3", "--all")
+    result = regard_command("why", "a man on a river bank", "--word", "bank", "--model", "tiny", "--top", "3", "--full")
     assert result.returncode == 0, result.stderr
     assert "“bank” without each token" in result.stdout
     assert "“bank” without each head" in result.stdout
@@ -54,7 +54,7 @@ def test_the_27th_occurrence_is_aa(tmp_path, minilm, monkeypatch, capsys) -> Non
 def test_a_saved_trace_is_traced_again_by_the_model_that_made_it(tmp_path, minilm) -> None:
     make_tiny(tmp_path / "tiny", minilm)
     regard.load(tmp_path / "tiny").trace("a man on a river bank").save(tmp_path / "a.safetensors")
-    why = ["why", "--word", "bank", "--top", "3", "--all"]
+    why = ["why", "--word", "bank", "--top", "3", "--full"]
     opened, by_tiny = [*why, "--open", "a.safetensors"], ["--model", "tiny"]
     given, again, other = run_all_in_process(
         tmp_path, [[*why, "a man on a river bank", *by_tiny], [*opened, *by_tiny], opened]
@@ -67,10 +67,10 @@ def test_a_saved_trace_is_traced_again_by_the_model_that_made_it(tmp_path, minil
 
 def test_a_word_of_a_target(tmp_path) -> None:
     make_pair(tmp_path / "pair")
-    texts = ["why", "the man on the river bank", "--model", "pair", "--word", "rive", "--top", "2", "--all"]
+    texts = ["why", "the man on the river bank", "--model", "pair", "--word", "rive", "--top", "2", "--full"]
     saved = ["--json", "why.json", "--save", "a.safetensors"]
     (code, out, err), (code_2, out_2, err_2) = run_all_in_process(
-        tmp_path, [[*texts, "--target", "sur la rive", *saved], [*texts[:-5], "--word", "man", "--all"]]
+        tmp_path, [[*texts, "--target-text", "sur la rive", *saved], [*texts[:-5], "--word", "man", "--full"]]
     )
     assert code == 0, err
     assert "“rive” without each head" in out
@@ -89,7 +89,7 @@ def test_a_word_of_a_target(tmp_path) -> None:
     assert {cause["part"] for cause in word["tokens"]} == {"decoder", "cross"}
     assert len(word["heads"]) == 2 * 3 * 3
     assert regard.open(tmp_path / "a.safetensors")[0].decoder.text == "sur la rive"
-    again = ["why", "--open", "a.safetensors", "--word", "rive", "--top", "2", "--all"]
+    again = ["why", "--open", "a.safetensors", "--word", "rive", "--top", "2", "--full"]
     (code_3, out_3, err_3), refused_3 = run_all_in_process(tmp_path, [[*again, "--model", "pair"], again])
     assert code_3 == 0, err_3
     assert _timeless(out_3) == _timeless(out.split("wrote why.json")[0])
@@ -129,7 +129,7 @@ def test_why_a_head_looks_there(regard_command, minilm, tmp_path) -> None:
     assert "• In layer 1, head " in result.stdout
     assert "The largest pairs of what both hold" in result.stdout
     assert "within" in result.stdout
-    assert "--all (5 more tables)" in result.stdout
+    assert "--full (5 more tables)" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert (tmp_path / "a.png").exists()
     data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
@@ -156,7 +156,7 @@ def test_what_is_left_open_is_where_the_weight_is_largest(regard_command, minilm
     ]
     assert trace.tokens[6].text, trace.tokens[5].text == ("bank", "river")
     _, layer, head = max(weights)
-    result = regard_command("why", EDGE_TEXT, "--edge", "bank:5", "--model", "tiny", "--all", "--json", "a.json")
+    result = regard_command("why", EDGE_TEXT, "--edge", "bank:5", "--model", "tiny", "--full", "--json", "a.json")
     assert result.returncode == 0, result.stderr
     edge = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["edge"]
     assert (edge["layer"], edge["head"], edge["key"]) == (layer, head, "river")
@@ -178,7 +178,7 @@ def test_its_page_has_the_score_and_the_attention_of_the_text(regard_command, mi
 
 def test_an_edge_of_an_encoder_decoder(tmp_path) -> None:
     make_pair(tmp_path / "pair")
-    ask = ["why", "the man on the river bank", "--target", "sur la rive", "--model", "pair", "--edge"]
+    ask = ["why", "the man on the river bank", "--target-text", "sur la rive", "--model", "pair", "--edge"]
     cross, without = run_all_in_process(tmp_path, [[*ask, "rive:river", "--part", "cross"], [*ask, "rive:sur"]])
     assert cross[0] == 0, cross[2]
     assert "In cross-attention of layer" in cross[1]

@@ -45,11 +45,11 @@ def test_the_model_s_own_table(minilm, bank) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("bank 1 1 0\nriver 1 0 0.5\nmoney 0 1 0.25\n")
-    see = ["see", RIVER, MONEY, "--word", "bank", "--with", "river,money,loan"]
+    see = ["see", RIVER, MONEY, "--word", "bank", "--compare", "river,money,loan"]
     calls = [
         [*see, "--static", "v.txt", "--json", "a.json", "--figure", "a.png"],
         [*see, "--static", "none.txt"],
-        ["see", RIVER, "--word", "poem", "--with", "river", "--static", "v.txt", "--json", "b.json"],
+        ["see", RIVER, "--word", "poem", "--compare", "river", "--static", "v.txt", "--json", "b.json"],
     ]
     file, missing, unknown = run_all_in_process(tmp_path, calls)
     assert file[0] == 0, file

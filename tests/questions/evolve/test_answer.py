@@ -169,7 +169,7 @@ def test_csv_has_a_row_a_step(regard_command, tmp_path: Path) -> None:
     (tmp_path / "run" / "watch").mkdir(parents=True)
     for step, kind in ((0, "gpt"), (10, "post-norm")):
         opened(kind).trace("A man is fishing").save(tmp_path / "run" / "watch" / f"step-{step:06}.safetensors")
-    done = regard_command("evolve", "run", "--csv", "a.csv", "--all")
+    done = regard_command("evolve", "run", "--csv", "a.csv", "--full")
     assert done.returncode == 0, done.stderr
     with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -1,4 +1,4 @@
-"""The lens as an answer: at the places and with the numbers that `regard see --next` has."""
+"""The lens as an answer: at the places and with the numbers that `regard see --logit-lens` has."""
 
 import json
 from dataclasses import replace

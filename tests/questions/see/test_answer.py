@@ -98,7 +98,7 @@ def test_a_text_that_is_no_chat_says_nothing_of_messages(found) -> None:
 
 def test_what_was_not_read_is_said(minilm, bank) -> None:
     told = " ".join(seen([minilm.trace("a bank 銀 \u0001")], "bank", references=[minilm.trace("🏦")]).exactness())
-    assert "the tokenizer does not know all of --with “🏦”: “🏦”" in told
+    assert "the tokenizer does not know all of --compare “🏦”: “🏦”" in told
     assert "the tokenizer drops of text 1: “\\x01”" in told
     assert seen(bank).exactness() == []
 

@@ -1,4 +1,4 @@
-"""What was found fits one screen, and every number on it is the summary's; --all has the rest."""
+"""What was found fits one screen, and every number on it is the summary's; --full has the rest."""
 
 import re
 from typing import Any

@@ -6,29 +6,25 @@ import typer
 
 from regard.cli import options
 from regard.cli.file_options import writes
-from regard.cli.options import said
+from regard.cli.options import option
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.source import check_text_arguments
 
 ModelArgument = Annotated[
-    str | None, typer.Argument(metavar="[MODEL]", help="A name, a folder or a file, as --model takes them elsewhere.")
-]
-CheckTexts = Annotated[
-    list[str] | None,
-    said("--text", "TEXT", "Check on this text. May be given several times.", "three short texts and a long one"),
+    str | None, typer.Argument(metavar="MODEL", help="Model folder, GGUF file or hub name. Default: all-MiniLM-L6-v2.")
 ]
 
 
 @writes("html", "csv", "json")
 def check(
     model: ModelArgument = None,
-    texts: CheckTexts = None,
+    texts: Annotated[list[str] | None, option("--text", "three short texts and a long text")] = None,
     seed: options.Seed = 0,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Compare what regard computes for a model with the model's own code, on this machine.
+    """Verify regard's results for a model against the model's own code, on this machine.
 
-    Exit code 0 if every measured check passes, 1 if one fails.
+    The exit code is 0 if every check passes and 1 if any fails.
     """
     check_text_arguments("text", texts or [])
     outputs.check()

@@ -8,70 +8,45 @@ import typer
 
 from regard.cli import options, start
 from regard.cli.file_options import writes
-from regard.cli.options import flag, number, said, whole_numbers
+from regard.cli.options import number, option, whole_numbers
 from regard.cli.outputs import NOTHING, Outputs
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.corpus.embed_texts import EmbedProgress, Runner
 
-Paths = Annotated[list[str], typer.Argument(metavar="PATH...", help="Files, folders, patterns; - for standard input.")]
-Out = Annotated[Path, options.out()]
-Layers = Annotated[str, said("--layers", "N,N-N", "These layers alone, counted from 0.", "last; all keeps each")]
-Unit = Annotated[str, said("--unit", "words|tokens|texts", "What has a vector; a word's is the mean of its tokens'.")]
-WhereOption = Annotated[
-    str | None, said("--where", "word=W,W", "Keep these words alone, or lemma=W,W, with what they look at most.")
+Paths = Annotated[
+    list[str], typer.Argument(metavar="PATH...", help="Files, folders or patterns, or - for standard input.")
 ]
-Lemma = Annotated[str | None, said("--lemma", "LANGUAGE", "Add the lemmas of a language, such as en.")]
-Dtype = Annotated[str, said("--dtype", "float16|float32", "The type of the vectors' numbers.")]
-StatisticsOption = Annotated[
-    bool, flag("--statistics/--no-statistics", "Keep what attention did: entropy, distance, …")
-]
-Window = Annotated[int | None, options.window("the model's limit, at most 512")]
-Stride = Annotated[int | None, options.stride("3/4 of --window")]
-TextColumn = Annotated[str, said("--text-column", "NAME", "The column of a table that holds the texts.")]
-IdColumn = Annotated[str | None, said("--id-column", "NAME", "The column of a table that holds their ids.")]
-Backend = Annotated[
-    str, said("--backend", "torch|openvino", "What computes the vectors; openvino is faster, without statistics.")
-]
-Precision = Annotated[
-    str, said("--precision", "float32|bf16", "In what to compute the vectors; bf16 is coarser, without statistics.")
-]
-Prompt = Annotated[str | None, options.text_prompt()]
-Workers = Annotated[int | None, number("--workers", "How many processes to run, one thread each.", "one a core")]
-Shard = Annotated[int, number("--shard", "How many characters of text are one unit of work.")]
-Prune = Annotated[bool, flag("--prune", "Remove documents from the store that are gone.")]
-Links = Annotated[bool, flag("--follow-links", "Follow links in folders, wherever they lead.")]
-Ray = Annotated[str | None, said("--ray", "ADDRESS|local", "Build the shards on a Ray cluster.")]
 EVERY = 20.0  # seconds between lines of progress where no line can be redrawn
 
 
 @writes("json")
 def embed(
     paths: Paths,
-    out: Out,
+    out: Annotated[Path, option("--out")],
     model: options.ModelName = None,
-    layers: Layers = "last",
-    unit: Unit = "words",
-    where: WhereOption = None,
-    lemma: Lemma = None,
-    dtype: Dtype = "float16",
-    statistics: StatisticsOption = True,
-    window: Window = None,
-    stride: Stride = None,
-    text_column: TextColumn = "text",
-    id_column: IdColumn = None,
-    shard: Shard = 250_000,
-    backend: Backend = "torch",
-    precision: Precision = "float32",
-    prompt: Prompt = None,
-    workers: Workers = None,
-    ray: Ray = None,
-    prune: Prune = False,
-    follow_links: Links = False,
+    layers: Annotated[str, option("--layers", "last (all: every layer)")] = "last",
+    unit: Annotated[str, option("--unit")] = "words",
+    where: Annotated[str | None, option("--where")] = None,
+    lemma: Annotated[str | None, option("--lemma")] = None,
+    dtype: Annotated[str, option("--dtype")] = "float16",
+    statistics: Annotated[bool, option("--statistics/--no-statistics")] = True,
+    window: Annotated[int | None, number("--window", "the model's limit, at most 512")] = None,
+    stride: Annotated[int | None, number("--stride", "3/4 of --window")] = None,
+    text_column: Annotated[str, option("--text-column")] = "text",
+    id_column: Annotated[str | None, option("--id-column")] = None,
+    shard: Annotated[int, number("--shard")] = 250_000,
+    backend: Annotated[str, option("--backend")] = "torch",
+    precision: Annotated[str, option("--precision")] = "float32",
+    prompt: Annotated[str | None, option("--text-prompt", "the folder's default")] = None,
+    workers: Annotated[int | None, number("--workers", "the number of cores")] = None,
+    ray: Annotated[str | None, option("--ray")] = None,
+    prune: Annotated[bool, option("--prune")] = False,
+    follow_links: Annotated[bool, option("--follow-links")] = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Read texts once; keep every word's contextual embedding and attention in a store that can be asked."""
+    """Read texts once and store each word's contextual embedding and attention in an index that you can query."""
     from regard.corpus.settings import Settings, Where
 
     chosen = Settings(

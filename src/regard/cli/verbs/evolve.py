@@ -7,24 +7,22 @@ import typer
 
 from regard.cli import options
 from regard.cli.file_options import writes
+from regard.cli.options import option
 from regard.cli.outputs import NOTHING, Outputs
 from regard.errors import RegardError
 from regard.train.watched import check_watched_traces
 
-Run = Annotated[Path | None, typer.Argument(metavar="RUN", help="A run that was trained with --watch.")]
-Part = Annotated[str | None, options.part("cross")]
-
 
 @writes("figure", "html of traces", "csv", "json")
 def evolve(
-    run: Run = None,
+    run: Annotated[Path | None, typer.Argument(metavar="RUN", help="Folder of a run trained with --watch.")] = None,
     layer: options.OneLayer = 0,
     head: options.OneOfHeads = None,
-    part: Part = None,
+    part: Annotated[str | None, option("--part", "cross")] = None,
     everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show how a watched sentence's attention and learned embeddings changed, step by step."""
+    """Show how the attention and token embeddings of a watched sentence changed during training."""
     if run is None:
         raise RegardError("no run given: regard evolve RUN --layer N --head N --figure F")
     if not run.is_dir():

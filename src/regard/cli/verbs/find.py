@@ -4,44 +4,35 @@ from typing import Annotated
 
 import typer
 
-from regard.cli import options
 from regard.cli.file_options import writes
-from regard.cli.options import flag, said
+from regard.cli.options import number, option
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.store_options import Context, KeptLayer, Lookup, StoreFolder, StoreModel, check_store
 from regard.cli.telling import tell
 from regard.errors import RegardError
 
-Word = Annotated[str, typer.Argument(metavar="WORD", help="The word or words to find; in a store of texts, a text.")]
-Like = Annotated[str | None, said("--like", "TEXT", "What the word is compared with, by cosine.")]
-Everywhere = Annotated[bool, flag("--everywhere", "With --like: search all words of the store.")]
-Sort = Annotated[
-    str | None, said("--sort", "meaning|source|left|right", "The order of the lines.", "source; with --like meaning")
-]
-Prompt = Annotated[str | None, options.text_prompt()]
-Top = Annotated[int | None, options.top("25; all go into files")]
 SHOWN, CONTEXT = 25, 60
 
 
 @writes("html", "csv", "parquet", "json")
 def find(
-    word: Word,
+    word: Annotated[str, typer.Argument(metavar="WORD", help="Word or phrase to find. For an index of texts: a text.")],
     store: StoreFolder,
-    like: Like = None,
-    everywhere: Everywhere = False,
-    sort: Sort = None,
-    top: Top = None,
+    like: Annotated[str | None, option("--like")] = None,
+    everywhere: Annotated[bool, option("--everywhere")] = False,
+    sort: Annotated[str | None, option("--sort", "source (meaning with --like)")] = None,
+    top: Annotated[int | None, number("--top", "25 (all in files)")] = None,
     by: Lookup = "word",
     layer: KeptLayer = None,
     context: Context = CONTEXT,
-    prompt: Prompt = None,
+    prompt: Annotated[str | None, option("--text-prompt", "the folder's default")] = None,
     model: StoreModel = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Find every occurrence of a word in a store, in its context; --csv has a row for each occurrence.
+    """Find every occurrence of a word in an embedding index and show it in context.
 
-    With --like, a sentence that has the word, the occurrences that are nearest to it in meaning come first. A store of
-    texts is asked for those that are nearest to a text.
+    With --like, a sentence that contains the word, the occurrences closest in meaning come first. In an index of texts,
+    find the texts closest to a text. --csv has a row for each occurrence.
     """
     outputs.check()
     unit = check_store(store, layer)

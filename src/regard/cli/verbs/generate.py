@@ -6,7 +6,7 @@ import typer
 
 from regard.cli import options
 from regard.cli.file_options import writes
-from regard.cli.options import number, said
+from regard.cli.options import number, option, seed_option_value
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.sampling import Sampling
 from regard.cli.start import load_model
@@ -21,30 +21,7 @@ def real_number_option_value(given: str | float) -> float:
         raise typer.BadParameter(f"given {given!r}, needs a number") from error
 
 
-def number_option(name: str, metavar: str, text: str, default: str) -> typer.models.OptionInfo:
-    """Make an option whose value is a number."""
-    return typer.Option(name, parser=real_number_option_value, metavar=metavar, help=text, show_default=default)
-
-
-Prompt = Annotated[str | None, typer.Argument(metavar="TEXT", help="What the text begins with.")]
-Towards = Annotated[str | None, said("--towards", "TEXT", "Write once more, steered towards this text.")]
-Away = Annotated[str | None, said("--away", "TEXT", "With --towards: steer away from this text.")]
-Layer = Annotated[int | None, options.layer("none; with --towards: the one whose states are steered")]
-Strength = Annotated[float | None, number_option("--strength", "S", "How far to steer; below 0 the other way.", "1")]
-NewTokens = Annotated[
-    int | None, number("--new-tokens", "Write at most N tokens.", "60, or as many as the model takes")
-]
-Temperature = Annotated[
-    float | None,
-    number_option(
-        "--temperature",
-        "T",
-        "Draw at random; below 1 likelier tokens, above 1 others.",
-        "the likeliest; with --top-k 1",
-    ),
-]
-TopK = Annotated[int | None, number("--top-k", "Draw at random among the K likeliest tokens.", "all", "K")]
-Seed = Annotated[int | None, options.seed("another each time")]
+Temperature = Annotated[float | None, option("--temperature", "no sampling (1 with --top-k)", real_number_option_value)]
 
 
 def check_push_options(towards: str | None, away: str | None, layer: int | None, strength: float | None) -> bool:
@@ -64,23 +41,23 @@ def check_push_options(towards: str | None, away: str | None, layer: int | None,
 
 @writes("figure", "html of traces", "csv", "json", "save")
 def generate(
-    text: Prompt = None,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="Text to continue.")] = None,
     model: options.NeededModel = None,
-    towards: Towards = None,
-    away: Away = None,
-    layer: Layer = None,
-    strength: Strength = None,
-    new_tokens: NewTokens = None,
+    towards: Annotated[str | None, option("--towards")] = None,
+    away: Annotated[str | None, option("--away")] = None,
+    layer: Annotated[int | None, number("--layer", "required with --towards")] = None,
+    strength: Annotated[float | None, option("--strength", "1", real_number_option_value)] = None,
+    new_tokens: Annotated[int | None, number("--new-tokens", "60, or as many as the model takes")] = None,
     temperature: Temperature = None,
-    top_k: TopK = None,
-    seed: Seed = None,
+    top_k: Annotated[int | None, number("--top-k", "all tokens")] = None,
+    seed: Annotated[int | None, option("--seed", "different each time", seed_option_value)] = None,
     top: options.Top = 8,
     everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Let a causal model, or a run of your own, write on: the likeliest token each time, or drawn (--temperature).
+    """Continue a text with a causal model, with the most likely tokens or by sampling (--temperature).
 
-    With --towards, --away and --layer it writes once more with its states steered, and both are shown.
+    With --towards, --away and --layer, also generate with steered hidden states and show both texts.
     """
     from regard.text.tokens import check_text
 
@@ -88,7 +65,10 @@ def generate(
         raise RegardError("no text given: regard generate TEXT --model M")
     check_text(text)
     if model is None:
-        raise RegardError("--model is needed: the default model reads, it cannot write")
+        raise RegardError(
+            "--model is needed: pass a causal model, from the Hugging Face Hub (--model gpt2) or your own "
+            "(regard train book.txt --out runs/book, then --model runs/book)"
+        )
     pushed = check_push_options(towards, away, layer, strength)
     if top < 1:
         raise RegardError(f"--top: given {top}, needs 1 or more")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from regard.cli import options
+from regard.cli.options import option
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ FOLDERS = PACKAGE / "lessons", PACKAGE.parents[1] / "docs" / "lessons"  # of a w
 SECONDS = 20, 70, 20, 20, 20, 30, 40, 20, 50  # about, of each lesson on two cores
 LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
 Number = Annotated[
-    str | None, typer.Argument(metavar="NUMBER", help="Which lesson to run; without it, all are listed.")
+    str | None, typer.Argument(metavar="NUMBER", help="Lesson to run. Without a number, list all lessons.")
 ]
-Step = Annotated[bool, options.flag("--step", "Wait for Enter before each piece of code.")]
-Figures = Annotated[Path | None, options.said("--figures", "FOLDER", "Keep the pictures there.", "only named")]
+Step = Annotated[bool, option("--step")]
+Figures = Annotated[Path | None, option("--figures", "don't save them")]
 
 
 class Cell(NamedTuple):
@@ -37,7 +37,7 @@ class Cell(NamedTuple):
 
 
 def lesson(number: Number = None, step: Step = False, figures: Figures = None) -> None:
-    """List the course's lessons, or run one here: its text, its code, and what that prints, in order."""
+    """List the lessons of the course, or run a lesson here: its text, its code and the output, in order."""
     from regard.cli.console import consoles
 
     files, out = lesson_files(), consoles()[0]

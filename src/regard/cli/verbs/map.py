@@ -14,28 +14,24 @@ from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
 from regard.errors import RegardError
 
-TextFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="A text file in UTF-8.")]
-Layer = Annotated[int | None, options.layer("one is chosen; --window needs one")]
-Far = Annotated[int, number("--far", "Name pairs of tokens that are more than N apart.")]
-
 
 @writes("figure", "json", "html of traces", "save")
 def map_file(
-    file: TextFile = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Text file in UTF-8.")] = None,
     model: options.ModelName = None,
-    layer: Layer = None,
+    layer: Annotated[int | None, number("--layer", "the layer with the most specific weight")] = None,
     head: options.OneOfHeads = None,
     top: options.Top = 10,
-    far: Far = 64,
+    far: Annotated[int, number("--far")] = 64,
     window: options.Window = None,
     stride: options.Stride = None,
     everything: options.All = False,
     open_file: options.OpenFile = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show one layer's whole attention matrix of a long text: what receives most, what is far apart, a picture.
+    """Show a layer's whole attention matrix of a long text: the most attended tokens and the strongest long links.
 
-    --save keeps that layer alone.
+    --save stores this layer only.
     """
     given = LongText(file, model, window, stride, open_file)
     given.check(layer, saved=outputs.save.file is not None, page=outputs.html.file is not None)

@@ -13,26 +13,19 @@ from regard.errors import RegardError
 from regard.model_files.folder import PIPELINE
 
 MOST = 500
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a text-to-image pipeline of diffusers.")]
-Prompt = Annotated[str, typer.Argument(metavar="PROMPT", help="The text to paint.")]
-Samples = Annotated[int, number("--samples", "How often to paint it, each time from other noise.")]
-Steps = Annotated[int, options.steps()]
 
 
 @writes("figure", "html", "csv", "json")
 def paint(
-    folder: Folder,
-    prompt: Prompt,
-    samples: Samples = 1,
-    steps: Steps = 20,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of a diffusers text-to-image pipeline.")],
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="Text to paint.")],
+    samples: Annotated[int, number("--samples")] = 1,
+    steps: Annotated[int, number("--steps")] = 20,
     seed: options.Seed = 0,
     everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Let a pipeline of diffusers paint a text, and show where the picture looks at each word.
-
-    The weights are those that the pipeline computes with.
-    """
+    """Generate an image from a text with a diffusers pipeline, and show where the image attends to each word."""
     if not (folder / PIPELINE).is_file():
         raise RegardError(
             f"{str(folder)!r} is no pipeline of diffusers, needs a folder with {PIPELINE}, as save_pretrained writes it"

@@ -6,6 +6,7 @@ from typing import Annotated
 from regard.cli import options
 from regard.cli.file_options import writes
 from regard.cli.held_against import ControlFile, StaticVectors
+from regard.cli.options import number
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced
@@ -20,8 +21,8 @@ def see(
     references: options.References = None,
     control: options.ControlFile = None,
     model: options.ModelName = None,
-    layer: Annotated[int | None, options.layer("all")] = None,
-    head: Annotated[int | None, options.head("all")] = None,
+    layer: Annotated[int | None, number("--layer", "all")] = None,
+    head: Annotated[int | None, number("--head", "all")] = None,
     top: options.Top = 5,
     next_token: options.Next = False,
     window: options.Window = None,
@@ -34,10 +35,9 @@ def see(
     chat: options.Chat = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show what self-attention does to a word in one text or several, on a real model.
+    """Show what self-attention does to a word, or to all tokens, of your texts.
 
-    With --layer or --head it shows single heads. With --image it shows where a model that sees looks, or what a text
-    looks at on the picture that it is about.
+    Pass --layer or --head to show single heads. Pass --image to show where a vision model looks.
     """
     chosen = Selection(layer, head, top, word, references)
     chosen.check(opened=open_file is not None)
@@ -45,8 +45,8 @@ def see(
         from regard.cli.verbs.see_images import see_images
 
         told = {
-            "--target": targets, "--with": references, "--control": control,
-            "--next": next_token or None, "--window": window, "--stride": stride, "--static": static,
+            "--target-text": targets, "--compare": references, "--control": control,
+            "--logit-lens": next_token or None, "--window": window, "--stride": stride, "--static": static,
             "--open": open_file, "--chat": chat,
         }  # fmt: skip
         see_images(images, texts, told, model, chosen, everything, outputs, remove)
@@ -72,7 +72,7 @@ def see(
     screens = consoles(outputs.json)
     with screens[1].status("loading and tracing …"):
         done = traced(given, needs_model=next_token)
-        compared = [trace_word(done.model, each, "--with") for each in chosen.reference_words]
+        compared = [trace_word(done.model, each, "--compare") for each in chosen.reference_words]
         found = seen(
             done.traces,
             word,

@@ -7,31 +7,22 @@ import typer
 
 from regard.cli import options, start
 from regard.cli.file_options import writes
-from regard.cli.options import file, number
+from regard.cli.options import number, option
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.store_options import Context, Examples, KeptLayer, Lookup, Senses, StoreFolder, StoreModel, check_store
 from regard.cli.telling import tell
 from regard.errors import RegardError
 
-Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to look at.")]
-Train = Annotated[
-    Path | None, file("--train", "Learn the senses from labelled sentences: .csv of sentence, position, label.")
-]
-Words = Annotated[int, number("--words", "How many words of the context to name that tell each sense.")]
-Checked = Annotated[
-    int, number("--checked", "In how many occurrences each of these words is cut, as a check; 0 for none.")
-]
-
 
 @writes("figure", "html", "csv", "parquet", "json")
 def senses(
-    word: Word,
+    word: Annotated[str, typer.Argument(metavar="WORD", help="Word to examine.")],
     store: StoreFolder,
     k: Senses = None,
-    train: Train = None,
+    train: Annotated[Path | None, option("--train")] = None,
     examples: Examples = 3,
-    words: Words = 5,
-    checked: Checked = 30,
+    words: Annotated[int, number("--words")] = 5,
+    checked: Annotated[int, number("--checked")] = 30,
     by: Lookup = "word",
     layer: KeptLayer = None,
     context: Context = 60,
@@ -39,7 +30,7 @@ def senses(
     seed: options.Seed = 0,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Tell the senses of a word: clusters of its occurrences, examples, and what in the context tells them.
+    """Find the senses of a word: clusters of its occurrences, with examples and the context words that mark them.
 
     --csv has a row for each occurrence.
     """

@@ -8,32 +8,27 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.options import number, said
+from regard.cli.options import number, option
 from regard.cli.store_options import check_store
 from regard.errors import RegardError
 from regard.train.watched import check_there_is_run
 
 Texts = Annotated[
-    list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts that the page opens with.", show_default=False)
+    list[str] | None, typer.Argument(metavar="TEXT...", help="Texts to open the page with.", show_default=False)
 ]
-Models = Annotated[list[str] | None, options.model(options.USUAL_MODEL)]
-OpenFiles = Annotated[list[Path] | None, options.opened()]
-Stores = Annotated[list[Path] | None, options.store()]
-Runs = Annotated[list[Path] | None, said("--run", "RUN", "Follow a run of regard train while it trains.")]
-Port = Annotated[int, number("--port", "The port on 127.0.0.1.", "any that is free")]
 
 
 def serve(
     texts: Texts = None,
-    models: Models = None,
-    files: OpenFiles = None,
-    stores: Stores = None,
-    runs: Runs = None,
-    port: Port = 0,
+    models: Annotated[list[str] | None, option("--model", options.USUAL_MODEL)] = None,
+    files: Annotated[list[Path] | None, option("--open")] = None,
+    stores: Annotated[list[Path] | None, option("--store")] = None,
+    runs: Annotated[list[Path] | None, option("--run")] = None,
+    port: Annotated[int, number("--port", "any free port")] = 0,
 ) -> None:
-    """Serve a page on this machine in which texts are typed, traced and changed, and long texts zoomed into.
+    """Open an interactive page on this machine to type, trace and edit texts, and to zoom into long texts.
 
-    --model, --open, --store and --run may each be given several times; --open takes saved attention maps, too.
+    Repeat --model, --open, --store and --run to add several. --open also reads saved attention maps.
     """
     if not 0 <= port <= 65535:
         raise RegardError(f"--port: given {port}, needs a number from 0 to 65535")

@@ -7,31 +7,21 @@ import typer
 
 from regard.cli import options, start
 from regard.cli.file_options import writes
-from regard.cli.options import number, said
+from regard.cli.options import number, option
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.store_options import Context, Examples, KeptLayer, Lookup, Senses, check_store
 from regard.cli.telling import tell
 from regard.errors import RegardError
 
-Word = Annotated[str, typer.Argument(metavar="WORD", help="The word to look at.")]
-Stores = Annotated[list[Path], options.store()]
-Column = Annotated[
-    str | None, said("--column", "NAME", "Compare parts of one store that differ in this column of its metadata.")
-]
-Values = Annotated[
-    str | None, said("--values", "A,B", "Which two values of --column to compare.", "the two that there are")
-]
-Rounds = Annotated[int, number("--rounds", "How many permutations the test draws.")]
-
 
 @writes("figure", "html", "csv", "parquet", "json")
 def shift(
-    word: Word,
-    stores: Stores,
-    column: Column = None,
-    values: Values = None,
+    word: Annotated[str, typer.Argument(metavar="WORD", help="Word to examine.")],
+    stores: Annotated[list[Path], option("--store")],
+    column: Annotated[str | None, option("--column")] = None,
+    values: Annotated[str | None, option("--values", "the only two")] = None,
     k: Senses = None,
-    rounds: Rounds = 999,
+    rounds: Annotated[int, number("--rounds")] = 999,
     examples: Examples = 2,
     by: Lookup = "word",
     layer: KeptLayer = None,
@@ -39,9 +29,9 @@ def shift(
     seed: options.Seed = 0,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Compare a word in two stores (--store twice), or in two parts of one (--column).
+    """Compare a word's meaning between two embedding indexes (--store twice) or parts of an index (--column).
 
-    It says how far apart they are, whether by chance, and in which senses. --csv has a row for each occurrence.
+    Show how far apart they are, a significance test, and the senses that differ. --csv has a row for each occurrence.
     """
     outputs.check()
     if len(stores) != (2 if column is None else 1):

@@ -6,26 +6,24 @@ import typer
 
 from regard.cli import options
 from regard.cli.file_options import writes
+from regard.cli.options import number
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
 from regard.cli.source import Source, one_trace, traced
 
-OneText = Annotated[str | None, typer.Argument(metavar="TEXT", help="One text.")]
-OneHead = Annotated[int, options.head()]
-
 
 @writes("figure", "html of traces", "json", "save")
 def steps(
-    text: OneText = None,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="Your text.")] = None,
     word: options.NeededWord = None,
     model: options.ModelName = None,
     layer: options.OneLayer = 0,
-    head: OneHead = 0,
+    head: Annotated[int, number("--head")] = 0,
     everything: options.All = False,
     open_file: options.OpenFile = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show how a word's context vector comes about: scores, scaled, weights, weighted values, their sum."""
+    """Show how a head computes a word's context vector: scores, scaled scores, weights, weighted values, sum."""
     given = Source([] if text is None else [text], [], model, file=open_file)
     given.check("steps")
     chosen = Selection(layer, head, word=word)

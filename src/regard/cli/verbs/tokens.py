@@ -5,34 +5,24 @@ from typing import Annotated
 
 from regard.cli import options
 from regard.cli.file_options import writes
-from regard.cli.options import file, said
+from regard.cli.options import option
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.source import check_text_arguments
 from regard.errors import RegardError
 from regard.files import check_readable
 
-TokenizerName = Annotated[
-    str | None,
-    said(
-        "--tokenizer",
-        "words|cl100k_base|MODEL",
-        "Whose tokens to show: a dictionary of the texts' own words, tiktoken's, or a model's.",
-        "all-MiniLM-L6-v2",
-    ),
-]
 OWN = ("words", "cl100k_base")
-RanksFile = Annotated[Path | None, file("--ranks", "With cl100k_base: a local file of its ranks.")]
 
 
 @writes("csv", "json")
 def tokens(
     texts: options.Texts = None,
-    tokenizer: TokenizerName = None,
-    ranks: RanksFile = None,
+    tokenizer: Annotated[str | None, option("--tokenizer", "all-MiniLM-L6-v2")] = None,
+    ranks: Annotated[Path | None, option("--ranks")] = None,
     everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show the tokens of one text or several: coloured, with ids and counts."""
+    """Show the tokens of your texts in colour, with ids and counts."""
     if not texts:
         raise RegardError("no text given: regard tokens TEXT [TEXT ...]")
     if ranks is not None and tokenizer != "cl100k_base":

@@ -8,45 +8,32 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.options import flag, said
+from regard.cli.options import number, option
 from regard.cli.setting_changes import setting_changes, starting_settings
 from regard.errors import RegardError
 from regard.files import check_readable
 from regard.train.settings import with_changes
 from regard.train.watched import check_place_for_run
 
-Files = Annotated[list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files, UTF-8: learn the next token.")]
-PairsFile = Annotated[Path | None, options.file("--pairs", "Learn to translate, from lines of source<tab>target.")]
-Repeated = Annotated[bool, flag("--repeated", "Learn induction, from random letters that come again and again.")]
-Out = Annotated[Path | None, options.out("none, needed")]
-Steps = Annotated[int | None, options.steps("2000; of --pairs 8000, of --repeated 1200")]
-Resume = Annotated[bool, flag("--resume", "Go on with the run in --out where it stopped, or start it.")]
-Config = Annotated[Path | None, options.file("--config", "Read settings: .toml or .json.")]
-Set = Annotated[
-    list[str] | None, said("--set", "NAME=VALUE", "Change one setting, such as layers=6; may be given again.")
+Files = Annotated[
+    list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files in UTF-8, to learn the next token.")
 ]
-Watch = Annotated[str | None, said("--watch", "SENTENCE", "Keep the traces of a sentence, of pairs source<tab>target.")]
-Prompt = Annotated[str | None, said("--prompt", "TEXT", "Begin the samples that are written on the way so.")]
-Board = Annotated[bool, flag("--tensorboard", "Write for TensorBoard too (extra tensorboard).")]
 
 
 def train(
     files: Files = None,
-    pairs: PairsFile = None,
-    repeated: Repeated = False,
-    out: Out = None,
-    steps: Steps = None,
-    resume: Resume = False,
-    config: Config = None,
-    settings: Set = None,
-    watch: Watch = None,
-    prompt: Prompt = None,
-    tensorboard: Board = False,
+    pairs: Annotated[Path | None, option("--pairs")] = None,
+    repeated: Annotated[bool, option("--repeated")] = False,
+    out: Annotated[Path | None, option("--out", options.REQUIRED)] = None,
+    steps: Annotated[int | None, number("--steps", "2000 (8000 with --pairs, 1200 with --repeated)")] = None,
+    resume: Annotated[bool, option("--resume")] = False,
+    config: Annotated[Path | None, option("--config")] = None,
+    settings: Annotated[list[str] | None, option("--set")] = None,
+    watch: Annotated[str | None, option("--watch")] = None,
+    prompt: Annotated[str | None, option("--prompt")] = None,
+    tensorboard: Annotated[bool, option("--tensorboard")] = False,
 ) -> None:
-    """Train on texts, on pairs (--pairs), or on letters that come again (--repeated).
-
-    docs/training.md has more.
-    """
+    """Train a small transformer on texts, on sentence pairs (--pairs) or on repeated letters (--repeated)."""
     sources = bool(files) + (pairs is not None) + repeated
     if sources != 1:
         given = "several of them" if sources else "none"

@@ -4,30 +4,32 @@ from typing import Annotated
 
 from regard.cli import options
 from regard.cli.file_options import writes
+from regard.cli.options import number
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
 from regard.cli.source import Source, check_text_arguments, traced
 from regard.errors import RegardError
-
-BothIn = Annotated[int | None, options.layer("the two that agree most")]
 
 
 @writes("figure", "html of traces", "csv", "json", "save")
 def translate(
     texts: options.Texts = None,
     model: options.NeededModel = None,
-    layer: BothIn = None,
+    layer: Annotated[int | None, number("--layer", "the two layers that agree most")] = None,
     head: options.OneOfHeads = None,
     top: options.Top = 5,
     everything: options.All = False,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Translate texts with an encoder-decoder, or a run of your own, and show what its cross-attention aligns."""
+    """Translate texts with an encoder-decoder and show the alignment in its cross-attention."""
     if not texts:
         raise RegardError("no text given: regard translate TEXT [TEXT ...] --model M")
     check_text_arguments("text", texts)
     if model is None:
-        raise RegardError("--model is needed: the default model is no encoder-decoder")
+        raise RegardError(
+            "--model is needed: pass an encoder-decoder, from the Hub (--model Helsinki-NLP/opus-mt-en-fr) "
+            "or your own (regard train --pairs FILE --out runs/translator)"
+        )
     chosen = Selection(layer, head, top)
     chosen.check()
     outputs.check()

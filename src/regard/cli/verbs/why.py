@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from regard.cli import options
 from regard.cli.file_options import writes
-from regard.cli.options import said
+from regard.cli.options import number, option
 from regard.cli.outputs import NOTHING, Outputs
 from regard.cli.selection import Selection
 from regard.cli.source import Source, traced, traced_again
@@ -17,9 +17,7 @@ from regard.questions.score.asked import ScoreAsked
 if TYPE_CHECKING:
     from regard.questions.why.answer import Why
 
-STRONGEST = "with --edge: where the weight is largest"
-Method = Annotated[str, said("--method", "|".join(TOKENS_BY), "How the numbers are measured.")]
-Ranked = Annotated[int | None, options.top("10; of two words 5")]
+STRONGEST = "the largest weight (with --edge only)"
 
 
 @writes("figure", "json", "html of traces", "csv", "save parts")
@@ -28,21 +26,20 @@ def why(
     targets: options.Targets = None,
     word: options.NeededOrEdge = None,
     edge: options.Edge = None,
-    layer: Annotated[int | None, options.layer(STRONGEST)] = None,
-    head: Annotated[int | None, options.head(STRONGEST)] = None,
-    part: Annotated[str | None, options.part("none; it goes with --edge")] = None,
+    layer: Annotated[int | None, number("--layer", STRONGEST)] = None,
+    head: Annotated[int | None, number("--head", STRONGEST)] = None,
+    part: Annotated[str | None, option("--part")] = None,
     model: options.ModelName = None,
-    method: Method = "removal",
-    top: Ranked = None,
+    method: Annotated[str, option("--method")] = "removal",
+    top: Annotated[int | None, number("--top", "10 (5 for two words)")] = None,
     everything: options.All = False,
     open_file: options.OpenFile = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Rank the tokens and heads behind a word by what is lost without each of them (--word).
+    """Rank the tokens and heads that affect a word (--word), or split an attention score (--edge).
 
-    Tokens are ranked by --method: what removing them changes, what removing the word's own look at them changes
-    (edges), their contribution, or their weight. Or split one score of one head (--edge). The texts of a file (--open)
-    are traced again by --model.
+    --method ranks tokens by the effect of ablating them (removal), by the effect of ablating the word's attention to
+    them (edges), by contribution, or by weight. With --open, --model traces the texts of the file again.
     """
     given = Source(texts or [], targets or [], model, file=open_file)
     given.check("why")

@@ -4,6 +4,7 @@ A store's words are those of `word_spans`: "don't" has two, and each character o
 run the rarest word that the store keeps is looked up, and the text around it compared.
 """
 
+import difflib
 from bisect import bisect_left
 from itertools import pairwise
 
@@ -28,7 +29,7 @@ def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
     if len(found):
         return found
     if by == "lemma":
-        raise _missing(tables, word, by, _instead(tables, by))
+        raise _missing(tables, word, by, _instead(tables, by, wanted))
     spans = list(word_spans(wanted))
     if not spans:
         raise _missing(tables, word, by, ": it has no letter or digit, which a store's words are made of")
@@ -113,7 +114,7 @@ def _missing(tables: StoreTables, word: str, by: str, why: str) -> RegardError:
 
 def _of_run(tables: StoreTables, wanted: str, words: list[str], counts: dict[str, int]) -> str:
     """Why a run does not occur: which of its words the store does not keep, or that they do not stand so together."""
-    instead = _instead(tables, "word")
+    instead = _instead(tables, "word", wanted)
     if words == [wanted]:
         return instead
     missing = [word for word in dict.fromkeys(words) if word not in counts]
@@ -123,8 +124,8 @@ def _of_run(tables: StoreTables, wanted: str, words: list[str], counts: dict[str
     return instead or f": the store's words are single ones, here {listed}, of which {missing[0]!r} does not occur"
 
 
-def _instead(tables: StoreTables, by: str) -> str:
-    """What to say of a store in which a word is not: that it is not finished, keeps some words, tokens or no lemmas."""
+def _instead(tables: StoreTables, by: str, wanted: str) -> str:
+    """Say why a store lacks a word (not finished, some words, tokens, no lemmas), or which words are like it."""
     settings = tables.manifest.settings
     if by == "lemma" and not settings.get("lemma"):
         return ": it was made without --lemma, so that it has no lemmas"
@@ -135,4 +136,6 @@ def _instead(tables: StoreTables, by: str) -> str:
         return f": of {field} it keeps {' and '.join(values)} alone, as it was made"
     if tables.manifest.unit == "tokens":
         return ": it keeps tokens, not words: ask for a token as the model's tokenizer cuts it"
-    return ""
+    known = [each for each in tables.distinct(by) if each and abs(len(each) - len(wanted)) < 3]
+    near = difflib.get_close_matches(wanted, known, n=3) if " " not in wanted else []
+    return f": the nearest are {', '.join(map(repr, near))}" if near else ""

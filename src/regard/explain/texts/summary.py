@@ -154,7 +154,7 @@ def _summarise_pairs_of_texts(
     target = _summary_of_texts_side(targets, in_targets, word, (), *decoder, top, names, both=pairs)
     if references and not in_sources:
         raise RegardError(
-            f"{control_name('with', '--with')} compares words of the texts: {word!r} is in their targets alone"
+            f"{control_name('with', '--compare')} compares words of the texts: {word!r} is in their targets alone"
         )
     if lens_of is not None:
         target = replace(target, logit_lenses=_lenses_of_texts(target, targets, sources, lens_of, names))

@@ -21,19 +21,21 @@ BYS = ("token", "word", "head")
 
 @dataclass(frozen=True, kw_only=True)
 class AttributionAsked(OutcomeAsked):
-    """Split a number into what made it: a next token's logit (--to), or the cosine of two words (--word, --like).
+    """Attribute a next token's logit (--to), or the cosine of two words (--word, --like), to parts of the model.
 
-    --method direct sums what each part of the model wrote; the others follow gradients back to tokens or heads, and
-    attribution-patching compares two texts.
+    --method direct sums the direct contribution of each component. The other methods follow gradients to tokens or
+    heads, and attribution-patching compares two texts.
     """
 
-    texts: ClassVar[tuple[str, str]] = ("TEXT", "One text; for attribution patching two, a clean and a corrupted one.")
+    texts: ClassVar[tuple[str, str]] = ("TEXT", "One text. For attribution-patching: a clean and a corrupted text.")
 
-    at: str | None = option("At a word of the text, or a token's number.", metavar="WORD", shown="the last token")
-    like: str | None = option("What the word is compared with, by cosine.", metavar="WORD")
-    method: str = option("How the numbers are measured.", "direct", among=METHODS)
-    by: str | None = option("Give a number to each of these.", among=BYS, shown="token")
-    steps: int | None = option("How many steps to take.", metavar="N", shown="32 to 128, of integrated-gradients")
+    at: str | None = option(
+        "Use this position: a word of the text or a token number.", metavar="WORD", shown="the last token"
+    )
+    like: str | None = option("Split the cosine of --word and this word.", metavar="WORD")
+    method: str = option("Measure with this method.", "direct", among=METHODS)
+    by: str | None = option("Report a number for each token, word or head.", among=BYS, shown="token")
+    steps: int | None = option("Take N steps.", metavar="N", shown="32 to 128 (integrated-gradients only)")
 
     @property
     def grid(self) -> bool:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadsAsked(Asked):
-    """Show what every head's attention follows: positions, special and repeated tokens, content, translations."""
+    """Score each head's attention to positions, special tokens, repeated tokens, content and translations."""
 
     ranked: ClassVar[bool] = False  # a table of all
 
-    tests: bool = option("Test the heads too, on repeated random tokens and with tokens exchanged.", False)
-    seed: int = option("The seed of all that is drawn at random.", 0, metavar="N")
+    tests: bool = option("Also test the heads on repeated random tokens and on shuffled tokens.", False)
+    seed: int = option("Set the random seed.", 0, metavar="N")
 
     def answer(
         self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None

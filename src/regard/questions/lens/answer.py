@@ -50,7 +50,7 @@ class Lens(TracesAnswer):
 
 
 def lens(model: "Model", traces: Sequence[Any], word: str | None = None, *, top: int = 5) -> Lens:
-    """Read each layer at the places where it is worth to see what a model would say, as `regard see --next` does.
+    """Read each layer at the places where it is worth to see what a model would say, as `regard see --logit-lens` does.
 
     traces: of texts, or of texts and targets, of this model. word: to be followed. top: how many candidates.
     """

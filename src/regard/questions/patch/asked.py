@@ -19,21 +19,25 @@ BYS, PARTS = ("positions", "heads"), ("encoder", "decoder", "cross")
 
 @dataclass(frozen=True, kw_only=True)
 class PatchAsked(OutcomeAsked):
-    """Run a corrupted text, put what a clean text's run had into it, and measure what that changes.
+    """Patch activations of a clean text into the run of a corrupted text, and measure the effect.
 
-    One patch is made for each layer and place, or head. The probability of a next token is measured (--to), or the
-    cosine of a word to what it is in the clean text (--word).
+    There is a patch per layer and position, or per head. The outcome is a next token's probability (--to), or the
+    cosine of a word to its vector in the clean text (--word).
     """
 
     texts: ClassVar[tuple[str, str]] = ("CLEAN CORRUPTED", "Two texts that differ in a word.")
     ranked: ClassVar[bool] = False  # a grid of all
 
-    what: str = option("What is put from one run into the other.", "hidden_states", among=WHATS)
-    by: str | None = option("Give a number to each of these.", among=BYS, shown="heads, where --what has them")
-    at: tuple[str, ...] = option("At a word of the text, or a token's number.", (), metavar="WORD", shown="all")
-    layers: tuple[int, ...] | None = option("These layers alone, counted from 0.", metavar="N,N-N", shown="all")
-    noising: bool = option("Run the clean text, and put into it what the corrupted one had.", False)
-    part: str | None = option("Which part of an encoder-decoder.", among=PARTS)
+    what: str = option("Patch these activations.", "hidden_states", among=WHATS)
+    by: str | None = option(
+        "Patch each position or each head.", among=BYS, shown="heads if --what has them, else positions"
+    )
+    at: tuple[str, ...] = option(
+        "Use this position: a word of the text or a token number.", (), metavar="WORD", shown="all"
+    )
+    layers: tuple[int, ...] | None = option("Use these layers only, counted from 0.", metavar="N,N-N", shown="all")
+    noising: bool = option("Patch the corrupted text's activations into the clean run.", False)
+    part: str | None = option("Select a stack of an encoder-decoder.", among=PARTS)
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Refuse what can be refused without a model."""

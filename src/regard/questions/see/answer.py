@@ -69,7 +69,7 @@ class Seen(TracesAnswer):
         for word, status in zip(words, self.summary.reference_statuses, strict=True):
             if status.unknown:
                 named = some_of([*map(quoted, status.unknown)], FEW)
-                said.append(f"the tokenizer does not know all of --with {quoted(word)}: {named}")
+                said.append(f"the tokenizer does not know all of --compare {quoted(word)}: {named}")
         for label, status in zip(self.summary.labels, statuses, strict=True):
             if status.dropped:
                 named = some_of([*map(quoted, status.dropped)], FEW)
