@@ -136,7 +136,7 @@ places = article["movement_plot"]
 print("made up:", places["bank_before"], "→", places["bank_after"])
 run(
     f'regard see "{sentences[0]}" "{sentences[1]}" '
-    "--word bank --with river,money,water,deposit"
+    "--word bank --compare river,money,water,deposit"
 )
 
 # %% [markdown]
