@@ -146,7 +146,7 @@ def traces() -> Iterator[tuple[str, Any]]:
     ablations = [regard.ablate(regard.head(3, 5)), regard.ablate(regard.edge("bank", "river"))]
     yield "minilm ablated", tensors(minilm.trace(RIVER, interventions=ablations))
     yield "stories", tensors(stories.trace(STORY))
-    yield "stories generated", tensors(stories.generate("Once upon", new_tokens=8).trace)
+    yield "stories generated", tensors(stories.generate("Once upon", max_new_tokens=8).trace)
     pair = regard.load(OPUS, device="cpu")
     yield "opus", tensors(pair.trace("The cat sat.", target="Le chat dormait."))
     yield "opus generated", tensors(pair.generate("I love you.").trace)

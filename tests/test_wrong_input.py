@@ -48,7 +48,7 @@ CASES: list[tuple[Any, str]] = [
     ),
     (
         lambda g: g.model.generate("a bank", 3),
-        "generate: too many positional arguments; it takes prompt, ids=, new_tokens=",
+        "generate: too many positional arguments; it takes prompt, ids=, max_new_tokens=",
     ),
     (
         lambda g: g.model.embedding("a bank", "query: "),

@@ -137,7 +137,7 @@ def translation_cases(model: Model, pool: list[str], seed: int) -> Iterator[Case
     """Cases of a translator: the first token of a word that it writes, after what it has written before."""
     drawn = random.Random(seed)
     for text in pool:
-        written = model.generate(text, new_tokens=80)
+        written = model.generate(text, max_new_tokens=80)
         target = written.text
         trace = model.trace(text, target=target)
         assert isinstance(trace, PairTrace)

@@ -272,7 +272,7 @@ assert inside > between + 0.1
 # The verse that it has never read, from its first four words on. At each step the most probable token is taken.
 
 # %%
-made = mine.generate("This is the maiden", new_tokens=40)
+made = mine.generate("This is the maiden", max_new_tokens=40)
 print(made.text)
 assert made.text.strip() == held_out
 chances = made.trace.logits[made.start - 1 : made.start + 5].softmax(-1)
@@ -358,7 +358,9 @@ if folder:
         asked, tokenize=False, add_generation_prompt=True
     )
     said = {
-        country: chat.generate(frame.replace("France", country), new_tokens=8)
+        country: chat.generate(
+            frame.replace("France", country), max_new_tokens=8
+        )
         for country in ("France", "Italy")
     }
     tokens, start = said["France"].trace.tokens, said["France"].start

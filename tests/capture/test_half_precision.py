@@ -37,7 +37,7 @@ def test_a_model_in_half_precision_is_left_as_it_is() -> None:
     model = tiny("llama", DECODERS["llama"], language=True).to(torch.bfloat16)
     model.register_buffer("own", torch.ones(3, dtype=torch.bfloat16))
     before = dict((*model.named_parameters(), *model.named_buffers()))
-    written = regard.load(model).generate(ids=IDS, new_tokens=2).trace.status.notes
+    written = regard.load(model).generate(ids=IDS, max_new_tokens=2).trace.status.notes
     assert any(note.startswith("it computes in bfloat16") for note in written)
     after = dict((*model.named_parameters(), *model.named_buffers()))
     assert after.keys() == before.keys()

@@ -120,7 +120,7 @@ def test_a_trace_within_a_pass_is_refused(write: bool) -> None:
             model.model.layers[0].register_forward_hook(hook),
             pytest.raises(regard.RegardError, match=f"{inner.name} cannot be run while a pass is captured"),
         ):
-            opened.generate(ids=IDS, new_tokens=2) if write else opened.trace(ids=IDS)
+            opened.generate(ids=IDS, max_new_tokens=2) if write else opened.trace(ids=IDS)
         assert len(inner.trace(ids=IDS).attention) == 2
 
 

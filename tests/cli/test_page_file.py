@@ -159,7 +159,7 @@ def ours(folder: Path, model: Model) -> str:
 
 def test_generate_opens_at_the_writing(regard_command: Command, tmp_path: Path) -> None:
     model = ours(tmp_path / "model", opened("gpt"))
-    done = regard_command("generate", "A man", "--model", model, "--new-tokens", "3", "--html", "a.html")
+    done = regard_command("generate", "A man", "--model", model, "--max-new-tokens", "3", "--html", "a.html")
     assert done.returncode == 0, done.stderr
     page = Read(tmp_path / "a.html")
     assert page.data["opening"]["view"] == "generation"

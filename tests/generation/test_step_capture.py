@@ -20,7 +20,7 @@ def test_embedding_parts_that_are_not_those_of_the_tokens_are_left_out(monkeypat
         right(self, parts, first)
 
     monkeypatch.setattr(StepCapture, "_add_parts", shifted)
-    trace = opened("llama").generate(ids=IDS, new_tokens=3).trace
+    trace = opened("llama").generate(ids=IDS, max_new_tokens=3).trace
     assert trace.learned is None
     assert any("the learned ones are not those of the tokens" in note for note in trace.status.notes)
 

@@ -92,7 +92,7 @@ def test_bank_is_one_vector_before_and_two_after(pairs) -> None:
 
 
 def test_it_translates_and_is_traced_while_it_does(opus) -> None:
-    written = opus.generate(MONEY, new_tokens=40)
+    written = opus.generate(MONEY, max_new_tokens=40)
     assert written.text == "Écris un poème sur un homme qui retire de l'argent d'une banque."
     pair = written.trace
     theirs = eager(opus, pair)

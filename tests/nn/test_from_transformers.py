@@ -114,8 +114,8 @@ def test_stories_with_our_parts() -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(STORIES)
     text = "Once upon a time, there was a little"
     ours = compare(model, **tokenizer(text, return_tensors="pt", return_token_type_ids=False))
-    told = regard.load(ours, tokenizer=tokenizer).generate(text, new_tokens=30)
-    assert told.text == regard.load(model, tokenizer=tokenizer).generate(text, new_tokens=30).text
+    told = regard.load(ours, tokenizer=tokenizer).generate(text, max_new_tokens=30)
+    assert told.text == regard.load(model, tokenizer=tokenizer).generate(text, max_new_tokens=30).text
     assert told.trace.status.difference < 5e-6
 
 

@@ -557,14 +557,14 @@ def test_a_model_goes_on_writing_and_an_ablation_changes_what_it_writes(visit: A
     page.tab.fill("input[type=number]", "12")
     page.tab.click("button:has-text('Go on writing')")
     page.tab.wait_for_selector("[role=tab]:has-text('Generation')", timeout=60_000)
-    written = regard.load(STORIES).generate(text, new_tokens=12, do_sample=False)
+    written = regard.load(STORIES).generate(text, max_new_tokens=12, do_sample=False)
     assert " ".join(written.text.split())[:80] in page.tab.locator("h1").inner_text()
     page.choose("layer", "0")
     page.choose("head", "1")
     page.tab.click("summary:has-text('Ablate what')")
     page.tab.click("button:has-text('Ablate head 1 of layer 0')")
     page.tab.wait_for_selector("text=head 1 of layer 0 ablated")
-    cut = regard.load(STORIES).generate(text, new_tokens=12, do_sample=False, interventions=[ablate(head(0, 1))])
+    cut = regard.load(STORIES).generate(text, max_new_tokens=12, do_sample=False, interventions=[ablate(head(0, 1))])
     findings = page.tab.locator(".findings li").all_inner_texts()
     shown = [" ".join(line.replace("\u2068", "").replace("\u2069", "").split()) for line in findings]
     assert " ".join(written.new.split()) in shown[0]
@@ -619,7 +619,7 @@ def test_what_is_written_is_steered_on_the_page(serve: Any, visit: Any) -> None:
     page.tab.wait_for_selector("button:has-text('write it unsteered')", timeout=60_000)
     both = model.trace(["a big dog", "a small bird"])
     push = regard.steer((both[0], both[1]), layer=len(both[0].attention) // 2, strength=3)
-    options: dict[str, Any] = {"new_tokens": 20, "do_sample": False}
+    options: dict[str, Any] = {"max_new_tokens": 20, "do_sample": False}
     found = generation(
         model.generate(text, **options), model.generate(text, interventions=[push], **options), str(push)
     )

@@ -40,6 +40,7 @@ USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever
 
 # Verbs that load no model, or one whose arithmetic is their own.
 WITHOUT_DTYPE = ("tokens", "train", "paint", "evolve", "embed", "find", "senses", "shift", "lesson")
+RENAMED_OPTIONS = {"--new-tokens": "--max-new-tokens"}  # old name, not in --help: name
 LONGEST = 60  # characters of a text that are said again
 IN_ASCII = str.maketrans(  # for encodings without these characters; darker characters are higher bars
     dict(zip("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉▒•“”‘’×–—−·★◆○●│␣⍽\xa0", "..:-+*##...####=*\"\"''x---.*#oo|__ ", strict=True))
@@ -86,7 +87,8 @@ class Verbs(TyperGroup):
             raise RegardError(f"No such command {args[0]!r}. {suggested_verb(args[0], list(self.commands))}")
         if args and args[0] in WITHOUT_DTYPE and ctx.params.get("dtype", "auto") != "auto":
             raise RegardError(f"--dtype: regard {args[0]} loads no model in another dtype: leave it out")
-        return super().resolve_command(ctx, args)
+        parts = [each.partition("=") for each in args]
+        return super().resolve_command(ctx, ["".join((RENAMED_OPTIONS.get(a, a), *b)) for a, *b in parts])
 
 
 app = typer.Typer(

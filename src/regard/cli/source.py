@@ -190,7 +190,7 @@ def _texts_without_targets(texts: Sequence[str]) -> Both:
 def _target_written_by_model(model: "Model", text: str) -> "Generated":
     """The target that an encoder-decoder writes, the likeliest token each time."""
     most = min(MOST_WRITTEN, (model.limit or MOST_WRITTEN + 1) - 1)
-    written = model.generate(text, new_tokens=most, do_sample=False)
+    written = model.generate(text, max_new_tokens=most, do_sample=False)
     status = written.trace.sides[-1].status  # the decoder's
     status.notes += ("the model wrote the target itself, the likeliest token each time",)
     if written.ended == "length":

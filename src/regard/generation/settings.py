@@ -91,32 +91,34 @@ QUIETLY = {  # results are returned another way, and caches and compilation are 
 }
 
 
-def check_generation_options(options: Mapping[str, Any], new_tokens: int) -> None:
+def check_generation_options(options: Mapping[str, Any], max_new_tokens: int) -> None:
     """Refuse options that do not exist, and values that they cannot have, whatever the model."""
     for option, given in options.items():
         check_option_name(option, sorted((*CHECKS, *OTHERS)))
         if option in CHECKS and not CHECKS[option][0](given):
             raise RegardError(f"generate: {option}: given {given!r}, needs {CHECKS[option][1]}")
-    if options.get("min_new_tokens", 0) > new_tokens:
-        raise RegardError(f"generate: min_new_tokens: given {options['min_new_tokens']}, new_tokens is {new_tokens}")
+    if options.get("min_new_tokens", 0) > max_new_tokens:
+        given = options["min_new_tokens"]
+        raise RegardError(f"generate: min_new_tokens: given {given}, max_new_tokens is {max_new_tokens}")
 
 
 def check_option_name(option: str, known: Sequence[str]) -> None:
     """Refuse an option that there is not. Raises RegardError, which names one that is near, else all."""
     if option not in known:
-        near = difflib.get_close_matches(option, known, n=1)
+        renamed = option in ("new_tokens", "max_length", "max_tokens")
+        near = ["max_new_tokens"] if renamed else difflib.get_close_matches(option, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
         raise RegardError(f"generate: there is no option {option!r}: {hint}")
 
 
 def settings(
-    defaults: "GenerationConfig", options: Mapping[str, Any], new_tokens: int, name: str
+    defaults: "GenerationConfig", options: Mapping[str, Any], max_new_tokens: int, name: str
 ) -> "tuple[GenerationConfig, tuple[str, ...]]":
     """Return the settings of a generation (transformers' GenerationConfig), and notes on defaults that were put aside.
 
     defaults: the model's own, which hold where options say nothing.
     """
-    check_generation_options(options, new_tokens)
+    check_generation_options(options, max_new_tokens)
     config, notes = copy.deepcopy(defaults), []
     for option, off in UNJOINED.items():
         value = getattr(config, option, None)
@@ -131,7 +133,7 @@ def settings(
     if idle and not sampling:
         raise RegardError(f"generate: {idle[0]} has no effect on a greedy choice: give do_sample=True with it")
     try:
-        config.update(**options, max_new_tokens=new_tokens)
+        config.update(**options, max_new_tokens=max_new_tokens)
     except (ValueError, TypeError) as error:
         raise RegardError(f"generate: {name}: {str(error).splitlines()[0]}") from error
     return config, tuple(notes)

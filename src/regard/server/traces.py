@@ -116,7 +116,7 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
 
         written.append(
             model.generate(
-                asked.prompt, new_tokens=asked.new_tokens, seed=asked.seed, interventions=changes, progress=told,
+                asked.prompt, max_new_tokens=asked.new_tokens, seed=asked.seed, interventions=changes, progress=told,
                 **options,
             )
         )  # fmt: skip
@@ -195,7 +195,8 @@ def _traces(model: Model, asked: TraceAsked, changes: Sequence[Intervention], li
     if asked.targets is not None:
         return list(model.trace(asked.texts, target=asked.targets, **options))
     most = min(256, (model.limit or 257) - 1)
-    return [model.generate(text, new_tokens=most, do_sample=False, interventions=changes).trace for text in asked.texts]
+    options = {"max_new_tokens": most, "do_sample": False, "interventions": changes}
+    return [model.generate(text, **options).trace for text in asked.texts]
 
 
 def _too_long(model: Model, text: str, limits: Limits) -> bool:

@@ -31,8 +31,8 @@ Towards = Annotated[str | None, said("--towards", "TEXT", "Write once more, stee
 Away = Annotated[str | None, said("--away", "TEXT", "With --towards: steer away from this text.")]
 Layer = Annotated[int | None, options.layer("none; with --towards: the one whose states are steered")]
 Strength = Annotated[float | None, number_option("--strength", "S", "How far to steer; below 0 the other way.", "1")]
-NewTokens = Annotated[
-    int | None, number("--new-tokens", "Write at most N tokens.", "60, or as many as the model takes")
+MaxNewTokens = Annotated[
+    int | None, number("--max-new-tokens", "Write at most N tokens.", "60, or as many as the model takes")
 ]
 Temperature = Annotated[
     float | None,
@@ -70,7 +70,7 @@ def generate(
     away: Away = None,
     layer: Layer = None,
     strength: Strength = None,
-    new_tokens: NewTokens = None,
+    max_new_tokens: MaxNewTokens = None,
     temperature: Temperature = None,
     top_k: TopK = None,
     seed: Seed = None,
@@ -92,7 +92,7 @@ def generate(
     pushed = check_push_options(towards, away, layer, strength)
     if top < 1:
         raise RegardError(f"--top: given {top}, needs 1 or more")
-    chosen = Sampling(new_tokens, temperature, top_k, seed)
+    chosen = Sampling(max_new_tokens, temperature, top_k, seed)
     chosen.check()
     outputs.check()
 
