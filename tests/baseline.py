@@ -118,7 +118,7 @@ def tensors(trace: Any) -> dict[str, Any]:
         return {side: tensors(each) for side, each in zip(("encoder", "decoder"), trace.sides, strict=True)}
     found: dict[str, Any] = {
         name: digest(getattr(trace, name))
-        for name in ("learned", "positional", "segment", "input", "contextual", "logits")
+        for name in ("token_embeddings", "position_embeddings", "segment", "input", "last_hidden_state", "logits")
     }
     found["hidden_states"] = [digest(each) for each in trace.hidden_states]
     for name in ("attention", "cross"):

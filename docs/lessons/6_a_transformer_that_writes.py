@@ -108,7 +108,7 @@ names = [token.text for token in untrained.tokens]
 assert bool((weights.triu(1) == 0).all())
 torch.testing.assert_close(weights.sum(-1), torch.ones(len(names)))
 other = mine.trace(held_out.replace("Jack built", "Jack milked"))
-change = (other.contextual - untrained.contextual).abs().amax(1)
+change = (other.last_hidden_state - untrained.last_hidden_state).abs().amax(1)
 print(
     "largest change when “built” becomes “milked”:",
     [f"{number:.0e}" for number in change.tolist()[-4:]],

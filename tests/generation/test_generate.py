@@ -36,12 +36,12 @@ def test_rows_are_those_of_one_pass(kind: str, cache: str, options: dict[str, An
         close(weights.dense(), theirs[0], 1e-5)
     for state, theirs in zip(trace.hidden_states[:-1], full.hidden_states[:-1], strict=True):
         close(state, theirs[0], 1e-4)
-    close(trace.contextual, full.hidden_states[-1][0], 1e-4)
+    close(trace.last_hidden_state, full.hidden_states[-1][0], 1e-4)
     close(trace.logits, full.logits[0], 1e-4)
     assert trace.status.difference < 1e-5
     assert trace.status.rows_compared >= 2 * (4 + 3)
     assert trace.status.embedding_difference <= 1e-6
-    assert trace.positional is None or kind == "gpt2"
+    assert trace.position_embeddings is None or kind == "gpt2"
 
 
 @pytest.mark.parametrize("kind", ["llama", "marian"])

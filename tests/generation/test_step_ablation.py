@@ -49,7 +49,7 @@ def same(ours: Trace, whole: Trace) -> None:
             close(mine.dense(), theirs.dense(), 1e-5)
     for mine, theirs in zip(ours.hidden_states, whole.hidden_states, strict=True):
         close(mine, theirs, 1e-4)
-    close(ours.contextual, whole.contextual, 1e-4)
+    close(ours.last_hidden_state, whole.last_hidden_state, 1e-4)
     if ours.logits is not None:
         close(ours.logits, whole.logits, 1e-4)
 
@@ -209,7 +209,7 @@ def given(model: Model, **target: list[int]) -> list[Intervention]:
         found.append(regard.patch("hidden_states", layer=2, at=5, source="zero", part="decoder"))
         found.append(regard.steer(torch.ones(24), layer=1, part="decoder"))
     else:
-        width = source.contextual.shape[1]
+        width = source.last_hidden_state.shape[1]
         found.append(regard.steer(torch.arange(width) / width, layer="input"))
         found.append(regard.steer(torch.arange(width) / width, layer=1, at=len(IDS) + 3))  # a token that is written
     return found
@@ -225,7 +225,8 @@ def test_a_generation_is_patched_and_steered_as_one_pass_is(kind: str, cache: st
             interventions = [replace(interventions[0], at=tuple(range(len(IDS))))]
         whole = model.trace(ids=written.ids, interventions=interventions)
         same(written.trace, whole)
-        assert not torch.allclose(written.trace.contextual, model.trace(ids=written.ids).contextual, atol=1e-3)
+        before = model.trace(ids=written.ids).last_hidden_state
+        assert not torch.allclose(written.trace.last_hidden_state, before, atol=1e-3)
         assert str(interventions[0])[:30] in " ".join(written.trace.status.notes)
 
 

@@ -75,7 +75,7 @@ def test_explanations_of_stored_weights_are_those_of_float32(tmp_path: Path) -> 
         rows = scores.scores
         split = model.attribution(trace, len(IDS) - 1, 7)
         direct = torch.tensor([each["adds"] for each in split.rows()])
-        found.append((changed.contextual, written.trace.contextual, parts, rows, direct))
+        found.append((changed.last_hidden_state, written.trace.last_hidden_state, parts, rows, direct))
         assert written.trace.status.difference <= 5e-6
     for ours, theirs in zip(*found, strict=True):
         assert ours.numel() > 0

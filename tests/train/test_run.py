@@ -293,7 +293,7 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
         (["evolve", str(whole), "--figure", "a.gif"], ".png"),
         (["generate", "the river"], "--model is needed"),
         (["generate", "the river", "--model", str(whole), "--seed", "1"], "--seed has no effect"),
-        (["generate", "the river", "--model", str(whole), "--max-new-tokens", "60"], "--max-new-tokens can be 8 at most"),
+        (["generate", "the river", "--model", str(whole), "--max-new-tokens", "60"], "--max-new-tokens can be 8 at"),
         (["generate", "the", "--model", str(whole), "--temperature", "1", "--seed", "9" * 30], "from 0 to 2^63 - 1"),
         (["translate", "the river"], "--model is needed"),
         (["translate", "the river", "--model", str(whole)], "is no encoder-decoder"),

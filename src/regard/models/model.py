@@ -341,7 +341,7 @@ class Model:
         for source in sources:
             check_pooling(pooling, self.name, source.text)
         traces = self._runner.traces(sources, None, (), CaptureOptions(NO_LAYERS, False, False), streamed=True)
-        rows = {number: pool(trace.contextual, pooling) for number, trace in traces if isinstance(trace, Trace)}
+        rows = {number: pool(trace.last_hidden_state, pooling) for number, trace in traces if isinstance(trace, Trace)}
         return rows[0] if single else torch.stack([rows[number] for number in range(len(sources))])
 
     def ablated(

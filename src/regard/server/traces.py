@@ -235,7 +235,7 @@ def _changes_of_served_trace(before: Trace, after: Trace, name: str) -> list[str
     done = "; ".join(note for note in after.status.notes if note not in before.status.notes)
     if [token.id for token in before.tokens] != [token.id for token in after.tokens]:
         return [f"{name}{done or 'after it'}: the model wrote “{after.text}” instead of “{before.text}”."]
-    old, new = before.contextual.double(), after.contextual.double()
+    old, new = before.last_hidden_state.double(), after.last_hidden_state.double()
     apart = (new - old).norm(dim=-1) / old.norm(dim=-1).clamp_min(torch.finfo(torch.float64).tiny)
     if not len(apart) or float(apart.max()) < SAME:
         return [f"{name}{done}: no token leaves the last layer changed."] if done else []

@@ -17,7 +17,7 @@ GIVEN = "A man is"
 @pytest.fixture(scope="module")
 def both() -> Generation:
     model = own_models.opened("gpt")
-    push = regard.steer(9 * model.trace("She takes").contextual[0], layer=1)
+    push = regard.steer(9 * model.trace("She takes").last_hidden_state[0], layer=1)
     plain = model.generate(GIVEN, max_new_tokens=5)
     return generation(plain, model.generate(GIVEN, max_new_tokens=5, interventions=[push]), "how")
 
