@@ -47,17 +47,9 @@ CHECKS: Mapping[str, Check] = {
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
 # Lists and ids, which transformers checks itself.
 OTHERS = (
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "eos_token_id",
-    "exponential_decay_length_penalty",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "pad_token_id",
-    "renormalize_logits",
-    "sequence_bias",
-    "suppress_tokens",
-)
+    "bad_words_ids", "begin_suppress_tokens", "eos_token_id", "exponential_decay_length_penalty", "forced_bos_token_id",
+    "forced_eos_token_id", "pad_token_id", "renormalize_logits", "sequence_bias", "suppress_tokens",
+)  # fmt: skip
 # Ways to generate that are more than one pass a token, or choose among several texts; and what switches each off.
 UNJOINED: Mapping[str, Any] = {
     "num_beams": 1,
@@ -74,21 +66,11 @@ UNJOINED: Mapping[str, Any] = {
     "prefill_chunk_size": None,
 }
 QUIETLY = {  # results are returned another way, and caches and compilation are chosen here
-    "cache_implementation": None,
-    "cache_config": None,
-    "compile_config": None,
-    "early_stopping": False,
-    "length_penalty": 1.0,
-    "max_length": None,
-    "max_time": None,
-    "output_attentions": False,
-    "output_hidden_states": False,
-    "output_logits": False,
-    "output_scores": False,
-    "return_dict_in_generate": False,
-    "stop_strings": None,
-    "use_cache": True,
-}
+    "cache_implementation": None, "cache_config": None, "compile_config": None, "early_stopping": False,
+    "length_penalty": 1.0, "max_length": None, "max_time": None, "output_attentions": False,
+    "output_hidden_states": False, "output_logits": False, "output_scores": False, "return_dict_in_generate": False,
+    "stop_strings": None, "use_cache": True,
+}  # fmt: skip
 
 
 def check_generation_options(options: Mapping[str, Any], max_new_tokens: int) -> None:

@@ -525,9 +525,7 @@ class Model:
         return attribute_to_tokens(self, trace, outcome, **options)
 
     def attribute_to_heads(
-        self,
-        trace: Trace | PairTrace,
-        outcome: "regard.explain.causes.outcomes.Outcome",
+        self, trace: Trace | PairTrace, outcome: "regard.explain.causes.outcomes.Outcome"
     ) -> "regard.questions.attribution.heads.HeadAttribution":
         """Attribute an outcome of a trace of this model to its heads, by one gradient.
 

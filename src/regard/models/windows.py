@@ -90,15 +90,7 @@ class Plan:
 
         segments = None if whole.segments is None else tuple(whole.segments[n] for n in run)
         # What the tokenizer did not know is said once, of the whole text.
-        return Encoded(
-            text,
-            tuple(moved(whole.tokens[n]) for n in run),
-            segments,
-            (),
-            (),
-            whole.notes,
-            whole.names,
-        )
+        return Encoded(text, tuple(moved(whole.tokens[n]) for n in run), segments, (), (), whole.notes, whole.names)
 
 
 def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limit: int | None, name: str) -> Plan:

@@ -21,10 +21,7 @@ CheckTexts = Annotated[
 
 @writes("html", "csv", "json")
 def check(
-    model: ModelArgument = None,
-    texts: CheckTexts = None,
-    seed: options.Seed = 0,
-    outputs: Outputs = NOTHING,
+    model: ModelArgument = None, texts: CheckTexts = None, seed: options.Seed = 0, outputs: Outputs = NOTHING
 ) -> None:
     """Compare what regard computes for a model with the model's own code, on this machine.
 

@@ -248,8 +248,5 @@ def read_off_strip_statistics(
             r += together
         if band_first < band_last:
             _flush_strip_band(
-                band[band_first:band_last],
-                received[band_first:band_last],
-                cell_edges - band_first,
-                picture[cells[n]],
+                band[band_first:band_last], received[band_first:band_last], cell_edges - band_first, picture[cells[n]]
             )
