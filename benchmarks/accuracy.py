@@ -173,8 +173,8 @@ def table() -> str:
         lines.append(f"| {name} | {_short(dtype)} | {' | '.join(cells)} |")
     lines += ["", _bound(shares)]
     lines += [
-        f"Largest error of regions as a share of that of the same map's `dense()`: {against_dense:.2f}; by how much a "
-        f"region's largest weight is above 1: {max(0.0, above):.0e}."
+        f"The largest error of regions is {against_dense:.2f} of that of the same map's `dense()`. A region's largest "
+        f"weight exceeds 1 by {max(0.0, above):.0e}."
     ]
     return "\n".join(lines)
 
@@ -207,9 +207,9 @@ def _bound(shares: dict[str, float]) -> str:
     worst = max(shares, key=lambda cell: shares[cell])
     above = [f"{cell} ({share:.2f})" for cell, share in shares.items() if share > 1]
     said = (
-        f"Largest share of the bound (2 × straightforward + 1e-6) that any cell takes: {shares[worst]:.2f} ({worst})."
+        f"The bound is 2 × PyTorch's error + 1e-6. The worst cell reaches this fraction: {shares[worst]:.2f} ({worst})."
     )
-    return f"{said} **Above the bound: {'; '.join(above)}.**" if above else f"{said} No cell is above it."
+    return f"{said} **Above the bound: {', '.join(above)}.**" if above else f"{said} No cell exceeds the bound."
 
 
 def _makers() -> tuple[Callable[..., dict[str, Tensor]], ...]:
@@ -221,24 +221,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write docs/accuracy.md")
     arguments = parser.parse_args()
-    page = f"""# How exact it is
+    page = f"""# Exactness of attention
 
-Largest absolute error against float64 (`attention/reference.py`), ours / a straightforward torch computation of the
-same figures (n×n, `torch.softmax`) from the same inputs: {LENGTH} queries, {SIZE} keys, {HEADS} heads over {GROUPS}
-key heads, width {WIDTH}, random normal. Weights and statistics of half-precision inputs are computed in float32, the
-output is rounded to the inputs' dtype. Distances are in positions (up to {SIZE}), received sums over {LENGTH} queries.
-*regions* are the weights read in pieces that cut columns (1 to 511 wide), *of large maps* the same by the product that
-maps from 2^20 scores a head on take on CPUs.
+These tables show how exact regard's attention weights and statistics are. Each cell has the largest absolute error
+against float64 (`attention/reference.py`): first regard's, then the error that you get with plain PyTorch (n×n,
+`torch.softmax`). The inputs are the same: {LENGTH} queries, {SIZE} keys, {HEADS} heads over {GROUPS} key heads,
+width {WIDTH}, random normal.
 
-Made by `python -m benchmarks.accuracy --write` on {machine().partition(", load")[0]}.
-A run of before, on a Xeon, had one cell above its bound: weights, no mask, float32, 1e-06 / 1e-07, 1.21 of it, where
-regions of the same map had 5e-09. It has not come again and is not explained.
+- For half-precision inputs, weights and statistics are computed in float32. The output is rounded to the inputs' dtype.
+- Distances are in positions (up to {SIZE}). Received attention is summed over {LENGTH} queries.
+- *regions*: weights that you read in pieces with some of the columns (1 to 511 wide).
+- *of large maps*: the same, with the matrix product that CPUs use for maps with at least 2^20 scores per head.
+
+Measured by `python -m benchmarks.accuracy --write` on {machine().partition(", load")[0]}.
+An earlier run on a Xeon had a cell above its bound: weights, no mask, float32, 1e-06 / 1e-07, 1.21 times the bound.
+Regions of the same map had 5e-09. We didn't see it again and can't explain it.
 
 {table()}
 
 ## Output and statistics in one sweep
 
-With `statistics=` a CPU computes both from the same exponentials (docs/performance.md); the same inputs:
+If you pass `statistics=`, a CPU computes both from the same exponentials ([performance](performance.md)).
+The inputs are the same:
 
 {table_of_the_sweep()}
 """

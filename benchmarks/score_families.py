@@ -62,7 +62,7 @@ def text_families() -> list[str]:
 def counted(rows: list[families.Row]) -> str:
     """How many families there are, and how many of them are exact."""
     exact = sum(kind == "exact" for _, kind, _ in rows)
-    return f"{len(rows)} families, {exact} exact ({exact / max(1, len(rows)):.0%})"
+    return f"{len(rows)} architectures, {exact} exact ({exact / max(1, len(rows)):.0%})"
 
 
 def look(family: str) -> tuple[str, str]:
@@ -115,15 +115,20 @@ def _is_held(maps: object, layer: int) -> bool:
 def write(rows: list[families.Row]) -> None:
     """Write docs/score_families.md."""
     table = "\n".join(f"| {family} | {kind} | {said.replace('|', '/')} |" for family, kind, said in rows)
-    page = f"""# Families whose scores are split
+    page = f"""# Architectures whose scores split
 
-`model.score_sources` ([why did this head look there?](score_sources.md)) is checked at each call, and refuses what it
-cannot split. This is what it does with a tiny random model of each text family of transformers
-{transformers.__version__} that traces open (`python -m benchmarks.score_families --write`): {counted(rows)}.
+Check here if `model.score_sources` ([explain an attention score](score_sources.md)) can split the scores of your model.
+regard also checks every call, and raises an error for a model that it can't split. The table shows the result for a
+tiny random model of each text architecture of Transformers {transformers.__version__} that regard can trace:
+{counted(rows)}.
 
-*exact*: the scores of the first and the last head of the last layer, of each kind of attention, are the sums of their
-parts within 1e-5 of the sum of the absolute values; *error* is the largest of these, *parts* how many the query and
-the key had. *refused*: what `regard` says. *unfit*: no model could be made or run.
+- *exact*: the scores split within 1e-5 of the sum of the absolute values of their parts. We tested the first and the
+  last head of the last layer, for each kind of attention. *error* is the largest error, *parts* the number of
+  components of query × key.
+- *refused*: not supported, with the error that you get.
+- *unfit*: not tested, because no model could be built or run.
+
+You can repeat the test with `python -m benchmarks.score_families --write`.
 
 | family | | parts, or why not |
 |---|---|---|

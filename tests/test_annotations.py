@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.reference import attention
+from regard.memory import spelled
 
 ROWS = Float[Tensor, "rows width"]
 

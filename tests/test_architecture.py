@@ -1,4 +1,4 @@
-"""docs/architecture.md holds: the drawing is what runs, in its order, and the table has every room."""
+"""docs/architecture.md holds: the drawing is what runs, in its order, and the table has every package."""
 
 import json
 import re
@@ -54,7 +54,7 @@ def test_the_drawing_is_what_runs(tmp_path: Path) -> None:
 
 
 def test_the_table_has_every_room_in_the_order_of_imports() -> None:
-    rows = re.findall(r"^\| (`.+?) \|", PAGE.split("## Which room")[1].split("\n## ")[0], re.M)
+    rows = re.findall(r"^\| (`.+?) \|", PAGE.split("## Packages")[1].split("\n## ")[0], re.M)
     rooms = [room for row in rows for room in re.findall(r"`([\w.]+)`", row) if "." not in room]
     source = ROOT / "src" / "regard"
     there = {

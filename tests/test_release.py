@@ -76,7 +76,7 @@ def test_wheel_and_sdist_are_whole_and_run_where_nothing_else_is(tmp_path: Path)
         said = wheel.read(f"regard-{regard.__version__}.dist-info/METADATA").decode("utf-8")
     assert {file.relative_to(ROOT / "src").as_posix() for file in sources} <= carried
     assert {name.split("/")[0] for name in carried} == {"regard", f"regard-{regard.__version__}.dist-info"}
-    assert "# regard\n\nSee what every token" in said
+    assert "# regard\n\n**See what a transformer attends to" in said
     with tarfile.open(built.sdist) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     assert {"README.md", "LICENSE", "CITATION.cff", "Makefile", "hatch_build.py", "tests/release.py"} <= names

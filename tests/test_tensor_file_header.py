@@ -59,7 +59,7 @@ def test_a_description_that_is_none(description: str, tmp_path: Path) -> None:
 
 def test_nothing_a_folder_and_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for name, says in (("none", "No such file"), (".", "a folder"), ("pipe", "a pipe")):
+    for name, says in (("none", "No such file"), (".", "a regular file"), ("pipe", "a regular file")):
         with pytest.raises(regard.RegardError, match=f"trace or attention map file .* cannot be read: .*{says}"):
             look(tmp_path / name)
 

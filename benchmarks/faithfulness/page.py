@@ -56,9 +56,9 @@ def _winners(models: Sequence[Data]) -> str:
         first, second = sorted(means, key=lambda name, means=means: -means[name])[:2]
         both = [column(known[model]["texts"], name, score) for name in (first, second)]
         gap, low, high = scores.ahead(both[0], both[1])
-        sure = "" if low > 0 else ": which may be chance"
+        sure = "" if low > 0 else ", possibly by chance"
         said.append(
-            f"- {heading}: **{first}**, {means[first]:.2f}; ahead of {second} by "
+            f"- {heading}: **{first}** ({means[first]:.2f}), ahead of {second} by "
             f"{gap:.2f} [{low:.2f}, {high:.2f}]{sure}"
         )
     return "\n".join(said)
@@ -71,12 +71,12 @@ def _reading(models: Sequence[Data]) -> str:
     for each in models:
         means = {name: tables.mean(each, name, "signed") for name in signed}
         first, second = sorted(means, key=lambda name, means=means: -means[name])[:2]
-        best.append(f"{first} for {each['model']} ({means[first]:.2f}; {second} {means[second]:.2f})")
+        best.append(f"{first} for {each['model']} ({means[first]:.2f}, then {second} at {means[second]:.2f})")
     return (
-        "Attention weights, the mean of layers and heads, rank words as their removal does at "
-        f"{_range(models, WEIGHT)}, "
-        f"contributions as `regard` has them at {_range(models, SHARE)}, chance at {_range(models, 'random order')}.\n"
-        f"Which way a word pushed the outcome is told best, by the signed correlations below, by {'; '.join(best)}."
+        "The rank correlation of mean attention weights (over layers and heads) with the effect of removal is "
+        f"{_range(models, WEIGHT)}. regard's contributions reach {_range(models, SHARE)}, and a random order reaches "
+        f"{_range(models, 'random order')}.\n"
+        f"The best methods for the direction of a word's effect, by signed correlation, are {', '.join(best)}."
     )
 
 
@@ -89,9 +89,10 @@ def _replaced(models: Sequence[Data]) -> str:
     """How both measured rankings agree with the second truth."""
     pairs = [[tables.mean(each, name, "replaced") for name in (REMOVAL, OWN_EDGES)] for each in models]
     parts = [
-        f"{removed:.2f} against {cut:.2f} ({each['model']})" for each, (removed, cut) in zip(models, pairs, strict=True)
+        f"{removed:.2f} compared with {cut:.2f} ({each['model']})"
+        for each, (removed, cut) in zip(models, pairs, strict=True)
     ]
-    return f"removal predicts at {', '.join(parts)} for the edges alone"
+    return f"removal predicts at {', '.join(parts)} for edges alone"
 
 
 def _median_sources(models: Sequence[Data]) -> str:
@@ -110,12 +111,10 @@ def _model_sections(models: Sequence[Data]) -> str:
         mean = {name: scores.interval([one[name] for one in each["texts"]])[0] for name in ("whole", "nothing")}
         what = "cosine" if tables.UNITS[each["model"]] == "cosine" else "log-probability"
         rises = mean["nothing"] > mean["whole"]
-        context = (
-            "; context takes words away from what they usually mean, so that areas can be negative" if rises else ""
-        )
+        context = " Context can move a word away from its usual meaning, so areas can be negative." if rises else ""
         sections.append(
             f"## {each['model']}\n\nThe outcome ({what}) is {mean['whole']:.2f} on average, and {mean['nothing']:.2f} "
-            f"with all words removed{context}.\n\n{tables.model_table(each)}\n\n"
+            f"with all words removed.{context}\n\n{tables.model_table(each)}\n\n"
         )
     return "".join(sections)
 

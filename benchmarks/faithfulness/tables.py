@@ -15,8 +15,8 @@ COLUMNS = (  # of the main table: heading, model, and which rank correlation
 UNITS = {"MiniLM": "cosine", "SmolLM2": "nats", "opus-mt": "nats"}
 PREDICTED = [each.name for each in METHODS if each.name != "random order"]  # methods that remove nothing
 PASSES = {each.name: each.passes for each in METHODS} | {
-    OWN_EDGES: "1 and 1 a word",
-    REMOVAL: "1 and 1 a word",
+    OWN_EDGES: "1 and 1 per word",
+    REMOVAL: "1 and 1 per word",
 }
 UNSIGNED = {each.name for each in METHODS if not each.signed}
 

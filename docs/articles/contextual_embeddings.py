@@ -1,8 +1,9 @@
 # %% [markdown]
 # # From text to contextual embeddings
 #
-# "Self-Attention Explained with Code", in its own order, by its own numbers. Every figure that it prints, but for those
-# of one model, stands beside what was computed while this page was made. A figure that differed would stop the making.
+# This page reproduces the article "Self-Attention Explained with Code" section by section. You see each printed
+# number next to the number that was computed when this page was built, except for those of a single model. A
+# difference would stop the build.
 
 # %%
 import os
@@ -32,11 +33,11 @@ river, money = model.trace(sentences)
 # %% [markdown]
 # ## 1 From a text to its embeddings
 #
-# **1.1 Transformers.** The whole machine, drawn and built, is [lesson 6](../lessons/6_a_transformer_that_writes.py) and
-# [lesson 7](../lessons/7_across.py).
+# **1.1 Transformers.** [Lesson 6](../lessons/6_a_transformer_that_writes.py) and [lesson 7](../lessons/7_across.py)
+# draw and build the whole model.
 #
-# **1.2 Static embeddings, and 1.3 what is wrong with them.** "bank" enters both sentences as one and the same vector.
-# What leaves differs:
+# **1.2 Static embeddings, and 1.3 their limits.** "bank" enters both sentences with the same vector. The output
+# vectors differ:
 
 # %%
 at = article["pretrained"]["bank_position"]
@@ -48,11 +49,11 @@ print(
 assert alike < 0.9
 
 # %% [markdown]
-# Further: [words before context](../lessons/2_words_before_context.py), with vectors that are trained there.
+# Further: [words before context](../lessons/2_words_before_context.py), where you train such vectors.
 #
-# **1.4 Learned embeddings, and 1.5 where they come from.** A table with a row for each of $V$ entries. The article
-# calls it a linear layer with the identity as activation; it is a look-up, equal to the product of a one-hot vector
-# with the table, and nobody multiplies.
+# **1.4 Learned embeddings, and 1.5 their origin.** The token embedding is a table with a row for each of $V$ entries.
+# The article calls it a linear layer with the identity as activation. In fact it is a look-up that gives the same
+# result as the product of a one-hot vector with the table.
 
 # %%
 table = model.model.get_input_embeddings().weight.detach()  # V × d_model
@@ -63,7 +64,8 @@ torch.testing.assert_close(one_hot.float() @ table, river.token_embeddings[at])
 print(tuple(table.shape))
 
 # %% [markdown]
-# **1.6 The process in four steps**: cut into tokens, map to rows, add positions, attend. A trace has each.
+# **1.6 The process in four steps**: split into tokens, map to rows, add positions, attend. A trace has the result of
+# each step.
 
 # %%
 print(*(token.text for token in river.tokens))
@@ -86,7 +88,8 @@ torch.testing.assert_close(summed, river.input, atol=1e-5, rtol=0)
 #
 # ## 2 Positional encoding
 #
-# **2.1 Why.** Without it, "the cat ate the mouse" and "the mouse ate the cat" give the same vectors, in other rows.
+# **2.1 The reason.** Without positions, "the cat ate the mouse" and "the mouse ate the cat" give the same vectors, in
+# other rows.
 
 # %%
 cat, mouse = model.trace(["the cat ate the mouse", "the mouse ate the cat"])
@@ -106,10 +109,11 @@ print(
 assert not torch.allclose(added[0][2], added[1][5], atol=1e-2)
 
 # %% [markdown]
-# **2.2 As in "Attention is All You Need", and 2.3 other kinds.** Sines and cosines, learned, rotary, ALiBi:
-# [lesson 3](../lessons/3_position.py) has all four.
+# **2.2 As in "Attention is All You Need", and 2.3 other kinds.** Sines and cosines, learned, rotary, ALiBi: [lesson
+# 3](../lessons/3_position.py) has all four.
 #
-# **2.4 A positional encoder.** Five positions of width 3, rounded to two decimals, then added to five embeddings.
+# **2.4 A positional encoder.** You see five positions of width 3, rounded to two decimals, and their sum with five
+# embeddings.
 
 # %%
 encoder = article["positional_encoding"]
@@ -120,7 +124,7 @@ given = torch.tensor(encoder["example_input"])
 beside(given + code, encoder["example_output"], rows, title="added", digits=2)
 
 # %% [markdown]
-# **2.5 The matrix as a picture**, 100 positions of 400 numbers:
+# **2.5 The matrix as a plot**, 100 positions of 400 numbers:
 
 # %%
 keep(
@@ -133,8 +137,8 @@ keep(
 # %% [markdown]
 # ## 3 The mechanism
 #
-# **3.1, 3.2 What it does to "bank".** The article draws the word's way in a plane whose points are made up. Of a real
-# model, with 39 neutral sentences to compare with:
+# **3.1, 3.2 The effect on "bank".** The article draws the word's movement in a plane with made-up points. Here is the
+# movement in a real model, compared with 39 neutral sentences:
 
 # %%
 places = article["movement_plot"]
@@ -145,9 +149,9 @@ run(
 )
 
 # %% [markdown]
-# Further: both pictures side by side in [lesson 8](../lessons/8_contextual_embeddings.py), and
-# [twenty such pairs](../movement.md). The article also says that "bank" gives itself the largest weight. In the first
-# layer of this model, over all heads, it does not:
+# Further: [lesson 8](../lessons/8_contextual_embeddings.py) shows both plots side by side, and
+# [Movement](../movement.md) measures twenty such pairs. The article also says that "bank" gives itself the largest
+# weight. In the first layer of this model, over all heads, it doesn't:
 
 # %%
 row = river.attention[0][:, at].mean(0)
@@ -155,9 +159,9 @@ print(f"“bank” gives itself {row[at]:.2f}, and “river” {row[at - 1]:.2f}
 assert row[at] < row[at - 1]
 
 # %% [markdown]
-# **3.3 The algorithm, and 3.4 the same with matrices.** Similarity, scale, softmax, sum: four lines, or one. The
-# article scales by the root of $d_{model}$; in a model it is the root of **one head's** width, here $\sqrt{32}$ and
-# not $\sqrt{384}$.
+# **3.3 The algorithm, and 3.4 the same with matrices.** Similarity, scale, softmax and sum take four lines, or a
+# single line. The article scales by the root of $d_{model}$. A model uses the root of a **single head's** width, here
+# $\sqrt{32}$ and not $\sqrt{384}$.
 
 # %%
 x = (river.token_embeddings + river.position_embeddings)[1:-1]
@@ -167,7 +171,8 @@ torch.testing.assert_close(weights @ x, self_attention(x, scale=384**-0.5))
 assert river.attention[0].rule.scale == 32**-0.5
 
 # %% [markdown]
-# **3.5 Query, key, value.** One head of the model's first layer, every number from the ones before:
+# **3.5 Query, key, value.** This is a head of the model's first layer, with every number computed from the previous
+# numbers:
 
 # %%
 way = head_steps(river, at, layer=0, head=0)
@@ -186,14 +191,15 @@ torch.testing.assert_close(
 # %% [markdown]
 # Further: [`regard steps`](../commands/steps.md), and [lesson 4](../lessons/4_self_attention.py).
 #
-# **3.6 The database.** With scores far apart attention returns one row, as a database does.
+# **3.6 The database.** If scores are far apart, attention returns a single row, as a database does.
 
 # %%
 keys, values = torch.eye(3), torch.tensor([[10.0], [20.0], [90.0]])
 assert regard.attend(keys[1:2], keys, values, scale=100.0).output.item() == 20.0
 
 # %% [markdown]
-# **3.7 Several heads.** The article wishes that "ate" looks at who, whose and what. For each the head that does most:
+# **3.7 Several heads.** The article wants "ate" to attend to who, whose and what. For each of these words, you see
+# the head with the largest weight.
 
 # %%
 example = article["heads_example"]
@@ -211,14 +217,14 @@ for target in example["should_attend_to"]:
     )
 
 # %% [markdown]
-# It also says that each head gets a chunk of the embedding. What is cut is the output of the projections; each head
-# reads all of a token. Further: [lesson 5](../lessons/5_heads.py) measures it;
-# [`regard heads`](../commands/heads.md).
+# The article also says that each head gets a chunk of the embedding. In fact the output of the projections is cut,
+# and each head reads the whole token. Further: [lesson 5](../lessons/5_heads.py) measures this, and
+# [`regard heads`](../commands/heads.md) finds the role of each head.
 #
 # ## 4 Embeddings of a pretrained model
 #
-# **4.1 to 4.4.** The article takes DistilBERT, of which it says that it is 40 % smaller than BERT and 60 % faster. The
-# first can be counted; the second is not measured here.
+# **4.1 to 4.4.** The article uses DistilBERT and says that it is 40 % smaller than BERT and 60 % faster. You can
+# count the first. The second is not measured here.
 
 # %%
 with torch.device("meta"):  # sizes alone
@@ -229,7 +235,8 @@ small, large = (
 print(f"{small:,} against {large:,}: {1 - small / large:.0%} fewer")
 
 # %% [markdown]
-# **4.5 Tokens.** MiniLM has BERT's vocabulary, as DistilBERT has, so that tokens and places are the article's:
+# **4.5 Tokens.** MiniLM has BERT's vocabulary, like DistilBERT, so tokens and positions are the same as in the
+# article:
 
 # %%
 assert [token.text for token in river.tokens] == article["pretrained"][
@@ -239,9 +246,9 @@ assert river.word("bank")[0].tokens[0] == money.word("bank")[0].tokens[0] == at
 print("“bank” is token", at, "of both")
 
 # %% [markdown]
-# **4.6, 4.7 Learned and contextual embeddings.** The 87 figures are DistilBERT's own. Where `REGARD_LESSON_MODEL` names
-# it or a folder that has it they are held here, the 15 of "bank" and the 72 of the tensors' corners; elsewhere they are
-# left out, and nothing is said of them.
+# **4.6, 4.7 Learned and contextual embeddings.** The 87 numbers are DistilBERT's. To check them, set
+# `REGARD_LESSON_MODEL` to its name or folder: 15 numbers of "bank" and 72 of the tensors' corners. Without the model,
+# they are not checked.
 
 
 # %%
@@ -299,7 +306,7 @@ show_numbers(
 )
 
 # %% [markdown]
-# **4.8 Ids to tokens**: a trace has both, and the characters that each token stands for.
+# **4.8 Ids to tokens**: a trace has both, and the characters of each token.
 
 # %%
 print(*(f"{token.id} {token.text}" for token in river.tokens[at - 1 : at + 1]))
@@ -307,5 +314,5 @@ print(*(f"{token.id} {token.text}" for token in river.tokens[at - 1 : at + 1]))
 # %% [markdown]
 # ## 5 Conclusion
 #
-# Further: [contextual embeddings](../lessons/8_contextual_embeddings.py) of pretrained models by three routes, polysemy
-# measured, and [`regard see`](../commands/see.md) for any word and model.
+# Further: [contextual embeddings](../lessons/8_contextual_embeddings.py) of pretrained models in three ways, with a
+# measurement of polysemy, and [`regard see`](../commands/see.md) for any word and model.

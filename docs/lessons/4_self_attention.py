@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 4. Self-attention
 #
-# Translated word by word, "bank" is the same word in every sentence. So every word becomes a mixture of all words, and
-# how much it takes of each is computed from the words themselves. First without any parameter, on one sentence; then on
-# six words that can be followed by eye; then with queries, keys and values; and why scores are divided by a root.
+# Without context, "bank" is the same word in every sentence. Attention makes every word a mixture of all words and
+# computes the proportions from the words themselves. On this page you compute scaled dot-product attention three
+# times: without parameters on a sentence, on six words that you can follow by eye, and with queries, keys and values.
+# You also see why scores are divided by a root.
 
 # %%
 import torch
@@ -27,10 +28,10 @@ from regard.textbook import (
 # %% [markdown]
 # ## One sentence, no parameters
 #
-# The sentence of "Self-Attention Explained with Code", with the default model's embeddings of its eleven words, 384
-# numbers each: the learned embedding of each word, and the positional one of its place added to it, as the source does
-# before attention. For "bank": its dot product with every word (how alike they are), divided by $\sqrt{384}$, made to
-# weights by a softmax, and the words mixed by the weights:
+# This is the sentence from the article "Self-Attention Explained with Code". Its eleven words have the default
+# model's embeddings, with 384 numbers each: the token embedding of each word plus the position embedding, which the
+# article also adds before attention. For "bank", take the dot product with every word (their similarity), divide by
+# $\sqrt{384}$, turn the results into weights with a softmax, and mix the words with these weights:
 #
 # $$ y_{bank} = \sum_j w_j x_j \qquad w = \mathrm{softmax}\left(\frac{x_{bank} X^T}{\sqrt{d}}\right) $$
 
@@ -105,15 +106,16 @@ torch.testing.assert_close(table, torch.tensor(expected), atol=5.1e-4, rtol=0)
 assert bool((table[:, :2] > table[:, 2:]).all())
 
 # %% [markdown]
-# Either way "bank" is nearer to "river" in the river text and to "money" in the money text, and nothing was learned for
-# this but the embeddings. By itself it is nearer to money. With positions all six cosines are larger: all three lone
-# words get the same vector added, and positional embeddings of other places are like it.
+# With and without positions, "bank" gets closer to "river" in the river text and to "money" in the money text. Only
+# the embeddings were learned. By itself, "bank" is closer to "money". With positions, all six cosines are larger,
+# because the three single words have the same position embedding, and embeddings of other positions are similar to
+# it.
 #
-# Look at the weights, though: they are nearly equal. These vectors are short, and divided by $\sqrt{384}$ their
-# products are close to 0. So $y_{bank}$ is nearly the plain mean of the words, and it moves because "river" is one of
-# them, not because "bank" has chosen it. To choose, queries and keys have to be learned. The source also says that
-# "bank" has the largest weight for itself: here it has, since a word meets itself; in trained layers it is mostly not
-# so (page 8).
+# The weights, however, are almost equal. These vectors are short, and after the division by $\sqrt{384}$ their
+# products are close to 0. So $y_{bank}$ is almost the plain mean of the words. It moves because "river" is in the
+# sentence, not because "bank" has selected it. To select words, a model has to learn queries and keys. The article
+# also says that "bank" has the largest weight for itself. This is true here, but mostly not in trained layers (page
+# 8).
 
 # %%
 print(
@@ -126,7 +128,8 @@ assert float(weights.max()) < 0.11
 # %% [markdown]
 # ## All words at once
 #
-# With $X$ in the place of $x_{bank}$ all weights come as one n × n matrix. Without the root there is something to see.
+# If you replace $x_{bank}$ by $X$, you get all weights as an n × n matrix. Without the root, the differences are
+# visible.
 
 # %%
 scores = x @ x.T
@@ -163,8 +166,8 @@ keep(
 )
 
 # %% [markdown]
-# So attention is a box: $X$ goes in, $Y$ of the same size comes out. In it, for each word such as "bank": scores, their
-# softmax, and the sum of all words by these weights.
+# So attention is a box: $X$ goes in, and $Y$ of the same size comes out. Inside, each word (such as "bank") has its
+# scores, their softmax, and the sum of all words with these weights.
 
 # %%
 figure = schematic.without_projections(
@@ -178,13 +181,15 @@ keep(
 )
 
 # %% [markdown]
-# What holds, and what is only said to hold:
+# Some claims about these matrices are true and others are not:
 #
-# - the **scores** are symmetric, since $x_i \cdot x_j = x_j \cdot x_i$. One source says so of the softmaxed matrix:
-#   softmax divides each row by its own sum, so the weights are not symmetric;
-# - each row of **weights** sums to 1. The same source says it of the output's rows: these are mixtures of vectors;
-# - each word's largest score is that with itself or with an equal word, it says: here, yes. In the trained layers of
-#   the same model, of the weights among these words, 12 to 21 % of the rows have their largest on the diagonal.
+# - The **scores** are symmetric, because $x_i \cdot x_j = x_j \cdot x_i$. An article claims this for the matrix after
+#   the softmax. But the softmax divides each row by a different sum, so the weights are not symmetric.
+# - Each row of **weights** sums to 1. The same article claims this for the rows of the output, but these are mixtures
+#   of vectors.
+# - It also claims that each word has its largest score with itself or with an equal word. This is true here. In the
+#   trained layers of this model, only 12 to 21 % of the rows have their largest weight among these words on the
+#   diagonal.
 
 # %%
 torch.testing.assert_close(scores, scores.T)
@@ -214,10 +219,10 @@ assert (round(float(diagonal.min()), 3), round(float(diagonal.max()), 3)) == (
 )
 
 # %% [markdown]
-# ## A softmax that does not overflow
+# ## A softmax that doesn't overflow
 #
-# $e^{89}$ is more than float32 holds: the formula as printed divides infinity by infinity. With each row's largest
-# score taken off first nothing changes, since $e^{s - c} / \sum e^{s - c}$ is the same for every $c$.
+# float32 can't hold $e^{89}$, so the formula as printed divides infinity by infinity. Subtract the largest score of
+# each row first. The result stays the same, because $e^{s - c} / \sum e^{s - c}$ doesn't depend on $c$.
 
 # %%
 large = torch.tensor([[10.0, 20.0, 30.0], [100.0, 200.0, 300.0]])
@@ -232,8 +237,9 @@ assert bool(regard.attend(x * 100, x * 100, x).weights.dense().isfinite().all())
 # %% [markdown]
 # ## River and finance: four layers
 #
-# Two texts of three words, of four numbers each: the first stands for water, the second for money, and "bank" has both
-# in equal parts. Inputs and figures are those of "Self-Attention from First Principles", to three decimals.
+# Now take two texts of three words, with four numbers for each word. The first number means water and the second
+# money, and "bank" has equal parts of both. Inputs and results are from the article "Self-Attention from First
+# Principles", to three decimals.
 
 # %%
 article = printed("river and finance")
@@ -270,7 +276,8 @@ show(
 )
 
 # %% [markdown]
-# **A plain matrix**, $y_i = x_i W$: each word by itself. "bank" comes out the same, to the last bit.
+# **A plain matrix**, $y_i = x_i W$, transforms each word by itself. "bank" is the same in both texts, to the last
+# bit.
 
 # %%
 w = torch.tensor(article["context_free_layer"]["W"])
@@ -280,8 +287,8 @@ show("x W", plain, article["context_free_layer"])
 assert torch.equal(plain["river"][1], plain["finance"][1])
 
 # %% [markdown]
-# **Attention without parameters**, $\mathrm{softmax}(X X^T) X$, unscaled as in the source. Now "bank" is another word
-# in each text: more water than money in one, three times as much money as water in the other.
+# **Attention without parameters**, $\mathrm{softmax}(X X^T) X$, is unscaled as in the article. Now "bank" differs
+# between the texts: it has more water than money in the first, and three times as much money as water in the second.
 
 # %%
 raw = {
@@ -304,9 +311,10 @@ for name, (water, gold) in {
     assert (water > gold) == (name == "river")
 
 # %% [markdown]
-# **With projections.** So far a word looks for what it is itself. With a query $x W_q$ it can look for something else,
-# with a key $x W_k$ be found as something else, with a value $x W_v$ hand over something else again. These matrices are
-# written by hand; queries and keys are two wide, so scores are divided by $\sqrt{2}$.
+# **Attention with projections.** So far, a word looks for words like itself. With a query $x W_q$, it can look for
+# something else. With a key $x W_k$, other words can find it by other properties, and with a value $x W_v$ it passes
+# on yet another vector. These matrices are written by hand. Queries and keys have width 2, so scores are divided by
+# $\sqrt{2}$.
 
 # %%
 written = article["projected_attention"]
@@ -331,8 +339,8 @@ for rows in x.values():
     torch.testing.assert_close(projected(rows), by_hand)
 
 # %% [markdown]
-# **The layer**, as it is used: the three matrices are parameters that training fills. Before training they are random;
-# four numbers in, three out, scores divided by $\sqrt{3}$.
+# **The layer** as you use it: the three matrices are parameters that training sets. Before training they are random.
+# This layer has four inputs and three outputs, and divides scores by $\sqrt{3}$.
 
 # %%
 torch.manual_seed(0)
@@ -363,8 +371,9 @@ assert alike[:2].min() > 1 - 1e-6
 assert alike[2:].max() < 0.7
 
 # %% [markdown]
-# On the plane on which the six words differ most: "bank" before attention and after it. A weighted mean cannot leave
-# the ground between its words, which is why real models put projections, a residual and a feed-forward layer around it.
+# This plot shows "bank" before and after attention, on the plane on which the six words differ most. A weighted mean
+# can't leave the area between its words. This is why real models add projections, a residual connection and a
+# feed-forward layer.
 
 # %%
 flat = plane(torch.cat([*x.values(), *mixed.values()]))
@@ -411,10 +420,11 @@ keep(
 # %% [markdown]
 # ## Query, key and value, number by number
 #
-# Now six words of 16 numbers: the sentence of page 1, with the matrices of its source. Queries and keys meet in a dot
-# product, so their widths are equal ($d_q = d_k = 24$); the width of the values is free ($d_v = 28$), and it is that of
-# the result. The source multiplies `W @ x`, PyTorch's layers and many texts `x @ W` with the matrix turned round; to
-# mix them up is the commonest mistake here, so `regard` asks which is meant.
+# Now take six words of 16 numbers: the sentence of page 1 with the matrices of its article. Queries and keys meet in
+# a dot product, so they have the same width ($d_q = d_k = 24$). You are free to choose the width of the values
+# ($d_v = 28$), which is also the width of the result. The article multiplies `W @ x`. PyTorch's layers and many texts
+# use `x @ W` with the transposed matrix. Confusing the two is the most common mistake here, so regard asks you for
+# the convention.
 
 # %%
 sentence = ["Life", "is", "short", "eat", "dessert", "first"]
@@ -441,7 +451,7 @@ keep(
 )
 
 # %% [markdown]
-# `steps` keeps the whole way of one query in float64, here of the second word, "is":
+# `steps` keeps the whole computation of a query in float64. Here it is that of the second word, "is":
 
 # %%
 context, weights = layer(x, return_attention=True)
@@ -483,11 +493,12 @@ keep(
 )
 
 # %% [markdown]
-# ## Why the square root
+# ## Why scores are divided by a square root
 #
-# The dot product of two vectors of $d$ numbers of spread 1 has a spread of $\sqrt{d}$. A softmax of such large scores
-# is nearly a switch: one weight is 1, all others 0, and a small change of a score changes nothing. So no gradient comes
-# through, and nothing is learned. The table has random queries on ten random keys.
+# The dot product of two vectors with $d$ numbers of standard deviation 1 has a standard deviation of $\sqrt{d}$. With
+# such large scores, your softmax is almost a switch: a single weight is 1, the others are 0, and small changes of a
+# score have no effect. Then the gradient is close to zero, and nothing is learned. The table has random queries and
+# ten random keys.
 
 # %%
 torch.manual_seed(0)
@@ -514,13 +525,14 @@ assert table[-1][2] < 0.3 * table[-1][4]
 assert abs(table[-1][0] / 512**0.5 - 1) < 0.1
 
 # %% [markdown]
-# The width in the root is that of the queries and keys of **one head**. One source writes $\sqrt{d_{model}}$: for a
-# model of width 384 with 12 heads it is $\sqrt{32}$.
+# The root has the width of the queries and keys of a **single head**. An article writes $\sqrt{d_{model}}$, but for a
+# model of width 384 with 12 heads the right value is $\sqrt{32}$.
 #
 # ## A database that answers with a mixture
 #
-# A query is compared with every key. A database returns the value of the one key that is equal; attention returns all
-# values, more of those whose keys are more alike. With scores far apart it is the database:
+# A query is compared with every key. A database returns the value of the key that is equal. Attention returns a
+# mixture of all values, with more weight for keys that are more similar. If scores are far apart, attention acts like
+# the database:
 
 # %%
 keys, values = torch.eye(3), torch.tensor([[10.0], [20.0], [90.0]])
@@ -530,4 +542,4 @@ for scale in (1.0, 5.0, 100.0):
 assert answer == 20.0
 
 # %% [markdown]
-# One head looks for one kind of thing. A word needs several: [5. Heads](5_heads.py).
+# A head looks for a single kind of information, but a word needs several: [5. Heads](5_heads.py).

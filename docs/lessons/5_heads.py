@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 5. Heads
 #
-# In "I ate some of Bob's chocolate cake" the word "ate" wants to know who, whose and what. One set of weights can look
-# at all three, a third each, but it hands over one mixture of their values, and what came from whom is lost in it. So
-# attention is done several times side by side, each time with matrices of its own: these are **heads**, and each hands
-# over a mixture of its own.
+# In "I ate some of Bob's chocolate cake", "ate" needs to know who ate, whose cake it was, and what was eaten. A
+# single set of weights can attend to all three words, with a third each. But it returns a single mixture of their
+# values, and you can't tell which word each part came from. So a model runs attention several times in parallel, each
+# time with different matrices. These are **heads** (multi-head attention), and each returns its own mixture.
 
 # %%
 import torch
@@ -22,9 +22,9 @@ from regard.trace.word_rows import gives
 # %% [markdown]
 # ## Three heads
 #
-# Three sets of the three matrices are tensors with one more axis. They are drawn where the single head's stream of
-# random numbers (page 4) goes on, as the source does. Its shapes tell the story: the input is laid out once a head as
-# (3, 16, 6), projected to (3, 24, 6), and turned to (3, 6, 24), so that each token's key is a row again.
+# Stack three sets of the three matrices into tensors with an extra axis. As in the article, their random numbers
+# continue the stream of the single head (page 4). Follow the shapes: the input is copied for each head as (3, 16, 6),
+# projected to (3, 24, 6), and transposed to (3, 6, 24), so that each token's key is a row again.
 
 # %%
 torch.manual_seed(123)
@@ -74,14 +74,15 @@ for head in range(3):  # each is what a layer of its own gives
     torch.testing.assert_close(heads.output[head], alone(x))
 
 # %% [markdown]
-# ## The original sizes
+# ## The sizes of the original transformer
 #
 # $$ \mathrm{MultiHead}(Q, K, V) = \mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_H)\, W_O $$
 #
 # $$ \mathrm{head}_h = \mathrm{Attention}(Q W_h^Q, K W_h^K, V W_h^V) $$
 #
 # With $d_{model}$ = 512 and 8 heads, $d_q = d_k = d_v = 64$ (Vaswani et al. 2017). $W_O$ has $H d_v$ × $d_{model}$
-# numbers. The tokens stay as many and as wide as they were. Each head divides its scores by $\sqrt{64}$, its own width.
+# numbers. Number and width of the tokens don't change. Each head divides its scores by $\sqrt{64}$, the root of its
+# own width.
 
 # %%
 figure = attention.multi_head(tokens=7, d_model=512, heads=8, d_k=64, d_v=64)
@@ -93,9 +94,10 @@ keep(
 )
 
 # %% [markdown]
-# Where they sit: six blocks that read and six that write, feed-forward layers of 2,048, and each norm **behind** its
-# residual; newer models have it before. At the foot is the embedding layer, a row of 512 for each of 37,000 pieces of
-# words. 63 million numbers are learned (positions are not), which the paper rounds up to 65.
+# The transformer has six encoder blocks that read and six decoder blocks that write, with feed-forward layers of
+# width 2,048. The norm comes **after** each residual connection, while newer models have it before. At the bottom is
+# the embedding layer, with a row of 512 numbers for each of 37,000 pieces of words. It has 63 million learned numbers
+# (without positions), and the paper gives 65 million.
 
 # %%
 original = regard.TransformerConfig.translator(
@@ -122,8 +124,8 @@ keep(
 )
 
 # %% [markdown]
-# The seven tokens are those of page 1's question, their vectors random: shapes and algebra are the point. By hand, head
-# by head, it is what the layer gives:
+# The seven tokens are those of the question on page 1. Their vectors are random, because you only need the shapes and
+# the algebra here. If you compute each head by hand, you get the same result as the layer:
 
 # %%
 names = ["What", " is", " the", " capital", " of", " France", "?"]
@@ -171,11 +173,11 @@ keep(
 )
 
 # %% [markdown]
-# ## No head gets "a chunk"
+# ## Each head reads the whole vector
 #
-# It is often written that the embedding is cut into chunks and each head gets one. The *output* of the projection is
-# cut; each head's matrices are 512 wide and read all of a token. So head 0's query changes with the last component of
-# the input, which a chunk of 64 would not hold:
+# You often read that the embedding is cut into chunks and each head gets a chunk. In fact the *output* of the
+# projection is cut. Each head's matrices are 512 wide and read the whole token. So the query of head 0 changes with
+# the last component of the input, which a chunk of 64 numbers would not contain:
 
 # %%
 nudged = m.clone()
@@ -189,11 +191,11 @@ torch.testing.assert_close(change[0], parts["query.weight"][:64, -1])
 assert change[0].norm() > 0.1
 
 # %% [markdown]
-# ## One head against four
+# ## Compare one head with four
 #
-# Is one head enough? A layer of attention, then a linear one, learns to answer three questions from the row of "ate":
-# who ate, whose it was, and what. Once with one head, once with four; the numbers to learn are as many. Sentences that
-# it has never read are asked about.
+# Is a single head enough? Train a layer of attention with a linear layer to answer three questions from the row of
+# "ate": who ate, whose cake, and what. You train it once with a single head and once with four, with the same number
+# of parameters. The test uses sentences that the layers have never read.
 
 # %%
 names, food = (
@@ -267,11 +269,12 @@ assert min(found[1]) > 0.95
 assert min(found[0]) < 0.9
 
 # %% [markdown]
-# ## Long range, short range
+# ## Long range and short range
 #
-# Training makes heads differ. How far does each look? `distance()` is the mean of $|i - j|$, weighted by the weights,
-# without the matrix being built. Here of the default model's 6 layers and 12 heads, on a text of some 60 tokens. A head
-# that rests on `[CLS]`, the very first token, counts as looking far: see what it looks at before believing the number.
+# Training makes heads different. How far does each head look? `distance()` returns the mean of $|i - j|$, weighted by
+# attention, without computing the whole matrix. Here you see the default model's 6 layers with 12 heads each, on a
+# text of about 60 tokens. A head that mostly attends to `[CLS]`, the very first token, has a large distance. So check
+# the attended tokens before you trust the number.
 
 # %%
 model = regard.load()
@@ -341,10 +344,10 @@ keep(
 )
 
 # %% [markdown]
-# ## Bob's cake
+# ## Find the heads that read who, whose and what
 #
-# Which head lets "ate" look at who, whose and what? Measured over all layers and heads, and then drawn where it is. For
-# each of the three words the head that gives it most:
+# Which heads attend from "ate" to "I", "Bob's" and "cake"? Measure all layers and heads, and plot the head with the
+# largest weight for each of the three words:
 
 # %%
 eaten = model.trace("I ate some of Bob's chocolate cake")
@@ -392,15 +395,16 @@ print(
 print(f"{row[slowly.word('I')[0].tokens[0]]:.2f} to “I”")
 
 # %% [markdown]
-# Mind the first: it is the head of the shortest range, which looks at the token before, whatever it is. Here that is
-# the subject; in "the cake that I slowly ate" it is "slowly".
+# Be careful with the first head. It has the shortest range and always attends to the previous token. Here this token
+# is the subject, but in "the cake that I slowly ate" it is "slowly".
 #
-# ## Heads and kernels
+# ## Heads and convolution kernels
 #
-# Heads are likened to the kernels of a convolution: several side by side, each looks for something else, and what they
-# find is joined. The likeness ends at the weights. A kernel of width 3 sees a word and its two neighbours, with the
-# same weights at every place and in every text. A head sees all, and its weights are made by the words. So a row of its
-# matrix is not the row above, moved on; the head of the shortest range has learned to be nearly that.
+# Heads are often compared with the kernels of a convolution: several run in parallel, each looks for something else,
+# and their results are joined. But their weights differ. A kernel of width 3 sees a word and its two neighbours, with
+# the same weights at every position of every text. A head sees all words, and computes its weights from them. So a
+# row of its matrix is not a shifted copy of the row above. Only the head with the shortest range has learned to be
+# almost like that.
 
 # %%
 kernel, count = torch.tensor([0.5, 0.3, 0.2]), len(eaten.tokens)
@@ -441,6 +445,6 @@ keep(
 )
 
 # %% [markdown]
-# It is said that a head "is for" grammar or for meaning. What can be measured is where it looks, and what becomes of
-# the text when it is left out: `regard why` does both. A whole model has a few more parts: [6. A transformer that
-# writes](6_a_transformer_that_writes.py).
+# People say that a head "is for" grammar or for meaning. You can measure two things: the tokens that it attends to,
+# and the effect of ablating it. `regard why` shows both. A complete model has a few more components: [6. A
+# transformer that writes](6_a_transformer_that_writes.py).

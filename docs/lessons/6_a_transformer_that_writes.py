@@ -1,11 +1,12 @@
 # %% [markdown]
 # # 6. A transformer that writes
 #
-# Why did the chat model say that? It did one thing, again and again: it guessed the next token from those before it,
-# and put it behind the text. So each word of an answer can be followed back to what the model looked at. This page
-# builds a model of two layers from the parts of the pages before (rotary positions, page 3), trains it in seconds on a
-# nursery rhyme, lets it write a verse that it has never read, and watches its attention form. Last, a real one is
-# asked.
+# Why did the chat model say that? It repeats a single step: it predicts the next token from the tokens before it and
+# appends it to the text. So you can trace each word of an answer back to the tokens that the model attended to.
+#
+# On this page you build a model of two layers from the components of the previous pages (with rotary positions, page
+# 3). You train it in seconds on a nursery rhyme, let it write a verse that it has never read, and watch its attention
+# form. At the end you ask a real model.
 
 # %%
 import os
@@ -19,14 +20,14 @@ from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.links import links
 from drawings.numbers import show_numbers
-from regard.questions.generate.answer import generation
+from regard.explain import generation
 from regard.text import tokenizers
 
 # %% [markdown]
 # ## The text
 #
-# "The House That Jack Built", printed in 1755. Each verse puts a line before the last one. The verse of the maiden is
-# **held out**: the model never reads it, though it has met all its words in other verses.
+# The text is "The House That Jack Built", printed in 1755. Each verse adds a line before the last line. The verse of
+# the maiden is **held out**: the model never reads it, although it has seen all its words in other verses.
 
 # %%
 chain = [
@@ -63,8 +64,8 @@ print(
 # %% [markdown]
 # ## The model
 #
-# Attention mixes tokens; the **feed-forward** network works on each token alone; both *add* what they find to the
-# token's vector (the **residual stream**), and a **norm** before each keeps the numbers in bounds.
+# Attention mixes tokens. The **feed-forward** network (MLP) works on each token alone. Both *add* their results to
+# the token's vector (the **residual stream**), and a **norm** before each keeps the numbers in range.
 
 # %%
 config = regard.TransformerConfig(
@@ -82,7 +83,7 @@ shows = (
 keep(schematic.blocks(config), "decoder_block.svg", shows)
 
 # %% [markdown]
-# Taken by hand, a block is two lines:
+# If you compute a block by hand, it has two lines:
 #
 # $$ h = x + \mathrm{Attention}(\mathrm{norm}(x)) \qquad y = h + \mathrm{FeedForward}(\mathrm{norm}(h)) $$
 
@@ -98,9 +99,9 @@ torch.testing.assert_close(y, untrained.hidden_states[1], atol=1e-5, rtol=0)
 # %% [markdown]
 # ## The causal mask
 #
-# To learn to guess the next token, no token may see it. Scores of later keys are set to −∞ before the softmax, so their
-# weights are exactly 0: half the matrix is empty. And so what comes later changes nothing before it, which makes one
-# pass over a text as many lessons as it has tokens.
+# To learn to predict the next token, no token may see it. The mask sets scores of later keys to −∞ before the
+# softmax, so their weights are exactly 0 and half the matrix is empty. Later tokens then never change earlier
+# results, so a single pass trains the model on every token of the text.
 
 # %%
 weights = untrained.attention[0][0]
@@ -134,10 +135,10 @@ keep(
 # %% [markdown]
 # ## Training
 #
-# Each lesson is 16 pieces of 32 tokens that begin anywhere in the text, so that no place in a verse can be learned by
-# heart. The loss is the mean of −log of the probability given to each true next token. Guessing evenly among all tokens
-# costs log V. The learned embeddings, drawn at random like page 1's, are trained with everything else. On the way some
-# traces of the held-out verse are kept.
+# Each training step uses 16 pieces of 32 tokens. They begin anywhere in the text, so the model can't memorize
+# positions in a verse. The loss is the mean of −log of the probability of each true next token. Uniform guessing
+# costs log V. The token embeddings start at random, as on page 1, and are trained with everything else. Some traces
+# of the held-out verse are saved during training.
 
 
 # %%
@@ -173,13 +174,13 @@ assert table[0][1] > 0.8 * even
 assert table[-1][1] < 1.0
 
 # %% [markdown]
-# What is left of the loss are the animals that a verse may begin with: "This is the …" has seven answers. A rhyme of
-# 150 words is learned by heart, of course. What is not by heart is the held-out verse.
+# The remaining loss comes from the animals at the start of a verse: "This is the …" has seven possible continuations.
+# The model memorizes the rhyme of 150 words, of course. But it can't have memorized the held-out verse.
 #
 # ## Attention as it forms
 #
-# After "that" comes what the one before did: "the dog that **worried**", "all forlorn that **milked**". So "that" has
-# to look at the word before it. How much of each head's weight goes there, on average over the verse?
+# The word after "that" depends on the word before it: "the dog that **worried**", "all forlorn that **milked**". So
+# "that" has to attend to the previous word. How much of each head's weight goes there, on average over the verse?
 
 # %%
 text = [token.text for token in untrained.tokens]
@@ -238,12 +239,12 @@ keep(
 )
 
 # %% [markdown]
-# Nobody told it where to look; and it is no rule of the head for every word, as the second column shows. (`regard
-# train` and `regard evolve` make such pictures of longer runs.)
+# Nobody told the model where to attend. It isn't a rule of this head for every word either, as the second column
+# shows. (Use `regard train` and `regard evolve` to make such plots of longer runs.)
 #
-# ## What became of the learned embeddings
+# ## How the token embeddings changed
 #
-# Verbs came to stand with verbs and nouns with nouns, since the same things are guessed before and after them.
+# Verbs moved closer to verbs, and nouns to nouns, because similar words occur before and after them.
 
 # %%
 groups = {
@@ -269,7 +270,8 @@ assert inside > between + 0.1
 # %% [markdown]
 # ## Writing, one token at a time
 #
-# The verse that it has never read, from its first four words on. At each step the most probable token is taken.
+# The model writes the verse that it has never read, starting from its first four words. Each step takes the most
+# probable token.
 
 # %%
 made = mine.generate("This is the maiden", max_new_tokens=40)
@@ -288,8 +290,8 @@ for place, row in enumerate(chances):
 # %% [markdown]
 # ## The KV cache
 #
-# Nothing that comes later changes a token (the causal mask), so its key and value can be kept. Each new token then
-# costs one query against the kept keys instead of a whole new pass. The outcome is the same:
+# With the causal mask, later tokens never change an earlier token, so you can keep its key and value. Each new token
+# then needs a single query against the stored keys instead of a whole pass. The result is the same:
 
 # %%
 ids = torch.tensor([made.ids])
@@ -313,7 +315,7 @@ print(
 assert all(len(cache) == n for cache in caches)
 
 # %% [markdown]
-# Each written token has its row of weights, as if the text had been read at once:
+# Each new token has a row of weights, as if you had traced the text at once:
 
 # %%
 written = made.trace.attention[layer][head]
@@ -343,11 +345,14 @@ keep(
 # %% [markdown]
 # ## The capital of France
 #
-# SmolLM2-135M-Instruct does the same in 30 layers of nine heads, after two trillion tokens (Ben Allal et al. 2025). The
-# question is put into the frame of a chat, and the model goes on behind it. Positions are rotary: no vector is added,
-# each token's place turns its queries and keys. It is asked where `REGARD_SMOLLM2` names its folder. Why does it say
-# "Paris"? When it is about to write the city some head looks back at "France"; and with "Italy" in its place it is no
-# longer Paris. What it says then is made up: 135 million numbers do not know every capital.
+# SmolLM2-135M-Instruct works in the same way, with 30 layers of nine heads, after training on two trillion tokens
+# (Ben Allal et al. 2025). It has rotary positions: no vector is added, and each token's position rotates its queries
+# and keys. The question is put into the chat format, and the model continues after it. Set `REGARD_SMOLLM2` to the
+# model's folder to run this part.
+#
+# Why does the model say "Paris"? When it is about to write the city, some head attends to "France". If you ask about
+# "Italy", the answer is no longer Paris, but it is made up: a model of 135 million parameters doesn't know every
+# capital.
 
 # %%
 folder = os.environ.get("REGARD_SMOLLM2")
@@ -401,4 +406,4 @@ else:
     print("REGARD_SMOLLM2 names no folder: SmolLM2 is left out here")
 
 # %% [markdown]
-# One text so far. Next, one text looks at another: [7. Across](7_across.py).
+# So far, there was a single text. Next, a text attends to another text: [7. Across](7_across.py).

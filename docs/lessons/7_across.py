@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 7. Across
 #
-# Word by word "the white river" would become "la blanche rivière", which nobody says: a translator has to find, for
-# each word that it writes, those that it comes from. In **cross-attention** the queries come from one sequence, keys
-# and values from another. A model that paints looks in the same way at the words that it is told to paint.
+# If you translate "the white river" word by word, you get "la blanche rivière", which isn't French. For each word
+# that it writes, a translator has to find the source words. **Cross-attention** does this: queries come from one
+# sequence, keys and values from another. A text-to-image model attends to the words of your prompt in the same way.
 
 # %%
 import os
@@ -16,15 +16,15 @@ import regard
 from drawings import attention, transformer
 from drawings.grid import heatmap
 from drawings.kept import keep
-from regard.explain.weights.alignment import align
+from regard.explain import align
 from regard.text import tokenizers
 
 # %% [markdown]
 # ## Two lengths
 #
-# The six words of page 4 ask, a second text of eight random tokens answers. The weights are 6 × 8. One source asks for
-# equal embedding widths on both sides; with a projection for each side they need not be equal. With the same sequence
-# on both sides it is self-attention.
+# The six words of page 4 are the queries, and a second text of eight random tokens has the keys and values. The
+# weights are 6 × 8. An article requires equal embedding widths on both sides. With a projection for each side, the
+# widths can differ. If you use the same sequence on both sides, you get self-attention.
 
 # %%
 torch.manual_seed(123)
@@ -70,11 +70,11 @@ keep(
 )
 
 # %% [markdown]
-# ## A translator, trained here
+# ## Train a translator
 #
-# French puts most adjectives behind the noun, and they and the article follow its gender: "the white river" is "la
-# rivière blanche". 1,500 such sentences are made of ten nouns, five adjectives and three verbs. Every tenth pair of
-# noun and adjective occurs in the tests only.
+# French puts most adjectives after the noun, and adjective and article agree with its gender: "the white river" is
+# "la rivière blanche". You train on 1,500 such sentences made of ten nouns, five adjectives and three verbs. Every
+# tenth combination of noun and adjective is in the tests only.
 
 # %%
 nouns = {
@@ -165,9 +165,9 @@ print(
 assert right >= 32
 
 # %% [markdown]
-# Nobody told it which word belongs to which. The rows of the decoder that are about to write a word look at the word
-# that it comes from, and the cross of noun and adjective can be seen. For the article the model needs the noun too:
-# that it is "la" or "le" is in "river" or "cat", not in "the".
+# Nobody told the model which words belong together. When the decoder is about to write a word, its row attends to the
+# source word, and you can see noun and adjective cross. The article depends on the noun as well: "la" or "le" follows
+# from "river" or "cat", not from "the".
 
 # %%
 english, french = (
@@ -212,9 +212,9 @@ keep(
 # %% [markdown]
 # ## A real translator
 #
-# opus-mt-en-fr (Tiedemann and Thottingal 2020) has six layers of eight heads each and was trained on millions of
-# sentences. It is looked at where `REGARD_OPUS_MT` names a folder that has it. "bank" is another word in either text,
-# and the layer whose rows align is found by `regard` itself.
+# opus-mt-en-fr (Tiedemann and Thottingal 2020) has six layers of eight heads and was trained on millions of
+# sentences. Set `REGARD_OPUS_MT` to its folder to run this part. "bank" becomes a different word in each text, and
+# regard finds the layer with the best alignment by itself.
 
 # %%
 folder = os.environ.get("REGARD_OPUS_MT")
@@ -269,9 +269,10 @@ shown
 # %% [markdown]
 # ## Image queries on text keys
 #
-# A diffusion model learns to take noise out of images, and a text helps it. Here is one step of that, small enough for
-# a page: images of 32 × 32 with two shapes, cut into 8 × 8 patches, under heavy noise; captions of seven words. Each
-# **patch** is a query, each **word** a key and a value. It has to say what the clean patch looks like.
+# A diffusion model learns to remove noise from images, with the help of a text. Here you train a single step of this,
+# small enough for a page. The images have 32 × 32 pixels and two shapes under heavy noise, and are cut into patches
+# of 8 × 8 pixels. The captions have seven words. Each **patch** is a query, and each **word** has a key and a value.
+# The model predicts the clean patch.
 
 # %%
 colours = {
@@ -382,8 +383,8 @@ for step in range(501):
         print(f"step {step:3}: mean squared error {float(loss.detach()):.4f}")
 
 # %% [markdown]
-# Two tests on 200 images that were held out. With the caption of another image it paints worse: it does use the words.
-# And patches that lie inside a shape look at that shape's colour.
+# You run two tests on 200 held-out images. With the caption of another image, the result is worse, so the model does
+# use the words. And patches inside a shape attend to the colour of this shape.
 
 # %%
 with torch.no_grad():
@@ -419,8 +420,8 @@ print(
 )
 
 # %% [markdown]
-# The background wants no colour. Its patches rest on another word, as the tokens of a language model rest on `[CLS]`
-# (page 5). Laid on the grid of the image, for a picture that it has not seen:
+# The background needs no colour. Its patches attend to another word, just as the tokens of a language model attend to
+# `[CLS]` (page 5). Here you see the weights on the grid of an image that the model has not seen:
 
 # %%
 image, where = paint(("red", "square"), ("blue", "circle"), [(3, 2), (17, 18)])
@@ -493,14 +494,14 @@ keep(
 )
 
 # %% [markdown]
-# ## Where it sits in a text-to-image model
+# ## Cross-attention in a text-to-image model
 #
-# The same layer, many times: in a diffusion model's U-Net, at every level of the grid, each place of the image is a
-# query on the words' contextual embeddings (Rombach et al. 2022; the sizes drawn are Stable Diffusion 1's). Maps of
-# these weights, added up over levels and steps, show which word painted what (Tang et al. 2023), and to exchange them
-# edits the image (Hertz et al. 2022).
-# How far such a map can be believed [page 9](9_words_that_paint.py) tries.
-# Newer models put image and text into one sequence instead, with self-attention over both (Esser et al. 2024).
+# A text-to-image model uses the same layer many times. At every level of a diffusion model's U-Net, each position of
+# the image is a query on the contextual embeddings of the words (Rombach et al. 2022, and the plot has the sizes of
+# Stable Diffusion 1). Maps of these weights, summed over levels and steps, show the image positions that attend to
+# each word (Tang et al. 2023). If you exchange the maps, you edit the image (Hertz et al. 2022). [Page
+# 9](9_words_that_paint.py) tests how far you can trust such a map. Newer models put image and text into a single
+# sequence and use self-attention over both (Esser et al. 2024).
 
 # %%
 figure = transformer.diffusion_unet()
@@ -512,5 +513,5 @@ keep(
 )
 
 # %% [markdown]
-# All parts have been met. Next, what large trained models make of a word:
-# [8. Contextual embeddings](8_contextual_embeddings.py).
+# You now know all components. The next page shows how large trained models represent a word: [8. Contextual
+# embeddings](8_contextual_embeddings.py).

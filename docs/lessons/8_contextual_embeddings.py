@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 8. Contextual embeddings
 #
-# A search that knows which "bank" is meant needs a vector of each word **in its text**: what comes out behind tokens,
-# learned embeddings, positions and attention in many heads and layers. This page gets these vectors from pretrained
-# models, by two well-known routes and by `regard`, and measures what context does to a word.
+# To search for a particular "bank", you need a vector for each word **in its text**. This is the output of the whole
+# process: tokens, token embeddings, positions, and attention in many heads and layers. On this page you get these
+# vectors from pretrained models, in two well-known ways and with regard, and measure the effect of context on a word.
 
 # %%
 import os
@@ -45,8 +45,8 @@ print([token.text for token in river.tokens])
 assert (at, there) == (11, 11)
 
 # %% [markdown]
-# What MiniLM is made of: six encoder blocks, in which every token sees the whole text, with a norm behind each
-# residual.
+# MiniLM has six encoder blocks. In each block every token sees the whole text, and a norm follows each residual
+# connection.
 
 # %%
 given = model.model.config
@@ -64,10 +64,10 @@ kept.keep(
 )
 
 # %% [markdown]
-# ## Three routes to the same numbers
+# ## Three ways to the same numbers
 #
-# `AutoModel` gives the last hidden state, and one has to know which row is which token. A `pipeline` gives the same as
-# nested lists. A trace has it by name, with everything that led to it.
+# `AutoModel` returns the last hidden state, and you have to know which row belongs to which token. A `pipeline`
+# returns the same numbers as nested lists. In a trace you find them by name, together with all intermediate results.
 
 # %%
 folder = model.model.config._name_or_path
@@ -100,10 +100,10 @@ for row in routes.values():
     torch.testing.assert_close(row, by_model[11], atol=1e-5, rtol=0)
 
 # %% [markdown]
-# ## One vector before, two after
+# ## A single vector before, two after
 #
-# "bank" enters both texts as the same vector: the same row of the table, the same position. The first layer parts the
-# two, and the last one further; in the layers between they come a little nearer to each other again.
+# "bank" enters both texts with the same vector, because token and position are the same. The first layer separates
+# the two vectors, and the last layer separates them further. In the layers between, they come a little closer again.
 
 # %%
 assert torch.equal(river.token_embeddings[at], money.token_embeddings[there])
@@ -119,8 +119,8 @@ assert float(steps[1:5].sum()) > 0
 assert abs(float(cosines[-1]) - 0.847) < 5e-4
 
 # %% [markdown]
-# Three measures of likeness: the dot product grows with length, the cosine does not, and the Euclidean distance is
-# small for alike. About these five words they agree, in the whole order.
+# You can measure similarity in three ways. The dot product grows with length, the cosine doesn't, and the Euclidean
+# distance is small for similar vectors. For these five words, all three give the same order.
 
 # %%
 words = {
@@ -154,8 +154,8 @@ assert by_dot.argsort().equal(by_cosine.argsort())
 assert by_dot.argsort().equal(by_distance.argsort(descending=True))
 
 # %% [markdown]
-# Which is dearest? Of 512 queries with 512 keys, the distance as it is written down (subtract, square, add, root)
-# against one matrix product:
+# Which is the most expensive? Compute the distances of 512 queries to 512 keys as written (subtract, square, add,
+# root) and compare the time with a single matrix product:
 
 # %%
 q, keys = torch.randn(2, 512, 64)
@@ -168,8 +168,8 @@ print(f"the distance takes {ratio:.0f} times as long as the dot product")
 assert ratio > 3
 
 # %% [markdown]
-# They need not agree: a cosine does not see that lengths differ. Of all tokens that MiniLM has learned, the four
-# nearest to "bank" are the same by each measure, and the fifth is another by each.
+# The three measures can differ, because a cosine ignores different lengths. Among all of MiniLM's token embeddings,
+# the four closest to "bank" are the same with each measure. The fifth is different with each.
 
 # %%
 learned = model.model.embeddings.word_embeddings.weight.detach().double()
@@ -190,10 +190,10 @@ assert len({tuple(row[:4]) for row in near.values()}) == 1
 assert [row[4] for row in near.values()] == ["financial", "banker", "banco"]
 
 # %% [markdown]
-# ## Where it looked
+# ## Attention from "bank"
 #
-# It is said that a word weighs itself most. In layer 0, over all heads, "bank" does not; and much of what is given goes
-# to the special tokens, which stand for nothing.
+# You often read that a word gives itself the largest weight. In layer 0, over all heads, "bank" doesn't. Much of its
+# attention goes to the special tokens, which carry no text.
 
 # %%
 row = river.attention[0][:, at].mean(0)
@@ -228,14 +228,16 @@ torch.testing.assert_close(
 assert one.rule.scale == 32**-0.5  # of one head, not of the model's 384
 
 # %% [markdown]
-# ## How it moved
+# ## How "bank" moves through the layers
 #
-# A word has some cosine to any other in any sentence. So the two texts are held against 39 sentences that say nothing
-# of what "bank" means ("Nobody said anything about the bank."). Above, how near "bank" is to each word as it leaves
-# each layer; grey is the range of those 39, dotted their mean. Below on the left the movement as it is usually drawn,
-# with coordinates that somebody made up (these are the source's); on the right as it was measured, where each "bank"
-# ends. A plane shows two of 384 dimensions: this one was turned until the nearer of two marks has the larger cosine,
-# seen from each ★, from each ◆ and from ○.
+# A word has some cosine to any other word in any sentence. So you compare the two texts with 39 neutral sentences,
+# which give no hint at the meaning of "bank" ("Nobody said anything about the bank.").
+#
+# The upper plots show the cosine of "bank" to each word after each layer. Grey is the range of the 39 sentences, and
+# the dotted line is their mean. The lower left plot shows the movement as it is usually drawn, with made-up
+# coordinates (from the article). The lower right plot shows measured vectors, with the final position of each "bank".
+# A plane only shows two of 384 dimensions. This plane is rotated so that, seen from each ★, from each ◆ and from ○,
+# the closer of two marks has the larger cosine.
 
 # %%
 article = regard.textbook.printed("contextual embeddings")
@@ -341,10 +343,11 @@ kept.keep(
 )
 
 # %% [markdown]
-# ## What each text does to it
+# ## The effect of each text
 #
-# What leaves the range of the 39 sentences is the text's doing. The river text moves "bank" towards "river" and away
-# from "deposit". The money text, though it names money, does nothing to these cosines that such sentences do not do.
+# If a cosine leaves the range of the 39 sentences, the text is the reason. The river text moves "bank" towards
+# "river" and away from "deposit". The money text names money, but it changes these cosines no more than neutral
+# sentences do.
 
 # %%
 rows = [
@@ -379,11 +382,11 @@ assert [
 assert bool(((low < of_money) & (of_money < high)).all())
 
 # %% [markdown]
-# ## Polysemy, measured
+# ## Measure polysemy
 #
-# Two sentences show a thing; they do not measure it. Here are three words of two senses, four sentences for each sense,
-# none with the other's catchwords. How alike are two uses of a word, if the sense is the same and if it is not? A
-# static vector has 1.000 in both columns.
+# Two sentences are an example, not a measurement. Here are three words with two senses each, and four sentences for
+# each sense, none with keywords of the other sense. How similar are two uses of a word if they have the same sense,
+# and how similar if they don't? A static vector has 1.000 in both columns.
 
 # %%
 uses = {
@@ -475,18 +478,18 @@ assert int(summed[1, 2]) == summed[:, 2].max() == 23
 assert int(summed[-1, 2]) == 21
 
 # %% [markdown]
-# By chance 10 of 24 neighbours would have the right sense. What enters differs by the position alone: the few more that
-# are right there stand at the same place of their sentences. After layer 0 23 are right, as many as after any layer; at
-# the end 21 are. But the cosines differ by less than one would think from pictures: all uses of "bank" stay alike, and
-# the sense is a small part of the vector. Measure it, always, and against a comparison.
+# By chance, 10 of 24 nearest neighbours would have the right sense. The inputs differ in position only, so the few
+# extra matches there come from words at the same position. After layer 0, 23 are right, as many as after any layer.
+# At the end, 21 are right. But the cosines differ less than plots suggest: all uses of "bank" remain similar, and the
+# sense is a small component of the vector. So always measure, and compare with a baseline.
 #
 # ## The published model
 #
-# The source's figures are of distilbert-base-uncased: 72 of four decimals (the corners of both tensors that it prints)
-# and 15 of two. **They are unverified here**, where that model was not to be had. Where `REGARD_LESSON_MODEL` names it
-# (`distilbert-base-uncased` or a folder), the last cell holds all 87 against it. A DistilBERT of its size with random
-# numbers shows that the route is right. It is called 40 % smaller than BERT, which can be counted, and 60 % faster,
-# which its authors measured (Sanh et al. 2019).
+# The article prints 87 numbers of distilbert-base-uncased: 72 with four decimals (the corners of two tensors) and 15
+# with two. **They are not verified here**, because the model was not available. To check all 87, set
+# `REGARD_LESSON_MODEL` to `distilbert-base-uncased` or to its folder. The last cell does this. A DistilBERT of the
+# same size with random weights shows that the method is right. DistilBERT is said to be 40 % smaller than BERT, which
+# you can count, and 60 % faster, which its authors measured (Sanh et al. 2019).
 
 # %%
 torch.manual_seed(0)
@@ -570,5 +573,5 @@ else:
     )
 
 # %% [markdown]
-# From a text to vectors that know it. Last, vectors that become a picture, and what a map of attention is worth:
-# [9. Words that paint](9_words_that_paint.py).
+# You have followed a text to contextual vectors. The last page goes from vectors to a picture and tests how far you
+# can trust an attention map: [9. Words that paint](9_words_that_paint.py).

@@ -2,9 +2,9 @@
 # # 9. Words that paint
 #
 # Which word of your prompt put that into the picture? Tools answer with a **heat map**: the parts of the picture that
-# looked at the word. This page trains a model that paints, looks at its heat, and then tries what a map cannot say:
-# whether the heat is why it is there. In one painter it is; in another, built as Stable Diffusion is, it is not; and
-# their maps point alike.
+# attend to the word. On this page you train a model that paints, look at its heat maps, and test whether the heat is
+# the cause. In one painter it is. In another, built like Stable Diffusion, it isn't, although both maps point to the
+# same places.
 
 # %%
 import inspect
@@ -36,11 +36,13 @@ from regard.train.settings import Settings
 # %% [markdown]
 # ## A line and its picture
 #
-# Two handwritten digits (Alpaydin and Kaynak 1998), each in a corner of 16 × 16 pixels, and a line that says which and
-# where. The digits come with scikit-learn (`pip install scikit-learn`). 1,200 are to learn from. The other 597 train a
-# judge, who names a digit in a corner: nobody has to believe their eyes.
+# A picture has two handwritten digits (Alpaydin and Kaynak 1998), each in a corner of 16 × 16 pixels. A line of text
+# names the digits and their corners. The digits come with scikit-learn (`pip install scikit-learn`). You train on
+# 1,200 digits. The other 597 train a judge that recognizes the digit in a corner, so you don't have to rely on your
+# eyes.
 #
-# The whole painter is one file next to this lesson, [painter.py](painter.py), to read from top to bottom and to change.
+# The whole painter is in a single file next to this lesson, [painter.py](painter.py). You can read it from top to
+# bottom and change it.
 
 # %%
 known, others = read_digits()
@@ -65,12 +67,12 @@ def show(axes, picture, title=""):
 # %% [markdown]
 # ## From noise to a picture
 #
-# To paint is to take noise away. While it learns, the model sees a picture $p$ mixed with noise $e$, and has to say
-# what is behind it:
+# To paint, a model removes noise. During training, it sees a picture $p$ mixed with noise $e$ and predicts the
+# picture:
 #
 # $$ x_t = (1 - t) \cdot e + t \cdot p \qquad \mathrm{loss} = (\mathrm{model}(x_t, t, \mathrm{words}) - p)^2 $$
 #
-# Where $t$ is 0 there is nothing but noise: only the words can tell what to paint.
+# At $t = 0$ there is only noise, so only the words show what to paint.
 
 # %%
 picture, noise = pictures[0], torch.randn(16, 16)
@@ -82,14 +84,15 @@ for axes, time in zip(
 keep(figure, "noise.png", "A picture of two digits comes out of noise")
 
 # %% [markdown]
-# ## Patches ask, words answer
+# ## Patches are queries, words are keys
 #
-# The picture is cut into 16 **patches** of 4 × 4 pixels. In each of three layers they look at each other, then at the
-# ten words (`<start>` and nine): a patch is a query, a word a key and a value, as on [page 7](7_across.py).
+# The picture is cut into 16 **patches** of 4 × 4 pixels. In each of three layers, the patches attend to each other
+# and then to the ten words (`<start>` and nine). A patch is a query, and a word has a key and a value, as on [page
+# 7](7_across.py).
 #
-# Before that two layers let the words read each other. "seven" has to learn that it stands *top left*, so that the
-# patches there can find it: these **states** are the keys. The values are the words as they came, their **plain**
-# embeddings, which know nothing of each other.
+# Before that, the words read each other in two layers. "seven" has to learn that its position is *top left*, so that
+# the patches there can find it. These **states** are the keys. The values are the words' **plain** embeddings, which
+# contain nothing of the other words.
 
 # %%
 painter = Painter()
@@ -97,7 +100,8 @@ print(f"{sum(each.numel() for each in painter.parameters()):,} numbers")
 print(inspect.getsource(Painter.forward))
 
 # %% [markdown]
-# Before it has learned anything, its weights have the right form: eight times the same line, each from other noise.
+# Before training, the pictures already have the right shape. Here is the same line eight times, each time with
+# different noise.
 
 # %%
 asked, corners = torch.tensor([[7, 2]] * 8), torch.tensor([[0, 3]] * 8)
@@ -113,7 +117,8 @@ torch.testing.assert_close(weights.sum(-1), torch.ones(20, 3, 8, 2, 16))
 # %% [markdown]
 # ## Training
 #
-# 600 lessons of 32 scenes, twice: the second painter is for later. They differ in one word, `values`.
+# Train for 600 steps of 32 scenes, twice: you need the second painter later. The two differ in a single setting,
+# `values`.
 
 
 # %%
@@ -146,12 +151,12 @@ def trained(values):
 plain, contextual = trained("plain"), trained("contextual")
 
 # %% [markdown]
-# How a seven is written no word says: that stays in the loss.
+# No word describes how a seven is written, so this part of the loss remains.
 #
 # ## Painting
 #
-# It begins with noise alone. In each of 20 steps the painter says what it takes the picture to be, and the picture goes
-# a step that way. After the first, a blur of all sevens; what is left is which of them.
+# Painting begins with pure noise. In each of 20 steps, the painter predicts the picture, and the picture moves a step
+# in this direction. After the first step you see a blur of all sevens. The remaining steps select a particular seven.
 
 # %%
 painted = paint(plain, ids, begun)
@@ -181,10 +186,10 @@ print("top left · bottom right:", digits(painted.pictures))
 assert (read(painted.pictures) == torch.tensor([7, 2])).float().mean() > 0.85
 
 # %% [markdown]
-# ## Heat
+# ## Heat maps
 #
-# How much did each patch look at a word? The mean of all steps, layers and heads is the word's heat (Tang et al. 2023),
-# here red over the picture, from none to the word's most.
+# How much did each patch attend to a word? The mean over all steps, layers and heads is the word's heat (Tang et al.
+# 2023). It is red over the picture, from zero to the word's maximum.
 
 # %%
 heat = painted.heat[0]  # (16, 10)
@@ -220,14 +225,15 @@ assert shares[2].argmax() == 0  # seven: top left
 assert shares[7].argmax() == 3  # two: bottom right
 
 # %% [markdown]
-# The digits' words point at their digits. Look at the others, too: words of places may be hot far from the place that
-# they name, and `<start>` and the comma, which name nothing, are hot somewhere as well. A map is easily read as one
-# wishes.
+# The words for digits point to their digits. Now look at the other words. Words for positions can be hot far from the
+# position that they name. `<start>` and the comma name nothing, but they are hot somewhere too. It's easy to read
+# your own wishes into a map.
 #
-# ## Is it the heat?
+# ## Test whether heat is the cause
 #
-# If a seven is painted where "seven" is looked at, then it has to move when "seven" is looked at elsewhere. So exchange
-# the keys of "seven" and "two", and nothing else: whoever looked for the one now finds the other's value.
+# If a seven is painted where patches attend to "seven", then it should move when they attend to "seven" elsewhere. So
+# exchange the keys of "seven" and "two", and nothing else. A patch that looks for "seven" now gets the value of
+# "two", and the other way round.
 
 # %%
 swapped = exchanged([2], [7])
@@ -238,7 +244,8 @@ print("keys exchanged:", digits(moved.pictures))
 assert (read(moved.pictures) == torch.tensor([2, 7])).float().mean() > 0.75
 
 # %% [markdown]
-# And if no patch may look at "seven", there must be no seven. Its edges are cut: the other words share its weight.
+# And if no patch may attend to "seven", there should be no seven. Ablate its edges, so that the other words share its
+# weight.
 
 # %%
 cut = paint(plain, ids, begun, may=all_but(2))
@@ -249,12 +256,12 @@ assert (gone[:, 0] == 7).float().mean() < 0.5
 assert (gone[:, 1] == 2).float().mean() > 0.75  # the two is left alone
 
 # %% [markdown]
-# Both held. In this painter heat is the cause.
+# Both predictions were right. In this painter, heat is the cause.
 #
 # ## Heat is not cause
 #
-# Stable Diffusion takes keys *and* values from the states of its text encoder. The second painter does so too: its
-# values are **contextual**. Its heat points as well. Does the same follow from it?
+# Stable Diffusion takes keys *and* values from the states of its text encoder. So does the second painter: its values
+# are **contextual**. Its heat points to the digits as well. Do the same tests succeed?
 
 # %%
 both = {"plain": plain, "contextual": contextual}
@@ -284,7 +291,7 @@ keep(
 )
 
 # %% [markdown]
-# One line is one line. So 100 scenes of two different digits, the digits read by the judge:
+# A single line proves little. So here are 100 scenes with two different digits each, read by the judge:
 
 # %%
 found = [measure(model, judge) for model in both.values()]
@@ -307,18 +314,19 @@ assert uncut[1] > 0.4
 assert by_phrase[1] > moved[1] + 0.2
 
 # %% [markdown]
-# Both paint what the line says, and both point at the right corner, always. With plain values a digit goes where its
-# word's key goes, and goes when its edges go. With contextual values fewer than half go there, and many are painted
-# without any edge to their word. Whole phrases move them: while the words read each other, "a", "top" and
-# "left" have learned of the seven, and tell of it too. How much they tell is chance: change the seed, or train for
-# longer, and they share it out in another way.
+# Both painters paint the digits of the line, and both maps always point to the right corner. With plain values, a
+# digit moves with its word's key and disappears with its edges. With contextual values, fewer than half move, and
+# many are painted without any edge to their word. Only whole phrases move them: when the words read each other, "a",
+# "top" and "left" learn of the seven and pass it on too. How much each of them passes on is chance. It changes with
+# the seed and with longer training.
 #
-# So a heat map shows **where a word is looked at**. What that look does is another question, and it has to be tried:
-# exchange, cut, count. That holds for every map in this course, a language model's too: which explanation can be
-# trusted how far is [measured](../faithfulness.md).
+# So a heat map shows **which positions attend to a word**. To find the effect of this attention, you have to
+# experiment: exchange, ablate, count. This holds for every map in this course, including those of language models.
+# [Which explanation is right?](../faithfulness.md) measures how far you can trust each explanation.
 #
-# ## The end, and on
+# ## Where to go next
 #
-# [`regard paint`](../commands/paint.md) shows the heat of a trained text-to-image pipeline on a text of yours. From a
-# text to vectors that know it, and to pictures: nine pages, one function. To look at a model of your own: the
-# [commands](../commands/see.md), the [library](../traces.md), [a transformer of your own](../transformer.md).
+# [`regard paint`](../commands/paint.md) shows the heat maps of a trained text-to-image pipeline for your own text. In
+# nine pages, you have followed attention from a text to contextual vectors and pictures. To look at your own model,
+# use the [commands](../commands/see.md) or the [library](../traces.md), or train [your own
+# transformer](../transformer.md).

@@ -20,7 +20,7 @@ from regard.questions.attribution.tokens import attribute_to_tokens
 from regard.questions.patch.sweep import patch_sweep
 from tests.support import run_in_process
 
-SHARED = {"texts", "targets", "model", "top", "figure", "shape", "html", "csv", "json_file"}
+SHARED = {"texts", "targets", "model", "top", "figure", "html", "csv", "json_file"}
 
 
 def asked_of(name: str) -> Any:
