@@ -52,19 +52,10 @@ OTHERS = (
 )  # fmt: skip
 # Ways to generate that are more than one pass a token, or choose among several texts; and what switches each off.
 UNJOINED: Mapping[str, Any] = {
-    "num_beams": 1,
-    "num_beam_groups": None,
-    "num_return_sequences": 1,
-    "penalty_alpha": None,
-    "dola_layers": None,
-    "prompt_lookup_num_tokens": None,
-    "assistant_early_exit": None,
-    "guidance_scale": None,
-    "constraints": None,
-    "force_words_ids": None,
-    "token_healing": False,
-    "prefill_chunk_size": None,
-}
+    "num_beams": 1, "num_beam_groups": None, "num_return_sequences": 1, "penalty_alpha": None, "dola_layers": None,
+    "prompt_lookup_num_tokens": None, "assistant_early_exit": None, "guidance_scale": None, "constraints": None,
+    "force_words_ids": None, "token_healing": False, "prefill_chunk_size": None,
+}  # fmt: skip
 QUIETLY = {  # results are returned another way, and caches and compilation are chosen here
     "cache_implementation": None, "cache_config": None, "compile_config": None, "early_stopping": False,
     "length_penalty": 1.0, "max_length": None, "max_time": None, "output_attentions": False,

@@ -33,7 +33,7 @@ from regard.checks import is_whole
 from regard.errors import OutOfRangeError, RegardError
 from regard.images.patches import Patches
 from regard.model_files.pooling import Pooling
-from regard.text.tokens import Token, Turn
+from regard.text.tokens import Token, Turn, shortened
 from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.display import ShownTrace
@@ -180,7 +180,7 @@ class Trace(_Kept):
         layers = str(len(self.attention))
         if isinstance(self.attention, LayerSubset):
             layers = f"{len(self.attention.kept)} of {layers}"
-        return f"Trace({self.text!r}, {len(self.tokens)} tokens, {layers} layers, {self.status.model})"
+        return f"Trace({shortened(self.text, 80)}, {len(self.tokens)} tokens, {layers} layers, {self.status.model})"
 
     @property
     def attentions(self) -> Maps:

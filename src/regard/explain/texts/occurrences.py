@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 
 import torch
 
+from regard.attention.short_repr import short_repr
 from regard.errors import RegardError
 from regard.explain.causes.layer_updates import Attending, LayerUpdate, layer_updates
 from regard.explain.frames import Row, Table
@@ -41,6 +42,7 @@ class Occurrence(Table):
     attends: list[Attended]
     heads: list[Attended]
     link: WordLink | None
+    __repr__ = short_repr
 
     def as_word(self) -> Word:
         """Return the word itself, as a trace knows it."""
