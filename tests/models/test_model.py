@@ -146,11 +146,7 @@ def test_several_threads_trace_at_once(minilm, bank) -> None:
 
 
 def test_trace_takes_texts_only(minilm) -> None:
-    for wrong, says in (
-        ([], "given no text"),
-        ("", "text is empty"),
-        (["a", " "], "text 2 is blank"),
-    ):
+    for wrong, says in (([], "given no text"), ("", "text is empty"), (["a", " "], "text 2 is blank")):
         with pytest.raises(regard.RegardError, match=says):
             minilm.trace(wrong)
 
