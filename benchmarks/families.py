@@ -1,7 +1,7 @@
 """Every family of the installed transformers, as a tiny random model, traced and held against its own eager attention.
 
 python -m benchmarks.families [FAMILY ...]            prints a line for each
-python -m benchmarks.families --write [FAMILY ...]    writes docs/families.md, or these families' rows of it anew
+python -m benchmarks.families --write [FAMILY ...]    writes docs/families_table.md, or these families' rows of it anew
 
 Each family runs in a process of its own, with a time limit. A family is exact where all weights are within 1e-5 of what
 a copy of it, made with `attn_implementation="eager"`, gives for `output_attentions=True`; where the last states are
@@ -38,8 +38,7 @@ from regard.questions.check.answer import FAILED
 from regard.questions.check.check import check
 from regard.questions.check.references import RESULT, STATES, WEIGHTS, apart
 
-PAGE = Path(__file__).parent.parent / "docs" / "families.md"
-START = "## Real models"  # the page's last section
+PAGE = Path(__file__).parent.parent / "docs" / "families_table.md"
 Row = tuple[str, str, str]  # family, kind, and what is told of it
 SECONDS = 90  # of processor time, for each family
 KINDS = ("exact", "noted", "refused", "unfit", "no input", "wrong")
@@ -50,7 +49,7 @@ def main() -> None:
     """Sweep the families that were named, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("families", nargs="*", metavar="FAMILY", help="model types of transformers; by default all")
-    parser.add_argument("--write", action="store_true", help="write docs/families.md, of named families their rows")
+    parser.add_argument("--write", action="store_true", help="write the page, of named families their rows")
     parser.add_argument("--jobs", type=int, default=1, help="how many families at a time (1)")
     given = parser.parse_args()
     rows = []
@@ -220,38 +219,19 @@ def _number(difference: float | None) -> str:
     return "not compared" if difference is None else f"{difference:.0e}"
 
 
-def real_section(page: str) -> str:
-    """What the page says of real models, which `benchmarks.real` writes; empty where it says nothing of them."""
-    _, start, rest = page.partition(START)
-    return start + rest
-
-
 def write(rows: list[Row]) -> None:
-    """Write docs/families.md."""
+    """Write docs/families_table.md."""
     table = "\n".join(f"| {family} | {kind} | {reason.replace('|', '/')} |" for family, kind, reason in rows)
-    page = f"""# Families
+    page = f"""# Table of architectures
 
-What `regard` does with each family of transformers {transformers.__version__}, found with a tiny random model of each
-(`python -m benchmarks.families --write`): {len(rows)} families, {counted(rows)}.
-A real model, deeper and with larger numbers, rounds more, whoever computes: see [real models](#real-models).
+This table shows how regard works with each architecture of transformers {transformers.__version__},
+tested with a tiny random model (`python -m benchmarks.families --write`): {len(rows)} families, {counted(rows)}.
+Type the name of yours above the table to find its row. [Supported architectures](families.md) explains the words.
 
-| family | | largest differences, or why not |
+| architecture | | largest differences, or the reason |
 |---|---|---|
 {table}
-
-## What the words mean
-
-*exact*: of the tiny model, all weights within 1e-5 of the family's own eager attention, the last states within 1e-4 of
-a plain forward pass, the states between the layers within 1e-4 of those that it reports (of the largest number, where
-that is above 1). A family that is not in float32, but in float64 is, makes much of rounding, and both are told.
-[`regard check`](commands/check.md) fails
-for none of them. *its own eager attention*: outside the attention interface; the weights are
-those that it reports, checked to be what its output is made of. *noted*: the status says what is special about the
-weights. *refused*: `regard` says that it cannot, and why. *unfit*: the sweep could not make, run or compare such a
-model; nothing is known. *no input*: no model of the family reads ids by a table of its own, or pixels, or sound. A
-tensor's name in parentheses was read instead of ids.
-
-{real_section(PAGE.read_text(encoding="utf-8"))}"""
+"""
     with whole(PAGE) as temporary:
         temporary.write_text(page, encoding="utf-8")
 

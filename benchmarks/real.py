@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 
 import regard
-from benchmarks.families import PAGE, START, real_section
 from regard.files import whole
 from regard.questions.check.references import STATES, WEIGHTS, apart
 from regard.trace.trace import PairTrace, Trace
@@ -29,6 +28,8 @@ TEXT = (
     "bank would close at noon, and that money was to be had by nobody. "
 ) * 3
 TARGET = "La rivière était haute, et l'homme qui était venu pêcher s'assit sur la rive pour attendre."
+PAGE = Path(__file__).parent.parent / "docs" / "families.md"
+START = "## Real models"  # the page's last section
 HEAD = """| model | tokens | computed by | weights | states | result | from float64: weights | states | status |
 |---|---|---|---|---|---|---|---|---|
 """
@@ -101,20 +102,20 @@ def write(rows: Sequence[str]) -> None:
     version = torch.__version__.partition("+")[0]
     section = f"""{START}
 
-`python -m benchmarks.real --write`, in float32, with torch {version}. *weights*: the largest difference of any
-attention weight of any layer from the model's own eager attention, run by itself from the text on. *states*: of any
-state between the layers, as a part of its largest number where that is above 1. *result*: of the logits (of MiniLM: the
-last state) from a plain pass with PyTorch's kernel, likewise. *from float64*: from the eager model in float64.
-*status*: what the trace's status says, which is another question: how far weights are from the model's own attention
-*on the same queries and keys*.
+Measured with `python -m benchmarks.real --write`, in float32, with torch {version}:
+
+- *weights*: largest difference of any attention weight from the model's own eager attention.
+- *states*: largest difference of any hidden state, divided by the largest value if that is above 1.
+- *result*: the same for the logits (for MiniLM the last hidden state), compared with PyTorch's kernel.
+- *from float64*: differences from the eager model in float64.
+- *status*: the difference that the trace's status reports. It compares weights computed from the same queries and keys.
 
 {HEAD}{chr(10).join(rows)}
 
 gte-small, measured on another machine, is within 2.7e-05.
 """
     text = PAGE.read_text(encoding="utf-8")
-    before = real_section(text)
-    text = text.replace(before, section) if before else f"{text}\n{section}"
+    text = text.partition(START)[0] + section
     with whole(PAGE) as temporary:
         temporary.write_text(text, encoding="utf-8")
 

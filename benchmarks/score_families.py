@@ -3,7 +3,7 @@
 python -m benchmarks.score_families [FAMILY ...]            prints a line for each
 python -m benchmarks.score_families --write [FAMILY ...]    writes docs/score_families.md, or these families' rows anew
 
-The families are those of docs/families.md whose traces are exact or noted and that read ids. Biases and the weights of
+The families are those of docs/families_table.md whose traces are exact or noted and that read ids. Biases, weights of
 norms, which a new model has at 0 and 1, are drawn at random first. Of each kind of attention a model has, the scores of
 its last layer are split, of its first and its last head, for one query and key; a family is exact where all of them sum
 to the score within 1e-5 of the sum of the absolute values of their parts (`regard.Model.score_sources` checks that).
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def text_families() -> list[str]:
-    """The families of docs/families.md that are traced and read ids."""
+    """The families of docs/families_table.md that are traced and read ids."""
     rows = families.rows_of(families.PAGE.read_text(encoding="utf-8"))
     return [name for name, kind, said in rows if kind in ("exact", "noted") and not OTHER_INPUTS.search(said)]
 

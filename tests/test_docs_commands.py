@@ -30,10 +30,11 @@ RANKS = next((p for p in (Path(os.environ.get("TIKTOKEN_CACHE_DIR", "none")), BE
 NO_RANKS = "the ranks of cl100k_base are neither in TIKTOKEN_CACHE_DIR nor beside the checkout"
 # what is said on a machine that is slow, or busy
 PROGRESS = re.compile(r"^(\d+ shards, [\d,]+ tokens, [\d,]+ tokens a second.*|.*: about \d+ (s|min) in all)\n", re.M)
-TRAINED = [
-    "docs/commands/evolve.md",
-    "docs/commands/generate.md",
-]  # they go on with what docs/training.md trains
+EMBED = [["embed", "texts/", "--out", "bank.store", "--where", "word=bank"]]
+FIRST = {  # what a page's commands go on with: the runs of docs/training.md, or a store
+    **{f"docs/commands/{name}.md": commands("docs/training.md")[:2] for name in ("evolve", "generate")},
+    **{f"docs/commands/{name}.md": EMBED for name in ("find", "senses", "shift")},
+}
 STORIES = SHARED / "models" / "stories260K"
 ABSENT = [name for name, there in (("cl100k_base", RANKS is not None), ("stories260K", STORIES.exists())) if not there]
 # these models are another here, tiny and random: of what they print the headings of tables are compared
@@ -162,8 +163,7 @@ def told(files: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[st
     for page in pages("sh"):
         folder = tmp_path_factory.mktemp("page")
         shutil.copytree(files, folder, dirs_exist_ok=True)
-        if page in TRAINED:
-            calls += [Call(folder, quick(c), None, n) for n, c in enumerate(commands("docs/training.md")[:2])]
+        calls += [Call(folder, quick(c), None, n) for n, c in enumerate(FIRST.get(page, []))]
         calls += [Call(folder, quick(c), page, n) for n, c in enumerate(commands(page))]
     calls = [call for call in calls if not set(ABSENT) & set(call.arguments)]
     environment = dict(os.environ) | {"COLUMNS": "80"} | ({} if RANKS is None else {"TIKTOKEN_CACHE_DIR": str(RANKS)})
