@@ -28,7 +28,7 @@ TEXT = (
     "the boat that had gone away in the dark of the night"
 )
 
-Outcomes = Literal["contextual", "logits"]
+Outcomes = Literal["last_hidden_state", "logits"]
 
 
 def main() -> None:
@@ -90,7 +90,7 @@ def sweep(
     layers: str,
     target: float,
     how: Rounds,
-    of: Outcomes = "contextual",
+    of: Outcomes = "last_hidden_state",
 ) -> None:
     """Compare a sweep with one run for each patch."""
     clean, corrupted = texts(model, length)

@@ -38,9 +38,9 @@ def main() -> None:
     new, count = (16, 3) if quick else (NEW, 7)
     calls: dict[str, Callable[[], Any]] = {
         "transformers alone": lambda: alone(model, ids, new),
-        "traced": lambda: model.generate(ids=ids, new_tokens=new, min_new_tokens=new),
+        "traced": lambda: model.generate(ids=ids, max_new_tokens=new, min_new_tokens=new),
         "traced, with statistics": lambda: model.generate(
-            ids=ids, new_tokens=new, min_new_tokens=new, statistics=WATCHED
+            ids=ids, max_new_tokens=new, min_new_tokens=new, statistics=WATCHED
         ),
     }
     written = {name: call() for name, call in calls.items()}  # loads what it needs

@@ -115,7 +115,7 @@ def sides(seen: Summary, label: str) -> dict[str, str | None]:
 
 
 def cosines(seen: Summary) -> dict[tuple[str, str], float]:
-    return {(each.word, each.occurrence): each.contextual for each in seen.references}
+    return {(each.word, each.occurrence): each.last_hidden_state for each in seen.references}
 
 
 def shown(seen: Summary, label: str) -> list[str]:

@@ -87,7 +87,7 @@ def measured(name: str, source: Any) -> list[str]:
     trace = opened.trace(TEXT, target=target)
     last = _ends(trace)[1]
     ours = trace.as_transformers(attentions=True)
-    seen = last.logits if last.logits is not None else last.contextual
+    seen = last.logits if last.logits is not None else last.last_hidden_state
     numbers = [
         _number(ours, own, WEIGHTS),
         _number(ours, own, STATES),

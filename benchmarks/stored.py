@@ -155,7 +155,7 @@ def measured(folder: Path, dtype: str, traces: int) -> dict[str, Any]:
             trace = model.trace(ids=ids)
             seconds.append(time.perf_counter() - started)
         found[str(length)] = statistics.median(seconds[1:] or seconds)
-        found[f"states {length}"] = [float(trace.contextual[-1, n]) for n in range(0, 64, 8)]
+        found[f"states {length}"] = [float(trace.last_hidden_state[-1, n]) for n in range(0, 64, 8)]
         del trace
     kept = Sizes.of(model.model).held(max(LENGTHS), CaptureOptions())
     found["peak"] = peak() - before - kept

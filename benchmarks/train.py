@@ -194,7 +194,7 @@ def translations(prepared: Any, sources: list[str]) -> list[str]:
         ids, mask = padded([rows[n] for n in chosen], prepared.tokenizer.pad_token_id)
         with torch.no_grad():
             written = translate(
-                prepared.model, ids, mask=mask, new_tokens=2 * ids.shape[1] + 10, end=end,
+                prepared.model, ids, mask=mask, max_new_tokens=2 * ids.shape[1] + 10, end=end,
                 choose=Choice(do_sample=False).chooser(),
             )  # fmt: skip
         for n, new in zip(chosen, written, strict=True):

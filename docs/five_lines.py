@@ -62,5 +62,5 @@ why
 # %%
 for sentence in seen.findings():
     print(sentence)
-assert seen.summary.pairs[0].learned_equal
+assert seen.summary.pairs[0].token_embeddings_equal
 assert why.tokens[0].effect == max(cause.effect for cause in why.tokens)

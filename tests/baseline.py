@@ -118,7 +118,7 @@ def tensors(trace: Any) -> dict[str, Any]:
         return {side: tensors(each) for side, each in zip(("encoder", "decoder"), trace.sides, strict=True)}
     found: dict[str, Any] = {
         name: digest(getattr(trace, name))
-        for name in ("learned", "positional", "segment", "input", "contextual", "logits")
+        for name in ("token_embeddings", "position_embeddings", "segment", "input", "last_hidden_state", "logits")
     }
     found["hidden_states"] = [digest(each) for each in trace.hidden_states]
     for name in ("attention", "cross"):
@@ -146,7 +146,7 @@ def traces() -> Iterator[tuple[str, Any]]:
     ablations = [regard.ablate(regard.head(3, 5)), regard.ablate(regard.edge("bank", "river"))]
     yield "minilm ablated", tensors(minilm.trace(RIVER, interventions=ablations))
     yield "stories", tensors(stories.trace(STORY))
-    yield "stories generated", tensors(stories.generate("Once upon", new_tokens=8).trace)
+    yield "stories generated", tensors(stories.generate("Once upon", max_new_tokens=8).trace)
     pair = regard.load(OPUS, device="cpu")
     yield "opus", tensors(pair.trace("The cat sat.", target="Le chat dormait."))
     yield "opus generated", tensors(pair.generate("I love you.").trace)

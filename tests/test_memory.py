@@ -110,7 +110,8 @@ def test_what_is_foreseen_is_what_is_held() -> None:
 
 def _held(trace) -> int:
     """Bytes of the storages that a trace holds on to, weights of the model aside."""
-    parts = (trace.learned, trace.positional, trace.segment, trace.input, trace.contextual, trace.logits)
+    names = ("token_embeddings", "position_embeddings", "segment", "input", "last_hidden_state", "logits")
+    parts = [getattr(trace, name) for name in names]
     tensors = [part for part in parts if part is not None]
     tensors += [trace.hidden_states[n] for n in getattr(trace.hidden_states, "kept", range(len(trace.hidden_states)))]
     for n in getattr(trace.attention, "kept", range(len(trace.attention))):

@@ -22,7 +22,7 @@ reveal_type(model.trace("a", target="b"))  # PairTrace
 reveal_type(model.trace("a", target_ids=[1]))  # PairTrace
 reveal_type(model.trace("a", window=5))  # WindowedTrace
 reveal_type(model.trace(ids=[1]))  # Trace
-reveal_type(model.generate("a", new_tokens=3, top_k=2))  # Generated
+reveal_type(model.generate("a", max_new_tokens=3, top_k=2))  # Generated
 reveal_type(model.generate(["a"]))  # list[Generated]
 reveal_type(model.why(model.trace("a"), "a"))  # Why
 reveal_type(model.trace("a").hidden_states[0])  # Tensor

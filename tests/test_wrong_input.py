@@ -31,7 +31,7 @@ def as_users_call_it() -> Iterator[None]:
 
 STATISTICS = r"statistics: given 'all', needs True, False or a regard\.Statistics"
 NUMBER = "needs a whole number: all-MiniLM-L6-v2 has"
-LENGTH = Outcome("length", lambda trace: trace.sides[-1].contextual.norm())
+LENGTH = Outcome("length", lambda trace: trace.sides[-1].last_hidden_state.norm())
 CASES: list[tuple[Any, str]] = [
     (lambda g: g.model.trace("a bank", statistics="all"), STATISTICS),
     (
@@ -39,7 +39,7 @@ CASES: list[tuple[Any, str]] = [
         "patch: too many positional arguments; it takes what, layer=, source=",
     ),
     (lambda g: regard.patch("values", layer=1), "patch: missing a required argument: 'source'"),
-    (lambda g: regard.steer(g.trace.contextual[0], 1), "steer: too many positional arguments; it takes vector, layer="),
+    (lambda g: regard.steer(g.trace[0], 1), "steer: too many positional arguments; it takes vector, layer="),
     (lambda g: regard.head(1), "head: missing a required argument: 'head'; it takes layer, head, part="),
     (lambda g: regard.ablate(regard.head(0, 0), layer=1), "ablate: got an unexpected keyword argument 'layer'"),
     (
@@ -48,7 +48,7 @@ CASES: list[tuple[Any, str]] = [
     ),
     (
         lambda g: g.model.generate("a bank", 3),
-        "generate: too many positional arguments; it takes prompt, ids=, new_tokens=",
+        "generate: too many positional arguments; it takes prompt, ids=, max_new_tokens=",
     ),
     (
         lambda g: g.model.embedding("a bank", "query: "),

@@ -105,7 +105,7 @@ def word_cases(model: Model, pool: list[str], seed: int) -> Iterator[Case]:
         mean = torch.stack([each[word].double() for each in model.trace(others, attention_outputs=False)]).mean(0)
         trace = model.trace(text)
         place = tuple(n for n, token in enumerate(trace.tokens) if token.start < end and token.end > start)
-        reference = mean.to(trace.contextual.dtype)
+        reference = mean.to(trace.last_hidden_state.dtype)
         outcome = cosine(group(place), reference, f"{word} in {REFERENCES} other sentences")
         outcome = Outcome(f"cosine of “{word}” to its mean in other sentences", outcome.number)
         yield from _enough(Case(model, trace, text, None, outcome, place, _sources(trace, place), toward=reference))
@@ -137,7 +137,7 @@ def translation_cases(model: Model, pool: list[str], seed: int) -> Iterator[Case
     """Cases of a translator: the first token of a word that it writes, after what it has written before."""
     drawn = random.Random(seed)
     for text in pool:
-        written = model.generate(text, new_tokens=80)
+        written = model.generate(text, max_new_tokens=80)
         target = written.text
         trace = model.trace(text, target=target)
         assert isinstance(trace, PairTrace)

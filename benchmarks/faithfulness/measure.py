@@ -28,7 +28,7 @@ def look(case: Case) -> Data:
     words = [n for n in range(count) if not case.sources[n].apart]
     whole = case.outcome.of(case.trace)
     with torch.no_grad():
-        again = float(case.read(case.own.contextual[list(case.place)][None])[0])
+        again = float(case.read(case.own.last_hidden_state[list(case.place)][None])[0])
     assert abs(again - whole) < 1e-4  # read from the place's vector, as in runs without words
     alone = without(case, singles)
     direct = measured(case, [own_edges(case, n) for n in range(count)])

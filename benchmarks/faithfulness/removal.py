@@ -36,10 +36,10 @@ def own_edges(case: Case, source: int) -> list[Ablate]:
 
 def measured(case: Case, sets: Sequence[Sequence[Ablate]]) -> list[tuple[float, float]]:
     """Of each set of ablations the outcome under it, and how far the place's vector moved: 1 - cosine."""
-    before = case.own.contextual[list(case.place)]
+    before = case.own.last_hidden_state[list(case.place)]
     states = before.repeat(len(sets), 1, 1)
     for number, trace in case.model.ablated(sets=sets, logits=False, **case.given):
-        states[number] = trace.sides[-1].contextual[list(case.place)]
+        states[number] = trace.sides[-1].last_hidden_state[list(case.place)]
     with torch.no_grad():
         moved = 1 - torch.cosine_similarity(states.double().mean(1), before.double().mean(0)[None], dim=1)
         return list(zip(case.read(states).tolist(), moved.tolist(), strict=True))

@@ -41,7 +41,7 @@ river, money = model.trace(sentences)
 
 # %%
 at = article["pretrained"]["bank_position"]
-assert torch.equal(river.learned[at], money.learned[at])
+assert torch.equal(river.token_embeddings[at], money.token_embeddings[at])
 alike = torch.cosine_similarity(river["bank"], money["bank"], dim=0)
 print(
     f"cosine of the two “bank”: 1.000 as they enter, {alike:.3f} as they leave"
@@ -60,7 +60,7 @@ table = model.model.get_input_embeddings().weight.detach()  # V × d_model
 one_hot = torch.nn.functional.one_hot(
     torch.tensor(river.tokens[at].id), len(table)
 )
-torch.testing.assert_close(one_hot.float() @ table, river.learned[at])
+torch.testing.assert_close(one_hot.float() @ table, river.token_embeddings[at])
 print(tuple(table.shape))
 
 # %% [markdown]
@@ -71,11 +71,16 @@ print(tuple(table.shape))
 print(*(token.text for token in river.tokens))
 lengths = [
     each[at].norm()
-    for each in (river.learned, river.positional, river.segment, river.input)
+    for each in (
+        river.token_embeddings,
+        river.position_embeddings,
+        river.segment,
+        river.input,
+    )
 ]
 names = ["learned", "+ positional", "+ segment", "= input"]
 show_numbers(torch.stack(lengths)[:, None], names, ["length for “bank”"])
-summed = river.learned + river.positional + river.segment
+summed = river.token_embeddings + river.position_embeddings + river.segment
 torch.testing.assert_close(summed, river.input, atol=1e-5, rtol=0)
 
 # %% [markdown]
@@ -88,10 +93,14 @@ torch.testing.assert_close(summed, river.input, atol=1e-5, rtol=0)
 
 # %%
 cat, mouse = model.trace(["the cat ate the mouse", "the mouse ate the cat"])
-first, second = self_attention(cat.learned), self_attention(mouse.learned)
+first, second = (
+    self_attention(cat.token_embeddings),
+    self_attention(mouse.token_embeddings),
+)
 torch.testing.assert_close(first[2], second[5])  # "cat" in either
 added = [
-    self_attention(each.learned + each.positional) for each in (cat, mouse)
+    self_attention(each.token_embeddings + each.position_embeddings)
+    for each in (cat, mouse)
 ]
 print(
     "with positions “cat” differs by up to "
@@ -155,7 +164,7 @@ assert row[at] < row[at - 1]
 # $\sqrt{32}$ and not $\sqrt{384}$.
 
 # %%
-x = (river.learned + river.positional)[1:-1]
+x = (river.token_embeddings + river.position_embeddings)[1:-1]
 similarity = x @ x.T
 weights = (similarity / x.shape[1] ** 0.5).softmax(-1)
 torch.testing.assert_close(weights @ x, self_attention(x, scale=384**-0.5))
@@ -254,7 +263,7 @@ folder = os.environ.get("REGARD_LESSON_MODEL")
 if folder:
     original = regard.load(folder)
     a, b = original.trace(sentences)
-    alone = original.trace("bank").learned[1, :5]
+    alone = original.trace("bank").token_embeddings[1, :5]
     beside(
         alone,
         figures["learned_embedding_of_bank_first_5"],
@@ -263,12 +272,19 @@ if folder:
     )
     both = figures["contextual_embedding_of_bank_first_5"].values()
     for found, expected in zip((a, b), both, strict=True):
-        beside(found.contextual[at, :5], expected, title="contextual", digits=2)
+        beside(
+            found.last_hidden_state[at, :5],
+            expected,
+            title="contextual",
+            digits=2,
+        )
     beside(
-        corners(a.learned), figures["learned_corners"], title="learned, corners"
+        corners(a.token_embeddings),
+        figures["learned_corners"],
+        title="learned, corners",
     )
     beside(
-        corners(a.contextual),
+        corners(a.last_hidden_state),
         figures["contextual_corners"],
         title="contextual, corners",
     )
@@ -280,9 +296,9 @@ else:
 show_numbers(
     torch.stack(
         [
-            model.trace("bank").learned[1],
-            river.contextual[at],
-            money.contextual[at],
+            model.trace("bank").token_embeddings[1],
+            river.last_hidden_state[at],
+            money.last_hidden_state[at],
         ]
     )[:, :5],
     ["learned", "river text", "money text"],

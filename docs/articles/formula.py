@@ -163,7 +163,7 @@ torch.testing.assert_close(
 # %%
 trace = model.trace(question)
 names = [token.text for token in trace.tokens[1:-1]]  # without [CLS] and [SEP]
-m = trace.learned[1:-1]
+m = trace.token_embeddings[1:-1]
 scores = m @ m.T
 weights = softmax(scores)
 output = weights @ m

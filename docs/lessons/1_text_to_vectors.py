@@ -44,15 +44,16 @@ river, money = model.trace(
 )
 words = river.tokens[1:-2]  # without [CLS], the full stop and [SEP]
 embedded = [
-    (trace.learned + trace.positional)[1:-2] for trace in (river, money)
+    (trace.token_embeddings + trace.position_embeddings)[1:-2]
+    for trace in (river, money)
 ]
 mixed = [self_attention(x) for x in embedded]
 figure = transformer.embedding_process(
     [token.text for token in words],
     [token.id for token in words],
-    river.learned[1:-2],
+    river.token_embeddings[1:-2],
     30522,
-    river.positional[1:-2],
+    river.position_embeddings[1:-2],
     mixed[0],
 )
 assert torch.equal(embedded[0][-1], embedded[1][-1])
@@ -257,7 +258,7 @@ learned = model.model.get_input_embeddings().weight.detach()
 bank = river.tokens[11].id
 one_hot = torch.nn.functional.one_hot(torch.tensor(bank), len(learned)).float()
 torch.testing.assert_close(one_hot @ learned, learned[bank])
-assert torch.equal(learned[bank], river.learned[11])
+assert torch.equal(learned[bank], river.token_embeddings[11])
 parameters = sum(parameter.numel() for parameter in model.model.parameters())
 print(
     f"{tuple(learned.shape)}: {learned.numel():,} of the model's "

@@ -142,14 +142,19 @@ for distance in (0, 1, 7, 50):
 model = regard.load()
 river = model.trace("Write a poem about a man fishing on a river bank.")
 torch.testing.assert_close(
-    river.learned + river.positional + river.segment,
+    river.token_embeddings + river.position_embeddings + river.segment,
     river.input,
     atol=1e-5,
     rtol=0,
 )
 lengths = [
     [part[11].norm().item()]
-    for part in (river.learned, river.positional, river.segment, river.input)
+    for part in (
+        river.token_embeddings,
+        river.position_embeddings,
+        river.segment,
+        river.input,
+    )
 ]
 names = [
     "learned embedding of “bank”",
@@ -160,7 +165,7 @@ names = [
 show_numbers(torch.tensor(lengths), names, ["length"])
 
 positions = model.model.embeddings.position_embeddings.weight.detach()
-assert torch.equal(positions[11], river.positional[11])
+assert torch.equal(positions[11], river.position_embeddings[11])
 cosines = torch.nn.functional.normalize(positions[:100], dim=1)
 cosines = cosines @ cosines.T
 near, far = cosines.diagonal(1).mean(), cosines.diagonal(50).mean()
@@ -238,11 +243,14 @@ cat, mouse = (
 )
 # [CLS] the cat ate the mouse [SEP], with cat and mouse exchanged
 swapped = [0, 1, 5, 3, 4, 2, 6]
-without = self_attention(cat.learned), self_attention(mouse.learned)
+without = (
+    self_attention(cat.token_embeddings),
+    self_attention(mouse.token_embeddings),
+)
 torch.testing.assert_close(without[0][swapped], without[1])
 with_them = (
-    self_attention(cat.learned + cat.positional),
-    self_attention(mouse.learned + mouse.positional),
+    self_attention(cat.token_embeddings + cat.position_embeddings),
+    self_attention(mouse.token_embeddings + mouse.position_embeddings),
 )
 change = [float((a[swapped] - b).abs().max()) for a, b in (without, with_them)]
 print(

@@ -45,7 +45,7 @@ river, money = model.trace(
 )
 # without [CLS], the full stop and [SEP]
 words = [token.text for token in river.tokens[1:-2]]
-x = (river.learned + river.positional)[1:-2]  # (11, 384)
+x = (river.token_embeddings + river.position_embeddings)[1:-2]  # (11, 384)
 similarities = x @ x[-1]
 weights = softmax(similarities / 384**0.5)
 y = weights @ x
@@ -79,8 +79,8 @@ def moved(embed):
 
 table = torch.cat(
     [
-        moved(lambda trace: trace.learned + trace.positional),
-        moved(lambda trace: trace.learned),
+        moved(lambda trace: trace.token_embeddings + trace.position_embeddings),
+        moved(lambda trace: trace.token_embeddings),
     ],
     1,
 )

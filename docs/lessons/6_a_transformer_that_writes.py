@@ -20,7 +20,7 @@ from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.links import links
 from drawings.numbers import show_numbers
-from regard.questions.generate.answer import generation
+from regard.explain import generation
 from regard.text import tokenizers
 
 # %% [markdown]
@@ -109,7 +109,7 @@ names = [token.text for token in untrained.tokens]
 assert bool((weights.triu(1) == 0).all())
 torch.testing.assert_close(weights.sum(-1), torch.ones(len(names)))
 other = mine.trace(held_out.replace("Jack built", "Jack milked"))
-change = (other.contextual - untrained.contextual).abs().amax(1)
+change = (other.last_hidden_state - untrained.last_hidden_state).abs().amax(1)
 print(
     "largest change when “built” becomes “milked”:",
     [f"{number:.0e}" for number in change.tolist()[-4:]],
@@ -274,7 +274,7 @@ assert inside > between + 0.1
 # probable token.
 
 # %%
-made = mine.generate("This is the maiden", new_tokens=40)
+made = mine.generate("This is the maiden", max_new_tokens=40)
 print(made.text)
 assert made.text.strip() == held_out
 chances = made.trace.logits[made.start - 1 : made.start + 5].softmax(-1)
@@ -363,7 +363,9 @@ if folder:
         asked, tokenize=False, add_generation_prompt=True
     )
     said = {
-        country: chat.generate(frame.replace("France", country), new_tokens=8)
+        country: chat.generate(
+            frame.replace("France", country), max_new_tokens=8
+        )
         for country in ("France", "Italy")
     }
     tokens, start = said["France"].trace.tokens, said["France"].start

@@ -16,7 +16,7 @@ import regard
 from drawings import attention, transformer
 from drawings.grid import heatmap
 from drawings.kept import keep
-from regard.explain.weights.alignment import align
+from regard.explain import align
 from regard.text import tokenizers
 
 # %% [markdown]
@@ -152,7 +152,7 @@ for step in range(201):
 model.eval()
 mine = regard.load(model, tokenizer=tokenizer)
 made = mine.generate(
-    [english for english, _ in pairs[True][:40]], new_tokens=12
+    [english for english, _ in pairs[True][:40]], max_new_tokens=12
 )
 right = sum(
     each.text.strip() == french
@@ -228,7 +228,7 @@ if folder:
     for axes, (text, word) in zip(
         figure.subplots(1, 2), texts.items(), strict=True
     ):
-        made = opus.generate(text, new_tokens=30)
+        made = opus.generate(text, max_new_tokens=30)
         found = align(made.trace)
         tokens = [
             [token.text for token in side.tokens]

@@ -88,7 +88,7 @@ bank = river.word("bank")[0]
 routes = {
     "AutoModel, row 11": by_model[11],
     "pipeline, row 11": by_pipeline[11],
-    "trace, “bank”": vector(river.contextual, bank),
+    "trace, “bank”": vector(river.last_hidden_state, bank),
 }
 numbers.show_numbers(
     torch.stack([row[:5] for row in routes.values()]),
@@ -106,8 +106,10 @@ for row in routes.values():
 # the two vectors, and the last layer separates them further. In the layers between, they come a little closer again.
 
 # %%
-assert torch.equal(river.learned[at], money.learned[there])
-assert torch.equal(river.positional[at], money.positional[there])
+assert torch.equal(river.token_embeddings[at], money.token_embeddings[there])
+assert torch.equal(
+    river.position_embeddings[at], money.position_embeddings[there]
+)
 cosines = across_texts([(river, "bank"), (money, "bank")])[:, 0, 1]
 layers = ["enters", *(f"after {n}" for n in range(6))]
 numbers.show_numbers(cosines[None], ["cosine of the two banks"], layers)
@@ -122,7 +124,7 @@ assert abs(float(cosines[-1]) - 0.847) < 5e-4
 
 # %%
 words = {
-    word: model.trace(word).learned[1]
+    word: model.trace(word).token_embeddings[1]
     for word in ("bank", "river", "water", "money", "loan", "poem")
 }
 measured = []
@@ -315,7 +317,7 @@ right.set_title(
 )
 right.legend(frameon=False)
 measured = {
-    (each.word, int(each.occurrence) - 1): each.contextual
+    (each.word, int(each.occurrence) - 1): each.last_hidden_state
     for each in seen.references
 }
 measured |= {(each.word, 2): each.mean[-1] for each in seen.neutral}
@@ -505,7 +507,7 @@ sizes = [
     sum(parameter.numel() for parameter in each.parameters())
     for each in (random, bert)
 ]
-largest = float((route.contextual - itself).abs().max())
+largest = float((route.last_hidden_state - itself).abs().max())
 print(
     f"random DistilBERT: contextual embeddings differ by {largest:.1e} at "
     "most, learned ones are equal"
@@ -515,7 +517,7 @@ print(
     f"{1 - sizes[0] / sizes[1]:.0%} fewer"
 )
 assert torch.equal(
-    route.learned,
+    route.token_embeddings,
     random.embeddings.word_embeddings.weight[
         [token.id for token in route.tokens]
     ],
@@ -544,8 +546,8 @@ if where:
     original = regard.load(where)
     a, b = original.trace(sentences)
     for name, rows, expected in (
-        ("learned", a.learned, learned),
-        ("contextual", a.contextual, contextual),
+        ("learned", a.token_embeddings, learned),
+        ("contextual", a.last_hidden_state, contextual),
     ):
         numbers.show_numbers(
             corners(rows),
@@ -557,9 +559,9 @@ if where:
         )
     seen = torch.stack(
         [
-            original.trace("bank").learned[1, :5],
-            a.contextual[11, :5],
-            b.contextual[11, :5],
+            original.trace("bank").token_embeddings[1, :5],
+            a.last_hidden_state[11, :5],
+            b.last_hidden_state[11, :5],
         ]
     )
     torch.testing.assert_close(seen, torch.tensor(rounded), atol=5.1e-3, rtol=0)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from regard.capture.interventions.steer import steering_vector as steering_vector
     from regard.diffusion.pipeline import load_pipeline as load_pipeline
     from regard.errors import RegardError as RegardError
+    from regard.explain.causes import outcomes as outcomes
     from regard.models.load import load as load
     from regard.models.see_texts import see as see
     from regard.nn.config import TransformerConfig as TransformerConfig
@@ -69,6 +70,7 @@ _WHERE = {
     "open": "regard.trace.file",
     "explain": "regard",
     "nn": "regard",
+    "outcomes": "regard.explain.causes",
     "text": "regard",
     "textbook": "regard",
     "train": "regard",

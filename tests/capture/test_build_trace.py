@@ -23,7 +23,7 @@ def test_each_text_is_a_view_of_its_rows(done: CapturedPass) -> None:
     (stack,) = done.stacks.values()
     for n, ids in enumerate(IDS):
         trace = trace_of(done, n)
-        assert trace.contextual.shape == (len(ids), 24)
+        assert trace.last_hidden_state.shape == (len(ids), 24)
         assert [weights.shape for weights in trace.attention] == [(6, len(ids), len(ids))] * 2
         assert trace.hidden_states[1].data_ptr() == stack.hidden_states[1][n].data_ptr()
         assert torch.equal(trace.values[0], done.calls[0].value[n, :, : len(ids)])

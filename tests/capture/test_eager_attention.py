@@ -65,7 +65,7 @@ def test_is_what_the_family_itself_reports(kind: str) -> None:
             close(ours.dense(), theirs[0])
         for n in range(2):
             close(trace.hidden_states[n], expected.hidden_states[n][0])
-        close(trace.contextual, plain.last_hidden_state[0], 1e-5)
+        close(trace.last_hidden_state, plain.last_hidden_state[0], 1e-5)
     assert one.status.kernels == ("the family's own eager attention",)
     assert one.status.difference < 1e-6
     assert eager_attention.NOTE in one.status.notes
@@ -116,7 +116,7 @@ def test_a_pair() -> None:
         for mine, own in zip(ours, theirs, strict=True):
             close(mine.dense(), own[0])
     assert [each.shape for each in pair.decoder.cross] == [(3, 3, 7)] * 3
-    close(pair.decoder.contextual, plain.last_hidden_state[0], 1e-5)
+    close(pair.decoder.last_hidden_state, plain.last_hidden_state[0], 1e-5)
     with pytest.raises(ValueError, match="cross-attention"):
         pair.decoder.cross[0].distance()
 
@@ -133,7 +133,7 @@ def test_states_can_be_patched_and_steered(kind: str) -> None:
     plain, other = opened.trace(ids=IDS), opened.trace(ids=CHANGED)
     for layer in ("input", 0, 1):  # all positions: from there on it is the other run
         found = opened.trace(ids=IDS, interventions=[regard.patch("hidden_states", layer=layer, source=other)])
-        assert torch.equal(found.contextual, other.contextual)
+        assert torch.equal(found.last_hidden_state, other.last_hidden_state)
         assert [torch.equal(*each) for each in zip(found.hidden_states, other.hidden_states, strict=True)] == (
             [n > (-1 if layer == "input" else layer) for n in range(3)]
         )
@@ -149,14 +149,14 @@ def test_states_can_be_patched_and_steered(kind: str) -> None:
         expected, by_hand = told(model, IDS)[1], model(torch.tensor([IDS]))
     assert torch.equal(expected.last_hidden_state, by_hand.last_hidden_state)
     steered = opened.trace(ids=IDS, interventions=[regard.steer(vector, layer=0, at=2)])
-    close(steered.contextual, by_hand.last_hidden_state[0].detach(), 1e-5)
+    close(steered.last_hidden_state, by_hand.last_hidden_state[0].detach(), 1e-5)
     close(steered.hidden_states[1][2], plain.hidden_states[1][2] + vector)
     assert any(note.startswith("steered") for note in steered.status.notes)
     for source, same in ((plain, True), (other, False)):
         patched = opened.trace(ids=IDS, interventions=[regard.patch("feed_forward", layer=1, source=source)])
-        assert torch.equal(patched.contextual, plain.contextual) == same
+        assert torch.equal(patched.last_hidden_state, plain.last_hidden_state) == same
     zero = opened.trace(ids=IDS, interventions=[regard.patch("feed_forward", layer=1, source="zero")])
-    assert not torch.equal(zero.contextual, plain.contextual)
+    assert not torch.equal(zero.last_hidden_state, plain.last_hidden_state)
 
 
 @pytest.mark.parametrize("kind", SPREAD)

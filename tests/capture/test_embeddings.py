@@ -17,8 +17,8 @@ def test_bert_adds_three_tables() -> None:
         model(IDS)
     (parts,) = groups
     tables = model.embeddings
-    assert torch.equal(parts.learned, tables.word_embeddings.weight[IDS])
-    assert torch.equal(parts.positional[0], tables.position_embeddings.weight[:5])
+    assert torch.equal(parts.token_embeddings, tables.word_embeddings.weight[IDS])
+    assert torch.equal(parts.position_embeddings[0], tables.position_embeddings.weight[:5])
     assert torch.equal(parts.segment[1], tables.token_type_embeddings.weight[torch.zeros(5, dtype=torch.long)])
     assert parts.difference() < 1e-6
     assert parts.scales == {}
@@ -28,9 +28,10 @@ def test_a_factor_is_found() -> None:
     model = make_model("marian", scale_embedding=True)  # times the square root of 24
     with torch.no_grad(), record_embeddings(ModuleFacts(model), [IDS, IDS[:, :3]]) as groups:
         model(input_ids=IDS, decoder_input_ids=IDS[:, :3])
-    assert [group.learned.shape[1] for group in groups] == [5, 3]
+    assert [group.token_embeddings.shape[1] for group in groups] == [5, 3]
     for group in groups:
-        torch.testing.assert_close(group.learned, model.shared.weight[IDS[:, : group.learned.shape[1]]] * 24**0.5)
+        rows = model.shared.weight[IDS[:, : group.token_embeddings.shape[1]]]
+        torch.testing.assert_close(group.token_embeddings, rows * 24**0.5)
         assert group.difference() < 1e-5
 
 
@@ -40,7 +41,7 @@ def test_a_factor_is_found_in_half_precision(dtype: torch.dtype) -> None:
     with torch.no_grad(), record_embeddings(ModuleFacts(model), [IDS, IDS[:, :3]]) as groups:
         model(input_ids=IDS, decoder_input_ids=IDS[:, :3])
     for group in groups:
-        assert group.scales["learned"] == pytest.approx(24**0.5, rel=4 * torch.finfo(dtype).eps)
+        assert group.scales["token_embeddings"] == pytest.approx(24**0.5, rel=4 * torch.finfo(dtype).eps)
         assert group.difference() <= 4 * torch.finfo(dtype).eps * float(group.input.abs().max())
 
 
@@ -50,10 +51,10 @@ def test_parts_that_do_not_fit_are_not_scaled() -> None:
     parts = EmbeddingParts(learned, positional, input=other)
     parts.scale()
     assert parts.scales == {}
-    assert torch.equal(parts.learned, learned)
+    assert torch.equal(parts.token_embeddings, learned)
     parts = EmbeddingParts(learned, positional, input=3 * learned - 0.5 * positional)
     parts.scale()
-    assert parts.scales == pytest.approx({"learned": 3.0, "positional": -0.5})
+    assert parts.scales == pytest.approx({"token_embeddings": 3.0, "position_embeddings": -0.5})
     assert parts.difference() < 1e-5
 
 

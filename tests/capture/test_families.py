@@ -92,9 +92,9 @@ def test_encoder_decoders(kind: str) -> None:
         (pair.encoder, expected.encoder_last_hidden_state),
         (pair.decoder, expected.last_hidden_state),
     ):
-        torch.testing.assert_close(ours.contextual, theirs[0], atol=2e-5, rtol=0)
+        torch.testing.assert_close(ours.last_hidden_state, theirs[0], atol=2e-5, rtol=0)
         assert ours.status.embedding_difference <= 1e-6
-        assert (ours.positional is None) == (kind == "t5")
+        assert (ours.position_embeddings is None) == (kind == "t5")
     for n in range(2):
         torch.testing.assert_close(
             pair.decoder.hidden_states[n], expected.decoder_hidden_states[n][0], atol=2e-5, rtol=0
@@ -112,12 +112,12 @@ def test_decoders(kind: str) -> None:
     same(one.attention, expected.attentions)
     for n, state in enumerate(one.hidden_states[:-1]):
         torch.testing.assert_close(state, expected.hidden_states[n][0], atol=2e-5, rtol=0)
-    torch.testing.assert_close(one.contextual, expected.hidden_states[-1][0], atol=2e-5, rtol=0)
+    torch.testing.assert_close(one.last_hidden_state, expected.hidden_states[-1][0], atol=2e-5, rtol=0)
     torch.testing.assert_close(one.logits, expected.logits[0], atol=2e-5, rtol=0)
     torch.testing.assert_close(other.logits, one.logits[:4], atol=2e-5, rtol=0)  # a causal model does not look ahead
     assert one.status.embedding_difference <= 2e-6
     assert one.status.difference < 5e-6
-    assert (one.positional is None) == (kind not in ("gpt2", "opt"))
+    assert (one.position_embeddings is None) == (kind not in ("gpt2", "opt"))
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")  # what it calls its last states are its logits, of another width
@@ -152,7 +152,7 @@ def test_pairs_in_a_batch_are_as_alone() -> None:
     batched = opened.trace(ids=[IDS, IDS[:3]], target_ids=[TARGET[:2], TARGET])
     for pair, ids, target in zip(batched, (IDS, IDS[:3]), (TARGET[:2], TARGET), strict=True):
         single = opened.trace(ids=ids, target_ids=target)
-        torch.testing.assert_close(pair.decoder.contextual, single.decoder.contextual, atol=1e-5, rtol=0)
+        torch.testing.assert_close(pair.decoder.last_hidden_state, single.decoder.last_hidden_state, atol=1e-5, rtol=0)
         for a, b in zip(pair.decoder.cross, single.decoder.cross, strict=True):
             assert a.shape == b.shape == (4, len(target), len(ids))
             torch.testing.assert_close(a.dense(), b.dense(), atol=1e-5, rtol=0)

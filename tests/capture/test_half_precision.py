@@ -37,7 +37,7 @@ def test_a_model_in_half_precision_is_left_as_it_is() -> None:
     model = tiny("llama", DECODERS["llama"], language=True).to(torch.bfloat16)
     model.register_buffer("own", torch.ones(3, dtype=torch.bfloat16))
     before = dict((*model.named_parameters(), *model.named_buffers()))
-    written = regard.load(model).generate(ids=IDS, new_tokens=2).trace.status.notes
+    written = regard.load(model).generate(ids=IDS, max_new_tokens=2).trace.status.notes
     assert any(note.startswith("it computes in bfloat16") for note in written)
     after = dict((*model.named_parameters(), *model.named_buffers()))
     assert after.keys() == before.keys()
@@ -54,14 +54,14 @@ def test_autocast_computes_as_the_plain_model_under_it_and_says_so(family: str) 
     with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
         expected = plain(ids, **({"decoder_input_ids": ids} if model.pairs else {}))[0][0].float()
         trace = model.trace(**asked).sides[-1]
-    apart = (trace.contextual.float() - expected).abs().max() / expected.abs().max()
+    apart = (trace.last_hidden_state.float() - expected).abs().max() / expected.abs().max()
     assert apart < 2 * torch.finfo(torch.bfloat16).eps
-    assert (before.contextual - expected).abs().max() > 0
+    assert (before.last_hidden_state - expected).abs().max() > 0
     assert trace.status.dtype == "bfloat16 (autocast)"
     assert trace.status.notes[0].startswith("it computes in bfloat16 (autocast): its weights are up to")
     assert family == "mpnet" or trace.status.difference < 1e-6
     after = model.trace(**asked).sides[-1]
-    assert torch.equal(after.contextual, before.contextual)
+    assert torch.equal(after.last_hidden_state, before.last_hidden_state)
     assert after.status.dtype == "float32"
     assert not any("computes in" in note for note in after.status.notes)
 

@@ -58,11 +58,11 @@ def test_is_what_the_family_itself_says(made: Any, inputs: dict, count: int) -> 
         torch.testing.assert_close(ours.dense(), theirs[0], atol=1e-6, rtol=0)
     for n in range(2):
         torch.testing.assert_close(trace.hidden_states[n], expected.hidden_states[n][0], atol=2e-6, rtol=0)
-    torch.testing.assert_close(trace.contextual, expected.last_hidden_state[0], atol=5e-6, rtol=0)
+    torch.testing.assert_close(trace.last_hidden_state, expected.last_hidden_state[0], atol=5e-6, rtol=0)
     count = expected.last_hidden_state.shape[1]
     assert [token.text for token in trace.tokens] == [str(n) for n in range(count)]
     assert trace.text == ""
-    assert trace.learned is trace.positional is None
+    assert trace.token_embeddings is trace.position_embeddings is None
     assert trace.status.difference < 1e-6
     assert NUMBERED in trace.status.notes
 
@@ -90,7 +90,7 @@ def test_sound_and_what_its_decoder_reads() -> None:
         for mine, own in zip(ours, theirs, strict=True):
             torch.testing.assert_close(mine.dense(), own[0], atol=1e-6, rtol=0)
     assert pair.decoder.cross[0].shape == (3, 3, 23)
-    torch.testing.assert_close(pair.decoder.contextual, expected.last_hidden_state[0], atol=5e-6, rtol=0)
+    torch.testing.assert_close(pair.decoder.last_hidden_state, expected.last_hidden_state[0], atol=5e-6, rtol=0)
 
 
 def test_what_the_last_state_is() -> None:
@@ -101,7 +101,7 @@ def test_what_the_last_state_is() -> None:
     pixels = PIXELS[..., :28]
     trace = Model(model, None, name="dinov3").trace(inputs={"pixel_values": pixels})
     with torch.no_grad():
-        torch.testing.assert_close(trace.contextual, model(pixels).last_hidden_state[0], atol=5e-6, rtol=0)
+        torch.testing.assert_close(trace.last_hidden_state, model(pixels).last_hidden_state[0], atol=5e-6, rtol=0)
 
 
 def test_refused_by_name() -> None:
@@ -141,7 +141,7 @@ def test_a_model_that_also_sees_pictures() -> None:
     assert model.vision_tower.config._attn_implementation == "eager"
     with torch.no_grad():
         expected = model(input_ids=torch.tensor([[5, 17, 3] * 7])).last_hidden_state[0]
-    torch.testing.assert_close(trace.contextual, expected, atol=5e-6, rtol=0)
+    torch.testing.assert_close(trace.last_hidden_state, expected, atol=5e-6, rtol=0)
 
 
 def test_a_family_that_contradicts_itself_is_noted() -> None:

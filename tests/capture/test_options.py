@@ -37,7 +37,7 @@ def test_some_layers_are_those_of_all(minilm) -> None:
         )
         torch.testing.assert_close(some.hidden_states[n], whole.hidden_states[n], atol=1e-6, rtol=0)
         torch.testing.assert_close(some.hidden_states[n + 1], whole.hidden_states[n + 1], atol=1e-6, rtol=0)
-    torch.testing.assert_close(some.contextual, whole.contextual, atol=1e-6, rtol=0)
+    torch.testing.assert_close(some.last_hidden_state, whole.last_hidden_state, atol=1e-6, rtol=0)
     assert "kept of its 6 layers: 1, 4" in some.status.notes
     with pytest.raises(regard.RegardError, match=r"attention\[3\] was not kept: of 6 this trace holds 1, 4"):
         some.attention[3]
@@ -57,7 +57,7 @@ def test_without_logits_nothing_else_changes(kind: str) -> None:
     assert whole.logits.shape == (7, 97)
     assert without.logits is None
     assert "logits were left out" in without.status.notes
-    assert torch.equal(without.contextual, whole.contextual)
+    assert torch.equal(without.last_hidden_state, whole.last_hidden_state)
     assert all(torch.equal(a, b) for a, b in zip(without.hidden_states, whole.hidden_states, strict=True))
 
 
@@ -109,7 +109,7 @@ def test_no_layers_are_the_states_of_all_without_attention(layers: Any, tmp_path
     assert isinstance(alone.hidden_states, tuple)
     assert all(torch.equal(*each) for each in zip(alone.hidden_states, whole.hidden_states, strict=True))
     assert torch.equal(alone.logits, whole.logits)
-    assert torch.equal(alone.learned, whole.learned)
+    assert torch.equal(alone.token_embeddings, whole.token_embeddings)
     assert len(alone.attention) == len(whole.attention)
     assert alone.attention.kept == alone.values.kept == ()
     assert "no attention was kept, and no weights were compared" in alone.status.notes
@@ -139,7 +139,7 @@ def test_layers_that_are_not_kept_are_let_go_of() -> None:
             trace.hidden_states[2],
             trace.values[1],
             trace.attention[1].query,
-            trace.contextual,
+            trace.last_hidden_state,
         ]
         held.append(sum(tensor.untyped_storage().nbytes() for tensor in vectors))
         assert len(trace.hidden_states) == layers + 1

@@ -32,9 +32,9 @@ def test_a_logit_of_ours(kind: str) -> None:
 def test_a_cosine_of_the_last_state(kind: str) -> None:
     model = shaken(kind)
     trace = model.trace(ids=IDS)
-    direction = torch.randn(trace.contextual.shape[1])
+    direction = torch.randn(trace.last_hidden_state.shape[1])
     parts = outcome_path(model._session, encoded_ids(IDS), None, AttributionTarget(direction=direction), [1, 4])
-    expected = torch.cosine_similarity(trace.contextual[[1, 4]].mean(0), direction, dim=0)
+    expected = torch.cosine_similarity(trace.last_hidden_state[[1, 4]].mean(0), direction, dim=0)
     assert float(parts.vectors.sum()) == pytest.approx(float(expected), abs=1e-6)
     assert float(parts.whole[0]) == pytest.approx(float(expected), abs=1e-6)
 

@@ -84,7 +84,7 @@ def test_each_is_as_if_all_were_computed(writers: dict[str, Model], kind: str, d
     for number, patches in enumerate(sets):
         alone = model.trace(ids=IDS[0], interventions=patches)
         assert FROM_WITHIN in found[number].status.notes
-        torch.testing.assert_close(found[number].contextual, alone.contextual, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(found[number].last_hidden_state, alone.last_hidden_state, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(found[number].logits, alone.logits, atol=1e-5, rtol=1e-5)
 
 
@@ -102,7 +102,7 @@ def test_it_is_what_hooks_do_on_the_eager_model(kind: str, what: What) -> None:
         rows = hands.seen(input_ids=IDS[1:])[what][[at]]
         expected = hands.patched(what, [at], rows, input_ids=IDS[:1]).last_hidden_state[0]
         assert FROM_WITHIN in found[number].status.notes
-        torch.testing.assert_close(found[number].contextual, expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(found[number].last_hidden_state, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_rows_before_a_change_are_checked_in_every_pass() -> None:
@@ -118,7 +118,7 @@ def test_rows_before_a_change_are_checked_in_every_pass() -> None:
     sets = [[regard.patch("hidden_states", layer=0, at=at, source=source)] for at in (4, 9)]
     for number, trace in model.ablated(ids=IDS[0], sets=sets):
         alone = model.trace(ids=IDS[0], interventions=sets[number])
-        torch.testing.assert_close(trace.contextual, alone.contextual, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(trace.last_hidden_state, alone.last_hidden_state, atol=1e-5, rtol=1e-5)
         assert WHOLE_TEXT in trace.status.notes
         assert FROM_WITHIN not in trace.status.notes
 
@@ -129,7 +129,7 @@ def test_a_text_read_both_ways_is_computed_whole() -> None:
     sets = [[regard.patch("hidden_states", layer=0, at=at, source=source)] for at in (4, 9)]
     for number, trace in model.ablated(ids=IDS[0], sets=sets):
         alone = model.trace(ids=IDS[0], interventions=sets[number])
-        torch.testing.assert_close(trace.contextual, alone.contextual, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(trace.last_hidden_state, alone.last_hidden_state, atol=1e-5, rtol=1e-5)
         assert WHOLE_TEXT in trace.status.notes
 
 

@@ -116,8 +116,8 @@ def test_a_stream_that_is_not_added_to_is_refused() -> None:
 
 def test_the_model_is_left_as_it_was() -> None:
     model = shaken("bert")
-    before = model.trace(ids=IDS).contextual
+    before = model.trace(ids=IDS).last_hidden_state
     split(model, IDS, 1, 0, [5], [[2]])
-    torch.testing.assert_close(model.trace(ids=IDS).contextual, before, rtol=0, atol=0)
+    torch.testing.assert_close(model.trace(ids=IDS).last_hidden_state, before, rtol=0, atol=0)
     assert all(parameter.grad is None and parameter.requires_grad for parameter in model.model.parameters())
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.model.modules())

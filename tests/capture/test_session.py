@@ -67,7 +67,7 @@ def test_a_model_that_computes_with_its_mask_gets_tensors(passes: list[PassOptio
     # and once more of the shorter text alone
     assert [shown(each) for each in passes] == [(False, False, False), (False, True, False)] * 2
     for ours, theirs in zip(traces, expected, strict=True):
-        torch.testing.assert_close(ours.contextual, theirs.contextual, atol=1e-6, rtol=0)
+        torch.testing.assert_close(ours.last_hidden_state, theirs.last_hidden_state, atol=1e-6, rtol=0)
         torch.testing.assert_close(ours.attention[1].dense(), theirs.attention[1].dense(), atol=1e-6, rtol=0)
         assert any("masks were written out as tensors" in note for note in ours.status.notes)
 
@@ -79,7 +79,7 @@ def test_all_logits_where_the_last_state_is_seen_at_the_head_alone(passes: list[
     trace = model.trace(ids=IDS, logits=False)
     assert trace.logits is None
     assert [shown(each) for each in passes] == [(False, False, True), (False, False, False)]
-    assert torch.equal(trace.contextual, model.trace(ids=IDS).contextual)
+    assert torch.equal(trace.last_hidden_state, model.trace(ids=IDS).last_hidden_state)
 
 
 def test_a_model_known_to_report_its_weights_is_asked_at_once(passes: list[PassOptions]) -> None:
@@ -120,7 +120,7 @@ def test_a_trace_within_a_pass_is_refused(write: bool) -> None:
             model.model.layers[0].register_forward_hook(hook),
             pytest.raises(regard.RegardError, match=f"{inner.name} cannot be run while a pass is captured"),
         ):
-            opened.generate(ids=IDS, new_tokens=2) if write else opened.trace(ids=IDS)
+            opened.generate(ids=IDS, max_new_tokens=2) if write else opened.trace(ids=IDS)
         assert len(inner.trace(ids=IDS).attention) == 2
 
 
@@ -129,13 +129,13 @@ def test_a_trace_within_a_pass_is_refused(write: bool) -> None:
 def test_a_child_that_is_forked_within_a_trace_can_trace() -> None:
     model, children = make_model("bert"), list[int]()
     opened = Model(model, None, name="bert")
-    expected = opened.trace(ids=IDS).contextual
+    expected = opened.trace(ids=IDS).last_hidden_state
 
     def fork() -> None:
         children.append(os.fork())
         if not children[-1]:
             signal.alarm(20)  # ends a child that waits for ever
-            os._exit(0 if torch.equal(opened.trace(ids=IDS).contextual, expected) else 1)
+            os._exit(0 if torch.equal(opened.trace(ids=IDS).last_hidden_state, expected) else 1)
 
     def hook(*_: Any) -> None:
         if not children:  # from a thread that does not trace

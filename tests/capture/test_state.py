@@ -32,7 +32,7 @@ def test_one_wrong_text_among_seven_is_noticed(minilm, monkeypatch, wrong: int) 
     monkeypatch.setattr(hf_attention, "attend", disturbed)
     found = minilm.trace(texts)
     assert min(trace.status.difference for trace in found) > 1e-3
-    assert torch.isfinite(found[0].contextual).all()
+    assert torch.isfinite(found[0].last_hidden_state).all()
 
 
 def test_facts_stay_as_long_as_the_modules_do() -> None:

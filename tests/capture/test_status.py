@@ -42,7 +42,7 @@ def test_it_names_what_the_weights_were_compared_with(bank, minilm) -> None:
     assert ours.compared_with == regard_attention.DEFINITION
     sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 37}
     llama = transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, vocab_size=97)).eval()
-    written = Model(llama, None, name="llama").generate(ids=IDS, new_tokens=3).trace.status
+    written = Model(llama, None, name="llama").generate(ids=IDS, max_new_tokens=3).trace.status
     assert written.compared_with == step_capture.JOINED
 
 

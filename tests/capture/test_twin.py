@@ -65,7 +65,7 @@ CASES = [(kind, torch.float32, do) for kind in ("bert", "gpt2", "llama") for do 
 CASES += [
     ("llama", torch.bfloat16, PASSES["trace"]),  # measured with other weights in between
     ("mpnet", torch.float32, PASSES["trace"]),  # which reports its weights
-    ("llama", torch.float32, lambda model: model.generate(ids=IDS, new_tokens=2)),
+    ("llama", torch.float32, lambda model: model.generate(ids=IDS, max_new_tokens=2)),
 ]
 
 

@@ -51,7 +51,7 @@ def test_see_has_the_movement_of_its_word(regard_command: Command, tmp_path: Pat
     points = panel["paths"][0]["points"]
     assert points == [[round(each, 6) for each in point] for point in seen["movement"]["words"][0]]
     cosines = [mark["cosines"][0] for mark in panel["marks"]]
-    assert cosines == [round(each["contextual"], 6) for each in seen["references"]]
+    assert cosines == [round(each["last_hidden_state"], 6) for each in seen["references"]]
     shares = [step["rest"] for step in panel["paths"][0]["steps"]]
     assert shares == [round(each["feed_forward_share"], 6) for each in seen["layer_updates"][0]["updates"]]
     assert regard_command("see", TEXT, "--html", "b.html").returncode == 0
@@ -159,7 +159,7 @@ def ours(folder: Path, model: Model) -> str:
 
 def test_generate_opens_at_the_writing(regard_command: Command, tmp_path: Path) -> None:
     model = ours(tmp_path / "model", opened("gpt"))
-    done = regard_command("generate", "A man", "--model", model, "--new-tokens", "3", "--html", "a.html")
+    done = regard_command("generate", "A man", "--model", model, "--max-new-tokens", "3", "--html", "a.html")
     assert done.returncode == 0, done.stderr
     page = Read(tmp_path / "a.html")
     assert page.data["opening"]["view"] == "generation"

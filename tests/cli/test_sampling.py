@@ -12,7 +12,7 @@ from regard.errors import RegardError
 @pytest.mark.parametrize(
     ("chosen", "says"),
     [
-        (Sampling(new_tokens=0), "--new-tokens: given 0, needs 1 or more"),
+        (Sampling(max_new_tokens=0), "--max-new-tokens: given 0, needs 1 or more"),
         (Sampling(seed=3), "--seed has no effect on the likeliest token"),
         (Sampling(temperature=-1.0), "temperature: given -1.0, needs a number above 0"),
         (Sampling(top_k=-1), "top_k: given -1, needs"),
@@ -45,8 +45,8 @@ class Recorder:
         self.tokenizer = (lambda text, verbose: {"input_ids": text.split()}) if tokenizer else None
 
     def generate(self, text: str, **options: Any) -> Any:
-        if options["new_tokens"] > 100:
-            raise RegardError("new_tokens: given too many")
+        if options["max_new_tokens"] > 100:
+            raise RegardError("max_new_tokens: given too many")
         self.asked = {"text": text, **options}
         return SimpleNamespace(text=text)
 
@@ -58,10 +58,10 @@ class Recorder:
 def test_as_many_as_fit(limit: int | None, tokenizer: bool, given: int | None, asked: int) -> None:
     model: Any = Recorder(limit, tokenizer=tokenizer)
     assert Sampling(given, top_k=2, seed=11).write(model, "one two three").text == "one two three"
-    expected = {"new_tokens": asked, "seed": 11, "do_sample": True, "temperature": 1.0, "top_k": 2, "interventions": ()}
-    assert model.asked == {"text": "one two three"} | expected
+    expected = {"max_new_tokens": asked, "seed": 11, "do_sample": True, "temperature": 1.0, "top_k": 2}
+    assert model.asked == {"text": "one two three", "interventions": ()} | expected
 
 
 def test_a_refusal_names_the_option() -> None:
-    with pytest.raises(RegardError, match="^--new-tokens: given too many$"):
+    with pytest.raises(RegardError, match="^--max-new-tokens: given too many$"):
         Sampling(101).write(Recorder(None), "one")  # type: ignore[arg-type]

@@ -72,7 +72,7 @@ CASES = {
     "steps": ["steps", TEXT, "--word", "bank"],
     "train": ["train", "book.txt", "--out", "run", "--steps", "1", *SMALL],
     "paint": ["paint", "pipeline", "a cat on the mat", "--steps", "2"],
-    "generate": ["generate", "Once", "--model", "writer", "--new-tokens", "3"],
+    "generate": ["generate", "Once", "--model", "writer", "--max-new-tokens", "3"],
     "translate": ["translate", "a cat", "--model", "translator"],
     "evolve": ["evolve", "writer"],
     "embed": ["embed", "book.txt", "--out", "new.store"],

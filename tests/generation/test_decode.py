@@ -18,7 +18,7 @@ __all__ = ["no_checks_of_annotations"]  # the fixture
 @pytest.mark.parametrize("kind", ["gpt", "llama", "alibi"])
 def test_what_it_writes_is_what_each_full_pass_says(kind: str) -> None:
     model = opened(kind)
-    made = model.generate("A man is", new_tokens=12)
+    made = model.generate("A man is", max_new_tokens=12)
     ids = [token.id for token in model.trace("A man is").tokens]
     for _ in range(12):
         with torch.no_grad():
@@ -36,14 +36,14 @@ def test_what_it_writes_is_what_each_full_pass_says(kind: str) -> None:
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_draws_come_from_the_seed() -> None:
     model = opened("llama")
-    options = {"do_sample": True, "new_tokens": 9, "temperature": 2.0}
+    options = {"do_sample": True, "max_new_tokens": 9, "temperature": 2.0}
     first = model.generate("A man", seed=3, **options)
     assert first.ids == model.generate("A man", seed=3, **options).ids
     assert len({model.generate("A man", seed=seed, **options).ids for seed in range(5)}) > 1
-    greedy = model.generate("A man", new_tokens=9)
-    assert model.generate("A man", do_sample=True, top_k=1, new_tokens=9, seed=5).ids == greedy.ids
-    assert model.generate("A man", do_sample=True, top_p=1e-9, new_tokens=9, seed=5).ids == greedy.ids
-    stopped = model.generate("A man", new_tokens=9, stop=greedy.new.split()[2])
+    greedy = model.generate("A man", max_new_tokens=9)
+    assert model.generate("A man", do_sample=True, top_k=1, max_new_tokens=9, seed=5).ids == greedy.ids
+    assert model.generate("A man", do_sample=True, top_p=1e-9, max_new_tokens=9, seed=5).ids == greedy.ids
+    stopped = model.generate("A man", max_new_tokens=9, stop=greedy.new.split()[2])
     assert (stopped.ended, len(stopped.ids)) == ("stop", 2 + 3)
 
 
@@ -55,7 +55,7 @@ def test_a_prompt_is_gone_on_with_and_may_end() -> None:
     model = regard.load(Transformer(TransformerConfig(**sizes, output="free", output_bias=True)), tokenizer=tokenizer)
     with torch.no_grad():
         model.model.head.bias[tokenizer.eos_token_id] = 100
-    made = model.generate("A man is", new_tokens=4)  # [BOS] and three words leave room for four of eight
+    made = model.generate("A man is", max_new_tokens=4)  # [BOS] and three words leave room for four of eight
     begin, end = tokenizer.bos_token_id, tokenizer.eos_token_id
     assert list(made.ids) == [begin, *tokenizer("A man is", add_special_tokens=False)["input_ids"], end]
     assert (made.new, made.ended, made.start) == ("", "end", 4)
@@ -65,8 +65,8 @@ def test_a_prompt_is_gone_on_with_and_may_end() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"new_tokens": 0}, "new_tokens: given 0, needs a whole number"),
-        ({"new_tokens": 30}, "2 tokens and 30 new ones are more than the 31 .* new_tokens can be 29 at most"),
+        ({"max_new_tokens": 0}, "max_new_tokens: given 0, needs a whole number"),
+        ({"max_new_tokens": 30}, "2 tokens and 30 new ones are more than the 31 .* max_new_tokens can be 29 at most"),
         ({"temprature": 1.0}, "no option 'temprature': did you mean 'temperature'"),
         ({"temperature": 2.0}, "temperature has no effect on a greedy choice"),
         ({"do_sample": True, "temperature": 0}, "temperature: given 0, needs a number above 0"),

@@ -25,7 +25,7 @@ def test_rows_are_those_of_one_pass(kind: str, cache: str, options: dict[str, An
     torch.manual_seed(11)
     expected = plain(model, **{"do_sample": False} | options, min_new_tokens=NEW)
     made = Model(model, None, name=kind).generate(
-        ids=IDS, new_tokens=NEW, seed=11, cache=cache, min_new_tokens=NEW, **options
+        ids=IDS, max_new_tokens=NEW, seed=11, cache=cache, min_new_tokens=NEW, **options
     )
     assert list(made.ids) == expected
     assert (made.start, made.ended, len(made.trace.tokens)) == (7, "length", 20)
@@ -36,17 +36,17 @@ def test_rows_are_those_of_one_pass(kind: str, cache: str, options: dict[str, An
         close(weights.dense(), theirs[0], 1e-5)
     for state, theirs in zip(trace.hidden_states[:-1], full.hidden_states[:-1], strict=True):
         close(state, theirs[0], 1e-4)
-    close(trace.contextual, full.hidden_states[-1][0], 1e-4)
+    close(trace.last_hidden_state, full.hidden_states[-1][0], 1e-4)
     close(trace.logits, full.logits[0], 1e-4)
     assert trace.status.difference < 1e-5
     assert trace.status.rows_compared >= 2 * (4 + 3)
     assert trace.status.embedding_difference <= 1e-6
-    assert trace.positional is None or kind == "gpt2"
+    assert trace.position_embeddings is None or kind == "gpt2"
 
 
 @pytest.mark.parametrize("kind", ["llama", "marian"])
 def test_statistics_of_all_that_was_written(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = opened(kind).generate(ids=IDS, new_tokens=NEW, statistics=regard.Statistics(top=3, pooled=None))
+    made = opened(kind).generate(ids=IDS, max_new_tokens=NEW, statistics=regard.Statistics(top=3, pooled=None))
     maps = [weights for trace in made.trace.sides for weights in (*trace.attention, *trace.cross)]
     right = [weights.dense().double() for weights in maps]
     monkeypatch.setattr(statistics, "compute", None)  # everything is there
@@ -62,7 +62,7 @@ def test_an_encoder_decoder_writes_a_target(kind: str, cache: str) -> None:
     reader = opened(kind)
     if cache == "dynamic":  # the pass after the first trace would note which modules run, in the decoder alone
         reader.trace(ids=IDS, target_ids=[0, 5, 6])
-    made = reader.generate(ids=IDS, new_tokens=NEW, cache=cache, min_new_tokens=NEW)
+    made = reader.generate(ids=IDS, max_new_tokens=NEW, cache=cache, min_new_tokens=NEW)
     model = tiny(kind)
     if kind != "t5":  # whose own cache has as many layers as its encoder: transformers itself fails
         assert list(made.ids) == plain(model, do_sample=False, min_new_tokens=NEW)
@@ -88,7 +88,7 @@ def test_an_encoder_decoder_writes_a_target(kind: str, cache: str) -> None:
 
 
 def test_blocks_are_joined_and_what_they_hold_adds_up() -> None:
-    made = opened("llama").generate(ids=IDS, new_tokens=NEW)
+    made = opened("llama").generate(ids=IDS, max_new_tokens=NEW)
     one = opened("llama").trace(ids=list(made.ids))
     for n, (ours, theirs) in enumerate(zip(made.trace.attention_outputs, one.attention_outputs, strict=True)):
         assert not isinstance(ours, UnverifiedOutput)
@@ -118,7 +118,7 @@ def test_memory_grows_with_the_tokens() -> None:
     own = {p.untyped_storage().data_ptr() for p in model.model.parameters()}
     sizes = []
     for total in (12, 20, 36):
-        made = model.generate(ids=IDS, new_tokens=total - len(IDS), cache="static", min_new_tokens=total - len(IDS))
+        made = model.generate(ids=IDS, max_new_tokens=total - len(IDS), cache="static", min_new_tokens=total - len(IDS))
         sizes.append(sum(n for place, n in stored(made.trace).items() if place not in own))
     (small, middle, large) = sizes
     assert large - middle == 2 * (middle - small)  # no part of it grows faster
@@ -127,18 +127,18 @@ def test_memory_grows_with_the_tokens() -> None:
 
 def test_nothing_aliases_a_cache() -> None:
     model = opened("mistral")
-    first = model.generate(ids=IDS, new_tokens=NEW, cache="static")
+    first = model.generate(ids=IDS, max_new_tokens=NEW, cache="static")
     before = [weights.dense() for weights in first.trace.attention] + [value.clone() for value in first.trace.values]
-    model.generate(ids=IDS[::-1], new_tokens=5, cache="static")
+    model.generate(ids=IDS[::-1], max_new_tokens=5, cache="static")
     after = [weights.dense() for weights in first.trace.attention] + list(first.trace.values)
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
 def test_prompts_are_written_to_one_by_one() -> None:
     model = opened("llama")
-    several = model.generate(ids=[IDS, IDS[:3]], new_tokens=5, do_sample=True, seed=3)
+    several = model.generate(ids=[IDS, IDS[:3]], max_new_tokens=5, do_sample=True, seed=3)
     for made, ids in zip(several, (IDS, IDS[:3]), strict=True):
-        alone = model.generate(ids=ids, new_tokens=5, do_sample=True, seed=3)
+        alone = model.generate(ids=ids, max_new_tokens=5, do_sample=True, seed=3)
         assert made.ids == alone.ids
         assert made.ids[: made.start] == tuple(ids)
         assert torch.equal(made.trace.logits, alone.trace.logits)
@@ -150,32 +150,32 @@ def test_the_model_and_the_random_numbers_stay_as_they_were() -> None:
     model.model.train()
     config, setting = model.model.generation_config, model.model.config._attn_implementation
     state = torch.get_rng_state()
-    model.generate(ids=IDS, new_tokens=3, do_sample=True, seed=5)
+    model.generate(ids=IDS, max_new_tokens=3, do_sample=True, seed=5)
     with pytest.raises(regard.RegardError, match="sequence_bias"):
-        model.generate(ids=IDS, new_tokens=3, sequence_bias={})
+        model.generate(ids=IDS, max_new_tokens=3, sequence_bias={})
     assert torch.equal(state, torch.get_rng_state())
     assert "forward" not in vars(model.model)
     assert model.model.generation_config is config
     assert model.model.config._attn_implementation == setting
     assert model.model.training
-    model.generate(ids=IDS, new_tokens=3, do_sample=True)
+    model.generate(ids=IDS, max_new_tokens=3, do_sample=True)
     assert not torch.equal(state, torch.get_rng_state())  # without a seed they are drawn as they come
 
 
 def test_one_new_token_and_the_last_position() -> None:
     model = opened("gpt2")
-    made = model.generate(ids=IDS, new_tokens=1)
+    made = model.generate(ids=IDS, max_new_tokens=1)
     assert len(made.trace.tokens) == 8
     close(made.trace.logits, whole(tiny("gpt2"), input_ids=list(made.ids)).logits[0], 1e-5)
-    assert len(model.generate(ids=IDS, new_tokens=24, min_new_tokens=24).ids) == 31  # all positions there are
+    assert len(model.generate(ids=IDS, max_new_tokens=24, min_new_tokens=24).ids) == 31  # all positions there are
 
 
 def test_the_end_token_and_defaults_of_the_model() -> None:
     model = opened("llama")
-    first = model.generate(ids=IDS, new_tokens=1).ids[-1]
+    first = model.generate(ids=IDS, max_new_tokens=1).ids[-1]
     model.model.generation_config.eos_token_id = first
     model.model.generation_config.num_beams = 4
-    made = model.generate(ids=IDS, new_tokens=NEW)
+    made = model.generate(ids=IDS, max_new_tokens=NEW)
     assert (made.ended, len(made.ids)) == ("end", 8)
     assert len(made.trace.tokens) == 8  # the end token went through the model as well
     assert made.trace.status.notes == (
@@ -187,7 +187,7 @@ def test_text_and_its_tokens(minilm) -> None:
     tokenizer = minilm.tokenizer
     model = opened("gpt2", tokenizer, vocab_size=tokenizer.vocab_size)
     prompt = "A man fishing on a river bank"
-    made = model.generate(prompt, new_tokens=NEW)
+    made = model.generate(prompt, max_new_tokens=NEW)
     inputs = tokenizer(prompt, return_tensors="pt")
     expected = model.model.generate(**inputs, max_new_tokens=NEW, do_sample=False)[0].tolist()
     assert list(made.ids) == expected
@@ -203,7 +203,7 @@ def test_text_and_its_tokens(minilm) -> None:
     (bank,) = trace.word("bank")
     assert bank.text == "bank"
     stop = made.new.split()[2][:3]
-    stopped = model.generate(prompt, new_tokens=NEW, stop=stop)
+    stopped = model.generate(prompt, max_new_tokens=NEW, stop=stop)
     assert stopped.ended == "stop"
     assert stop in stopped.new
     assert len(stopped.ids) < len(made.ids)
@@ -213,10 +213,10 @@ REFUSED = [
     ({}, "needs either prompt or its ids, given none"),
     ({"prompt": "a", "ids": IDS}, "needs either prompt or its ids, given both"),
     ({"prompt": "a"}, "has no tokenizer"),
-    ({"ids": IDS, "new_tokens": 0}, "new_tokens: given 0, needs a whole number of 1 or more"),
-    ({"ids": IDS, "new_tokens": True}, "new_tokens: given True"),
-    ({"ids": IDS, "new_tokens": 25}, "prompt has 7 tokens and 25 new ones are more than the 31 .* can be 24 at most"),
-    ({"ids": [3] * 31, "new_tokens": 1}, "there is no room left"),
+    ({"ids": IDS, "max_new_tokens": 0}, "max_new_tokens: given 0, needs a whole number of 1 or more"),
+    ({"ids": IDS, "max_new_tokens": True}, "max_new_tokens: given True"),
+    ({"ids": IDS, "max_new_tokens": 25}, "7 tokens and 25 new ones are more than the 31 .* can be 24 at most"),
+    ({"ids": [3] * 31, "max_new_tokens": 1}, "there is no room left"),
     ({"ids": [3] * 32}, "prompt has 32 tokens"),
     ({"ids": [97]}, "prompt id 97 is out of range"),
     ({"ids": IDS, "cache": "quantized"}, "cache: given 'quantized', needs 'dynamic' or 'static'"),
@@ -231,7 +231,7 @@ REFUSED = [
     ({"ids": IDS, "do_sample": True, "top_p": 1.5}, "top_p: given 1.5, needs a number above 0, 1 at most"),
     ({"ids": IDS, "do_sample": True, "top_k": 2.0}, "top_k: given 2.0"),
     ({"ids": IDS, "repetition_penalty": 0}, "repetition_penalty: given 0"),
-    ({"ids": IDS, "min_new_tokens": 21}, "min_new_tokens: given 21, new_tokens is 20"),
+    ({"ids": IDS, "min_new_tokens": 21}, "min_new_tokens: given 21, max_new_tokens is 20"),
     ({"ids": IDS, "num_beams": 4}, "num_beams: given 4, needs 1: beams"),
     ({"ids": IDS, "num_return_sequences": 2}, "num_return_sequences: given 2"),
 ]
@@ -256,7 +256,7 @@ def test_models_that_do_not_write(minilm) -> None:
     with pytest.raises(regard.RegardError, match="generate: "):
         both_ways.generate(ids=IDS)
     with pytest.raises(regard.RegardError, match="start token and 31 new ones are more than the 31"):
-        opened("marian").generate(ids=IDS, new_tokens=31)
+        opened("marian").generate(ids=IDS, max_new_tokens=31)
 
 
 STORIES = SHARED / "models" / "stories260K"
@@ -266,7 +266,7 @@ STORIES = SHARED / "models" / "stories260K"
 @pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)")
 def test_a_story_goes_on() -> None:
     stories = regard.load(STORIES, device="cpu")
-    made = stories.generate("Once upon a time, there was a little", new_tokens=17)
+    made = stories.generate("Once upon a time, there was a little", max_new_tokens=17)
     assert made.new.startswith((" girl", " boy"))
     one = stories.trace(ids=list(made.ids))
     for ours, theirs in zip(made.trace.attention, one.attention, strict=True):
@@ -278,7 +278,7 @@ def test_a_story_goes_on() -> None:
     torch.manual_seed(7)
     expected = stories.model.generate(**inputs, max_new_tokens=7, do_sample=True, temperature=1.5)[0].tolist()
     other = stories.generate(
-        "Once upon a time, there was a little", new_tokens=7, do_sample=True, temperature=1.5, seed=7
+        "Once upon a time, there was a little", max_new_tokens=7, do_sample=True, temperature=1.5, seed=7
     )
     assert list(other.ids) == expected
 
@@ -286,12 +286,12 @@ def test_a_story_goes_on() -> None:
 @pytest.mark.parametrize("kind", ["llama", "marian"])
 def test_every_token_is_told_as_it_is_written_and_the_listener_may_end_it(kind: str) -> None:
     told: list[str] = []
-    made = opened(kind).generate(ids=IDS, new_tokens=NEW, progress=told.append)
+    made = opened(kind).generate(ids=IDS, max_new_tokens=NEW, progress=told.append)
     assert told == [str(list(made.ids[made.start : made.start + n])) for n in range(1, NEW + 1)]
-    assert opened(kind).generate(ids=IDS, new_tokens=NEW).ids == made.ids
+    assert opened(kind).generate(ids=IDS, max_new_tokens=NEW).ids == made.ids
 
     def enough(text: str) -> None:
         raise KeyError(text)
 
     with pytest.raises(KeyError):
-        opened(kind).generate(ids=IDS, new_tokens=NEW, progress=enough)
+        opened(kind).generate(ids=IDS, max_new_tokens=NEW, progress=enough)

@@ -32,7 +32,7 @@ def test_a_wrong_join_is_refused(monkeypatch) -> None:
         value=lambda self, size, count: PassRange(self.past, count, size - count, self.first, self.seen),
     )  # fmt: skip
     with pytest.raises(regard.RegardError, match="joined to one map, the weights are off by"):
-        model.generate(ids=IDS, new_tokens=NEW, cache="static")
+        model.generate(ids=IDS, max_new_tokens=NEW, cache="static")
 
 
 def test_a_mask_that_changes_from_token_to_token_is_refused(monkeypatch) -> None:
@@ -42,4 +42,4 @@ def test_a_mask_that_changes_from_token_to_token_is_refused(monkeypatch) -> None
     replace = join_steps.replace
     monkeypatch.setattr(join_steps, "replace", wider)
     with pytest.raises(regard.RegardError, match="what token . may attend to is not what its place"):
-        opened("mistral").generate(ids=IDS, new_tokens=NEW)
+        opened("mistral").generate(ids=IDS, max_new_tokens=NEW)

@@ -20,7 +20,8 @@ from regard.generation.settings import check_generation_options, settings, stops
         ({"top_p": 1.5}, "top_p: given 1.5, needs a number above 0, 1 at most"),
         ({"do_sample": 1}, "do_sample: given 1, needs True or False"),
         ({"num_beams": 3}, "num_beams: given 3, needs 1: beams are many texts"),
-        ({"min_new_tokens": 8}, "min_new_tokens: given 8, new_tokens is 7"),
+        ({"new_tokens": 8}, "did you mean 'max_new_tokens'"),
+        ({"min_new_tokens": 8}, "min_new_tokens: given 8, max_new_tokens is 7"),
     ],
 )
 def test_what_is_refused(options: dict[str, Any], says: str) -> None:

@@ -49,7 +49,7 @@ def same(ours: Trace, whole: Trace) -> None:
             close(mine.dense(), theirs.dense(), 1e-5)
     for mine, theirs in zip(ours.hidden_states, whole.hidden_states, strict=True):
         close(mine, theirs, 1e-4)
-    close(ours.contextual, whole.contextual, 1e-4)
+    close(ours.last_hidden_state, whole.last_hidden_state, 1e-4)
     if ours.logits is not None:
         close(ours.logits, whole.logits, 1e-4)
 
@@ -60,7 +60,7 @@ def same(ours: Trace, whole: Trace) -> None:
 )
 def test_a_generation_is_ablated_as_one_pass_is(kind: str, cache: str) -> None:
     model = opened(kind)
-    made = model.generate(ids=IDS, new_tokens=NEW, cache=cache, min_new_tokens=NEW, interventions=EVERYTHING)
+    made = model.generate(ids=IDS, max_new_tokens=NEW, cache=cache, min_new_tokens=NEW, interventions=EVERYTHING)
     same(made.trace, model.trace(ids=list(made.ids), interventions=EVERYTHING))
     assert not made.trace.attention[0][:, 4, 1].any()
     assert not made.trace.attention[0][:, 11, 3].any()
@@ -73,7 +73,7 @@ def test_a_generation_is_ablated_as_one_pass_is(kind: str, cache: str) -> None:
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
 def test_an_encoder_decoders_attention_of_all_three_kinds(kind: str, cache: str) -> None:
     model = opened(kind)
-    made = model.generate(ids=IDS, new_tokens=NEW, cache=cache, min_new_tokens=NEW, interventions=CROSSING)
+    made = model.generate(ids=IDS, max_new_tokens=NEW, cache=cache, min_new_tokens=NEW, interventions=CROSSING)
     whole = model.trace(ids=IDS, target_ids=list(made.ids), interventions=CROSSING)
     for ours, theirs in ((made.trace.encoder, whole.encoder), (made.trace.decoder, whole.decoder)):
         same(ours, theirs)
@@ -85,19 +85,19 @@ def test_an_encoder_decoders_attention_of_all_three_kinds(kind: str, cache: str)
 def test_what_is_written_depends_on_it() -> None:
     model = opened("gpt2")
     plain, ablated = (
-        model.generate(ids=IDS, new_tokens=1, interventions=each)
+        model.generate(ids=IDS, max_new_tokens=1, interventions=each)
         for each in ((), [regard.ablate(regard.head(layer, head)) for layer in (0, 1) for head in range(6)])
     )
     assert plain.ids[-1] != ablated.ids[-1]
     with torch.no_grad():
         last = model.trace(ids=IDS, interventions=[HEAD]).logits[-1]
-    assert model.generate(ids=IDS, new_tokens=1, interventions=[HEAD]).ids[-1] == int(last.argmax())
+    assert model.generate(ids=IDS, max_new_tokens=1, interventions=[HEAD]).ids[-1] == int(last.argmax())
 
 
 def test_a_query_that_loses_every_key() -> None:
     model = opened("llama")
     alone = [regard.ablate(regard.edge(8, key)) for key in range(9)]
-    made = model.generate(ids=IDS, new_tokens=4, min_new_tokens=4, interventions=alone)
+    made = model.generate(ids=IDS, max_new_tokens=4, min_new_tokens=4, interventions=alone)
     assert not made.trace.attention[0][:, 8].any()
     same(made.trace, model.trace(ids=list(made.ids), interventions=alone))
 
@@ -106,21 +106,21 @@ def test_words_are_those_of_the_prompt(minilm: Any) -> None:
     tokenizer = minilm.tokenizer
     model = opened("gpt2", tokenizer, vocab_size=tokenizer.vocab_size)
     by_word = [regard.ablate(regard.edge("bank", "river"))]
-    made = model.generate("A man on a river bank", new_tokens=3, interventions=by_word)
+    made = model.generate("A man on a river bank", max_new_tokens=3, interventions=by_word)
     by_number = [regard.ablate(regard.edge(6, 5))]
-    same(made.trace, model.generate("A man on a river bank", new_tokens=3, interventions=by_number).trace)
+    same(made.trace, model.generate("A man on a river bank", max_new_tokens=3, interventions=by_number).trace)
     assert not made.trace.attention[0][:, 6, 5].any()
     assert made.trace.status.notes[0] == str(by_word[0])
     one = [regard.ablate(regard.edge(("bank", 0), ("river", 0)))]
-    same(made.trace, model.generate("A man on a river bank", new_tokens=3, interventions=one).trace)
+    same(made.trace, model.generate("A man on a river bank", max_new_tokens=3, interventions=one).trace)
     with pytest.raises(regard.RegardError, match="word 'money' is not in the text"):
         model.generate("A bank", interventions=[regard.ablate(regard.edge("bank", "money"))])
 
 
 def test_a_token_that_was_never_written_is_named() -> None:
     model = opened("llama")
-    model.model.generation_config.eos_token_id = model.generate(ids=IDS, new_tokens=1).ids[-1]
-    made = model.generate(ids=IDS, new_tokens=NEW, interventions=EDGES[1:2])
+    model.model.generation_config.eos_token_id = model.generate(ids=IDS, max_new_tokens=1).ids[-1]
+    made = model.generate(ids=IDS, max_new_tokens=NEW, interventions=EDGES[1:2])
     assert len(made.ids) == 8
     assert made.trace.status.notes[-1] == "the text ended before the edge from 11 to 3 in layers 0 was reached"
 
@@ -142,7 +142,7 @@ REFUSED = [
 @pytest.mark.parametrize(("kind", "interventions", "says"), REFUSED)
 def test_what_is_refused(kind: str, interventions: list[Intervention], says: str) -> None:
     with pytest.raises(regard.RegardError, match=says):
-        opened(kind).generate(ids=IDS, new_tokens=NEW, interventions=interventions)
+        opened(kind).generate(ids=IDS, max_new_tokens=NEW, interventions=interventions)
 
 
 def test_attention_that_does_not_reach_the_interface_is_refused() -> None:
@@ -164,8 +164,8 @@ def test_a_transformer_of_ours(kind: str) -> None:
         config = TransformerConfig.translator(start=1, d_hidden=37, **sizes)
     model = regard.load(Transformer(config).eval())
     wanted = EVERYTHING if kind == "decoder" else CROSSING
-    made = model.generate(ids=IDS, new_tokens=NEW, interventions=wanted)
-    plain = model.generate(ids=IDS, new_tokens=NEW)
+    made = model.generate(ids=IDS, max_new_tokens=NEW, interventions=wanted)
+    plain = model.generate(ids=IDS, max_new_tokens=NEW)
     assert made.ids != plain.ids
     sides = [made.trace] if kind == "decoder" else [made.trace.encoder, made.trace.decoder]
     again = model.trace(ids=list(made.ids), interventions=wanted) if kind == "decoder" else model.trace(
@@ -176,21 +176,21 @@ def test_a_transformer_of_ours(kind: str) -> None:
     logits = sides[-1].logits
     chosen = logits[made.start - 1 : -1].argmax(-1).tolist()  # greedy: each token is what its row says
     assert tuple(chosen) == made.ids[made.start :]
-    early = model.generate(ids=IDS, new_tokens=2, interventions=[regard.ablate(regard.edge(1, 1, part=None if kind == "decoder" else "decoder"))])  # fmt: skip  # noqa: E501
+    early = model.generate(ids=IDS, max_new_tokens=2, interventions=[regard.ablate(regard.edge(1, 1, part=None if kind == "decoder" else "decoder"))])  # fmt: skip  # noqa: E501
     assert len(early.ids) == made.start + 2
     with pytest.raises(regard.RegardError, match="head 6 is out of range, transformer has heads 0 to 5"):
         part = None if kind == "decoder" else "decoder"
-        model.generate(ids=IDS, new_tokens=2, interventions=[regard.ablate(regard.head(0, 6, part=part))])
+        model.generate(ids=IDS, max_new_tokens=2, interventions=[regard.ablate(regard.head(0, 6, part=part))])
 
 
 def test_the_model_comes_back_whole() -> None:
     model = opened("llama")
-    before = model.generate(ids=IDS, new_tokens=3).ids
-    model.generate(ids=IDS, new_tokens=3, interventions=[HEAD])
+    before = model.generate(ids=IDS, max_new_tokens=3).ids
+    model.generate(ids=IDS, max_new_tokens=3, interventions=[HEAD])
     with pytest.raises(regard.RegardError, match="out of range"):
-        model.generate(ids=IDS, new_tokens=3, interventions=[regard.ablate(regard.head(7, 0))])
+        model.generate(ids=IDS, max_new_tokens=3, interventions=[regard.ablate(regard.head(7, 0))])
     assert "forward" not in vars(model.model)
-    assert model.generate(ids=IDS, new_tokens=3).ids == before
+    assert model.generate(ids=IDS, max_new_tokens=3).ids == before
     assert tiny("llama").config._attn_implementation == model.model.config._attn_implementation
 
 
@@ -209,7 +209,7 @@ def given(model: Model, **target: list[int]) -> list[Intervention]:
         found.append(regard.patch("hidden_states", layer=2, at=5, source="zero", part="decoder"))
         found.append(regard.steer(torch.ones(24), layer=1, part="decoder"))
     else:
-        width = source.contextual.shape[1]
+        width = source.last_hidden_state.shape[1]
         found.append(regard.steer(torch.arange(width) / width, layer="input"))
         found.append(regard.steer(torch.arange(width) / width, layer=1, at=len(IDS) + 3))  # a token that is written
     return found
@@ -219,20 +219,21 @@ def given(model: Model, **target: list[int]) -> list[Intervention]:
 def test_a_generation_is_patched_and_steered_as_one_pass_is(kind: str, cache: str) -> None:
     model = opened(kind)
     for interventions in ([each] for each in given(model)):
-        written = model.generate(ids=IDS, new_tokens=NEW, cache=cache, interventions=interventions)
+        written = model.generate(ids=IDS, max_new_tokens=NEW, cache=cache, interventions=interventions)
         assert isinstance(written.trace, Trace)
         if isinstance(interventions[0], Patch) and interventions[0].at is None:  # of the prompt, then
             interventions = [replace(interventions[0], at=tuple(range(len(IDS))))]
         whole = model.trace(ids=written.ids, interventions=interventions)
         same(written.trace, whole)
-        assert not torch.allclose(written.trace.contextual, model.trace(ids=written.ids).contextual, atol=1e-3)
+        before = model.trace(ids=written.ids).last_hidden_state
+        assert not torch.allclose(written.trace.last_hidden_state, before, atol=1e-3)
         assert str(interventions[0])[:30] in " ".join(written.trace.status.notes)
 
 
 def test_an_encoder_decoder_writes_patched_and_steered() -> None:
     model = opened("marian")
     for intervention in given(model, target=IDS):
-        written = model.generate(ids=IDS, new_tokens=NEW, interventions=[intervention])
+        written = model.generate(ids=IDS, max_new_tokens=NEW, interventions=[intervention])
         if isinstance(intervention, Patch) and intervention.at is None:
             intervention = replace(intervention, at=tuple(range(len(IDS))))
         whole = model.trace(ids=IDS, target_ids=written.ids, interventions=[intervention])
@@ -256,4 +257,4 @@ def test_what_cannot_be_patched_while_text_is_written() -> None:
         with pytest.raises(regard.RegardError, match=says):
             pair.generate(ids=IDS, interventions=[intervention])
     with pytest.raises(regard.RegardError, match="at: token 18 is out of range"):
-        model.generate(ids=IDS, new_tokens=2, interventions=[regard.steer(torch.ones(24), layer=0, at=18)])
+        model.generate(ids=IDS, max_new_tokens=2, interventions=[regard.steer(torch.ones(24), layer=0, at=18)])

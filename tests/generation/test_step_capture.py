@@ -16,12 +16,12 @@ def test_embedding_parts_that_are_not_those_of_the_tokens_are_left_out(monkeypat
     right = step_capture.StepCapture._add_parts
 
     def shifted(self: StepCapture, parts: list[Any], first: bool) -> None:
-        parts[0].learned = parts[0].learned.roll(1, -1)
+        parts[0].token_embeddings = parts[0].token_embeddings.roll(1, -1)
         right(self, parts, first)
 
     monkeypatch.setattr(StepCapture, "_add_parts", shifted)
-    trace = opened("llama").generate(ids=IDS, new_tokens=3).trace
-    assert trace.learned is None
+    trace = opened("llama").generate(ids=IDS, max_new_tokens=3).trace
+    assert trace.token_embeddings is None
     assert any("the learned ones are not those of the tokens" in note for note in trace.status.notes)
 
 

@@ -65,11 +65,11 @@ def test_explanations_and_what_is_saved_are_those_of_the_whole(tmp_path: Path) -
     for model in both(tmp_path / "tiny.gguf"):
         trace = model.trace(ids=IDS)
         changed = model.trace(ids=IDS, interventions=[regard.ablate(regard.head(1, 2))])
-        written = model.generate(ids=IDS, new_tokens=3)
+        written = model.generate(ids=IDS, max_new_tokens=3)
         scores = model.attribute_to_tokens(trace, Outcome("a logit", lambda run: run.sides[-1].logits[-1, 7]), steps=3)
         direct = torch.tensor([each["adds"] for each in model.attribution(trace, len(IDS) - 1, 7).rows()])
         parts = trace.attention_outputs[0].weight.double()
-        found.append((changed.contextual, written.trace.contextual, parts, scores.scores, direct))
+        found.append((changed.last_hidden_state, written.trace.last_hidden_state, parts, scores.scores, direct))
         torch.save(model.model.state_dict(), tmp_path / "saved.pt")
         saved.append(torch.load(tmp_path / "saved.pt", weights_only=True))
     for ours, theirs in zip(*found, strict=True):

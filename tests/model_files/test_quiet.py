@@ -81,7 +81,7 @@ def test_loading_in_threads_is_quiet(minilm, tmp_path: Path, capfd) -> None:
             transformers.utils.logging.disable_progress_bar()
     assert capfd.readouterr() == ("", "")
     traces = [each.trace("a bank") for each in opened]
-    assert all((each.contextual == traces[0].contextual).all() for each in traces)
+    assert all((each.last_hidden_state == traces[0].last_hidden_state).all() for each in traces)
 
 
 def test_bars_of_the_hub_alone_stay_off() -> None:

@@ -54,9 +54,9 @@ def header(file: Path, content: bytes, data: bytes = b"") -> None:
 
 
 def test_weights_in_several_files(tiny: Path) -> None:
-    expected = regard.load(tiny, device="cpu").trace("a bank").contextual
+    expected = regard.load(tiny, device="cpu").trace("a bank").last_hidden_state
     shard(tiny)
-    assert torch.equal(regard.load(tiny, device="cpu").trace("a bank").contextual, expected)
+    assert torch.equal(regard.load(tiny, device="cpu").trace("a bank").last_hidden_state, expected)
 
 
 def test_pickles_that_an_index_names_are_not_opened(tiny: Path) -> None:

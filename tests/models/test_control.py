@@ -42,4 +42,4 @@ def test_a_model_that_reads_pairs_reads_them_by_its_encoder() -> None:
     (control,) = trace_control(model, traces, "bank", ["I saw the {} ."])
     assert control.text == "I saw the bank ."
     encoder = model.trace("I saw the bank .", target="bank").encoder
-    torch.testing.assert_close(control.contextual, encoder.contextual, atol=1e-6, rtol=0)
+    torch.testing.assert_close(control.last_hidden_state, encoder.last_hidden_state, atol=1e-6, rtol=0)

@@ -69,13 +69,13 @@ def test_explanations_of_stored_weights_are_those_of_float32(tmp_path: Path) -> 
         model = regard.load(tmp_path, device="cpu", dtype=dtype)
         trace = model.trace(ids=IDS)
         changed = model.trace(ids=IDS, interventions=[regard.ablate(regard.head(1, 2))])
-        written = model.generate(ids=IDS, new_tokens=3)
+        written = model.generate(ids=IDS, max_new_tokens=3)
         parts = trace.attention_outputs[0].weight.double()
         scores = model.attribute_to_tokens(trace, Outcome("a logit", lambda run: run.sides[-1].logits[-1, 7]), steps=3)
         rows = scores.scores
         split = model.attribution(trace, len(IDS) - 1, 7)
         direct = torch.tensor([each["adds"] for each in split.rows()])
-        found.append((changed.contextual, written.trace.contextual, parts, rows, direct))
+        found.append((changed.last_hidden_state, written.trace.last_hidden_state, parts, rows, direct))
         assert written.trace.status.difference <= 5e-6
     for ours, theirs in zip(*found, strict=True):
         assert ours.numel() > 0

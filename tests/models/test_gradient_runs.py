@@ -11,11 +11,11 @@ from tests.support import generation
 
 def test_the_trace_is_left_as_it_was(minilm: Any) -> None:
     trace = minilm.trace("A text.")
-    before = trace.contextual.clone()
+    before = trace.last_hidden_state.clone()
     _, shown = gradient_run(minilm, trace, lambda _, rows: rows * 0.5)
-    assert not shown.contextual.allclose(before, atol=1e-2)
-    assert trace.contextual.equal(before)
-    assert not trace.contextual.requires_grad
+    assert not shown.last_hidden_state.allclose(before, atol=1e-2)
+    assert trace.last_hidden_state.equal(before)
+    assert not trace.last_hidden_state.requires_grad
     assert shown.tokens is trace.tokens
 
 

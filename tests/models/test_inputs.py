@@ -43,7 +43,7 @@ def test_what_runs_a_trace_again_refuses_inputs_that_are_no_text() -> None:
     seen = Model(model, None, name="vit")
     trace = seen.trace(inputs=inputs)
     for asks in (
-        lambda: seen.attribution(trace, 3, toward=trace.contextual[0]),
+        lambda: seen.attribution(trace, 3, toward=trace.last_hidden_state[0]),
         lambda: seen.score_sources(trace, 1, 2, layer=0, head=0),
         lambda: seen.why(trace, trace.tokens[1].text),
     ):

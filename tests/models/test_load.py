@@ -116,7 +116,7 @@ def test_a_feed_forward_in_chunks(tiny: Path, chunk: object) -> None:
     expected = regard.load(tiny, device="cpu").trace("a river bank")
     config = json.loads((tiny / "config.json").read_text())
     (tiny / "config.json").write_text(json.dumps(config | {"chunk_size_feed_forward": chunk}))
-    assert regard.load(tiny, device="cpu").trace("a river bank").contextual.equal(expected.contextual)
+    assert regard.load(tiny, device="cpu").trace("a river bank").last_hidden_state.equal(expected.last_hidden_state)
 
 
 def test_ids_beyond_the_embedding(tiny: Path, minilm) -> None:
@@ -155,7 +155,7 @@ def test_without_a_tokenizer_ids_are_traced(tiny: Path, minilm) -> None:
         opened.trace("a bank")
     ids = [token.id for token in expected.tokens]
     trace = opened.trace(ids=ids)
-    assert torch.equal(trace.contextual, expected.contextual)
+    assert torch.equal(trace.last_hidden_state, expected.last_hidden_state)
     assert trace.word(str(ids[1]))[0].tokens == (1,)
     assert [len(each.tokens) for each in opened.trace(ids=[ids, ids[:2]])] == [len(ids), 2]
     for wrong, says in (([[]], "ids are empty"), ([1, 10**6], "is out of range")):

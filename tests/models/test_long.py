@@ -45,7 +45,7 @@ def test_rows_of_a_long_text_are_exact(model) -> None:
     scores = scores.masked_fill(torch.arange(LENGTH) > rows[:, None], -torch.inf)
     weights = scores.softmax(-1)
     torch.testing.assert_close(trace.attention[1][:, rows].double(), weights, atol=5e-5, rtol=0)
-    torch.testing.assert_close(trace.contextual.double(), last, atol=1e-3, rtol=0)
+    torch.testing.assert_close(trace.last_hidden_state.double(), last, atol=1e-3, rtol=0)
     assert float(weights.amax()) > 0.2  # it does look at something
     values, keys = trace.attention[1].top(2)
     torch.testing.assert_close(values[:, rows].double(), weights.topk(2).values, atol=5e-5, rtol=0)

@@ -40,7 +40,7 @@ def test_weights_and_states_are_the_models_own(minilm, eager, text: str) -> None
         torch.testing.assert_close(weights.dense(), theirs[0], atol=5e-6, rtol=0)
     for state, theirs in zip(trace.hidden_states, expected.hidden_states, strict=True):
         torch.testing.assert_close(state, theirs[0], atol=2e-5, rtol=0)
-    torch.testing.assert_close(trace.contextual, expected.last_hidden_state[0], atol=2e-5, rtol=0)
+    torch.testing.assert_close(trace.last_hidden_state, expected.last_hidden_state[0], atol=2e-5, rtol=0)
     assert trace.logits is None
 
 
@@ -49,15 +49,16 @@ def test_a_copy_is_a_model(copied, minilm) -> None:
     made = copied(minilm)
     assert (repr(made), made.pooling, made.notes) == (repr(minilm), minilm.pooling, minilm.notes)
     assert (made.model is minilm.model) == (copied is copy.copy)
-    assert torch.equal(made.trace(RIVER).contextual, minilm.trace(RIVER).contextual)
+    assert torch.equal(made.trace(RIVER).last_hidden_state, minilm.trace(RIVER).last_hidden_state)
 
 
 def test_bank_starts_the_same_and_is_moved_apart(bank) -> None:
     river, money = bank
     (in_river,), (in_money,) = river.word("bank"), money.word("bank")
     assert in_river.tokens == in_money.tokens == (11,)
-    assert torch.equal(river.learned[11], money.learned[11])
-    cosine = torch.cosine_similarity(vector(river.contextual, in_river), vector(money.contextual, in_money), dim=0)
+    assert torch.equal(river.token_embeddings[11], money.token_embeddings[11])
+    there = vector(money.last_hidden_state, in_money)
+    cosine = torch.cosine_similarity(vector(river.last_hidden_state, in_river), there, dim=0)
     assert round(float(cosine), 3) == 0.847
     first = gives(river.attention[0], in_river).mean(0)
     by_token = dict(zip([t.text for t in river.tokens], first.tolist(), strict=True))
@@ -67,10 +68,11 @@ def test_bank_starts_the_same_and_is_moved_apart(bank) -> None:
 
 def test_parts_add_up_to_what_enters_the_norm(bank, eager) -> None:
     for trace in bank:
-        torch.testing.assert_close(trace.learned + trace.positional + trace.segment, trace.input, atol=1e-6, rtol=0)
+        total = trace.token_embeddings + trace.position_embeddings + trace.segment
+        torch.testing.assert_close(total, trace.input, atol=1e-6, rtol=0)
         assert trace.status.embedding_difference <= 1e-6
         table = eager.embeddings.word_embeddings.weight
-        assert torch.equal(trace.learned, table[[t.id for t in trace.tokens]])
+        assert torch.equal(trace.token_embeddings, table[[t.id for t in trace.tokens]])
         torch.testing.assert_close(eager.embeddings.LayerNorm(trace.input), trace.hidden_states[0], atol=1e-6, rtol=0)
 
 
@@ -131,7 +133,7 @@ def test_the_models_own_settings_come_back() -> None:
     a = opened.trace(RIVER)
     hooks = sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
     b = opened.trace(RIVER)
-    assert torch.equal(a.contextual, b.contextual)  # no dropout while tracing
+    assert torch.equal(a.last_hidden_state, b.last_hidden_state)  # no dropout while tracing
     assert model.config._attn_implementation == "eager"
     assert model.training
     assert hooks == sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
@@ -140,15 +142,11 @@ def test_the_models_own_settings_come_back() -> None:
 def test_several_threads_trace_at_once(minilm, bank) -> None:
     with ThreadPoolExecutor(4) as pool:
         for trace in pool.map(minilm.trace, [RIVER] * 8):
-            torch.testing.assert_close(trace.contextual, bank[0].contextual, atol=1e-5, rtol=0)
+            torch.testing.assert_close(trace.last_hidden_state, bank[0].last_hidden_state, atol=1e-5, rtol=0)
 
 
 def test_trace_takes_texts_only(minilm) -> None:
-    for wrong, says in (
-        ([], "given no text"),
-        ("", "text is empty"),
-        (["a", " "], "text 2 is blank"),
-    ):
+    for wrong, says in (([], "given no text"), ("", "text is empty"), (["a", " "], "text 2 is blank")):
         with pytest.raises(regard.RegardError, match=says):
             minilm.trace(wrong)
 
@@ -171,9 +169,9 @@ def test_other_families(minilm, tmp_path, kind: str) -> None:
     for n, (state, theirs) in enumerate(zip(trace.hidden_states, expected.hidden_states, strict=True)):
         if n < last or kind != "llama":
             torch.testing.assert_close(state, theirs[0], atol=2e-5, rtol=0)
-    torch.testing.assert_close(trace.contextual, expected.last_hidden_state[0], atol=2e-5, rtol=0)
+    torch.testing.assert_close(trace.last_hidden_state, expected.last_hidden_state[0], atol=2e-5, rtol=0)
     assert trace.status.embedding_difference <= 1e-6
-    assert (trace.positional is None) == (kind == "llama")
+    assert (trace.position_embeddings is None) == (kind == "llama")
 
 
 def test_a_language_head_gives_logits(minilm, tmp_path) -> None:
@@ -184,7 +182,7 @@ def test_a_language_head_gives_logits(minilm, tmp_path) -> None:
     with torch.no_grad():
         expected = head(**minilm.tokenizer("a river bank", return_tensors="pt")).logits[0]
     torch.testing.assert_close(trace.logits, expected, atol=2e-5, rtol=0)
-    assert math.isclose(float((trace.contextual - trace.hidden_states[-1]).abs().max()), 0)
+    assert math.isclose(float((trace.last_hidden_state - trace.hidden_states[-1]).abs().max()), 0)
 
 
 def test_statistics_come_with_a_trace(minilm, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,4 +200,4 @@ def test_statistics_come_with_a_trace(minilm, monkeypatch: pytest.MonkeyPatch) -
             torch.testing.assert_close(weights.received(), expected.received, atol=3e-5, rtol=1e-4)
     assert alone.status.kernels == ("one-sweep-cpu",)
     torch.testing.assert_close(alone.attention[3].entropy(), one.entropy, atol=3e-5, rtol=1e-4)
-    torch.testing.assert_close(alone.contextual, plain[1].contextual, atol=2e-5, rtol=0)
+    torch.testing.assert_close(alone.last_hidden_state, plain[1].last_hidden_state, atol=2e-5, rtol=0)

@@ -20,7 +20,7 @@ def test_a_trace_is_the_models_pass_with_exact_weights(kind: str) -> None:
         ids = torch.tensor([[token.id for token in trace.tokens]])
         with torch.no_grad(), regard.record(keep=("value", "output")) as calls:
             own = model.model(ids)
-        torch.testing.assert_close(trace.contextual, own.last_hidden_state[0], rtol=0, atol=1e-5)
+        torch.testing.assert_close(trace.last_hidden_state, own.last_hidden_state[0], rtol=0, atol=1e-5)
         assert (trace.logits is None) == (kind == "bert")
         if trace.logits is not None:
             torch.testing.assert_close(trace.logits, own.logits[0], rtol=0, atol=1e-5)
@@ -37,7 +37,7 @@ def test_a_trace_is_the_models_pass_with_exact_weights(kind: str) -> None:
         assert trace.status.rows_compared > 0
         assert trace.status.notes == ()
         single = model.trace(text)
-        torch.testing.assert_close(single.contextual, trace.contextual, rtol=0, atol=1e-5)
+        torch.testing.assert_close(single.last_hidden_state, trace.last_hidden_state, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -47,13 +47,14 @@ def test_the_parts_add_up(kind: str) -> None:
     trace, config = model.trace(TEXTS[0]), model.model.config
     ids = [token.id for token in trace.tokens]
     scale = config.d_model**0.5 if config.scale_embeddings else 1.0
-    torch.testing.assert_close(trace.learned, scale * model.model.embedding.weight[ids].detach(), rtol=0, atol=1e-5)
-    assert (trace.positional is None) == (config.positions not in ("learned", "sinusoidal"))
+    expected = scale * model.model.embedding.weight[ids].detach()
+    torch.testing.assert_close(trace.token_embeddings, expected, rtol=0, atol=1e-5)
+    assert (trace.position_embeddings is None) == (config.positions not in ("learned", "sinusoidal"))
     assert (trace.segment is None) == (config.segments == 0)
     assert trace.status.embedding_difference < 1e-5
     if config.positions == "sinusoidal":
         sines = regard.nn.positions.sinusoidal(len(ids), 12)
-        torch.testing.assert_close(trace.positional, sines, rtol=0, atol=1e-5)
+        torch.testing.assert_close(trace.position_embeddings, sines, rtol=0, atol=1e-5)
     if not config.norm_embeddings:
         assert torch.equal(trace.input, trace.hidden_states[0])
     for layer in range(2):
@@ -73,7 +74,7 @@ def test_a_pair_is_traced_with_its_crossing_attention() -> None:
         with torch.no_grad():
             own = model.model(torch.tensor([source]), torch.tensor([read]))
         torch.testing.assert_close(each.decoder.logits, own.logits[0], rtol=0, atol=1e-5)
-        torch.testing.assert_close(each.encoder.contextual, own.encoder_last_hidden_state[0], rtol=0, atol=1e-5)
+        torch.testing.assert_close(each.encoder.last_hidden_state, own.encoder_last_hidden_state[0], rtol=0, atol=1e-5)
         assert [m.shape for m in each.decoder.cross] == [(3, len(read), len(source))] * 2
         assert [m.shape for m in each.decoder.attention] == [(3, len(read), len(read))] * 2
         assert each.status.difference < 1e-5
@@ -87,7 +88,7 @@ def test_cuts_are_as_if_it_were_not_there() -> None:
     cut = model.trace(TEXTS[0], interventions=[regard.ablate(regard.head(1, 2))])
     with torch.no_grad():
         model.model.decoder[1].attention.output.weight[:, 8:] = 0  # the third head's columns
-    torch.testing.assert_close(cut.contextual, model.trace(TEXTS[0]).contextual, rtol=0, atol=1e-5)
+    torch.testing.assert_close(cut.last_hidden_state, model.trace(TEXTS[0]).last_hidden_state, rtol=0, atol=1e-5)
     edge = model.trace(TEXTS[0], interventions=[regard.ablate(regard.edge("bank", "river"))])
     assert not edge.attention[0][:, 7, 6].any()
 

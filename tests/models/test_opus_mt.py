@@ -63,7 +63,7 @@ def test_all_three_kinds_of_attention_are_those_of_eager(opus, pairs, number: in
             torch.testing.assert_close(weights.dense(), dense[0], atol=1e-5, rtol=0)
     # a batch of two, one of them padded, against one alone
     torch.testing.assert_close(pair.decoder.logits, theirs.logits[0], atol=1e-3, rtol=0)
-    torch.testing.assert_close(pair.encoder.contextual, theirs.encoder_last_hidden_state[0], atol=1e-4, rtol=0)
+    torch.testing.assert_close(pair.encoder.last_hidden_state, theirs.encoder_last_hidden_state[0], atol=1e-4, rtol=0)
 
 
 def test_the_status_says_what_was_compared(pairs) -> None:
@@ -85,14 +85,14 @@ def test_the_translated_word_looks_at_bank(pairs, number: int, word: str) -> Non
 
 def test_bank_is_one_vector_before_and_two_after(pairs) -> None:
     places = [pair.encoder.word("bank")[0].tokens[0] for pair in pairs]
-    before = [pair.encoder.learned[n] for pair, n in zip(pairs, places, strict=True)]
-    after = [pair.encoder.contextual[n] for pair, n in zip(pairs, places, strict=True)]
+    before = [pair.encoder.token_embeddings[n] for pair, n in zip(pairs, places, strict=True)]
+    after = [pair.encoder.last_hidden_state[n] for pair, n in zip(pairs, places, strict=True)]
     assert torch.equal(*before)
     assert float(torch.cosine_similarity(*after, dim=0)) < 0.95
 
 
 def test_it_translates_and_is_traced_while_it_does(opus) -> None:
-    written = opus.generate(MONEY, new_tokens=40)
+    written = opus.generate(MONEY, max_new_tokens=40)
     assert written.text == "Écris un poème sur un homme qui retire de l'argent d'une banque."
     pair = written.trace
     theirs = eager(opus, pair)
@@ -106,7 +106,7 @@ def test_the_encoder_alone_says_the_same(opus, pairs) -> None:
     pair = pairs[1]
     ids = torch.tensor([[token.id for token in pair.decoder.tokens]])
     with torch.no_grad():
-        again = opus.model(encoder_outputs=BaseModelOutput(pair.encoder.contextual[None]), decoder_input_ids=ids)
+        again = opus.model(encoder_outputs=BaseModelOutput(pair.encoder.last_hidden_state[None]), decoder_input_ids=ids)
     torch.testing.assert_close(again.logits[0], pair.decoder.logits, atol=1e-3, rtol=0)
 
 

@@ -70,7 +70,7 @@ def test_tokens_are_the_texts_and_the_pictures(model: Any, folder: Path) -> None
         assert TEXT[token.start : token.end] == token.text
     assert trace.word("mat")[0].tokens == (21,)
     assert [round(each) for each in trace.patches.box(2)] == [16, 0, 40, 24]
-    assert (trace.learned, len(trace.attention)) == (None, 3)
+    assert (trace.token_embeddings, len(trace.attention)) == (None, 3)
 
 
 @pytest.mark.parametrize("vision_layers", [2, 7])

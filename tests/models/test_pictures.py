@@ -63,7 +63,7 @@ def test_what_a_trace_says_of_its_picture(tmp_path: Path) -> None:
     Image.fromarray(noise(131, 97)).save(tmp_path / "cat.png")
     one, two = model.trace(images=[tmp_path / "cat.png", noise(64, 64)])
     alone = model.trace(images=tmp_path / "cat.png")
-    assert torch.equal(one.contextual, alone.contextual)
+    assert torch.equal(one.last_hidden_state, alone.last_hidden_state)
     assert one.status.notes == ("the model saw 57% of cat.png: columns 23 to 108 of 131, rows 6 to 91 of 97",)
     assert one.status.difference is not None
     assert one.status.difference < 1e-5
@@ -90,7 +90,7 @@ def test_a_folders_own_processor_is_used(tmp_path: Path) -> None:
     PROCESSOR.save_pretrained(tmp_path)
     opened = regard.load(tmp_path)
     given = regard.load(tmp_path, processor=PROCESSOR)
-    assert torch.equal(*(each.trace(images=noise(80, 64)).contextual for each in (opened, given)))
+    assert torch.equal(*(each.trace(images=noise(80, 64)).last_hidden_state for each in (opened, given)))
 
 
 def test_merged_tokens_have_numbers() -> None:

@@ -42,11 +42,11 @@ HEADS = {
 def test_a_checkpoint_without_the_head_its_config_names(kind: str, minilm, tmp_path: Path) -> None:
     """The bare model is read, with a note; as many sentence encoders are kept."""
     model = make_tiny(tmp_path, minilm, kind, tie_word_embeddings=False)
-    expected = regard.load(tmp_path, device="cpu").trace("a bank").contextual
+    expected = regard.load(tmp_path, device="cpu").trace("a bank").last_hidden_state
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": [HEADS[kind]]}))
     trace = regard.load(tmp_path, device="cpu").trace("a bank")
-    assert torch.equal(trace.contextual, expected)
+    assert torch.equal(trace.last_hidden_state, expected)
     assert trace.logits is None
     (note,) = (each for each in trace.status.notes if "language head" in each)
     assert re.fullmatch(

@@ -31,7 +31,7 @@ def test_a_causal_model_is_traced_exactly(stories) -> None:
     torch.testing.assert_close(trace.logits, expected.logits[0], atol=1e-4, rtol=0)
     assert trace.status.difference < 5e-6
     assert trace.status.embedding_difference <= 1e-6
-    assert trace.positional is None  # rotary, inside attention
+    assert trace.position_embeddings is None  # rotary, inside attention
 
 
 def test_what_it_says_next_is_a_story(stories) -> None:

@@ -117,7 +117,7 @@ def test_two_texts_in_a_batch_are_each_as_alone(smol) -> None:
 
 
 def test_it_writes_and_is_traced_while_it_does(smol) -> None:
-    written = smol.generate("The capital of France is", new_tokens=3)
+    written = smol.generate("The capital of France is", max_new_tokens=3)
     assert written.text.startswith("The capital of France is Paris")
     whole = smol.trace(ids=list(written.ids[: len(written.trace.tokens)]))
     assert len(written.trace.tokens) == len(whole.tokens)

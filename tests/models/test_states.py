@@ -35,7 +35,7 @@ def test_the_last_layer_alone_is_the_contextual_embedding(minilm: Any) -> None:
     for batch in read_states(minilm, windows(minilm), [5]):
         assert batch.maps == []
         for row, n in enumerate(batch.numbers):
-            torch.testing.assert_close(batch.states[row, 0], minilm.trace(TEXTS[n]).contextual)
+            torch.testing.assert_close(batch.states[row, 0], minilm.trace(TEXTS[n]).last_hidden_state)
 
 
 def test_sizes(minilm: Any) -> None:
@@ -62,7 +62,7 @@ def check_against_traces(model: Model, found: list[StateBatch]) -> None:
         for row, n in enumerate(batch.numbers):
             trace = model.trace(ids=own_windows()[n].ids)
             seen.add(n)
-            for place, expected in enumerate((trace.hidden_states[1], trace.contextual)):
+            for place, expected in enumerate((trace.hidden_states[1], trace.last_hidden_state)):
                 torch.testing.assert_close(batch.states[row, place], expected, atol=1e-5, rtol=1e-5)
                 torch.testing.assert_close(batch.maps[place].dense()[row], trace.attention[place].dense())
     assert seen == set(range(len(LENGTHS)))

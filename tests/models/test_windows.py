@@ -56,7 +56,7 @@ def test_every_window_is_a_text_of_its_own(minilm, read) -> None:
         assert spelled == [TEXT[t.start : t.end] for t in inside]
     alone = minilm.trace(read.windows[2].text)  # begins and ends with whole words here
     assert [t.id for t in alone.tokens] == [t.id for t in read.windows[2].tokens]
-    torch.testing.assert_close(alone.contextual, read.windows[2].contextual, atol=1e-5, rtol=0)
+    torch.testing.assert_close(alone.last_hidden_state, read.windows[2].last_hidden_state, atol=1e-5, rtol=0)
 
 
 def test_every_token_comes_from_the_window_in_which_it_stands_furthest_from_an_edge(read) -> None:
@@ -75,9 +75,9 @@ def test_every_token_comes_from_the_window_in_which_it_stands_furthest_from_an_e
     for n in range(last + 1):
         window, place = read.place(n)
         assert window.tokens[place].id == read.tokens[n].id
-        assert torch.equal(read.contextual[n], window.contextual[place])
+        assert torch.equal(read.last_hidden_state[n], window.last_hidden_state[place])
         assert torch.equal(read.hidden_states[3][n], window.hidden_states[3][place])
-        assert torch.equal(read.learned[n], window.learned[place])
+        assert torch.equal(read.token_embeddings[n], window.token_embeddings[place])
     assert read.logits is None
 
 
@@ -117,7 +117,7 @@ def test_unknown_tokens_are_named_of_the_whole_text(minilm) -> None:
 def test_a_text_that_fits_one_window_is_read_as_without(minilm) -> None:
     whole, once = minilm.trace(TEXT), minilm.trace(TEXT, window=200, stride=20)
     assert len(once.windows) == 1
-    assert torch.equal(once.contextual, whole.contextual)
+    assert torch.equal(once.last_hidden_state, whole.last_hidden_state)
     assert once.windows[0].tokens == once.tokens == whole.tokens
     assert "read in one window" in once.status.notes[-1]
 
@@ -142,7 +142,7 @@ def test_a_causal_model_takes_every_token_from_its_earliest_window(llama) -> Non
         assert read.source[n] == min(k for k, (start, stop) in enumerate(read.spans) if start <= n < stop)
     with torch.no_grad():  # to a causal model the first window is the beginning of the text, read alone
         expected = llama.model.model(torch.tensor([ids[:40]])).last_hidden_state[0]
-    torch.testing.assert_close(read.contextual[:40], expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(read.last_hidden_state[:40], expected, atol=1e-5, rtol=0)
     assert read.hidden_states.kept == (1, 2)
     with pytest.raises(regard.RegardError, match=r"states\[0\] was not kept"):
         read.hidden_states[0]

@@ -30,30 +30,30 @@ def test_a_batch_is_translated_as_each_alone() -> None:
     model = pair(initial=0.4)
     end, start = model.tokenizer.eos_token_id, model.tokenizer.bos_token_id
     batch = tokenizers.batch(model.tokenizer, TEXTS)
-    got = translate(model.model, batch.ids, batch.mask, new_tokens=9, end=end)
+    got = translate(model.model, batch.ids, batch.mask, max_new_tokens=9, end=end)
     for row, text in enumerate(TEXTS):
         source, ids = torch.tensor([model.tokenizer(text)["input_ids"]]), [start]
         while len(ids) < 10 and ids[-1] != end:
             with torch.no_grad():
                 ids.append(int(model.model(source, torch.tensor([ids])).logits[0, -1].argmax()))
         assert got[row] == ids[1:]
-        made = model.generate(text, new_tokens=9)
+        made = model.generate(text, max_new_tokens=9)
         assert list(made.ids) == ids
         assert made.trace.decoder.cross[0].shape == (3, len(ids), source.shape[1])
         assert made.ended == ("end" if ids[-1] == end else "length")
         likely = ids[2]  # as if this were the end: it is written, and nothing after it
-        assert translate(model.model, source, new_tokens=9, end=likely)[0] == ids[1 : ids.index(likely, 1) + 1]
+        assert translate(model.model, source, max_new_tokens=9, end=likely)[0] == ids[1 : ids.index(likely, 1) + 1]
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")
 def test_a_sliding_context_goes_on_for_ever() -> None:
     model = opened("gpt").model
     ids = torch.tensor([[1, 2, 3]])
-    got = write_with_transformer(model, ids, new_tokens=40, slide=True)[0]
+    got = write_with_transformer(model, ids, max_new_tokens=40, slide=True)[0]
     expected = [1, 2, 3]
     for _ in range(40):
         with torch.no_grad():
             expected.append(int(model(torch.tensor([expected[-31:]])).logits[0, -1].argmax()))
     assert got == expected[3:]
     with pytest.raises(regard.RegardError, match="3 tokens and 40 new ones are more than the 31 the model takes"):
-        write_with_transformer(model, ids, new_tokens=40)
+        write_with_transformer(model, ids, max_new_tokens=40)

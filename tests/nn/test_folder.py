@@ -30,7 +30,7 @@ def test_a_folder_there_and_back(kind: str, tmp_path: Path) -> None:
     assert own.keys() == again.keys()
     a, b = model.trace(TEXTS[0]), read.trace(TEXTS[0])
     assert a.tokens == b.tokens
-    assert torch.equal(a.contextual, b.contextual)
+    assert torch.equal(a.last_hidden_state, b.last_hidden_state)
 
 
 def test_a_run_is_opened_at_its_newest_checkpoint(tmp_path: Path) -> None:

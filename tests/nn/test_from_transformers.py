@@ -97,7 +97,7 @@ def test_minilm_with_our_parts(minilm: Any) -> None:
     compare(model, **minilm.tokenizer([RIVER, "bank"], return_tensors="pt", padding=True))
     theirs, ours = minilm.trace(RIVER), regard.load(from_transformers(model), tokenizer=minilm.tokenizer).trace(RIVER)
     assert ours.tokens == theirs.tokens
-    for name in ("learned", "positional", "segment", "input", "contextual"):
+    for name in ("token_embeddings", "position_embeddings", "segment", "input", "last_hidden_state"):
         torch.testing.assert_close(getattr(ours, name), getattr(theirs, name), rtol=0, atol=1e-4)
     for a, b in zip(ours.hidden_states, theirs.hidden_states, strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-4)
@@ -114,8 +114,8 @@ def test_stories_with_our_parts() -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(STORIES)
     text = "Once upon a time, there was a little"
     ours = compare(model, **tokenizer(text, return_tensors="pt", return_token_type_ids=False))
-    told = regard.load(ours, tokenizer=tokenizer).generate(text, new_tokens=30)
-    assert told.text == regard.load(model, tokenizer=tokenizer).generate(text, new_tokens=30).text
+    told = regard.load(ours, tokenizer=tokenizer).generate(text, max_new_tokens=30)
+    assert told.text == regard.load(model, tokenizer=tokenizer).generate(text, max_new_tokens=30).text
     assert told.trace.status.difference < 5e-6
 
 

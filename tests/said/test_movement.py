@@ -27,7 +27,7 @@ def row(numbers: Summary, where: str | None) -> dict[str, tuple[float, float, fl
     ranges = {each.word: (each.low[-1], each.high[-1]) for each in numbers.neutral}
     gone = [each.name for each in numbers.movement.left_out if each.kind == "reference"]
     return {
-        each.word: (each.contextual, *ranges.get(each.word, (0.0, 0.0)))
+        each.word: (each.last_hidden_state, *ranges.get(each.word, (0.0, 0.0)))
         for each in numbers.references
         if each.occurrence == label and each.word not in gone
     }
@@ -203,5 +203,6 @@ def test_the_same_text_moves_nothing_where_its_numbers_are_neutral() -> None:
         if not summary.neutral:
             continue
         inside = {each.word: draw.choice([each.low[-1], each.high[-1], each.mean[-1]]) for each in summary.neutral}
-        summary = replace(summary, references=[replace(r, contextual=inside[r.word]) for r in summary.references])
+        references = [replace(r, last_hidden_state=inside[r.word]) for r in summary.references]
+        summary = replace(summary, references=references)
         assert not any("towards" in s or "away from" in s for s in movement_findings(summary))

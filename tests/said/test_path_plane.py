@@ -33,7 +33,7 @@ def made_up(states: list[torch.Tensor], name: str = "word") -> Trace:
 
 def in_sentences(reference: Trace, held: list[Trace]) -> Neutral:
     """What the library has beside a plane: the cosines of neutral sentences' ends to a reference word."""
-    every = [cosine(each.contextual[0].double(), reference.contextual[0].double()) for each in held]
+    every = [cosine(each.last_hidden_state[0].double(), reference.last_hidden_state[0].double()) for each in held]
     return Neutral(reference.text, len(held), [sum(every) / len(every)], [min(every)], [max(every)])
 
 

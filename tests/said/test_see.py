@@ -197,9 +197,9 @@ def same(groups: Groups, numbers: Drawn) -> None:
 def differ(groups: Groups, numbers: Drawn) -> None:
     pairs, seen = numbers.summary.pairs, numbers.summary.occurrences
     assert len({tuple(numbers.tokens(own)[n].text for n in own.tokens) for own in seen}) > 1
-    shows(groups["cosine"], min(pair.learned for pair in pairs))
+    shows(groups["cosine"], min(pair.token_embeddings for pair in pairs))
     assert groups["a"] is not None or len(pairs) == 1
-    assert groups["a"] is None or min(pairs, key=lambda pair: pair.learned).a == groups["a"]
+    assert groups["a"] is None or min(pairs, key=lambda pair: pair.token_embeddings).a == groups["a"]
 
 
 def pieces(groups: Groups, numbers: Drawn) -> None:

@@ -108,7 +108,7 @@ def test_a_model_goes_on_with_a_text_and_says_what_it_writes() -> None:
             patch.setattr(Job, "say", spied)
             asked = {"prompt": "A man is fishing", "new_tokens": 5}
             page = client.post("/api/generations", json=asked, headers={"x-job": "a"}).json()
-        written = model.generate("A man is fishing", new_tokens=5, do_sample=False)
+        written = model.generate("A man is fishing", max_new_tokens=5, do_sample=False)
         assert said[-1] == (written.new, written.new)
         assert len(said) == 5
         assert work.asker("a").job.said == written.new
@@ -143,7 +143,7 @@ def test_what_is_written_is_steered_beside_what_is_not() -> None:
         both = model.trace(["the money", "the river"])
         push = regard.steer((both[0], both[1]), layer=len(both[0].attention) // 2, strength=40)
         plain, steered = (
-            model.generate("A man is fishing", new_tokens=5, do_sample=False, interventions=each)
+            model.generate("A man is fishing", max_new_tokens=5, do_sample=False, interventions=each)
             for each in ([], [push])
         )
         assert plain.new != steered.new

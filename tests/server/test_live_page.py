@@ -125,7 +125,7 @@ def test_a_head_is_ablated_and_taken_back(server: str, visit: Any, minilm: Any) 
     page.tab.wait_for_selector("text=head 2 of layer 1 ablated")
     sentence = page.tab.locator(".findings li").first.inner_text()
     before, after = minilm.trace(RIVER), minilm.trace(RIVER, interventions=[ablate(head(1, 2))])
-    cosines = torch.cosine_similarity(before.contextual.double(), after.contextual.double(), dim=-1)
+    cosines = torch.cosine_similarity(before.last_hidden_state.double(), after.last_hidden_state.double(), dim=-1)
     assert f"at cosine {float(cosines.min()):.3f} to before" in sentence
     assert page.tab.locator("[role=tab][aria-selected=true]").inner_text() == "Compare"
     page.tab.click("button:has-text('take all back')")
@@ -147,7 +147,7 @@ def test_a_state_is_patched_from_another_text(server: str, visit: Any, minilm: A
     sentence = page.tab.locator(".findings li").first.inner_text().replace("\u2068", "").replace("\u2069", "")
     done = patch("hidden_states", layer=2, at=bank, source=minilm.trace(MONEY), source_at="bank")
     before, after = minilm.trace(RIVER), minilm.trace(RIVER, interventions=[done])
-    cosines = torch.cosine_similarity(before.contextual.double(), after.contextual.double(), dim=-1)
+    cosines = torch.cosine_similarity(before.last_hidden_state.double(), after.last_hidden_state.double(), dim=-1)
     assert f"“bank” ({bank}) leaves the last layer at cosine {float(cosines.min()):.3f} to before" in sentence
     page.tab.reload()
     page.tab.wait_for_selector(f"text=what leaves layer 2 at token {bank} taken from")
@@ -168,7 +168,7 @@ def test_a_typed_word_is_followed_through_the_layers_of_every_text(server: str, 
     assert found is not None
     page.tab.focus("[data-plane]")
     page.tab.keyboard.press("End")
-    alike = torch.cosine_similarity(*(t.contextual[t.word("bank")[0].tokens[0]].double() for t in traces), dim=0)
+    alike = torch.cosine_similarity(*(t.last_hidden_state[t.word("bank")[0].tokens[0]].double() for t in traces), dim=0)
     assert f"here to 2: {float(alike):.3f}" in page.tab.inner_text("[data-says]")
     page.tab.click("summary:text-is('The numbers as a table')")
     rows = rows_of(page.tab, "How “bank” moves through the layers")
@@ -557,14 +557,14 @@ def test_a_model_goes_on_writing_and_an_ablation_changes_what_it_writes(visit: A
     page.tab.fill("input[type=number]", "12")
     page.tab.click("button:has-text('Go on writing')")
     page.tab.wait_for_selector("[role=tab]:has-text('Generation')", timeout=60_000)
-    written = regard.load(STORIES).generate(text, new_tokens=12, do_sample=False)
+    written = regard.load(STORIES).generate(text, max_new_tokens=12, do_sample=False)
     assert " ".join(written.text.split())[:80] in page.tab.locator("h1").inner_text()
     page.choose("layer", "0")
     page.choose("head", "1")
     page.tab.click("summary:has-text('Ablate what')")
     page.tab.click("button:has-text('Ablate head 1 of layer 0')")
     page.tab.wait_for_selector("text=head 1 of layer 0 ablated")
-    cut = regard.load(STORIES).generate(text, new_tokens=12, do_sample=False, interventions=[ablate(head(0, 1))])
+    cut = regard.load(STORIES).generate(text, max_new_tokens=12, do_sample=False, interventions=[ablate(head(0, 1))])
     findings = page.tab.locator(".findings li").all_inner_texts()
     shown = [" ".join(line.replace("\u2068", "").replace("\u2069", "").split()) for line in findings]
     assert " ".join(written.new.split()) in shown[0]
@@ -602,7 +602,8 @@ def test_the_chosen_token_is_patched_from_the_other_text(server: str, visit: Any
     page.tab.wait_for_selector("text=Before and after")
     trace = minilm.trace(MONEY)
     after = minilm.trace(RIVER, interventions=[patch("hidden_states", layer=2, source=trace, at=bank, source_at=there)])
-    cosine = float(torch.cosine_similarity(minilm.trace(RIVER).contextual[bank], after.contextual[bank], dim=0))
+    states = [each.last_hidden_state[bank] for each in (minilm.trace(RIVER), after)]
+    cosine = float(torch.cosine_similarity(*states, dim=0))
     assert f"“bank” ({bank}) leaves the last layer at cosine {cosine:.3f}" in said(page)
     assert page.tab.locator("[data-cut]:has-text('patch')").count() == 0  # before and after are no two texts
 
@@ -619,7 +620,7 @@ def test_what_is_written_is_steered_on_the_page(serve: Any, visit: Any) -> None:
     page.tab.wait_for_selector("button:has-text('write it unsteered')", timeout=60_000)
     both = model.trace(["a big dog", "a small bird"])
     push = regard.steer((both[0], both[1]), layer=len(both[0].attention) // 2, strength=3)
-    options: dict[str, Any] = {"new_tokens": 20, "do_sample": False}
+    options: dict[str, Any] = {"max_new_tokens": 20, "do_sample": False}
     found = generation(
         model.generate(text, **options), model.generate(text, interventions=[push], **options), str(push)
     )

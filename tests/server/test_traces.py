@@ -100,7 +100,7 @@ def test_the_most_changed_tokens_are_named_with_their_cosines(minilm: Any) -> No
     before, after = minilm.trace(RIVER), minilm.trace(RIVER, interventions=[ablate(head(0, 3))])
     (line,) = change_sentences(before, after)
     assert line.startswith("ablated: head 3 of layer 0: “")
-    cosines = torch.cosine_similarity(before.contextual.double(), after.contextual.double(), dim=-1)
+    cosines = torch.cosine_similarity(before.last_hidden_state.double(), after.last_hidden_state.double(), dim=-1)
     found = re.findall(r"“([^”]+)” \((\d+)\) (?:leaves the last layer )?at (?:cosine )?(\d\.\d{3})", line)
     assert [int(n) for _, n, _ in found] == cosines.argsort()[:3].tolist()
     for text, n, shown in found:

@@ -82,7 +82,7 @@ class Maker:
         heads, layers = groups * pick(st.sampled_from([1, 3])), pick(st.integers(1, 3))
         tokens = tuple(Token(n, "ä", n, n + 1, None if n == 0 else n, n == 0) for n in range(length))
         states = tuple(self.normal(length, WIDTH) for _ in range(layers + 1))
-        parts = ("learned", "segment", "input")
+        parts = ("token_embeddings", "segment", "input")
         embedded = {name: self.normal(length, 3) if pick(st.booleans()) else None for name in parts}
         status = Status("made", ("naive",), "cpu", "float32", 1e-7, 4, None, ("☃",), notes=("a note",), seconds=0.1)
 
@@ -102,10 +102,10 @@ class Maker:
         return Trace(
             text="ä" * length,
             tokens=tokens,
-            positional=None,
+            position_embeddings=None,
             **embedded,
             hidden_states=states,
-            contextual=states[-1] if pick(st.booleans()) else self.normal(length, WIDTH),
+            last_hidden_state=states[-1] if pick(st.booleans()) else self.normal(length, WIDTH),
             logits=self.normal(length, 13) if pick(st.booleans()) else None,
             attention=attention,
             values=values,
@@ -145,7 +145,7 @@ def same(a: Any, b: Any, *, attention_outputs: bool = False) -> None:
         return
     assert isinstance(b, regard.Trace)
     assert (a.text, a.tokens, a.status) == (b.text, b.tokens, b.status)
-    for name in ("learned", "positional", "segment", "input", "contextual", "logits"):
+    for name in ("token_embeddings", "position_embeddings", "segment", "input", "last_hidden_state", "logits"):
         same_tensor(getattr(a, name), getattr(b, name))
     for x, y in zip(a.hidden_states, b.hidden_states, strict=True):
         same_tensor(x, y)

@@ -109,7 +109,7 @@ def test_what_a_model_wrote(tmp_path) -> None:
     torch.manual_seed(5)
     words = tokenizers.words(["a bank of a river", "la rive"], frame="end")
     sizes = regard.TransformerConfig.translator(len(words), start=words.bos_token_id, d_model=32, layers=2)
-    written = regard.load(regard.Transformer(sizes), tokenizer=words).generate("a bank of a river", new_tokens=4)
+    written = regard.load(regard.Transformer(sizes), tokenizer=words).generate("a bank of a river", max_new_tokens=4)
     page = re.sub(r"<[^>]+>", "", written._repr_html_())
     assert page.startswith(written.text.split("\n")[0][:10])
     assert written.plot().findobj(plt.Axes)

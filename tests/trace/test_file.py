@@ -160,7 +160,7 @@ def test_a_projection_that_traces_share_is_stored_once(bank: Any, minilm: Any, t
     names = list(safetensors.torch.load_file(tmp_path / "three"))
     assert [name for name in names if name.endswith("outputs.3.weight")] == ["trace.0.attention_outputs.3.weight"]
     assert not [name for name in names if name.startswith("trace.2.")]  # the same trace twice is stored once
-    assert not [name for name in names if name.endswith("contextual")]  # it is the last hidden state
+    assert not [name for name in names if name.endswith("last_hidden_state")]  # it is the last hidden state
     one = regard.open(tmp_path / "three")[1]
     assert torch.equal(one.attention_outputs[3].weight, minilm.model.encoder.layer[3].attention.output.dense.weight)
 
@@ -178,8 +178,8 @@ def test_narrower_numbers_say_how_far_off_they_are(bank: Any, tmp_path: Path, dt
     measured = max(float(each[:, [0, 4, 9, 13]].max()) for each in off)
     assert float(found[1]) == pytest.approx(measured, rel=0.06)
     assert 0 < measured < 2.0**-bits * 8
-    assert opened.contextual.dtype == getattr(torch, name)
-    torch.testing.assert_close(opened.contextual.float(), bank[0].contextual, atol=2e-6, rtol=2.0**-bits)
+    assert opened.last_hidden_state.dtype == getattr(torch, name)
+    torch.testing.assert_close(opened.last_hidden_state.float(), bank[0].last_hidden_state, atol=2e-6, rtol=2.0**-bits)
     assert (tmp_path / "a").stat().st_size < 0.5 * (tmp_path / "whole").stat().st_size
     bank[0].save(tmp_path / "b", dtype=torch.float32)  # no wider than it was, nothing to be noted
     same(bank[0], regard.open(tmp_path / "b"))

@@ -116,7 +116,7 @@ def test_a_word_that_occurs_twice_is_refused_with_what_to_give(twice: Any) -> No
     same(weights["river", ("bank", 0)], weights["river", first])
     same(weights[("bank", -1), :], weights[second])
     assert not torch.equal(weights[first, "river"], weights[second, "river"])
-    same(twice["bank", 1], vector(twice.contextual, second))
+    same(twice["bank", 1], vector(twice.last_hidden_state, second))
     same(twice[first], twice["bank", 0])
     many = minilm_like(twice, "a bank " * 6)
     with pytest.raises(RegardError, match=r"for d, '[^']*', and 2 more$"):
@@ -155,8 +155,8 @@ def test_what_is_no_word_of_the_text_is_refused(trace: Any, twice: Any) -> None:
 
 
 def test_the_vector_of_a_word(trace: Any) -> None:
-    same(trace["withdrawals"], trace.contextual[[2, 3]].mean(0))
-    same(trace[-1], trace.contextual[-1])
+    same(trace["withdrawals"], trace.last_hidden_state[[2, 3]].mean(0))
+    same(trace[-1], trace.last_hidden_state[-1])
     with pytest.raises(TypeError, match="not iterable"):
         list(trace)
 

@@ -82,7 +82,7 @@ def test_dense_layers() -> None:
 
 
 def test_the_default_model(minilm: Any, bank: Any) -> None:
-    expected = by_hand(bank[0].contextual, "mean")
+    expected = by_hand(bank[0].last_hidden_state, "mean")
     found = bank[0].embedding()
     torch.testing.assert_close(found.double(), expected / expected.norm(), atol=1e-6, rtol=0)
     many = minilm.embedding(TEXTS)
@@ -149,7 +149,7 @@ def test_a_folder_of_ones_own(tmp_path: Path, minilm: Any) -> None:
     older = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
     model = regard.load(folder_of(tmp_path / "cls", minilm, older), device="cpu")
     trace = model.trace("a river bank")
-    assert torch.equal(trace.embedding(), trace.contextual[0])
+    assert torch.equal(trace.embedding(), trace.last_hidden_state[0])
     trace.save(tmp_path / "a.safetensors")
     opened = regard.open(tmp_path / "a.safetensors")
     torch.testing.assert_close(opened.embedding(), trace.embedding(), atol=1e-6, rtol=0)
@@ -197,7 +197,7 @@ def test_prompts_are_put_before_the_text(tmp_path: Path, minilm: Any) -> None:
     trace = model.trace(f"{prompt}a river bank")
     tokens = [token.text for token in trace.tokens]
     left_out = tokens.index("a")  # [CLS] and the prompt
-    expected = by_hand(trace.contextual, "mean", left_out)
+    expected = by_hand(trace.last_hidden_state, "mean", left_out)
     for found in (trace.embedding(), model.embedding("a river bank"), model.embedding(["a river bank"])[0]):
         torch.testing.assert_close(found.double(), expected, atol=1e-6, rtol=0)
     trace.save(tmp_path / "a.safetensors")
@@ -205,9 +205,9 @@ def test_prompts_are_put_before_the_text(tmp_path: Path, minilm: Any) -> None:
         regard.open(tmp_path / "a.safetensors").embedding(), trace.embedding(), atol=1e-6, rtol=0
     )
     assert torch.equal(model.embedding("a bank", prompt=prompt), model.embedding("a bank"))
-    bare = model.trace("a bank").contextual
+    bare = model.trace("a bank").last_hidden_state
     torch.testing.assert_close(model.embedding("a bank", prompt="").double(), by_hand(bare, "mean"), atol=1e-6, rtol=0)
-    asked = model.trace("query: a bank").contextual
+    asked = model.trace("query: a bank").last_hidden_state
     named = model.embedding("a bank", prompt_name="query").double()
     torch.testing.assert_close(named, by_hand(asked, "mean", 3), atol=1e-6, rtol=0)
     for given, says in (
@@ -223,7 +223,7 @@ def test_prompts_are_put_before_the_text(tmp_path: Path, minilm: Any) -> None:
 def test_a_trace_of_a_model_with_dense_layers(tmp_path: Path, minilm: Any) -> None:
     model = regard.load(folder_of(tmp_path / "m", minilm, {"pooling_mode": "cls"}, "Dense", "Normalize"), device="cpu")
     trace = model.trace("a river bank")
-    expected = model.pooling.dense[0].weight.double() @ trace.contextual[0].double()
+    expected = model.pooling.dense[0].weight.double() @ trace.last_hidden_state[0].double()
     torch.testing.assert_close(trace.embedding().double(), expected / expected.norm(), atol=1e-6, rtol=0)
     trace.save(tmp_path / "a.safetensors")
     torch.testing.assert_close(

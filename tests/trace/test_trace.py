@@ -27,13 +27,14 @@ def test_a_layer_that_there_is_not(bank) -> None:
     assert list(trace.attention) == [trace.attention[n] for n in range(6)]
     assert trace.attention[1:3] == (trace.attention[1], trace.attention[2])
     assert isinstance(trace.attention, tuple)
+    assert trace.attentions is trace.attention
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "llama", "opt"])
 def test_what_adds_up_to_what(kind: str) -> None:
     """The formulas of the module, on every layer of random models."""
     trace = traced(make_model(kind), torch.tensor([[7, 11, 13, 17, 19]]))
-    parts = [part for part in (trace.learned, trace.positional, trace.segment) if part is not None]
+    parts = [part for part in (trace.token_embeddings, trace.position_embeddings, trace.segment) if part is not None]
     torch.testing.assert_close(torch.stack(parts).sum(0), trace.input, atol=1e-5, rtol=0)
     for n, (weights, value, output) in enumerate(
         zip(trace.attention, trace.values, trace.attention_outputs, strict=True)

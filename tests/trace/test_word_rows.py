@@ -8,7 +8,7 @@ def test_a_word_of_several_tokens(minilm) -> None:
     (word,) = trace.word("withdrawals")
     assert word.tokens == (2, 3)
     dense = trace.attention[1].dense()
-    torch.testing.assert_close(vector(trace.contextual, word), trace.contextual[2:4].mean(0))
+    torch.testing.assert_close(vector(trace.last_hidden_state, word), trace.last_hidden_state[2:4].mean(0))
     torch.testing.assert_close(gives(trace.attention[1], word), dense[:, 2:4].mean(1))
     torch.testing.assert_close(gets(trace.attention[1], word), dense[:, :, 2] + dense[:, :, 3])
 

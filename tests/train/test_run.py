@@ -293,7 +293,7 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
         (["evolve", str(whole), "--figure", "a.gif"], ".png"),
         (["generate", "the river"], "--model is needed"),
         (["generate", "the river", "--model", str(whole), "--seed", "1"], "--seed has no effect"),
-        (["generate", "the river", "--model", str(whole), "--new-tokens", "60"], "--new-tokens can be 8 at most"),
+        (["generate", "the river", "--model", str(whole), "--max-new-tokens", "60"], "--max-new-tokens can be 8 at"),
         (["generate", "the", "--model", str(whole), "--temperature", "1", "--seed", "9" * 30], "from 0 to 2^63 - 1"),
         (["translate", "the river"], "--model is needed"),
         (["translate", "the river", "--model", str(whole)], "is no encoder-decoder"),
@@ -322,7 +322,7 @@ def test_what_is_not_given_again_stays_as_it_was(text: Path, whole: Path, tmp_pa
 
 @pytest.mark.long
 def test_generate_and_evolve(whole: Path, regard_command, tmp_path: Path) -> None:
-    drawn = ["--new-tokens", "9", "--temperature", "0.9", "--seed", "3"]
+    drawn = ["--max-new-tokens", "9", "--temperature", "0.9", "--seed", "3"]
     done = regard_command("generate", "the ", "--model", str(whole), *drawn, "--save", "a.safetensors")
     assert done.returncode == 0, done.stderr
     assert "It wrote 9 tokens after the 4 given" in done.stdout

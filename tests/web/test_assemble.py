@@ -80,13 +80,13 @@ def test_a_pair_has_its_alignment(tmp_path: Path) -> None:
 
 
 def test_what_a_model_wrote_has_its_steps(tmp_path: Path) -> None:
-    written = opened("gpt").generate("A man", new_tokens=3)
+    written = opened("gpt").generate("A man", max_new_tokens=3)
     page = read(tmp_path, page_of(written, None, Opening("generation")))
     (generation,) = page.data["generation"]
     assert (generation["text"], generation["first"]) == (0, written.start)
     assert [step["chosen"] for step in generation["steps"]] == [t.text for t in written.trace.tokens[written.start :]]
     assert all(step["probability"] >= step["others"][0][1] for step in generation["steps"])  # the likeliest each time
-    both = page_of(pair().generate("A bank", new_tokens=3))
+    both = page_of(pair().generate("A bank", max_new_tokens=3))
     assert both.generation[0]["text"] == 1
     assert both.alignment
 

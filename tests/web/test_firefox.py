@@ -81,7 +81,7 @@ def coloured(picture: Any, more: int, less: int) -> int:
 def test_a_page_of_every_kind_is_shown(bank: Any, cloud_store: Any, tmp_path: Path, late: str) -> None:
     every: dict[str, Any] = {
         "see": bank, "translate": own_models.pair().trace(own_models.TEXTS[0], target=own_models.TARGETS[0]),
-        "generate": own_models.opened("gpt").generate("A man is fishing", new_tokens=6),
+        "generate": own_models.opened("gpt").generate("A man is fishing", max_new_tokens=6),
         "heads": answer_of(head_scores()), "patch": sweep(), "senses": cloud_store.senses("bank", 2, checked=0),
     }  # fmt: skip
     for name, each in every.items():

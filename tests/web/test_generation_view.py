@@ -17,7 +17,7 @@ STORIES = SHARED / "models" / "stories260K"
 
 @pytest.fixture(scope="module")
 def made() -> Any:
-    return own_models.opened("gpt").generate("A man is fishing", new_tokens=6)
+    return own_models.opened("gpt").generate("A man is fishing", max_new_tokens=6)
 
 
 def opened(page_of: Any, made: Any, **arguments: Any) -> Any:
@@ -89,7 +89,7 @@ def test_it_opens_at_the_token_that_was_least_likely(page_of: Any, made: Any) ->
 
 
 def test_a_translation_looks_at_its_source(page_of: Any) -> None:
-    made = own_models.pair().generate(own_models.TEXTS[0], new_tokens=5)
+    made = own_models.pair().generate(own_models.TEXTS[0], max_new_tokens=5)
     page = opened(page_of, made)
     options = page.tab.locator("[data-choose=text] option").all_inner_texts()
     page.tab.select_option("[data-choose=text]", label=next(each for each in options if "→" in each))
@@ -117,7 +117,7 @@ def test_it_is_for_everyone_and_for_a_phone(page_of: Any, made: Any, width: int)
 @pytest.mark.shared
 @pytest.mark.skipif(not STORIES.is_dir(), reason=f"no model folder {STORIES} (REGARD_SHARED names another place)")
 def test_a_story(page_of: Any) -> None:
-    made = regard.load(STORIES, device="cpu").generate("Once upon a time, there was a little", new_tokens=5)
+    made = regard.load(STORIES, device="cpu").generate("Once upon a time, there was a little", max_new_tokens=5)
     page = opened(page_of, made)
     page.choose("layer", "3")
     page.choose("head", "6")

@@ -186,13 +186,13 @@ def test_what_is_said_is_what_was_computed(shown: Any, seen: Summary, bank: list
     box = page.tab.locator("[data-plane] svg").bounding_box()
     x, y = places_["1 6"].tolist()
     page.tab.mouse.move(box["x"] + x, box["y"] + y)
-    ends = [t.contextual[o.tokens].double().mean(0) for t, o in zip(bank, seen.occurrences, strict=True)]
+    ends = [t.last_hidden_state[o.tokens].double().mean(0) for t, o in zip(bank, seen.occurrences, strict=True)]
     alike = torch.cosine_similarity(ends[0], ends[1], dim=0)
     sentence = page.tab.inner_text("[data-says]")
     assert sentence.startswith("1 (text 1) leaves layer 5: the contextual embedding: cosine to the state before ")
     assert f"; here to 2: {float(alike):.3f}" in sentence
     for each in seen.references:
-        assert (f"“{each.word}” {each.contextual:.3f}" in sentence) == (each.occurrence == "1")
+        assert (f"“{each.word}” {each.last_hidden_state:.3f}" in sentence) == (each.occurrence == "1")
     # shares of each layer of each text
     for n, (trace, occurrence) in enumerate(zip(bank, seen.occurrences, strict=True)):
         for update in layer_updates(trace, occurrence.as_word()):
@@ -201,7 +201,7 @@ def test_what_is_said_is_what_was_computed(shown: Any, seen: Summary, bank: list
             assert cell.locator("[data-share=rest]").inner_text() == f"{update.feed_forward_share:.2f}"
     x, y = places(page, "data-mark")["river"].tolist()
     page.tab.mouse.move(box["x"] + x, box["y"] + y)
-    rivers = [each.contextual for each in seen.references if each.word == "river"]
+    rivers = [each.last_hidden_state for each in seen.references if each.word == "river"]
     assert page.tab.inner_text("[data-says]").endswith(f"cosine to the end of 1: {rivers[0]:.3f}, 2: {rivers[1]:.3f}.")
     if AXE.exists():
         assert page.violations() == []

@@ -28,6 +28,7 @@ from regard.attention.kernels import dispatch
 from regard.attention.map_statistics import Statistics
 from regard.attention.masks import Mask
 from regard.attention.recording import current_call_path, open_hook, open_records, wanted_statistics
+from regard.attention.short_repr import short_repr
 
 TORCH_NAMES = {  # arguments of PyTorch's attention, and what to pass instead
     "is_causal": "use causal=, which places the last query at the last key (offset=0 for PyTorch's placement)",
@@ -151,6 +152,7 @@ class Attention:
     logsumexp: Float[Tensor, "..."]
     weights: AttentionMap
     kernel: str
+    __repr__ = short_repr
 
     @property
     def valid(self) -> Bool[Tensor, "..."]:

@@ -22,6 +22,7 @@ from torch import Tensor
 from regard.attention.ablation import Ablation
 from regard.attention.attention_map import AttentionMap
 from regard.attention.map_statistics import Statistics
+from regard.attention.short_repr import short_repr
 
 KEEPABLE = ("value", "output", "logsumexp")
 
@@ -46,11 +47,15 @@ class Call:
     output: Float[Tensor, "..."] | None
     logsumexp: Float[Tensor, "..."] | None
     ablations: tuple[Ablation, ...] = ()
+    __repr__ = short_repr
 
     @property
     def layer(self) -> int | None:
         """The layer number in the path: its first number, None where it has none."""
         return layer_of_call_path(self.path)
+
+
+MAX_LISTED_CALLS = 8
 
 
 class Calls(dict[tuple[str, int], Call]):
@@ -63,6 +68,10 @@ class Calls(dict[tuple[str, int], Call]):
         self._layers, self._keep = layers, keep
         self.statistics = statistics
         self._seen: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        lines = [f"  {key}: {call.kernel}, weights {tuple(call.weights.shape)}" for key, call in self.items()]
+        return "\n".join([f"Calls: {len(self)}", *lines[:MAX_LISTED_CALLS], *["  …"] * (len(lines) > MAX_LISTED_CALLS)])
 
     def wants(self, path: str) -> bool:
         """Return whether calls under this path are kept."""

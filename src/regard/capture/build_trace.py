@@ -114,7 +114,7 @@ def trace_alike(first: Trace, captured: CapturedPass, n: int) -> Trace:
     side = _Side(captured, n, captured.sources, max(captured.stacks.values(), key=lambda each: each.count))
     trace = copy.copy(first)
     trace.status = replace(first.status)
-    _, trace.contextual, trace.logits = side.ends(captured.last.get("last_hidden_state"), captured.logits)
+    _, trace.last_hidden_state, trace.logits = side.ends(captured.last.get("last_hidden_state"), captured.logits)
     return trace
 
 
@@ -172,20 +172,21 @@ class _Side:
         captured, keep, depth = self.captured, self.captured.capture.keep, self.stack.count - 1
         if keep.layers:
             _check_layers(keep.layers, calls, captured.name)
-        states, contextual, own_logits = self.ends(last, logits)
+        states, last_hidden_state, own_logits = self.ends(last, logits)
+        positions = parts.position_embeddings
         attention, values, attention_outputs = calls.of_text("attention", "values", "attention_outputs")
         model, comparison, kept = captured.model, captured.capture.comparison, list(calls.calls.values())
         return Trace(
             text=self.text.text,
             tokens=self.text.tokens,
-            learned=None if parts.learned is None else parts.learned[self.n, self.run],
-            positional=None if parts.positional is None else parts.positional[self.n, self.run],
+            token_embeddings=None if parts.token_embeddings is None else parts.token_embeddings[self.n, self.run],
+            position_embeddings=None if positions is None else positions[self.n, self.run],
             segment=None if parts.segment is None else parts.segment[self.n, self.run],
             input=None if parts.input is None else parts.input[self.n, self.run],
             hidden_states=tuple(states[n] for n in sorted(states))
             if keep.layers is None
             else LayerSubset("hidden_states", depth + 1, {n: each for n, each in states.items() if keep.state(n)}),
-            contextual=contextual,
+            last_hidden_state=last_hidden_state,
             logits=own_logits,
             attention=attention,
             values=values,
@@ -220,14 +221,14 @@ class _Side:
         n, run, earlier = self.n, self.run, self.captured.earlier
         states = {number: each[n, run] for number, each in self.stack.numbered.items()}
         check_finite(states, self.captured.name)
-        contextual = states[self.stack.count - 1]
-        if last is not None and not torch.equal(last[n, run], contextual):
-            contextual = last[n, run]  # after a final norm
+        last_hidden_state = states[self.stack.count - 1]
+        if last is not None and not torch.equal(last[n, run], last_hidden_state):
+            last_hidden_state = last[n, run]  # after a final norm
         own = None if logits is None else logits[n, run]
         if earlier is not None:
-            contextual = earlier.before("contextual", contextual)
+            last_hidden_state = earlier.before("last_hidden_state", last_hidden_state)
             own = None if own is None else earlier.before("logits", own)
-        return states, contextual, own
+        return states, last_hidden_state, own
 
 
 class _Calls:

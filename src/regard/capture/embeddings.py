@@ -26,8 +26,8 @@ class EmbeddingParts:
     as the model does.
     """
 
-    learned: Float[Tensor, "B L W"] | None = None
-    positional: Float[Tensor, "B L W"] | None = None
+    token_embeddings: Float[Tensor, "B L W"] | None = None
+    position_embeddings: Float[Tensor, "B L W"] | None = None
     segment: Float[Tensor, "B L W"] | None = None
     input: Float[Tensor, "B L W"] | None = None
     scales: dict[str, float] = field(default_factory=dict)
@@ -36,12 +36,12 @@ class EmbeddingParts:
     @property
     def named(self) -> dict[str, Tensor]:
         """The parts that there are."""
-        found = {name: getattr(self, name) for name in ("learned", "positional", "segment")}
+        found = {name: getattr(self, name) for name in ("token_embeddings", "position_embeddings", "segment")}
         return {name: part for name, part in found.items() if part is not None}
 
     def difference(self) -> float | None:
         """Largest absolute difference between the sum of the parts and the input; None where there is no input."""
-        if self.input is None or self.learned is None:
+        if self.input is None or self.token_embeddings is None:
             return None
         if self._apart is None:  # asked for by every text of a batch
             whole, *others = self.named.values()
@@ -126,7 +126,7 @@ class _EmbeddingWatch:
             and not index.is_floating_point()
             and any(index.shape == each.shape and torch.equal(index, each) for each in self.ids)
         ):
-            self.group = EmbeddingParts(learned=output.detach())
+            self.group = EmbeddingParts(token_embeddings=output.detach())
             self.groups.append(self.group)
             for kind, early in self.early:
                 _add_embedding_part(self.group, kind, early)
@@ -141,17 +141,17 @@ class _EmbeddingWatch:
             and index.shape[-1] > 1
         ):
             positional = bool((index.diff(dim=-1) == 1).all())  # indices that count up are positions
-        kind = "positional" if positional else "segment"
+        kind = "position_embeddings" if positional else "segment"
         if self.group is None:
             self.early.append((kind, output.detach()))
         else:
             _add_embedding_part(self.group, kind, output.detach())
 
     def close(self, _module: nn.Module, args: Any, kwargs: Any) -> None:
-        if self.group is None or self.group.learned is None:
+        if self.group is None or self.group.token_embeddings is None:
             return
         for each in (*args, *kwargs.values()):
-            if isinstance(each, Tensor) and each.shape == self.group.learned.shape:
+            if isinstance(each, Tensor) and each.shape == self.group.token_embeddings.shape:
                 self.group.input, self.group = each.detach(), None
                 while len(self.ids) == 1 and self.ends:
                     self.ends.pop().remove()
@@ -182,7 +182,7 @@ def most_positions_of_model(model: Any) -> int | None:
 
 def _add_embedding_part(group: EmbeddingParts, kind: str, output: Tensor) -> None:
     """Make an output a part of a group where it fits beside the learned embedding."""
-    learned = group.learned
+    learned = group.token_embeddings
     if learned is None or output.shape[-2:] != learned.shape[-2:] or getattr(group, kind) is not None:
         return
     setattr(group, kind, output.expand(learned.shape))

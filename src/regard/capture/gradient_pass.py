@@ -32,13 +32,13 @@ class GradientPass:
     """What one pass computed, part of a graph that can be differentiated, of each stack (an encoder's first).
 
     embeddings: the learned embeddings, as they were looked up or exchanged. states: what enters each layer, and at the
-    end what leaves the last one, with the batch axis that the model has. contextual, logits: of the last stack.
+    end what leaves the last one, with the batch axis that the model has. last_hidden_state, logits: of the last stack.
     heads: of each attention call in order, where they were asked for.
     """
 
     embeddings: list[Float[Tensor, "L W"]] = field(default_factory=list)
     states: list[list[Float[Tensor, "1 L M"]]] = field(default_factory=list)
-    contextual: Float[Tensor, "L K"] | None = None
+    last_hidden_state: Float[Tensor, "L K"] | None = None
     logits: Float[Tensor, "L V"] | None = None
     heads: list[HeadCall] = field(default_factory=list)
 
@@ -78,7 +78,7 @@ def gradient_pass(
     if not found.embeddings or "last_hidden_state" not in last:
         what = "learned embeddings" if not found.embeddings else "its last hidden state"
         raise RegardError(f"gradients: {session.name} does not show {what} to hooks: it cannot be differentiated here")
-    found.contextual = last["last_hidden_state"][0]
+    found.last_hidden_state = last["last_hidden_state"][0]
     logits = getattr(output, "logits", None)
     found.logits = logits[0] if isinstance(logits, Tensor) and logits.ndim == 3 else None
     return found

@@ -112,7 +112,7 @@ class _Text:
         if all(_same_layer_states(again.last[name][0], plain[0]) for name, plain in self._last.items()):
             self.keys = kept.of(depth, len(self._source.tokens))
             trace = trace_of(again, 0)
-            self._earlier = EarlierRows(0, trace.contextual, trace.logits)
+            self._earlier = EarlierRows(0, trace.last_hidden_state, trace.logits)
 
     def run(self, sets: Sequence[Sequence[Any]]) -> CapturedPass:
         """Run all layers and tokens, a row for each set."""

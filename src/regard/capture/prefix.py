@@ -114,15 +114,15 @@ def without_first(output: Any, past: int) -> Any:
 class EarlierRows:
     """What a plain pass gave for the tokens before those of a pass that begins within the text.
 
-    contextual, logits: of all tokens of the text, without padding. past: how many are before the pass.
+    last_hidden_state, logits: of all tokens of the text, without padding. past: how many are before the pass.
     """
 
     past: int
-    contextual: Float[Tensor, "L M"]
+    last_hidden_state: Float[Tensor, "L M"]
     logits: Float[Tensor, "L V"] | None
 
     def before(self, name: str, rows: Float[Tensor, "n w"]) -> Float[Tensor, "L w"]:
-        """The rows of the whole text. name: "contextual" or "logits"."""
+        """The rows of the whole text. name: "last_hidden_state" or "logits"."""
         earlier = getattr(self, name)
         return torch.cat([earlier[: self.past], rows])
 

@@ -23,7 +23,7 @@ train book.txt --out runs/book --steps 2000
 train --repeated --out runs/induction
 paint pipeline/ "a cat on the mat" --steps 30
 paint pipeline/ "a cat on the mat" --html painted.html
-generate "Once upon a time" --model runs/book --new-tokens 40
+generate "Once upon a time" --model runs/book --max-new-tokens 40
 generate "Once" --model runs/book --temperature 0.8 --seed 1
 translate "the river bank" --model runs/translator
 translate "A river bank." --model opus-mt-en-fr --figure aligned.png

@@ -8,7 +8,9 @@ from typing import Any
 from typer.core import TyperCommand
 
 Rows = list[tuple[str, str]]
-OLD_NAMES = {"target": "target-text", "next": "logit-lens", "all": "full", "with": "compare"}  # options still read
+OLD_NAMES = {  # options that are still read, and their names
+    "target": "target-text", "next": "logit-lens", "all": "full", "with": "compare", "new-tokens": "max-new-tokens"
+}  # fmt: skip
 NAME_WIDTH = 27  # a longer name has its text on the next line
 DEFAULT = re.compile(r"\s*\[(?:default: \(?(.*?)\)?(?:; required)?|(required))\]$")
 TABLE = """\
@@ -77,7 +79,7 @@ Rest
 --towards TEXT  Also generate with the hidden states steered towards this text.
 --away TEXT  With --towards: steer away from this text.
 --strength S  With --towards: scale the steering vector.
---new-tokens N  Write at most N tokens.
+--max-new-tokens N  Write at most N tokens.
 --temperature T  Sample with this temperature.
 --top-k K  Sample from the K most likely tokens.
 --samples N  Paint N images, each from different noise.

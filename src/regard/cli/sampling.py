@@ -18,20 +18,20 @@ USUAL = 60  # new tokens, or as many as fit
 
 @dataclass(frozen=True)
 class Sampling:
-    """new_tokens: at most, None for as many as is usual. temperature, top_k: None both for the likeliest token."""
+    """max_new_tokens: at most, None for as many as is usual. temperature, top_k: None both for the likeliest token."""
 
-    new_tokens: int | None = None
+    max_new_tokens: int | None = None
     temperature: float | None = None
     top_k: int | None = None
     seed: int | None = None
 
     def check(self) -> None:
         """Refuse values that no model can have, before one is loaded."""
-        if self.new_tokens is not None and self.new_tokens < 1:
-            raise RegardError(f"--new-tokens: given {self.new_tokens}, needs 1 or more")
+        if self.max_new_tokens is not None and self.max_new_tokens < 1:
+            raise RegardError(f"--max-new-tokens: given {self.max_new_tokens}, needs 1 or more")
         if self.seed is not None and not self.options:
             raise RegardError("--seed has no effect on the likeliest token: give --temperature or --top-k with it")
-        check_generation_options(self.options, self.new_tokens or 1)
+        check_generation_options(self.options, self.max_new_tokens or 1)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -45,14 +45,16 @@ class Sampling:
         """Let the model go on with the text. interventions: what is done to every pass."""
         try:
             count = self._count(model, text)
-            return model.generate(text, new_tokens=count, seed=self.seed, interventions=interventions, **self.options)
+            return model.generate(
+                text, max_new_tokens=count, seed=self.seed, interventions=interventions, **self.options
+            )
         except RegardError as error:
-            raise RegardError(str(error).replace("new_tokens", "--new-tokens")) from None
+            raise RegardError(str(error).replace("max_new_tokens", "--max-new-tokens")) from None
 
     def _count(self, model: "Model", text: str) -> int:
         """How many tokens to write at the most."""
-        if self.new_tokens is not None:
-            return self.new_tokens
+        if self.max_new_tokens is not None:
+            return self.max_new_tokens
         if model.tokenizer is None or model.limit is None:
             return USUAL
         taken = len(model.tokenizer(text, verbose=False)["input_ids"])

@@ -177,9 +177,10 @@ def one_trace(found: Traced, file: Path | None) -> "Trace":
 
 def _same_trace_as_saved(a: Any, b: Any) -> bool:
     """Whether two traces have the same tokens and, but for narrower numbers, the same contextual embeddings."""
-    if [token.id for token in a.tokens] != [token.id for token in b.tokens] or a.contextual.shape != b.contextual.shape:
+    ids = [[token.id for token in trace.tokens] for trace in (a, b)]
+    if ids[0] != ids[1] or a.last_hidden_state.shape != b.last_hidden_state.shape:
         return False
-    there, here = a.contextual.float().cpu(), b.contextual.float().cpu()
+    there, here = a.last_hidden_state.float().cpu(), b.last_hidden_state.float().cpu()
     return bool(((there - here).norm(dim=-1) < 0.02 * here.norm(dim=-1)).all())
 
 
@@ -190,7 +191,7 @@ def _texts_without_targets(texts: Sequence[str]) -> Both:
 def _target_written_by_model(model: "Model", text: str) -> "Generated":
     """The target that an encoder-decoder writes, the likeliest token each time."""
     most = min(MOST_WRITTEN, (model.limit or MOST_WRITTEN + 1) - 1)
-    written = model.generate(text, new_tokens=most, do_sample=False)
+    written = model.generate(text, max_new_tokens=most, do_sample=False)
     status = written.trace.sides[-1].status  # the decoder's
     status.notes += ("the model wrote the target itself, the likeliest token each time",)
     if written.ended == "length":

@@ -1,8 +1,11 @@
-"""What traces say: functions of them, as plain data that every view shows and `--json` writes."""
+"""What traces say: functions of them, as plain data that every view shows and `--json` writes.
+
+The functions that you call most are here by their own names, as in `from regard.explain import head_scores`.
+"""
 
 from typing import TYPE_CHECKING
 
-from regard.lazy import lazy_modules
+from regard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.explain import causes as causes
@@ -15,5 +18,49 @@ if TYPE_CHECKING:
     from regard.explain import vectors as vectors
     from regard.explain import weights as weights
     from regard.explain import wording as wording
+    from regard.explain.causes.ablation_effect import effect as effect
+    from regard.explain.causes.contributions import contributions as contributions
+    from regard.explain.causes.layer_updates import layer_updates as layer_updates
+    from regard.explain.causes.removal import removal as removal
+    from regard.explain.causes.rollout import rollout as rollout
+    from regard.explain.frames import to_frame as to_frame
+    from regard.explain.logits.logit_lens import logit_lens as logit_lens
+    from regard.explain.vectors.similarity import across_layers as across_layers
+    from regard.explain.vectors.similarity import across_texts as across_texts
+    from regard.explain.weights.alignment import align as align
+    from regard.explain.weights.content_or_position import content_or_position as content_or_position
+    from regard.explain.weights.head_means import mean_scores as mean_scores
+    from regard.explain.weights.head_scores import head_scores as head_scores
+    from regard.explain.weights.repeated_tokens import repeated_tokens as repeated_tokens
+    from regard.explain.weights.score_directions import score_directions as score_directions
+    from regard.explain.weights.sinks import sinks as sinks
+    from regard.questions.generate.answer import generation as generation
+    from regard.questions.look.answer import looked as looked
+    from regard.questions.map.whole import matrix as matrix
+    from regard.questions.steps.answer import steps as steps
 
-__getattr__, __dir__ = lazy_modules(__name__, __path__)
+_WHERE = {  # names by the module that has them, or the package of a name that is a module itself
+    "regard.explain": "causes frames logits matrices part places texts vectors weights wording",
+    "regard.explain.causes.ablation_effect": "effect",
+    "regard.explain.frames": "to_frame",
+    "regard.explain.vectors.similarity": "across_layers across_texts",
+    "regard.explain.weights.alignment": "align",
+    "regard.explain.weights.head_means": "mean_scores",
+    "regard.questions.generate.answer": "generation",
+    "regard.questions.look.answer": "looked",
+    "regard.questions.map.whole": "matrix",
+    "regard.questions.steps.answer": "steps",
+}
+_SAME = {  # functions whose module has their name, by its package
+    "causes": "contributions layer_updates removal rollout",
+    "logits": "logit_lens",
+    "weights": "content_or_position head_scores repeated_tokens score_directions sinks",
+}
+_HOMES = {name: home for home, names in _WHERE.items() for name in names.split()} | {
+    name: f"regard.explain.{room}.{name}" for room, names in _SAME.items() for name in names.split()
+}
+__getattr__ = lazy_names(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted(_HOMES)

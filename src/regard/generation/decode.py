@@ -49,7 +49,9 @@ class RegardGenerator(Generator[Choice]):
         if self._model.decoder is None or self._model.head is None:
             raise RegardError(f"generate: {self._name} has no decoder with a language head: it cannot generate")
 
-    def settings(self, options: dict[str, Any], new_tokens: int, seed: int | None) -> tuple[Choice, tuple[str, ...]]:
+    def settings(
+        self, options: dict[str, Any], max_new_tokens: int, seed: int | None
+    ) -> tuple[Choice, tuple[str, ...]]:
         """Check the options; returns how the next token is chosen."""
         for option in options:
             check_option_name(option, OPTIONS)
@@ -91,7 +93,7 @@ class RegardGenerator(Generator[Choice]):
         model, tokenizer = self._model, self._reader.tokenizer
         end = getattr(tokenizer, "eos_token_id", None)
         ids = torch.tensor([prompt.ids], device=model.device)
-        changes = whole_text_changes(interventions, prompt, request.new_tokens, self._session)
+        changes = whole_text_changes(interventions, prompt, request.max_new_tokens, self._session)
         hooks = self._session.layout.hooks(changes, prompt, first_target(self._session))
 
         @contextmanager
@@ -120,7 +122,7 @@ class RegardGenerator(Generator[Choice]):
         new = write_with_transformer(
             model,
             ids,
-            new_tokens=request.new_tokens,
+            max_new_tokens=request.max_new_tokens,
             end=end,
             choose=request.settings.chooser(),
             until=stopped if request.stop or request.progress else None,

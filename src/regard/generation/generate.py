@@ -55,16 +55,16 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
             )
 
     def settings(
-        self, options: dict[str, Any], new_tokens: int, seed: int | None
+        self, options: dict[str, Any], max_new_tokens: int, seed: int | None
     ) -> tuple[GenerationConfig, tuple[str, ...]]:
         """Return the generation config, and notes on settings of the model's own that were put aside."""
-        return settings(self._model.generation_config, options, new_tokens, self._name)
+        return settings(self._model.generation_config, options, max_new_tokens, self._name)
 
     def generate_one(self, prompt: Encoded, request: Request[GenerationConfig]) -> Generated:
         """Write to one prompt and trace all of it."""
         started = time.perf_counter()
         interventions = with_tokens(request.interventions, prompt, self._pairs, self._name)
-        changes = whole_text_changes(interventions, prompt, request.new_tokens, self._session)
+        changes = whole_text_changes(interventions, prompt, request.max_new_tokens, self._session)
         hooks = self._session.layout.hooks(changes, prompt, first_target(self._session))
         wanted = request.statistics
         steps = StepCapture(self._session, changes=changes, hooks=hooks, statistics=wanted)
@@ -96,7 +96,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
         new = whole.text[len(before.text) :]
         if ids[-1] in _end_ids(request.settings):
             ended = "end"
-        elif len(ids) - start < request.new_tokens or any(string in new for string in request.stop):
+        elif len(ids) - start < request.max_new_tokens or any(string in new for string in request.stop):
             ended = "stop"
         return Generated(whole.text, new, tuple(ids), start, ended, trace)
 
@@ -104,7 +104,7 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
         """Generate and capture; returns all token ids, of which every one has gone through the model."""
         model, config, cache = self._model, request.settings, request.cache
         given = torch.tensor([prompt.ids], device=model.device)
-        room = (1 if self._pairs else given.shape[1]) + request.new_tokens
+        room = (1 if self._pairs else given.shape[1]) + request.max_new_tokens
         inputs: dict[str, Any] = {"attention_mask": torch.ones_like(given)}
         if "token_type_ids" in self._session.takes and prompt.segments is not None:
             inputs["token_type_ids"] = torch.tensor([prompt.segments], device=model.device)

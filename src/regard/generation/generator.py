@@ -60,7 +60,7 @@ class Request(Generic[S]):
     statistics: of every attention map of the trace, None for none. progress: told the text so far after each token.
     """
 
-    new_tokens: int
+    max_new_tokens: int
     seed: int | None
     cache: str
     stop: list[str]
@@ -87,7 +87,7 @@ class Generator(ABC, Generic[S]):
         self,
         prompt: str | Sequence[str] | None,
         ids: Ids | None,
-        new_tokens: int,
+        max_new_tokens: int,
         seed: int | None,
         cache: str,
         stop: str | Sequence[str],
@@ -99,26 +99,26 @@ class Generator(ABC, Generic[S]):
         """Check the request, read the prompts, and write to each of them; see `Model.generate`.
 
         Args:
-            prompt, ids, new_tokens, seed, cache, stop, interventions, statistics, progress, options: as
+            prompt, ids, max_new_tokens, seed, cache, stop, interventions, statistics, progress, options: as
                 `Model.generate` takes them.
         """
         self.check_model()
         if cache not in self.caches:
             raise RegardError(f"generate: cache: given {cache!r}, needs {' or '.join(map(repr, self.caches))}")
-        if isinstance(new_tokens, bool) or not isinstance(new_tokens, int) or new_tokens < 1:
-            raise RegardError(f"generate: new_tokens: given {new_tokens!r}, needs a whole number of 1 or more")
+        if isinstance(max_new_tokens, bool) or not isinstance(max_new_tokens, int) or max_new_tokens < 1:
+            raise RegardError(f"generate: max_new_tokens: given {max_new_tokens!r}, needs a whole number of 1 or more")
         if seed is not None:
             check_seed(seed)
-        settings, notes = self.settings(options, new_tokens, seed)
+        settings, notes = self.settings(options, max_new_tokens, seed)
         for intervention in interventions:
             checked(intervention)  # refuses anything else
         strings = stops(stop, self._reader.tokenizer, self._name)
         wanted = statistics_to_capture(statistics)
-        request = Request(new_tokens, seed, cache, strings, tuple(interventions), settings, notes, wanted, progress)
+        request = Request(max_new_tokens, seed, cache, strings, tuple(interventions), settings, notes, wanted, progress)
         single, prompts = self._reader.read("prompt", prompt, ids)
         prompts = [self.open_ended(each) for each in prompts]
         for number, each in enumerate(prompts, 1):
-            self._check_room("prompt" if single else f"prompt {number}", each, new_tokens)
+            self._check_room("prompt" if single else f"prompt {number}", each, max_new_tokens)
         generated = [self.generate_one(each, request) for each in prompts]
         return generated[0] if single else generated
 
@@ -127,7 +127,7 @@ class Generator(ABC, Generic[S]):
         """Raise RegardError where the model cannot generate text."""
 
     @abstractmethod
-    def settings(self, options: dict[str, Any], new_tokens: int, seed: int | None) -> tuple[S, tuple[str, ...]]:
+    def settings(self, options: dict[str, Any], max_new_tokens: int, seed: int | None) -> tuple[S, tuple[str, ...]]:
         """Check the options; returns how tokens are chosen, and notes on settings that were put aside."""
 
     @abstractmethod
@@ -138,14 +138,14 @@ class Generator(ABC, Generic[S]):
         """Return the prompt as the model is to continue it."""
         return prompt
 
-    def _check_room(self, name: str, prompt: Encoded, new_tokens: int) -> None:
+    def _check_room(self, name: str, prompt: Encoded, max_new_tokens: int) -> None:
         """Refuse more tokens than the model has positions for."""
         limit, taken = self._reader.limit, 1 if self._pairs else len(prompt.tokens)
-        if limit is None or taken + new_tokens <= limit:
+        if limit is None or taken + max_new_tokens <= limit:
             return
         left = limit - taken
-        most = f"new_tokens can be {left} at most" if left > 0 else "there is no room left"
+        most = f"max_new_tokens can be {left} at most" if left > 0 else "there is no room left"
         what = "the start token" if self._pairs else f"{name} has {taken} tokens"
         raise RegardError(
-            f"generate: {what} and {new_tokens} new ones are more than the {limit} that {self._name} takes: {most}"
+            f"generate: {what} and {max_new_tokens} new ones are more than the {limit} that {self._name} takes: {most}"
         )

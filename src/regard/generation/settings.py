@@ -47,76 +47,51 @@ CHECKS: Mapping[str, Check] = {
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
 # Lists and ids, which transformers checks itself.
 OTHERS = (
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "eos_token_id",
-    "exponential_decay_length_penalty",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "pad_token_id",
-    "renormalize_logits",
-    "sequence_bias",
-    "suppress_tokens",
-)
+    "bad_words_ids", "begin_suppress_tokens", "eos_token_id", "exponential_decay_length_penalty", "forced_bos_token_id",
+    "forced_eos_token_id", "pad_token_id", "renormalize_logits", "sequence_bias", "suppress_tokens",
+)  # fmt: skip
 # Ways to generate that are more than one pass a token, or choose among several texts; and what switches each off.
 UNJOINED: Mapping[str, Any] = {
-    "num_beams": 1,
-    "num_beam_groups": None,
-    "num_return_sequences": 1,
-    "penalty_alpha": None,
-    "dola_layers": None,
-    "prompt_lookup_num_tokens": None,
-    "assistant_early_exit": None,
-    "guidance_scale": None,
-    "constraints": None,
-    "force_words_ids": None,
-    "token_healing": False,
-    "prefill_chunk_size": None,
-}
+    "num_beams": 1, "num_beam_groups": None, "num_return_sequences": 1, "penalty_alpha": None, "dola_layers": None,
+    "prompt_lookup_num_tokens": None, "assistant_early_exit": None, "guidance_scale": None, "constraints": None,
+    "force_words_ids": None, "token_healing": False, "prefill_chunk_size": None,
+}  # fmt: skip
 QUIETLY = {  # results are returned another way, and caches and compilation are chosen here
-    "cache_implementation": None,
-    "cache_config": None,
-    "compile_config": None,
-    "early_stopping": False,
-    "length_penalty": 1.0,
-    "max_length": None,
-    "max_time": None,
-    "output_attentions": False,
-    "output_hidden_states": False,
-    "output_logits": False,
-    "output_scores": False,
-    "return_dict_in_generate": False,
-    "stop_strings": None,
-    "use_cache": True,
-}
+    "cache_implementation": None, "cache_config": None, "compile_config": None, "early_stopping": False,
+    "length_penalty": 1.0, "max_length": None, "max_time": None, "output_attentions": False,
+    "output_hidden_states": False, "output_logits": False, "output_scores": False, "return_dict_in_generate": False,
+    "stop_strings": None, "use_cache": True,
+}  # fmt: skip
 
 
-def check_generation_options(options: Mapping[str, Any], new_tokens: int) -> None:
+def check_generation_options(options: Mapping[str, Any], max_new_tokens: int) -> None:
     """Refuse options that do not exist, and values that they cannot have, whatever the model."""
     for option, given in options.items():
         check_option_name(option, sorted((*CHECKS, *OTHERS)))
         if option in CHECKS and not CHECKS[option][0](given):
             raise RegardError(f"generate: {option}: given {given!r}, needs {CHECKS[option][1]}")
-    if options.get("min_new_tokens", 0) > new_tokens:
-        raise RegardError(f"generate: min_new_tokens: given {options['min_new_tokens']}, new_tokens is {new_tokens}")
+    if options.get("min_new_tokens", 0) > max_new_tokens:
+        given = options["min_new_tokens"]
+        raise RegardError(f"generate: min_new_tokens: given {given}, max_new_tokens is {max_new_tokens}")
 
 
 def check_option_name(option: str, known: Sequence[str]) -> None:
     """Refuse an option that there is not. Raises RegardError, which names one that is near, else all."""
     if option not in known:
-        near = difflib.get_close_matches(option, known, n=1)
+        renamed = option in ("new_tokens", "max_length", "max_tokens")
+        near = ["max_new_tokens"] if renamed else difflib.get_close_matches(option, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
         raise RegardError(f"generate: there is no option {option!r}: {hint}")
 
 
 def settings(
-    defaults: "GenerationConfig", options: Mapping[str, Any], new_tokens: int, name: str
+    defaults: "GenerationConfig", options: Mapping[str, Any], max_new_tokens: int, name: str
 ) -> "tuple[GenerationConfig, tuple[str, ...]]":
     """Return the settings of a generation (transformers' GenerationConfig), and notes on defaults that were put aside.
 
     defaults: the model's own, which hold where options say nothing.
     """
-    check_generation_options(options, new_tokens)
+    check_generation_options(options, max_new_tokens)
     config, notes = copy.deepcopy(defaults), []
     for option, off in UNJOINED.items():
         value = getattr(config, option, None)
@@ -131,7 +106,7 @@ def settings(
     if idle and not sampling:
         raise RegardError(f"generate: {idle[0]} has no effect on a greedy choice: give do_sample=True with it")
     try:
-        config.update(**options, max_new_tokens=new_tokens)
+        config.update(**options, max_new_tokens=max_new_tokens)
     except (ValueError, TypeError) as error:
         raise RegardError(f"generate: {name}: {str(error).splitlines()[0]}") from error
     return config, tuple(notes)

@@ -111,7 +111,7 @@ def _prompt_token_numbers(prompt: Encoded, places: Places | None) -> tuple[int, 
 
 
 def whole_text_changes(
-    interventions: Sequence[Intervention], prompt: Encoded, new_tokens: int, session: Session
+    interventions: Sequence[Intervention], prompt: Encoded, max_new_tokens: int, session: Session
 ) -> Changes:
     """Return what is done to the whole text's matrices and states.
 
@@ -120,8 +120,8 @@ def whole_text_changes(
     if needs_stacks(interventions):
         session.layout.stacks(prompt, first_target(session))
     if session.pairs:
-        return session.layout.changes([prompt], [encoded_ids([0] * (1 + new_tokens))], [interventions])
-    return session.layout.changes([encoded_ids([0] * (len(prompt.tokens) + new_tokens))], None, [interventions])
+        return session.layout.changes([prompt], [encoded_ids([0] * (1 + max_new_tokens))], [interventions])
+    return session.layout.changes([encoded_ids([0] * (len(prompt.tokens) + max_new_tokens))], None, [interventions])
 
 
 def first_target(session: Session) -> Encoded | None:

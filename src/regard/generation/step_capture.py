@@ -36,7 +36,7 @@ from regard.text.tokens import Encoded
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
 JOINED = f"{SAME_INPUTS}, in single passes and as they were joined"
-PARTS = ("learned", "positional", "segment", "input")
+PARTS = ("token_embeddings", "position_embeddings", "segment", "input")
 
 
 class StepCapture:
@@ -162,14 +162,15 @@ class StepCapture:
         parts = EmbeddingParts()
         for name, rows in (self._parts or {}).items():
             setattr(parts, name, rows.whole())
-        if parts.learned is None or self._session.pairs:
+        if parts.token_embeddings is None or self._session.pairs:
             return parts
         ids = torch.tensor([text.ids], device=self.model.device)
         with torch.no_grad():
             table = self.model.get_input_embeddings()(ids)
-        if table.shape == parts.learned.shape:
-            scale = (table * parts.learned).sum() / (table * table).sum()  # by which the model multiplies it
-            if not float((scale * table - parts.learned).abs().max()) <= 1e-5 * float(parts.learned.abs().max()):
+        own = parts.token_embeddings
+        if table.shape == own.shape:
+            scale = (table * own).sum() / (table * table).sum()  # by which the model multiplies it
+            if not float((scale * table - own).abs().max()) <= 1e-5 * float(own.abs().max()):
                 self.notes += ("embedding parts are left out: the learned ones are not those of the tokens",)
                 return EmbeddingParts()
         return parts

@@ -46,7 +46,7 @@ class TokenOptions(TypedDict, total=False):
 class GenerateOptions(TypedDict, total=False):
     """How a text is written; see `Model.generate`. From do_sample on they are transformers' names and values."""
 
-    new_tokens: int
+    max_new_tokens: int
     seed: int | None
     cache: Literal["dynamic", "static"]
     stop: str | Sequence[str]

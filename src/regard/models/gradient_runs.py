@@ -39,16 +39,16 @@ def gradient_run(
     except TensorMaskError:
         done = run(written_masks=True)
     side = copy.copy(trace.sides[-1])
-    assert done.contextual is not None
+    assert done.last_hidden_state is not None
     if exchange is None:
-        now, then = done.contextual.detach(), side.contextual.to(done.contextual.device)
+        now, then = done.last_hidden_state.detach(), side.last_hidden_state.to(done.last_hidden_state.device)
         apart = float((now - then).norm() / then.norm().clamp_min(1e-30)) if now.shape == then.shape else math.inf
         if not apart <= SAME:
             raise RegardError(
                 f"gradients: run again, the last hidden state is {apart:.1e} of its length from the trace's: the trace "
                 f"has to be of {model.name}, without interventions"
             )
-    side.contextual, side.logits = done.contextual, done.logits
+    side.last_hidden_state, side.logits = done.last_hidden_state, done.logits
     if isinstance(trace, Trace):
         return done, side
     pair = copy.copy(trace)

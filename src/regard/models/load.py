@@ -20,12 +20,7 @@ from regard.errors import RegardError
 from regard.files import check_regular
 from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, read_processor
 from regard.model_files import gguf
-from regard.model_files.folder import (
-    DEFAULT_NAME,
-    check_model_folder,
-    default_folder,
-    names_default_model,
-)
+from regard.model_files.folder import DEFAULT_NAME, check_model_folder, default_folder, names_default_model
 from regard.model_files.hub import check_hub
 from regard.model_files.locate import locate_model_files, model_under_adapter
 from regard.model_files.pooling import read_pooling

@@ -254,7 +254,7 @@ class Model:
         prompt: str | Sequence[str] | None = None,
         *,
         ids: Ids | None = None,
-        new_tokens: int = 20,
+        max_new_tokens: int = 20,
         seed: int | None = None,
         cache: str = "dynamic",
         stop: str | Sequence[str] = (),
@@ -269,7 +269,7 @@ class Model:
             prompt: what the text begins with; for an encoder-decoder the text that it reads. Several are written to one
                 after another, each as if it were alone.
             ids: the token ids of a prompt (or of several) instead of it.
-            new_tokens: the most tokens to write, special ones included.
+            max_new_tokens: the most tokens to write, special ones included.
             seed: of the random numbers of each text; None takes them as they come.
             cache: the kind of KV cache, "dynamic" or "static" (models of transformers only); the text is the same.
             stop: strings at which to stop.
@@ -291,7 +291,7 @@ class Model:
         check_interventions(interventions)
         with self._session.alone():
             return self._generator.generate(
-                prompt, ids, new_tokens, seed, cache, stop, interventions, statistics, progress, options
+                prompt, ids, max_new_tokens, seed, cache, stop, interventions, statistics, progress, options
             )
 
     @cached_property
@@ -341,7 +341,7 @@ class Model:
         for source in sources:
             check_pooling(pooling, self.name, source.text)
         traces = self._runner.traces(sources, None, (), CaptureOptions(NO_LAYERS, False, False), streamed=True)
-        rows = {number: pool(trace.contextual, pooling) for number, trace in traces if isinstance(trace, Trace)}
+        rows = {number: pool(trace.last_hidden_state, pooling) for number, trace in traces if isinstance(trace, Trace)}
         return rows[0] if single else torch.stack([rows[number] for number in range(len(sources))])
 
     def ablated(
@@ -525,9 +525,7 @@ class Model:
         return attribute_to_tokens(self, trace, outcome, **options)
 
     def attribute_to_heads(
-        self,
-        trace: Trace | PairTrace,
-        outcome: "regard.explain.causes.outcomes.Outcome",
+        self, trace: Trace | PairTrace, outcome: "regard.explain.causes.outcomes.Outcome"
     ) -> "regard.questions.attribution.heads.HeadAttribution":
         """Attribute an outcome of a trace of this model to its heads, by one gradient.
 

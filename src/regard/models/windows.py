@@ -90,15 +90,7 @@ class Plan:
 
         segments = None if whole.segments is None else tuple(whole.segments[n] for n in run)
         # What the tokenizer did not know is said once, of the whole text.
-        return Encoded(
-            text,
-            tuple(moved(whole.tokens[n]) for n in run),
-            segments,
-            (),
-            (),
-            whole.notes,
-            whole.names,
-        )
+        return Encoded(text, tuple(moved(whole.tokens[n]) for n in run), segments, (), (), whole.notes, whole.names)
 
 
 def plan(encoded: Encoded, tokenizer: Any, window: int, stride: int | None, limit: int | None, name: str) -> Plan:
@@ -194,16 +186,16 @@ class WindowedTrace(ShownTrace):
         return best
 
     @cached_property
-    def contextual(self) -> Float[Tensor, "L M"]:
+    def last_hidden_state(self) -> Float[Tensor, "L M"]:
         """The model's last hidden state."""
-        joined = self._joined(lambda trace: trace.contextual)
+        joined = self._joined(lambda trace: trace.last_hidden_state)
         assert joined is not None
         return joined
 
     @cached_property
-    def learned(self) -> Float[Tensor, "L W"] | None:
+    def token_embeddings(self) -> Float[Tensor, "L W"] | None:
         """The learned embeddings, as a trace has them."""
-        return self._joined(lambda trace: trace.learned)
+        return self._joined(lambda trace: trace.token_embeddings)
 
     @cached_property
     def logits(self) -> Float[Tensor, "L V"] | None:

@@ -76,7 +76,7 @@ def write_with_transformer(
     model: Transformer,
     ids: Int[Tensor, "B T"],
     *,
-    new_tokens: int,
+    max_new_tokens: int,
     choose: Choose | None = None,
     end: int | None = None,
     until: Callable[[list[int]], bool] | None = None,
@@ -92,14 +92,15 @@ def write_with_transformer(
     if model.decoder is None or model.head is None:
         raise RegardError("write: needs a decoder with a language head")
     limit, length = model.config.length, ids.shape[1]
-    if limit is not None and length + new_tokens > limit and not slide:
-        raise RegardError(f"write: {length} tokens and {new_tokens} new ones are more than the {limit} the model takes")
+    if limit is not None and length + max_new_tokens > limit and not slide:
+        needed = f"{length} tokens and {max_new_tokens} new ones"
+        raise RegardError(f"write: {needed} are more than the {limit} the model takes")
     choose = Choice().chooser() if choose is None else choose
     written: list[list[int]] = [[] for _ in range(ids.shape[0])]
     open_rows = set(range(ids.shape[0]))
     caches, given = model.caches(), ids
     with model_in_evaluation_mode(model):
-        for _ in range(new_tokens):
+        for _ in range(max_new_tokens):
             if limit is not None and ids.shape[1] > limit:
                 caches, given = model.caches(), ids[:, -limit:]
             with around(len(caches[0]), given.shape[1]):
@@ -122,7 +123,7 @@ def translate(
     ids: Int[Tensor, "B S"],
     mask: Bool[Tensor, "B S"] | Int[Tensor, "B S"] | None = None,
     *,
-    new_tokens: int,
+    max_new_tokens: int,
     end: int | None,
     choose: Choose | None = None,
 ) -> list[list[int]]:
@@ -133,7 +134,7 @@ def translate(
     assert start is not None
     first = torch.full((ids.shape[0], 1), start, device=ids.device)
     return write_with_transformer(
-        model, first, new_tokens=new_tokens, choose=choose, end=end, context=context, context_mask=mask
+        model, first, max_new_tokens=max_new_tokens, choose=choose, end=end, context=context, context_mask=mask
     )
 
 

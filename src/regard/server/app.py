@@ -97,11 +97,7 @@ def make_app(
             ],
             "texts": list(texts),
             "stores": [
-                {
-                    "name": name,
-                    "rows": sum(shard.rows for shard in each.manifest.shards),
-                    "unit": each.manifest.unit,
-                }
+                {"name": name, "rows": sum(shard.rows for shard in each.manifest.shards), "unit": each.manifest.unit}
                 for name, each in zip(names_apart([each.path for each in stores]), stores, strict=True)
             ],
             "runs": [{"name": name} for name in names_apart([each.folder for each in runs])],

@@ -116,7 +116,7 @@ def generation_page(model: Model, asked: GenerationAsked, limits: Limits, job: J
 
         written.append(
             model.generate(
-                asked.prompt, new_tokens=asked.new_tokens, seed=asked.seed, interventions=changes, progress=told,
+                asked.prompt, max_new_tokens=asked.new_tokens, seed=asked.seed, interventions=changes, progress=told,
                 **options,
             )
         )  # fmt: skip
@@ -195,7 +195,8 @@ def _traces(model: Model, asked: TraceAsked, changes: Sequence[Intervention], li
     if asked.targets is not None:
         return list(model.trace(asked.texts, target=asked.targets, **options))
     most = min(256, (model.limit or 257) - 1)
-    return [model.generate(text, new_tokens=most, do_sample=False, interventions=changes).trace for text in asked.texts]
+    options = {"max_new_tokens": most, "do_sample": False, "interventions": changes}
+    return [model.generate(text, **options).trace for text in asked.texts]
 
 
 def _too_long(model: Model, text: str, limits: Limits) -> bool:
@@ -234,7 +235,7 @@ def _changes_of_served_trace(before: Trace, after: Trace, name: str) -> list[str
     done = "; ".join(note for note in after.status.notes if note not in before.status.notes)
     if [token.id for token in before.tokens] != [token.id for token in after.tokens]:
         return [f"{name}{done or 'after it'}: the model wrote “{after.text}” instead of “{before.text}”."]
-    old, new = before.contextual.double(), after.contextual.double()
+    old, new = before.last_hidden_state.double(), after.last_hidden_state.double()
     apart = (new - old).norm(dim=-1) / old.norm(dim=-1).clamp_min(torch.finfo(torch.float64).tiny)
     if not len(apart) or float(apart.max()) < SAME:
         return [f"{name}{done}: no token leaves the last layer changed."] if done else []

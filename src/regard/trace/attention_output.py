@@ -6,6 +6,8 @@ from typing import Literal
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.attention.short_repr import short_repr
+
 
 @dataclass(frozen=True, eq=False)
 class Norm:
@@ -48,6 +50,7 @@ class AttentionOutput:
     projected: Float[Tensor, "*B L M"]
     norm: Norm | None = None
     scaling: Scaling | None = None
+    __repr__ = short_repr
 
     @property
     def added(self) -> Float[Tensor, "*B L M"]:

@@ -170,7 +170,7 @@ class _TracePacker(Packer):
         if self.heads is not None:
             here = _in_words("head", range(len(self.heads)))
             notes.append(f"saved were {_in_words('head', self.heads)} of each layer: {here} of this trace")
-        if self.rounds(trace.contextual):
+        if self.rounds(trace.last_hidden_state):
             within = f": weights within {self.largest:.1e} of those traced, on {self.rows} rows compared"
             notes.append(f"stored as {str(self.dtype).removeprefix('torch.')}{within if self.rows else ''}")
         if trace.patches is not None:

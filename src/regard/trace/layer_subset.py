@@ -79,6 +79,10 @@ class Layers(tuple[T, ...]):
     what = "layers"
     _repr_html_ = _layers_html
 
+    def __repr__(self) -> str:
+        kinds = ", ".join(dict.fromkeys(type(each).__name__ for each in self))
+        return f"Layers({self.what!r}, {len(self)} × {kinds})"
+
     @property
     def kept(self) -> tuple[int, ...]:
         """The numbers of the layers that there are items of, as `LayerSubset` has them: all."""

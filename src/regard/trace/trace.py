@@ -2,13 +2,13 @@
 
 What adds up to what, with the letters of shapes below:
 
-    input            = learned + positional + segment              (L, W)  scaled as the model does
-    attention[n]     = softmax(scale · query · keyᵀ + mask)        (H, L, S)  rows sum to 1, or to 1 - sink share
-    context[n]       = attention[n] @ values[n]                    (L, H * E)  head by head, side by side
-    projected[n]     = context[n] @ W_O.T + bias                   (L, M)  in attention_outputs[n]
-    hidden_states[n] = what enters layer n                         (L, M)  [n + 1] is what leaves it
-    contextual       = hidden_states[-1], after a last norm        (L, K)
-    logits           = what the language head makes of contextual  (L, V)
+    input             = token_embeddings + position_embeddings + segment  (L, W)  scaled as the model does
+    attention[n]      = softmax(scale · query · keyᵀ + mask)              (H, L, S)  rows sum to 1, or to 1 - sink share
+    context[n]        = attention[n] @ values[n]                          (L, H * E)  head by head, side by side
+    projected[n]      = context[n] @ W_O.T + bias                         (L, M)  in attention_outputs[n]
+    hidden_states[n]  = what enters layer n                               (L, M)  [n + 1] is what leaves it
+    last_hidden_state = hidden_states[-1], after a last norm              (L, K)
+    logits            = the language head's output for last_hidden_state  (L, V)
 
 A layer adds its attention output and its feed-forward output to what enters it, the residual stream, with a norm before
 or behind each (Vaswani et al. 2017, "Attention Is All You Need"; `AttentionOutput` says which). The parts of the input
@@ -33,7 +33,7 @@ from regard.checks import is_whole
 from regard.errors import OutOfRangeError, RegardError
 from regard.images.patches import Patches
 from regard.model_files.pooling import Pooling
-from regard.text.tokens import Token, Turn
+from regard.text.tokens import Token, Turn, shortened
 from regard.text.words import Word, find_word, only_word
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.display import ShownTrace
@@ -105,9 +105,10 @@ class _Kept(ShownTrace):
 class Trace(_Kept):
     """One text's forward pass, without padding, however many texts were batched.
 
-    learned, positional, segment: embedding parts that are added up to the input, None where the model has no such part.
+    token_embeddings, position_embeddings, segment: what is added up to the input, None if the model has no such part.
     input: their sum, as it enters the first norm, None where it is not known. hidden_states[n] enters layer n,
-    hidden_states[n + 1] leaves it. contextual: the model's last hidden state. logits: None without a language head.
+    hidden_states[n + 1] leaves it. last_hidden_state: after the final norm, the contextual embeddings. logits: None
+    without a language head. attentions: another name of attention.
     attention[n]: the weights (H, L, S) of layer n, computed when they are read. values[n]: its value vectors (G, S, E).
     attention_outputs: the projection, residual and norm around each attention, empty where they were left out. cross,
     cross_values, cross_attention_outputs: the same of a decoder's attention to the encoder's tokens, empty elsewhere.
@@ -123,12 +124,12 @@ class Trace(_Kept):
 
     text: str
     tokens: tuple[Token, ...]
-    learned: Float[Tensor, "L W"] | None
-    positional: Float[Tensor, "L W"] | None
+    token_embeddings: Float[Tensor, "L W"] | None
+    position_embeddings: Float[Tensor, "L W"] | None
     segment: Float[Tensor, "L W"] | None
     input: Float[Tensor, "L W"] | None
     hidden_states: tuple[Vectors, ...] | StateSubset
-    contextual: Vectors
+    last_hidden_state: Vectors
     logits: Float[Tensor, "L V"] | None
     attention: Maps
     values: Values
@@ -166,20 +167,25 @@ class Trace(_Kept):
                 token of that number.
         """
         if isinstance(place, (str, Word, tuple)):
-            return vector(self.contextual, only_word(self.text, self.tokens, place))
+            return vector(self.last_hidden_state, only_word(self.text, self.tokens, place))
         if not is_whole(place):
-            needs = 'a word, an occurrence such as ("bank", 1) or the number of a token; .contextual has them all'
+            needs = 'a word, an occurrence such as ("bank", 1) or a token number; .last_hidden_state has them all'
             raise RegardError(f"trace[...]: given {type(place).__name__}, needs {needs}")
         number, count = operator.index(place), len(self.tokens)
         if not -count <= number < count:
             raise OutOfRangeError(f"token {number} is out of range: the text has tokens 0 to {count - 1}")
-        return self.contextual[number]
+        return self.last_hidden_state[number]
 
     def __repr__(self) -> str:
         layers = str(len(self.attention))
         if isinstance(self.attention, LayerSubset):
             layers = f"{len(self.attention.kept)} of {layers}"
-        return f"Trace({self.text!r}, {len(self.tokens)} tokens, {layers} layers, {self.status.model})"
+        return f"Trace({shortened(self.text, 80)}, {len(self.tokens)} tokens, {layers} layers, {self.status.model})"
+
+    @property
+    def attentions(self) -> Maps:
+        """The attention maps, by the name that transformers gives them: the same object as `attention`."""
+        return self.attention
 
     @property
     def sides(self) -> "tuple[Trace, ...]":
@@ -202,7 +208,7 @@ class Trace(_Kept):
                 the model reads it (its prompt is missing, or it is to be in lower case).
         """
         check_pooling(self.pooling, self.status.model, self.text)
-        return pool(self.contextual, self.pooling)
+        return pool(self.last_hidden_state, self.pooling)
 
     def as_transformers(self, *, attentions: bool | None = None) -> "regard.trace.transformers_output.TraceOutput":
         """Make what the model of transformers returns, hidden states and dense attentions, with the batch axis.

@@ -1,9 +1,9 @@
 """What a model of transformers returns, made of a trace: for code that was written for its output.
 
     trace                                   transformers
-    contextual (L, K)                       last_hidden_state (1, L, K), after the final norm
+    last_hidden_state (L, K)                last_hidden_state (1, L, K), after the final norm
     hidden_states[n] (L, M), n < N          hidden_states[n] (1, L, M)
-    contextual                              hidden_states[N]: the last entry is after it as well
+    last_hidden_state                       hidden_states[N]: the last entry is after it as well
     attention[n] (H, L, S), lazy            attentions[n] (1, H, L, S), dense
     logits (L, V)                           logits (1, L, V)
 
@@ -66,7 +66,7 @@ def output_of(trace: Trace, attentions: bool | None = None) -> TraceOutput:
     """
     dense = _dense_weights_of_trace([("attention", trace.attention)], attentions, trace.status.model)
     return TraceOutput(
-        last_hidden_state=trace.contextual[None],
+        last_hidden_state=trace.last_hidden_state[None],
         logits=None if trace.logits is None else trace.logits[None],
         hidden_states=_hidden_states_of_trace(trace),
         attentions=dense[0],
@@ -79,12 +79,12 @@ def output_of_pair(pair: PairTrace, attentions: bool | None = None) -> PairOutpu
     encoder, decoder, cross = _dense_weights_of_trace(maps, attentions, pair.status.model)
     logits = pair.decoder.logits
     return PairOutput(
-        last_hidden_state=pair.decoder.contextual[None],
+        last_hidden_state=pair.decoder.last_hidden_state[None],
         logits=None if logits is None else logits[None],
         decoder_hidden_states=_hidden_states_of_trace(pair.decoder),
         decoder_attentions=decoder,
         cross_attentions=cross,
-        encoder_last_hidden_state=pair.encoder.contextual[None],
+        encoder_last_hidden_state=pair.encoder.last_hidden_state[None],
         encoder_hidden_states=_hidden_states_of_trace(pair.encoder),
         encoder_attentions=encoder,
     )
@@ -93,7 +93,7 @@ def output_of_pair(pair: PairTrace, attentions: bool | None = None) -> PairOutpu
 def _hidden_states_of_trace(trace: Trace) -> Tensors:
     """The hidden states, the last of them after the final norm."""
     _check_trace_of_everything("hidden_states", kept_numbers(trace.hidden_states), range(len(trace.hidden_states)))
-    return (*(state[None] for state in trace.hidden_states[:-1]), trace.contextual[None])
+    return (*(state[None] for state in trace.hidden_states[:-1]), trace.last_hidden_state[None])
 
 
 def _dense_weights_of_trace(

@@ -61,10 +61,10 @@ def write_sample(run: TrainingRun, prompt: str, step: int) -> str:
     pairs = bool(run.held)
     with torch.random.fork_rng(devices=[]):
         if pairs:
-            text = opened.generate(prompt, new_tokens=min(64, run.settings.block)).text
+            text = opened.generate(prompt, max_new_tokens=min(64, run.settings.block)).text
         else:
             room = run.settings.block - len(opened.tokenizer(prompt, add_special_tokens=False)["input_ids"])
-            text = opened.generate(prompt, new_tokens=room, do_sample=True, temperature=0.8, seed=step).text
+            text = opened.generate(prompt, max_new_tokens=room, do_sample=True, temperature=0.8, seed=step).text
     file = run.folder / SAMPLES
     before = read_regular(file).decode("utf-8", "replace") if os.path.lexists(file) else ""
     shown = f"{prompt} → {text}" if pairs else text

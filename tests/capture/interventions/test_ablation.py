@@ -41,7 +41,7 @@ def test_a_module_that_is_called_as_every_layer_is_ablated_in_one() -> None:
         False,
         False,
     ]
-    assert torch.equal(ablated.contextual, expected.contextual)
+    assert torch.equal(ablated.last_hidden_state, expected.last_hidden_state)
     edge = model.trace(ids=IDS[0], interventions=[regard.ablate(regard.edge(4, 2, layers=[0, 2]))])
     assert [bool(weights[:, 4, 2].any()) for weights in edge.attention] == [False, True, False]
 
@@ -67,7 +67,7 @@ def test_one_of_two_calls_is_ablated() -> None:
     model = opened("diffllama")
 
     def last(*heads: Head) -> torch.Tensor:
-        return model.trace(ids=IDS[0], interventions=[regard.ablate(head) for head in heads]).contextual
+        return model.trace(ids=IDS[0], interventions=[regard.ablate(head) for head in heads]).last_hidden_state
 
     first, second = regard.head(1, 2, nth=0), regard.head(1, 2, nth=1)
     assert torch.equal(last(first, second), last(regard.head(1, 2)))
@@ -144,9 +144,9 @@ def test_a_head_of_each_part_is_what_the_projection_multiplies(pair: Model, part
         projection.weight.copy_(kept)
     for side in ("encoder", "decoder"):
         torch.testing.assert_close(
-            getattr(ablated, side).contextual, getattr(expected, side).contextual, atol=1e-5, rtol=0
+            getattr(ablated, side).last_hidden_state, getattr(expected, side).last_hidden_state, atol=1e-5, rtol=0
         )
-    assert not same(ablated.decoder.contextual, trace(pair).decoder.contextual)
+    assert not same(ablated.decoder.last_hidden_state, trace(pair).decoder.last_hidden_state)
     assert any("ablated: head 2 of layer 1 of the" in note for note in ablated.status.notes)
 
 
@@ -175,8 +175,8 @@ def test_ablations_in_a_batch_of_pairs_are_each_pairs_own(pair: Model) -> None:
     batched = pair.trace(ids=texts, target_ids=targets, interventions=ablations)
     for both, text, target in zip(batched, texts, targets, strict=True):
         single = pair.trace(ids=text, target_ids=target, interventions=ablations)
-        torch.testing.assert_close(both.decoder.contextual, single.decoder.contextual, atol=1e-5, rtol=0)
-        torch.testing.assert_close(both.encoder.contextual, single.encoder.contextual, atol=1e-5, rtol=0)
+        torch.testing.assert_close(both.decoder.last_hidden_state, single.decoder.last_hidden_state, atol=1e-5, rtol=0)
+        torch.testing.assert_close(both.encoder.last_hidden_state, single.encoder.last_hidden_state, atol=1e-5, rtol=0)
 
 
 def test_words_are_of_the_side_that_they_are_read_on(pair: Model) -> None:

@@ -34,7 +34,7 @@ def test_the_module_of_a_family(kind: str) -> None:
     source = model._reader.read("text", None, IDS[:1])[1][0]
     assert set(model._session.layout.feed_forwards(source, None).values()) == {FOUND[kind]}
     own = model.trace(ids=IDS[0], interventions=[regard.patch("feed_forward", layer=1, source=plain)])
-    assert torch.equal(own.contextual, plain.contextual)
+    assert torch.equal(own.last_hidden_state, plain.last_hidden_state)
 
 
 def test_what_is_written_into_after_a_module_gave_it_is_the_output_of_one_further_out() -> None:
@@ -74,7 +74,7 @@ def test_an_output_times_a_number_is_patched_as_the_module_gave_it() -> None:
     model = Model(make_model("granite", residual_multiplier=0.5), None, name="granite")
     plain, other = model.trace(ids=IDS[0]), model.trace(ids=IDS[1])
     own = model.trace(ids=IDS[0], interventions=[regard.patch("feed_forward", layer=1, source=plain)])
-    assert torch.equal(own.contextual, plain.contextual)
+    assert torch.equal(own.last_hidden_state, plain.last_hidden_state)
     patched = model.trace(ids=IDS[0], interventions=[regard.patch("feed_forward", layer=0, source=other)])
     with torch.no_grad():  # by the family's own modules
         layer = model.model.base_model.layers[0]

@@ -50,8 +50,8 @@ def test_it_is_what_hooks_do_on_minilm(minilm, eager, what: str, head: int | Non
         patch = regard.patch(what, layer=layer, at=at, source=source, head=head)
         found = minilm.trace(RIVER, interventions=[patch])
         plain = minilm.trace(RIVER)
-        assert not close(found.contextual, plain.contextual)
-        assert close(found.contextual, expected)
+        assert not close(found.last_hidden_state, plain.last_hidden_state)
+        assert close(found.last_hidden_state, expected)
         if what == "weights":  # the map shows what was put in
             heads = slice(None) if head is None else slice(head, head + 1)
             assert float((found.attention[layer].dense()[heads, at] - rows[heads]).abs().max()) <= 1e-6
@@ -61,7 +61,7 @@ def test_a_word_is_found_in_both_texts(minilm) -> None:
     source = minilm.trace("A bank gives money to us.")
     named = minilm.trace(RIVER, interventions=[regard.patch("hidden_states", layer=2, at="bank", source=source)])
     places = regard.patch("hidden_states", layer=2, at=7, source_at=2, source=source)
-    assert torch.equal(named.contextual, minilm.trace(RIVER, interventions=[places]).contextual)
+    assert torch.equal(named.last_hidden_state, minilm.trace(RIVER, interventions=[places]).last_hidden_state)
     assert torch.equal(named.hidden_states[3][7], source.hidden_states[3][2])
     other = regard.patch("hidden_states", layer=2, at=[("bank", 0)], source_at="money", source=source)
     assert torch.equal(minilm.trace(RIVER, interventions=[other]).hidden_states[3][7], source.hidden_states[3][4])
@@ -73,17 +73,17 @@ def test_its_own_changes_nothing(minilm, what: str) -> None:
     for layer in range(6):
         again = minilm.trace(RIVER, interventions=[regard.patch(what, layer=layer, source=plain)])
         if what == "weights":
-            assert close(again.contextual, plain.contextual)
+            assert close(again.last_hidden_state, plain.last_hidden_state)
             assert float((again.attention[layer].dense() - plain.attention[layer].dense()).abs().max()) <= 1e-6
         else:
-            assert torch.equal(again.contextual, plain.contextual)
+            assert torch.equal(again.last_hidden_state, plain.last_hidden_state)
 
 
 @pytest.mark.parametrize("layer", ["input", 0, 3, 5])
 def test_all_states_of_another_text_give_its_outcome(minilm, layer) -> None:
     other = minilm.trace(MONEY)
     patch = regard.patch("hidden_states", layer=layer, source=other)
-    assert torch.equal(minilm.trace(RIVER, interventions=[patch]).contextual, other.contextual)
+    assert torch.equal(minilm.trace(RIVER, interventions=[patch]).last_hidden_state, other.last_hidden_state)
 
 
 def test_the_mean_of_several_and_zero(minilm) -> None:
@@ -96,7 +96,7 @@ def test_the_mean_of_several_and_zero(minilm) -> None:
         assert minilm.trace(RIVER, interventions=[regard.patch(what, layer=1, at="bank", source="zero")])
     nothing = minilm.trace(RIVER, interventions=[regard.patch("head_outputs", layer=2, head=5, source="zero")])
     ablated = minilm.trace(RIVER, interventions=[regard.ablate(regard.head(2, 5))])
-    assert torch.equal(nothing.contextual, ablated.contextual)
+    assert torch.equal(nothing.last_hidden_state, ablated.last_hidden_state)
     assert "patched: head_outputs of layer 2, head 5 at all positions, from zero" in nothing.status.notes
 
 
@@ -106,14 +106,14 @@ def test_they_are_applied_in_list_order(minilm) -> None:
     ablate, back = regard.ablate(regard.head(2, 5)), regard.patch("head_outputs", layer=2, head=5, source=plain)
 
     def last(*interventions) -> torch.Tensor:
-        return minilm.trace(RIVER, interventions=interventions).contextual
+        return minilm.trace(RIVER, interventions=interventions).last_hidden_state
 
     assert torch.equal(last(patch, ablate), last(ablate))
     assert torch.equal(last(ablate, patch), last(patch))
-    assert torch.equal(last(patch, ablate, back), plain.contextual)
+    assert torch.equal(last(patch, ablate, back), plain.last_hidden_state)
     states = [regard.patch("hidden_states", layer=1, source=each) for each in (source, plain)]
-    assert torch.equal(last(*states), plain.contextual)
-    assert torch.equal(last(*reversed(states)), source.contextual)
+    assert torch.equal(last(*states), plain.last_hidden_state)
+    assert torch.equal(last(*reversed(states)), source.last_hidden_state)
 
 
 def test_an_edge_ablated_after_given_weights_leaves_the_rest(minilm) -> None:
@@ -134,7 +134,7 @@ def test_each_text_of_a_batch_is_patched_in_its_own_places(minilm) -> None:
         interventions = [regard.patch(what, layer=2, at="bank", source=source)]
         together = minilm.trace(texts, interventions=interventions)
         for text, one in zip(texts, together, strict=True):
-            assert close(one.contextual, minilm.trace(text, interventions=interventions).contextual)
+            assert close(one.last_hidden_state, minilm.trace(text, interventions=interventions).last_hidden_state)
 
 
 def test_the_heads_of_a_patched_trace_are_a_source(minilm) -> None:
@@ -142,8 +142,8 @@ def test_the_heads_of_a_patched_trace_are_a_source(minilm) -> None:
     source, plain = minilm.trace(MONEY), minilm.trace(RIVER)
     patched = minilm.trace(RIVER, interventions=[regard.patch("head_outputs", layer=2, source=source)])
     again = minilm.trace(RIVER, interventions=[regard.patch("head_outputs", layer=2, source=patched)])
-    assert torch.equal(again.contextual, patched.contextual)
-    assert not torch.equal(again.contextual, plain.contextual)
+    assert torch.equal(again.last_hidden_state, patched.last_hidden_state)
+    assert not torch.equal(again.last_hidden_state, plain.last_hidden_state)
 
 
 @pytest.mark.parametrize("what", WHATS)
@@ -158,8 +158,8 @@ def test_grouped_heads_of_a_decoder(what: str, head: int | None) -> None:
     rows = rows_at(hands.seen(input_ids=IDS[1:]), what, at)
     expected = hands.patched(what, at, rows, head, input_ids=IDS[:1]).last_hidden_state[0]
     found = opened.trace(ids=IDS[0], interventions=[regard.patch(what, layer=0, at=at, source=source, head=head)])
-    assert close(found.contextual, expected)
-    assert not close(found.contextual, opened.trace(ids=IDS[0]).contextual)
+    assert close(found.last_hidden_state, expected)
+    assert not close(found.last_hidden_state, opened.trace(ids=IDS[0]).last_hidden_state)
 
 
 @pytest.mark.parametrize("what", WHATS)
@@ -177,9 +177,9 @@ def test_an_encoder_decoder(what: str, part: str) -> None:
     expected = hands.patched(what, at, rows, None, **inputs[0]).last_hidden_state[0]
     patch = regard.patch(what, layer=0, at=at, source=source, part=part)
     found = opened.trace(ids=IDS[0], target_ids=TARGETS[0], interventions=[patch])
-    assert close(found.decoder.contextual, expected)
+    assert close(found.decoder.last_hidden_state, expected)
     plain = opened.trace(ids=IDS[0], target_ids=TARGETS[0])
-    assert not torch.equal(found.decoder.contextual, plain.decoder.contextual)
+    assert not torch.equal(found.decoder.last_hidden_state, plain.decoder.last_hidden_state)
 
 
 @pytest.mark.parametrize("kind", ["gpt", "post-norm", "llama", "alibi", "bert", "sines"])
@@ -189,13 +189,13 @@ def test_transformers_of_ours(kind: str) -> None:
     plain, source = model.trace(text), model.trace(other)
     for what in WHATS:
         own = model.trace(text, interventions=[regard.patch(what, layer=1, source=plain)])
-        assert torch.equal(own.contextual, plain.contextual) or (
-            what == "weights" and close(own.contextual, plain.contextual)
+        assert torch.equal(own.last_hidden_state, plain.last_hidden_state) or (
+            what == "weights" and close(own.last_hidden_state, plain.last_hidden_state)
         )
         patched = model.trace(text, interventions=[regard.patch(what, layer=1, at=1, source=source)])
-        assert not close(patched.contextual, plain.contextual)
+        assert not close(patched.last_hidden_state, plain.last_hidden_state)
     moved = model.trace(text, interventions=[regard.patch("hidden_states", layer=0, source=source)])
-    assert torch.equal(moved.contextual, source.contextual)
+    assert torch.equal(moved.last_hidden_state, source.last_hidden_state)
 
 
 def test_a_module_that_is_every_layer() -> None:
@@ -207,7 +207,7 @@ def test_a_module_that_is_every_layer() -> None:
         same = [torch.equal(a, b) for a, b in zip(plain.hidden_states, patched.hidden_states, strict=True)]
         assert same == [True, True, False, False]
         own = opened.trace(ids=IDS[0], interventions=[regard.patch(what, layer=1, source=plain)])
-        assert torch.equal(own.contextual, plain.contextual)
+        assert torch.equal(own.last_hidden_state, plain.last_hidden_state)
 
 
 def test_a_row_that_looks_ahead_is_refused() -> None:

@@ -29,7 +29,7 @@ def test_it_is_what_a_hook_does_on_minilm(minilm) -> None:
         rows = (2.5 * vector).expand(len(places), -1)
         expected = hand_hooks.bert(eager, 3).patched("hidden_states", places, rows, adds=True, **inputs)
         found = minilm.trace(RIVER, interventions=[regard.steer(vector, layer=3, at=at, strength=2.5)])
-        assert close(found.contextual, expected.last_hidden_state[0])
+        assert close(found.last_hidden_state, expected.last_hidden_state[0])
     assert found.status.notes == ("steered: what leaves layer 3 at “bank”, by 2.5 × a given vector",)
 
 
@@ -41,7 +41,7 @@ def test_the_vector_of_two_texts(minilm) -> None:
     assert torch.equal(regard.steering_vector(river, money, layer="input"), entering)
     by_traces = minilm.trace("A bank", interventions=[regard.steer((river, money), layer=3, strength=2)])
     by_vector = minilm.trace("A bank", interventions=[regard.steer(expected, layer=3, strength=2)])
-    assert torch.equal(by_traces.contextual, by_vector.contextual)
+    assert torch.equal(by_traces.last_hidden_state, by_vector.last_hidden_state)
     plain = minilm.trace("A bank")
     assert close(by_traces.hidden_states[4] - plain.hidden_states[4], (2 * expected).expand(4, -1))
     assert f"by 2 × (the mean state of {RIVER!r} less that of {MONEY!r})" in by_traces.status.notes[-1]
@@ -51,12 +51,12 @@ def test_pushes_add_up_and_a_patch_after_them_counts(minilm) -> None:
     plain, vector = minilm.trace(RIVER), torch.randn(384)
 
     def last(*interventions) -> torch.Tensor:
-        return minilm.trace(RIVER, interventions=interventions).contextual
+        return minilm.trace(RIVER, interventions=interventions).last_hidden_state
 
     push, back = regard.steer(vector, layer=2), regard.steer(vector, layer=2, strength=-1.0)
-    assert close(last(push, back), plain.contextual)
+    assert close(last(push, back), plain.last_hidden_state)
     own = regard.patch("hidden_states", layer=2, source=plain)
-    assert torch.equal(last(push, own), plain.contextual)
+    assert torch.equal(last(push, own), plain.last_hidden_state)
     assert torch.equal(last(own, push), last(push))
 
 
@@ -69,7 +69,7 @@ def test_each_side_of_an_encoder_decoder() -> None:
         rows = vector.expand(length, -1)
         expected = hands.patched("hidden_states", list(range(length)), rows, adds=True, **inputs)
         steered = opened.trace(ids=IDS[0], target_ids=target, interventions=[regard.steer(vector, layer=0, part=part)])
-        assert close(steered.decoder.contextual, expected.last_hidden_state[0])
+        assert close(steered.decoder.last_hidden_state, expected.last_hidden_state[0])
     pair = opened.trace(ids=IDS[0], target_ids=target)
     assert regard.steering_vector(pair, pair, layer=0, part="decoder").abs().max() == 0
     with pytest.raises(regard.RegardError, match="given pairs of texts: say part="):

@@ -13,7 +13,7 @@ NEEDED = ("--towards", "A man", "--away", "She takes", "--layer", "-1")
 def test_files_have_every_written_token(regard_command, tmp_path) -> None:
     own_models.opened("gpt").save(tmp_path / "gpt")
     files = ("--json", "a.json", "--csv", "a.csv", "--figure", "a.png", "--save", "a.safetensors")
-    done = regard_command("generate", "A man is", "--model", "gpt", "--new-tokens", "6", *files)
+    done = regard_command("generate", "A man is", "--model", "gpt", "--max-new-tokens", "6", *files)
     assert done.returncode == 0, done.stderr
     data = json.loads((tmp_path / "a.json").read_text())
     (written,) = data["written"]
@@ -26,7 +26,7 @@ def test_files_have_every_written_token(regard_command, tmp_path) -> None:
 
 def test_both_texts_side_by_side(regard_command, tmp_path) -> None:
     own_models.opened("gpt").save(tmp_path / "gpt")
-    call = ("generate", "A man is", "--model", "gpt", "--new-tokens", "6", *NEEDED)
+    call = ("generate", "A man is", "--model", "gpt", "--new-tokens=6", *NEEDED)  # the old name
     done = regard_command(*call, "--strength", "-100")
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())

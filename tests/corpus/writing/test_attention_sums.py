@@ -22,7 +22,7 @@ def test_agrees_with_the_trace(minilm: Model, text: str) -> None:
     counted = ~special & (np.arange(ids.shape[1]) > 0)
     scores = head_scores(trace)
     (batch,) = read_states(minilm, [Window(ids[0].tolist())], [5], attention=True)
-    torch.testing.assert_close(batch.states[0, 0], trace.contextual)
+    torch.testing.assert_close(batch.states[0, 0], trace.last_hidden_state)
     for layer, (weights, whole) in enumerate(zip(trace.attention, batch.maps, strict=True)):
         found = sum_layer(whole, ids, special, counted, mean=True)
         for name in ("entropy", "received", "distance"):

@@ -37,7 +37,7 @@ def windows_of(model: Model) -> list[Window]:
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "qwen3"])
 def test_near_float32_and_not_the_same(kind: str, tmp_path: Path, minilm: Model) -> None:
     model = opened(tmp_path, minilm, kind)
-    windows, before = windows_of(model), model.trace(RIVER).contextual
+    windows, before = windows_of(model), model.trace(RIVER).last_hidden_state
     read = autocast_states(model, [0, 1], window_size(model, BF16))
     found, again = ({n: b.states[r] for b in read(windows) for r, n in enumerate(b.numbers)} for _ in range(2))
     for batch in read_states(model, windows, [0, 1]):
@@ -47,7 +47,7 @@ def test_near_float32_and_not_the_same(kind: str, tmp_path: Path, minilm: Model)
             assert found[number].dtype == torch.float32
             assert torch.equal(found[number], again[number])
     assert not torch.is_autocast_enabled("cpu")
-    assert torch.equal(model.trace(RIVER).contextual, before)
+    assert torch.equal(model.trace(RIVER).last_hidden_state, before)
 
 
 def test_weights_stored_in_bf16(tmp_path: Path, minilm: Model) -> None:

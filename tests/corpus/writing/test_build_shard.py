@@ -55,7 +55,7 @@ def by_place(tables: ShardTables) -> dict[tuple[str, int], tuple[dict[str, Any],
 def check_row(trace: Any, row: dict[str, Any], vector: np.ndarray, *, sources: bool = False) -> None:
     """Check a row against the trace of its window."""
     own = slice(row["position"], row["position"] + row["tokens"])
-    states = [*trace.hidden_states[1:-1], trace.contextual]
+    states = [*trace.hidden_states[1:-1], trace.last_hidden_state]
     expected = np.stack([state[own].mean(0).numpy() for state in states])
     np.testing.assert_allclose(vector, expected, **CLOSE)
     special = [n for n, token in enumerate(trace.tokens) if token.special]
@@ -198,7 +198,7 @@ def test_the_mean_of_a_words_tokens(minilm: Model) -> None:
     (row, vector), *_ = by_place(shard(minilm, ["hyperboloids"], Settings(dtype="float32"))).values()
     trace = minilm.trace("hyperboloids")
     assert row["tokens"] == len(trace.tokens) - 2 > 1
-    np.testing.assert_allclose(vector[0], trace.contextual[1:-1].mean(0).numpy(), **CLOSE)
+    np.testing.assert_allclose(vector[0], trace.last_hidden_state[1:-1].mean(0).numpy(), **CLOSE)
 
 
 def test_tokens(model: Model) -> None:

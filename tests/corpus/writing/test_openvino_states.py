@@ -88,7 +88,7 @@ def test_signal_handlers_keep_their_stack(bert: Model) -> None:
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "gpt2", "mistral"])
 def test_the_states_of_torch(kind: str, tmp_path: Path, minilm: Model) -> None:
     model = tiny(tmp_path / kind, minilm, kind)
-    windows, before = windows_of(model), model.trace(RIVER).contextual
+    windows, before = windows_of(model), model.trace(RIVER).last_hidden_state
     for layers in ([1], [0, 1]):
         read = openvino_states.openvino_states(model, layers, window_size(model, VECTORS))
         found, expected = vectors_of(read(windows)), vectors_of(read_states(model, windows, layers))
@@ -96,7 +96,7 @@ def test_the_states_of_torch(kind: str, tmp_path: Path, minilm: Model) -> None:
         for number, states in expected.items():
             assert states.shape == (len(layers), len(windows[number].ids), 24)
             torch.testing.assert_close(found[number], states, rtol=0, atol=1e-5)
-    assert torch.equal(model.trace(RIVER).contextual, before)  # the model is as it was
+    assert torch.equal(model.trace(RIVER).last_hidden_state, before)  # the model is as it was
 
 
 @needs_openvino

@@ -31,7 +31,7 @@ def test_nothing_ablated_is_no_effect_and_a_head_is_one() -> None:
     found, compare = effect(trace, ablated, "bank"), effects(trace, "bank")
     assert found == compare(ablated)  # what is computed once for all is the same
     (token,) = trace.word("bank")[0].tokens
-    before, after = trace.contextual[token].double(), ablated.contextual[token].double()
+    before, after = trace.last_hidden_state[token].double(), ablated.last_hidden_state[token].double()
     assert found.moved == pytest.approx(1 - float(torch.cosine_similarity(before, after, dim=0)), abs=1e-12)
     assert trace.logits is not None
     assert ablated.logits is not None

@@ -25,7 +25,7 @@ def test_what_stood_there_no_longer_matters(minilm) -> None:
     """Two texts that differ in one word are the same without it, in every other token."""
     river, money = (minilm.trace(f"The old {word} bank was quiet.") for word in ("river", "money"))
     (place,) = river.word("river")[0].tokens
-    ends = [minilm.trace(each.text, interventions=removal(each, place)).contextual for each in (river, money)]
+    ends = [minilm.trace(each.text, interventions=removal(each, place)).last_hidden_state for each in (river, money)]
     others = [n for n in range(len(river.tokens)) if n != place]
     torch.testing.assert_close(ends[0][others], ends[1][others], atol=1e-5, rtol=0)
     assert float((ends[0][place] - ends[1][place]).norm()) > 0.1  # its own residual stream is its own
@@ -45,11 +45,10 @@ def test_of_an_encoder_decoder(bank) -> None:
     for given in (ids, other):
         trace = opened.trace(ids=given, target_ids=ids[:5], interventions=removal(pair, 0, part="encoder"))
         assert all(torch.all(each.dense()[:, :, 0] == 0) for each in (*trace.encoder.attention, *trace.decoder.cross))
-        ends.append(trace.decoder.contextual)
+        ends.append(trace.decoder.last_hidden_state)
     torch.testing.assert_close(ends[0], ends[1], atol=1e-5, rtol=0)
-    assert (
-        float((pair.decoder.contextual - opened.trace(ids=other, target_ids=ids[:5]).decoder.contextual).norm()) > 1e-4
-    )
+    changed = opened.trace(ids=other, target_ids=ids[:5]).decoder.last_hidden_state
+    assert float((pair.decoder.last_hidden_state - changed).norm()) > 1e-4
     target = opened.trace(ids=ids, target_ids=ids[:5], interventions=removal(pair, 1, part="decoder"))
     assert all(torch.all(each.dense()[:, 2:, 1] == 0) for each in target.decoder.attention)
     with pytest.raises(regard.RegardError, match="removal: part: given None, marian needs 'encoder' or 'decoder'"):
@@ -69,5 +68,5 @@ def test_the_first_token_of_a_causal_model(minilm, tmp_path) -> None:
     opened = regard.load(tmp_path, device="cpu")
     trace = opened.trace("a man on a river bank")
     without = opened.trace(trace.text, interventions=removal(trace, 0))
-    assert torch.isfinite(without.contextual).all()
+    assert torch.isfinite(without.last_hidden_state).all()
     assert all(torch.all(each.dense()[:, :, 0] == 0) for each in without.attention)

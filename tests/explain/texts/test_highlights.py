@@ -67,4 +67,4 @@ def test_pieces_of_rows_are_the_whole(minilm, monkeypatch) -> None:
     whole = highlights(trace)
     monkeypatch.setattr("regard.explain.texts.highlights.PIECE", 3 * len(trace.tokens))
     assert highlights(trace) == whole
-    assert torch.is_tensor(trace.contextual)
+    assert torch.is_tensor(trace.last_hidden_state)

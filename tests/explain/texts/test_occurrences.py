@@ -36,15 +36,15 @@ def test_two_occurrences_state_by_state(minilm, bank) -> None:
     assert len(river.attends) == 6
     torch.testing.assert_close(torch.tensor(river.attends[2].weights).sum(), torch.tensor(1.0))
     pair = compare_two_occurrences(river, bank[0], money, bank[1])
-    assert pair.learned_equal is True
+    assert pair.token_embeddings_equal is True
     assert pair.hidden_states[6] == cosine(
         bank[0].hidden_states[6][river.tokens].mean(0), bank[1].hidden_states[6][money.tokens].mean(0)
     )
     reference = minilm.trace("bank")
     beside = compare_reference(reference, river, bank[0])
     assert (beside.word, beside.occurrence) == ("bank", "1")
-    assert beside.learned == pytest.approx(1)
-    assert beside.contextual < 0.99
+    assert beside.token_embeddings == pytest.approx(1)
+    assert beside.last_hidden_state < 0.99
 
 
 def test_the_largest_share_of_another_word_is_of_all_tokens(bank) -> None:

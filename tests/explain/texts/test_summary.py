@@ -9,8 +9,8 @@ def test_pairs_say_equal_at_first_and_apart_at_last(bank) -> None:
     summary = summarise(bank, "bank")
     (pair,) = summary.pairs
     assert (pair.a, pair.b) == ("1", "2")
-    assert pair.learned_equal is True
-    assert pair.learned == pytest.approx(1.0)
+    assert pair.token_embeddings_equal is True
+    assert pair.token_embeddings == pytest.approx(1.0)
     assert len(pair.hidden_states) == 7
     assert round(pair.hidden_states[6], 3) == 0.847
     assert pair.hidden_states[0] == pytest.approx(1.0, abs=1e-6)
@@ -46,21 +46,21 @@ def test_words_spelled_by_other_tokens_are_not_equal(minilm) -> None:
     """ "Bank" in a cased tokenizer would be another token; here a plural stands in for it."""
     traces = minilm.trace(["withdrawals", "withdrawals again"])
     (pair,) = summarise(traces, "withdrawals").pairs
-    assert pair.learned_equal is True
+    assert pair.token_embeddings_equal is True
     one, other = traces
-    object.__setattr__(other, "learned", other.learned + 1)
-    assert summarise([one, other], "withdrawals").pairs[0].learned_equal is False
+    object.__setattr__(other, "token_embeddings", other.token_embeddings + 1)
+    assert summarise([one, other], "withdrawals").pairs[0].token_embeddings_equal is False
 
 
 def test_references_before_and_after(bank, minilm) -> None:
     money = minilm.trace("money")
     summary = summarise(bank, "bank", references=[money])
     assert [(r.word, r.occurrence) for r in summary.references] == [("money", "1"), ("money", "2")]
-    before = torch.cosine_similarity(bank[0].learned[11], money.learned[1], dim=0)
-    after = torch.cosine_similarity(bank[1].contextual[11], money.contextual[1], dim=0)
-    assert summary.references[0].learned == pytest.approx(float(before), abs=1e-6)
-    assert summary.references[1].contextual == pytest.approx(float(after), abs=1e-6)
-    assert summary.references[1].contextual > summary.references[0].contextual  # the money bank is nearer to money
+    before = torch.cosine_similarity(bank[0].token_embeddings[11], money.token_embeddings[1], dim=0)
+    after = torch.cosine_similarity(bank[1].last_hidden_state[11], money.last_hidden_state[1], dim=0)
+    assert summary.references[0].token_embeddings == pytest.approx(float(before), abs=1e-6)
+    assert summary.references[1].last_hidden_state == pytest.approx(float(after), abs=1e-6)
+    assert summary.references[1].last_hidden_state > summary.references[0].last_hidden_state  # it means money
 
 
 def test_overview_without_a_word(bank) -> None:

@@ -74,7 +74,7 @@ def test_massive_activations_are_left_out_and_named() -> None:
 
 
 def _range(mark: Trace, held: list[Trace]) -> Neutral:
-    every = [cosine(each.contextual[0], mark.contextual[0]) for each in held]
+    every = [cosine(each.last_hidden_state[0], mark.last_hidden_state[0]) for each in held]
     return Neutral(mark.text, len(held), [sum(every) / len(every)], [min(every)], [max(every)])
 
 

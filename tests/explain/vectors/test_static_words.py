@@ -38,9 +38,10 @@ def test_cosines_and_places() -> None:
 def test_the_model_s_own_table(minilm, bank) -> None:
     references = [minilm.trace("river"), minilm.trace("money")]
     found = learned_words("bank", bank[0], references)
-    assert torch.equal(found["bank"], bank[1].learned[11])
+    assert torch.equal(found["bank"], bank[1].token_embeddings[11])
     told = static_words(found, "bank", ["river", "money"], "learned")
-    assert told.words[1].cosine == pytest.approx(cosine(bank[0].learned[11], references[0].learned[1]), abs=1e-6)
+    expected = cosine(bank[0].token_embeddings[11], references[0].token_embeddings[1])
+    assert told.words[1].cosine == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_translators_heads() -> None:
     """Upper layers look at the source of what they write, lower ones at that of what they have read."""
     model = regard.load(FOLDER, device="cpu")
     texts = ["The old man walked along the river bank.", "The red car is very fast."]
-    found = cross_head_scores([model.generate(text, new_tokens=30).trace for text in texts])
+    found = cross_head_scores([model.generate(text, max_new_tokens=30).trace for text in texts])
     (written, _, most), (read, _, _) = found.best("written", 1)[0], found.best("read", 1)[0]
     assert written > read
     assert most > 0.5

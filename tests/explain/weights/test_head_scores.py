@@ -42,7 +42,7 @@ def trace_of(*maps: AttentionMap, ids: Any = IDS, special: Any = ()) -> Trace:
     status: Any = mock.Mock(model="by hand")
     states = torch.zeros(len(ids), 2)
     made = object.__new__(Trace)
-    vectors = {"hidden_states": (states,), "contextual": states, "values": (None,) * len(maps)}
+    vectors = {"hidden_states": (states,), "last_hidden_state": states, "values": (None,) * len(maps)}
     for name, value in {"text": "", "tokens": tokens, "status": status, "attention": maps, **vectors}.items():
         setattr(made, name, value)
     return made

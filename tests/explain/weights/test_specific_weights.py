@@ -93,7 +93,7 @@ def test_a_head_that_looks_at_the_token_before_says_nothing_of_a_word() -> None:
     weights = attend(query, key, key, scale=1.0).weights
     weights = AttentionMap(weights.query, weights.key, weights.rule, offset=weights.offset, ndim=3)
     plain = made_up(length)
-    trace = Trace(plain.text, plain.tokens, None, None, None, None, plain.hidden_states, plain.contextual, None,
+    trace = Trace(plain.text, plain.tokens, None, None, None, None, plain.hidden_states, plain.last_hidden_state, None,
                   (weights,), (None,), STATUS)  # fmt: skip
     assert float(weights[0, 3, 2]) > 0.99
     assert 0.2 < float(weights[1, 3, 7]) < 0.3

@@ -97,7 +97,7 @@ def test_what_is_refused(minilm: Any, river: Any, outcome: Outcome, given: Any, 
 
 def test_an_outcome_without_a_gradient_is_refused(minilm: Any, river: Any) -> None:
     with pytest.raises(RegardError, match="outcome 'length' gives a plain number: gradients need"):
-        minilm.attribute_to_tokens(river, Outcome("length", lambda trace: trace.contextual.norm().item()))
+        minilm.attribute_to_tokens(river, Outcome("length", lambda trace: trace.last_hidden_state.norm().item()))
 
 
 def test_another_models_trace_is_refused(minilm: Any, river: Any, outcome: Outcome) -> None:
@@ -131,7 +131,7 @@ def test_norms_and_words_by_hand(minilm: Any) -> None:
     found = minilm.attribute_to_tokens(trace, outcome, method="gradient x input")
     done, own = gradient_run(minilm, trace)
     (slope,) = done.gradients(outcome.number(own), done.embeddings)
-    product = trace.learned.double() * slope.double()
+    product = trace.token_embeddings.double() * slope.double()
     torch.testing.assert_close(found.scores, product.sum(1), atol=1e-7, rtol=1e-4)
     torch.testing.assert_close(found.norms, product.norm(dim=1), atol=1e-7, rtol=1e-4)
     words = dict(found.words())

@@ -17,9 +17,9 @@ GIVEN = "A man is"
 @pytest.fixture(scope="module")
 def both() -> Generation:
     model = own_models.opened("gpt")
-    push = regard.steer(9 * model.trace("She takes").contextual[0], layer=1)
-    plain = model.generate(GIVEN, new_tokens=5)
-    return generation(plain, model.generate(GIVEN, new_tokens=5, interventions=[push]), "how")
+    push = regard.steer(9 * model.trace("She takes").last_hidden_state[0], layer=1)
+    plain = model.generate(GIVEN, max_new_tokens=5)
+    return generation(plain, model.generate(GIVEN, max_new_tokens=5, interventions=[push]), "how")
 
 
 def test_rows_are_the_numbers_of_every_written_token(both: Generation) -> None:
@@ -54,7 +54,7 @@ def test_where_both_texts_part(both: Generation) -> None:
 
 def test_one_that_ended_earlier_parts_where_it_ended(both: Generation) -> None:
     model = own_models.opened("gpt")
-    short = model.generate(GIVEN, new_tokens=2)
+    short = model.generate(GIVEN, max_new_tokens=2)
     found = generation(both.traces[0], short, "how")
     assert found.parts_at == 2
     assert "where steered ends." in found.findings()[0]
@@ -76,4 +76,4 @@ def test_the_page_opens_at_the_writing_and_calls_both(both: Generation) -> None:
 
 def test_a_translation_is_another_question() -> None:
     with pytest.raises(RegardError, match="needs what a causal model wrote"):
-        generation(own_models.pair().generate("A bank", new_tokens=2))
+        generation(own_models.pair().generate("A bank", max_new_tokens=2))

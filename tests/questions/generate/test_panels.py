@@ -24,7 +24,7 @@ def done() -> Generated:
     torch.manual_seed(3)
     words = tokenizers.words(["a bank of a river by the town"], frame="end")
     sizes = regard.TransformerConfig.nanogpt(len(words), d_model=32, layers=2, heads=2, length=256)
-    return regard.load(regard.Transformer(sizes), tokenizer=words).generate("a bank of", new_tokens=150)
+    return regard.load(regard.Transformer(sizes), tokenizer=words).generate("a bank of", max_new_tokens=150)
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])

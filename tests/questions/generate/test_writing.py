@@ -14,7 +14,7 @@ def done() -> Generated:
     torch.manual_seed(3)
     words = tokenizers.words(["a bank of a river by the town"], frame="end")
     sizes = regard.TransformerConfig.nanogpt(len(words), d_model=32, layers=2, heads=2, length=64)
-    return regard.load(regard.Transformer(sizes), tokenizer=words).generate("a bank of", new_tokens=9)
+    return regard.load(regard.Transformer(sizes), tokenizer=words).generate("a bank of", max_new_tokens=9)
 
 
 def test_probabilities_are_the_models(done: Generated) -> None:

@@ -25,7 +25,7 @@ def test_without_a_text_the_state_is_compared(kind: str, query: int | None) -> N
     found = removal(model, trace, heat, query, "blank")
     pixels = model.image_processor(images=Image.fromarray(noise(131, 97)), return_tensors="pt")["pixel_values"]
     pixels[:, :, 14:28, 28:42] = 0  # the patch of row 1, column 2, of 14 pixels a side
-    states = [model.trace(inputs={"pixel_values": pixels}).contextual, trace.contextual]
+    states = [model.trace(inputs={"pixel_values": pixels}).last_hidden_state, trace.last_hidden_state]
     ours, theirs = (each[0] if query == 0 else each.mean(0) for each in states)
     assert float(found.after[1, 2]) == pytest.approx(float(torch.cosine_similarity(ours, theirs, 0)), abs=1e-5)
     assert (found.unit, found.before, found.after.shape) == ("1 − cosine", pytest.approx(1), (4, 4))

@@ -55,7 +55,7 @@ def test_cosines_are_those_of_the_states(traces: list[Trace], seen: Summary) -> 
     states = []
     for each in seen.occurrences:
         trace = traces[each.text]
-        own = [*trace.hidden_states[:-1], trace.contextual]
+        own = [*trace.hidden_states[:-1], trace.last_hidden_state]
         states.append(torch.stack([state[each.tokens].double().mean(0) for state in own]))
     for n, path in enumerate(panel["paths"]):
         before = torch.cosine_similarity(states[n][1:], states[n][:-1], dim=1)
@@ -67,7 +67,7 @@ def test_cosines_are_those_of_the_states(traces: list[Trace], seen: Summary) -> 
     for reference in seen.references:
         mark = next(mark for mark in panel["marks"] if mark["label"] == reference.word)
         at = [o.label for o in seen.occurrences].index(reference.occurrence)
-        assert abs(mark["cosines"][at] - reference.contextual) < 1e-6
+        assert abs(mark["cosines"][at] - reference.last_hidden_state) < 1e-6
         curve = next(curve for curve in panel["curves"] if curve["label"] == reference.word)
         assert torch.allclose(torch.tensor(curve["paths"][at]), torch.tensor(reference.states), atol=1e-6)
         assert (curve["neutral"], curve["paths"][at][-1]) == (None, mark["cosines"][at])

@@ -22,7 +22,7 @@ def test_where_texts_differ_and_where_the_outcome_is_read(minilm: Any) -> None:
 
 
 def test_texts_that_differ_twice_and_an_outcome_of_all_tokens(minilm: Any) -> None:
-    everywhere = Outcome("mean", lambda trace: trace.contextual.mean(0).norm(), logits=False)
+    everywhere = Outcome("mean", lambda trace: trace.last_hidden_state.mean(0).norm(), logits=False)
     twice = RIVER.replace("river", "money").replace("quiet", "noisy")
     assert minilm.patch_sweep(RIVER, twice, everywhere, layers=["input", 5], at=[5, 6, 7]).given == ()
 
@@ -38,7 +38,7 @@ def test_before_the_last_word_of_a_decoder_all_is_the_same() -> None:
 
 def test_of_an_encoder_decoder_what_is_read_across_counts() -> None:
     pair = own_models.pair()
-    norm = Outcome("norm", lambda trace: float(trace.sides[-1].contextual[-1].norm()))
+    norm = Outcome("norm", lambda trace: float(trace.sides[-1].last_hidden_state[-1].norm()))
     targets = ("Une rive", "Une rive")
     encoder, decoder = (
         pair.patch_sweep("A bank", "She bank", norm, part=part, targets=targets) for part in ("encoder", "decoder")

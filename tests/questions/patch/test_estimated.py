@@ -41,4 +41,4 @@ def test_texts_of_different_length_are_refused(minilm: Any) -> None:
 def test_it_is_for_texts(minilm: Any) -> None:
     model = generation.opened("llama")
     with pytest.raises(RegardError, match="no tokenizer"):
-        model.attribution_patching("a", "b", cosine(1, minilm.trace("A text.").contextual[0]))
+        model.attribution_patching("a", "b", cosine(1, minilm.trace("A text.").last_hidden_state[0]))

@@ -87,7 +87,7 @@ def test_a_decoder_and_an_encoder_decoder() -> None:
             expected = outcome.of(model.trace(corrupted, interventions=[patch]))
             assert found.outcomes[layer][head] == pytest.approx(expected, abs=1e-5)
     pair = own_models.pair()
-    norm = Outcome("norm", lambda trace: float(trace.sides[-1].contextual[-1].norm()))
+    norm = Outcome("norm", lambda trace: float(trace.sides[-1].last_hidden_state[-1].norm()))
     texts, targets = ("A bank", "A bank"), ("Une banque", "Elle prend")
     crossed = pair.patch_sweep(*texts, norm, what="head_outputs", part="cross", targets=targets, at=[0])
     source = pair.trace(texts[0], target=targets[0])

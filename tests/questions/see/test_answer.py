@@ -46,7 +46,7 @@ def test_every_file_fits_the_schema(bank, minilm, schema, tmp_path: Path) -> Non
 def test_floats_keep_their_precision(bank, found, tmp_path: Path) -> None:
     found.to_json(tmp_path / "a.json")
     read = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
-    assert read["occurrences"][0]["learned"] == bank[0].learned[11].tolist()
+    assert read["occurrences"][0]["token_embeddings"] == bank[0].token_embeddings[11].tolist()
     assert read["pairs"][0]["hidden_states"] == found.summary.pairs[0].hidden_states
     assert (read["findings"], read["targets"]) == (found.findings(), [None, None])
 
@@ -57,8 +57,8 @@ def test_the_version_is_the_schemas(found, schema) -> None:
 
 def test_what_is_no_number_is_null(bank) -> None:
     found = seen(bank, "bank")
-    object.__setattr__(found.summary.pairs[0], "learned", math.nan)
-    assert found.to_json()["pairs"][0]["learned"] is None
+    object.__setattr__(found.summary.pairs[0], "token_embeddings", math.nan)
+    assert found.to_json()["pairs"][0]["token_embeddings"] is None
 
 
 def test_rows_are_where_a_word_looks_or_the_links(bank, found) -> None:

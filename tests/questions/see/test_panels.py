@@ -40,7 +40,7 @@ def test_the_tables_are_the_summarys(bank, minilm) -> None:
         best = summary.occurrences[0].attends[layer].top[0]
         assert (row[2], f"{best.weight:.2f}" in row) == (best.text, True)
     (river,) = [line for line in lines if line[:1] == ["river"] and "to" in line]
-    of = {r.occurrence: r.contextual for r in summary.references if r.word == "river"}
+    of = {r.occurrence: r.last_hidden_state for r in summary.references if r.word == "river"}
     among = next(each for each in summary.neutral if each.word == "river")
     ranged = [f"{among.mean[-1]:.2f}", f"({among.low[-1]:.2f}", "to", f"{among.high[-1]:.2f})"]
     assert river[1:] == [*ranged, f"{of['1']:.2f}", "towards", f"{of['2']:.2f}"]
@@ -171,4 +171,4 @@ def test_a_first_screen_makes_only_what_it_shows(bank) -> None:
     named = [each.name for each in found.panels() if isinstance(each, Later)]
     assert named[:3] == ["Learned embedding", "Cosines", "Contextual embedding"]
     assert [each.name for each in made(found.panels())] == [each.name for each in found.panels()]
-    assert found.chosen(["Cosines"])[0].rows[0][1] == found.summary.pairs[0].learned
+    assert found.chosen(["Cosines"])[0].rows[0][1] == found.summary.pairs[0].token_embeddings

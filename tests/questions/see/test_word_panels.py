@@ -11,10 +11,10 @@ from regard.questions.see.word_panels import (
     VALUES,
     attends,
     cosines,
-    learned,
     neutral_range_in_words,
     states,
     static_picture,
+    token_embeddings,
     updates,
 )
 from regard.questions.see.word_panels import static as static_table
@@ -24,12 +24,13 @@ def test_the_numbers(bank) -> None:
     summary = seen(bank, "bank").summary
     first, pair = summary.occurrences[0], summary.pairs[0]
     alike = cosines(summary, "text", "")
-    assert [row[1] for row in alike.rows] == [pair.learned, *pair.hidden_states]
+    assert [row[1] for row in alike.rows] == [pair.token_embeddings, *pair.hidden_states]
     rows = states(summary, "text", "").rows
     assert len(rows) == len(first.hidden_states) * len(summary.occurrences)
     assert rows[0][2] == " ".join(f"{each:z.4f}" for each in first.hidden_states[0][:VALUES]) + " …"
     assert abs(rows[0][3] ** 2 - sum(x * x for x in first.hidden_states[0])) < 1e-6
-    assert [row[0] for row in learned(summary, "text", "").rows] == [each.label for each in summary.occurrences]
+    labels = [each.label for each in summary.occurrences]
+    assert [row[0] for row in token_embeddings(summary, "text", "").rows] == labels
     by_layer = attends(summary, first, "text", "")
     for row, own in zip(by_layer.rows, first.attends, strict=True):
         assert row[1] == own.special

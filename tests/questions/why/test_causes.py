@@ -37,7 +37,7 @@ def test_a_head_that_is_cut_gives_nothing(minilm, bank, tmp_path) -> None:
         attention.weight[:, 16:24] = 0  # what head 2 of 3 is multiplied by
         inputs = minilm.tokenizer("a river bank", return_tensors="pt")
         expected = model(**inputs).last_hidden_state[0]
-    torch.testing.assert_close(cut.contextual, expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(cut.last_hidden_state, expected, atol=1e-5, rtol=0)
 
 
 def test_cuts_in_a_batch_are_each_texts_own(minilm) -> None:
@@ -45,7 +45,7 @@ def test_cuts_in_a_batch_are_each_texts_own(minilm) -> None:
     cuts = [regard.ablate(regard.edge("bank", "river"))]
     for batched, text in zip(minilm.trace(texts, interventions=cuts), texts, strict=True):
         single = minilm.trace(text, interventions=cuts)
-        torch.testing.assert_close(batched.contextual, single.contextual, atol=1e-5, rtol=0)
+        torch.testing.assert_close(batched.last_hidden_state, single.last_hidden_state, atol=1e-5, rtol=0)
         for word in single.word("bank"):
             for n in range(6):
                 assert torch.all(single.attention[n][:, word.tokens[0], single.word("river")[0].tokens[0]] == 0)

@@ -55,7 +55,7 @@ def _patch_rows_from_source(
         )
     index = torch.tensor(tokens)
     if patch.what == "hidden_states":
-        return side.hidden_states[patch.state][index.to(side.contextual.device)][None]
+        return side.hidden_states[patch.state][index.to(side.last_hidden_state.device)][None]
     assert isinstance(patch.layer, int)
     if patch.what == "feed_forward":
         found = feed_forward(source, patch.part, patch.layer)

@@ -47,7 +47,7 @@ def generate(
     away: Annotated[str | None, option("--away")] = None,
     layer: Annotated[int | None, number("--layer", "required with --towards")] = None,
     strength: Annotated[float | None, option("--strength", "1", real_number_option_value)] = None,
-    new_tokens: Annotated[int | None, number("--new-tokens", "60, or as many as the model takes")] = None,
+    max_new_tokens: Annotated[int | None, number("--max-new-tokens", "60, or as many as the model takes")] = None,
     temperature: Temperature = None,
     top_k: Annotated[int | None, number("--top-k", "all tokens")] = None,
     seed: Annotated[int | None, option("--seed", "different each time", seed_option_value)] = None,
@@ -72,7 +72,7 @@ def generate(
     pushed = check_push_options(towards, away, layer, strength)
     if top < 1:
         raise RegardError(f"--top: given {top}, needs 1 or more")
-    chosen = Sampling(new_tokens, temperature, top_k, seed)
+    chosen = Sampling(max_new_tokens, temperature, top_k, seed)
     chosen.check()
     outputs.check()
 

@@ -123,7 +123,7 @@ def _embed_with_causes_cut(
     if layer == len(plain.hidden_states) - 2:  # the last: many runs at once, which keep that one alone
         for number, trace in model.ablated(place.text, sets, logits=False):
             assert isinstance(trace, Trace)
-            rows[number + 1] = trace.contextual[list(word.tokens)].mean(0).detach().float().cpu().numpy()
+            rows[number + 1] = trace.last_hidden_state[list(word.tokens)].mean(0).detach().float().cpu().numpy()
     else:
         for number, each in enumerate(sets):
             trace = model.trace(place.text, layers=[layer], logits=False, attention_outputs=False, interventions=each)

@@ -71,7 +71,7 @@ def layer_states_as_array(trace: "Trace", layer: int) -> Float[np.ndarray, "L M"
     """Return what leaves a layer; of the last one the contextual embeddings."""
     states = trace.hidden_states
     last = len(states) - 2  # one more state than layers
-    return (trace.contextual if layer == last else states[layer + 1]).detach().float().cpu().numpy()
+    return (trace.last_hidden_state if layer == last else states[layer + 1]).detach().float().cpu().numpy()
 
 
 def _pooled(trace: "Trace", word: Word, layers: Sequence[int]) -> Float[np.ndarray, "layers poolings M"]:

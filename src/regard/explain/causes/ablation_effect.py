@@ -35,11 +35,11 @@ def effect(trace: Trace, ablated: Trace, place: Place) -> Effect:
 def effects(trace: Trace, place: Place) -> Callable[[Trace], Effect]:
     """Make what compares a trace with another of the same text; what all comparisons share is computed once."""
     tokens = tokens_of(trace, place)
-    before = trace.contextual[tokens].double().mean(0)
+    before = trace.last_hidden_state[tokens].double().mean(0)
     logits = trace.logits if trace.logits is not None and is_causal(trace) else None
 
     def compare(ablated: Trace) -> Effect:
-        after = ablated.contextual[tokens].double().mean(0)
+        after = ablated.last_hidden_state[tokens].double().mean(0)
         moved = _effect_not_negative(1 - float(torch.dot(before, after) / (before.norm() * after.norm())))
         if logits is None or ablated.logits is None:
             return Effect(moved, None, None)

@@ -75,7 +75,7 @@ def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the refere
 
     def number(trace: AnyTrace) -> Float[Tensor, ""]:
         side = trace.sides[-1]
-        own = side.contextual[tokens_of(side, place)].double().mean(0)
+        own = side.last_hidden_state[tokens_of(side, place)].double().mean(0)
         if own.shape != target.shape:
             raise RegardError(f"cosine: given a vector of {len(target)} components, embeddings have {len(own)}")
         return (own @ target.to(own.device)) / (own.norm() * target.norm().to(own.device))

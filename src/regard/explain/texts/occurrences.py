@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 
 import torch
 
+from regard.attention.short_repr import short_repr
 from regard.errors import RegardError
 from regard.explain.causes.layer_updates import Attending, LayerUpdate, layer_updates
 from regard.explain.frames import Row, Table
@@ -35,12 +36,13 @@ class Occurrence(Table):
     start: int
     end: int
     tokens: list[int]
-    learned: list[float] | None
+    token_embeddings: list[float] | None
     hidden_states: list[list[float] | None]
-    contextual: list[float]
+    last_hidden_state: list[float]
     attends: list[Attended]
     heads: list[Attended]
     link: WordLink | None
+    __repr__ = short_repr
 
     def as_word(self) -> Word:
         """Return the word itself, as a trace knows it."""
@@ -63,28 +65,28 @@ class Occurrence(Table):
 
 @dataclass(frozen=True)
 class Pair:
-    """Two occurrences compared: cosines of their learned embeddings and of every state, as in Occurrence."""
+    """Two occurrences compared: cosines of their token embeddings and of every state, as in Occurrence."""
 
     a: str
     b: str
-    learned_equal: bool | None
-    learned: float | None
+    token_embeddings_equal: bool | None
+    token_embeddings: float | None
     hidden_states: list[float | None]
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference word beside one occurrence: cosine of learned embeddings, of contextual ones, and of every state.
+    """A reference word beside one occurrence: cosine of token embeddings, of contextual ones, and of every state.
 
-    The reference's contextual embedding and states are its own as a text of its own. The two cosines `learned` and
-    `contextual` are of two spaces: nothing follows from their difference. `states[n]` is of states n of both, as
-    `Neutral` has them; the last is `contextual`.
+    The reference's contextual embedding and states are its own as a text of its own. The two cosines
+    `token_embeddings` and `last_hidden_state` are of two spaces: nothing follows from their difference. `states[n]` is
+    of states n of both, as `Neutral` has them; the last is `last_hidden_state`.
     """
 
     word: str
     occurrence: str
-    learned: float | None
-    contextual: float
+    token_embeddings: float | None
+    last_hidden_state: float
     states: list[float | None]
 
 
@@ -129,9 +131,9 @@ def occurrence_label_in_text(text: str, nth: int, count: int) -> str:
 def compare_two_occurrences(a: Occurrence, in_a: Trace, b: Occurrence, in_b: Trace) -> Pair:
     """Compare two occurrences state by state, a in the trace in_a with b in the trace in_b."""
     equal = learned = None
-    if in_a.learned is not None and in_b.learned is not None:
-        equal = torch.equal(in_a.learned[a.tokens], in_b.learned[b.tokens])
-        learned = cosine(in_a.learned[a.tokens].mean(0), in_b.learned[b.tokens].mean(0))
+    if in_a.token_embeddings is not None and in_b.token_embeddings is not None:
+        equal = torch.equal(in_a.token_embeddings[a.tokens], in_b.token_embeddings[b.tokens])
+        learned = cosine(in_a.token_embeddings[a.tokens].mean(0), in_b.token_embeddings[b.tokens].mean(0))
     held = set(kept_numbers(in_a.hidden_states)) & set(kept_numbers(in_b.hidden_states))
     states = [
         cosine(in_a.hidden_states[n][a.tokens].mean(0), in_b.hidden_states[n][b.tokens].mean(0)) if n in held else None
@@ -144,8 +146,8 @@ def compare_reference(reference: Trace, occurrence: Occurrence, trace: Trace) ->
     """Compare a reference word, all of its own tokens, with an occurrence."""
     own = [n for n, token in enumerate(reference.tokens) if not token.special]
     learned = None
-    if reference.learned is not None and trace.learned is not None:
-        learned = cosine(reference.learned[own].mean(0), trace.learned[occurrence.tokens].mean(0))
+    if reference.token_embeddings is not None and trace.token_embeddings is not None:
+        learned = cosine(reference.token_embeddings[own].mean(0), trace.token_embeddings[occurrence.tokens].mean(0))
     states = state_cosines_to_reference(trace, occurrence.as_word(), reference)
     contextual = states[-1]
     assert contextual is not None
@@ -175,9 +177,9 @@ def _occurrence_in_text(
         start=word.start,
         end=word.end,
         tokens=list(word.tokens),
-        learned=None if trace.learned is None else vector(trace.learned, word).tolist(),
+        token_embeddings=None if trace.token_embeddings is None else vector(trace.token_embeddings, word).tolist(),
         hidden_states=[vector(states[n], word).tolist() if n in held else None for n in range(len(states))],
-        contextual=vector(trace.contextual, word).tolist(),
+        last_hidden_state=vector(trace.last_hidden_state, word).tolist(),
         attends=[attended(row.mean(0, keepdim=True), trace.tokens, n, None, top, sinks)[0] for n, row in rows.items()],
         heads=[attended(rows[n][h : h + 1], trace.tokens, n, h, top, sinks)[0] for n, h in wanted],
         link=word_link(trace, word.tokens, sinks),

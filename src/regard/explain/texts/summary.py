@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
+from regard.attention.short_repr import short_repr
 from regard.errors import RegardError, control_name
 from regard.explain.logits.logit_lens import LogitLens, logit_lens
 from regard.explain.logits.predictions import Names, Prediction, names_of, predict, spoken, written
@@ -82,6 +83,7 @@ class Summary:
     static: Static | None = None
     neutral: list[Neutral] = field(default_factory=list)
     control: Control | None = None
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

@@ -142,13 +142,13 @@ def movement(
     kept = [n for n, most in enumerate(of_words) if most <= MASSIVE]
     called = [labels[n] for n in kept]
     # the last state of a path is the contextual embedding, behind the final norm where there is one
-    states = [[*words[n][0].hidden_states[:-1], words[n][0].contextual] for n in kept]
+    states = [[*words[n][0].hidden_states[:-1], words[n][0].last_hidden_state] for n in kept]
     paths = [
         torch.stack([unit(vector(state, words[n][1])) for state in own]) for n, own in zip(kept, states, strict=True)
     ]
     beside = [n for n, most in enumerate(of_marks) if most <= MASSIVE]
-    ends = {references[n].text: unit(references[n].contextual[own(references[n])].mean(0)) for n in beside}
-    of_control = [unit(vector(trace.contextual, word)) for trace, word in control]
+    ends = {references[n].text: unit(references[n].last_hidden_state[own(references[n])].mean(0)) for n in beside}
+    of_control = [unit(vector(trace.last_hidden_state, word)) for trace, word in control]
     if not paths:
         wanted: list[Points] = []
     elif ends:
@@ -173,7 +173,7 @@ def movement(
         share=flat.share, states=drawn.states if drawn else [], words=[at.get(n) for n in range(len(words))],
         references=[marks.get(n) for n in range(len(references))], neutral=next(placed, None),
         leaves=[n in kept and far[kept.index(n)] and labels[n] not in otherwise for n in range(len(words))],
-        fitted=list(ends) if drawn else [], width=traces[0].contextual.shape[1], tried=tried, left_out=left,
+        fitted=list(ends) if drawn else [], width=traces[0].last_hidden_state.shape[1], tried=tried, left_out=left,
     )  # fmt: skip
 
 

@@ -130,7 +130,7 @@ def state_cosines_to_reference(trace: Trace, word: Word, reference: Trace) -> li
         cosine(vector(trace.hidden_states[n], word), reference.hidden_states[n][tokens].mean(0)) if n in held else None
         for n in range(len(trace.hidden_states) - 1)
     ]
-    return [*found, cosine(vector(trace.contextual, word), reference.contextual[tokens].mean(0))]
+    return [*found, cosine(vector(trace.last_hidden_state, word), reference.last_hidden_state[tokens].mean(0))]
 
 
 def _beside(reference: Trace, used: Sequence[tuple[Trace, Sequence[Word]]]) -> Neutral:

@@ -69,11 +69,11 @@ def static_words(
 
 def learned_words(word: str, trace: Trace, references: Sequence[Trace]) -> dict[str, Tensor]:
     """Take words' vectors from a model's learned token embeddings: of a word of several tokens, their mean."""
-    if trace.learned is None:
+    if trace.token_embeddings is None:
         raise RegardError(f"--static learned: no table of learned embeddings was found in {trace.status.model}")
-    found = {word: vector(trace.learned, trace.word(word)[0])}
+    found = {word: vector(trace.token_embeddings, trace.word(word)[0])}
     for each in references:
-        if each.learned is not None:
+        if each.token_embeddings is not None:
             own = [n for n, token in enumerate(each.tokens) if not token.special]
-            found.setdefault(each.text, each.learned[own].mean(0))
+            found.setdefault(each.text, each.token_embeddings[own].mean(0))
     return found

@@ -137,7 +137,7 @@ def _outcome_to_attribute(trace: Trace, rows: list[int], outcome: AttributionTar
     """The outcome as the trace has it, and what it is called."""
     if outcome.token is None:
         assert outcome.direction is not None
-        state = trace.contextual[rows].double().cpu().mean(0)
+        state = trace.last_hidden_state[rows].double().cpu().mean(0)
         direction = outcome.direction.double().cpu()
         if direction.shape != state.shape or not float(direction.norm()) > 0:
             raise RegardError(

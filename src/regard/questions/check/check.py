@@ -260,7 +260,7 @@ def _generation(reading: Reading) -> Iterator[Result]:
         raise RegardError("it reads no text")
     theirs, logits = reading.generate(max_new_tokens=NEW_TOKENS, do_sample=False)
     ids = reading.inputs["input_ids"][0].tolist()
-    written = reading.model.generate(ids=ids, new_tokens=NEW_TOKENS, do_sample=False)
+    written = reading.model.generate(ids=ids, max_new_tokens=NEW_TOKENS, do_sample=False)
     wrong = [n for n, (ours, own) in enumerate(zip_longest(written.ids, theirs)) if ours != own]
     yield Result("", math.inf if wrong else 0.0, VECTORS, f"token {wrong[0]} differs" if wrong else "")
     sides = [[token.id for token in side.tokens] for side in written.trace.sides]

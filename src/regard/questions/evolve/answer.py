@@ -214,11 +214,12 @@ def _induction(traces: Sequence[Trace]) -> list[list[list[float]]]:
 
 def _paths(traces: Sequence[Trace]) -> tuple[list[str], list[Path2D], tuple[float, float]]:
     """The learned embeddings of a text's different tokens, step by step, on one plane."""
-    if any(trace.learned is None for trace in traces):
+    if any(trace.token_embeddings is None for trace in traces):
         return [], [], (0.0, 0.0)
     order = {token.id: n for n, token in reversed(list(enumerate(traces[0].tokens)))}
     places = sorted(order.values())
-    rows: list[Float[Tensor, "n M"]] = [trace.learned[places].double() for trace in traces if trace.learned is not None]
+    tables = (trace.token_embeddings for trace in traces)
+    rows: list[Float[Tensor, "n M"]] = [table[places].double() for table in tables if table is not None]
     flat = plane(torch.cat(rows))
     points = torch.stack([flat.place(each) for each in rows])  # (steps, n, 2)
     paths = [[(x, y) for x, y in points[:, n].tolist()] for n in range(len(places))]

@@ -76,7 +76,8 @@ def removal(model: Any, trace: Trace, heat: Float[Tensor, "rows columns"], query
     def state(run: Any) -> Tensor:
         if texted:
             return run.logits[-1].double().log_softmax(-1)
-        return run.contextual[first:].double().mean(0) if query is None else run.contextual[query].double()
+        last = run.last_hidden_state
+        return last[first:].double().mean(0) if query is None else last[query].double()
 
     def outcome(run: Trace) -> float:
         return float(state(run)[state(trace).argmax()] if texted else cosine_similarity(state(run), state(trace), 0))

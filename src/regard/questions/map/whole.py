@@ -126,14 +126,7 @@ def matrix_of(
         near=sums.near,
         heads=[HeadFigures(n, *(float(figure) for figure in figures)) for n, *figures in each],
         receivers=[
-            Receiver(
-                place(n),
-                value,
-                largest[n],
-                value / length,
-                tokens[n].special,
-                n in sums.sinks,
-            )
+            Receiver(place(n), value, largest[n], value / length, tokens[n].special, n in sums.sinks)
             for value, n in zip(best.values[:top].tolist(), best.indices[:top].tolist(), strict=True)
         ],
         unattended=largest.count(None),

@@ -153,16 +153,6 @@ class _Whole:
         band = Band(found.first, found.count, found.means(heads), len(plan.spans), plan.window, plan.stride)
         near = self.near.means()
         return Sums(
-            self.received,
-            self.largest,
-            None,
-            band,
-            entropy,
-            distance,
-            special,
-            sink,
-            sunk,
-            near,
-            self.pairs,
+            self.received, self.largest, None, band, entropy, distance, special, sink, sunk, near, self.pairs,
             self.sinks,
-        )
+        )  # fmt: skip

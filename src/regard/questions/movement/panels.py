@@ -122,7 +122,7 @@ def _point(place: Sequence[float]) -> list[float]:
 def _vectors(occurrence: Occurrence) -> Float[Tensor, "N M"]:
     """The states of a path at length 1, as the plane has them: the last is the contextual embedding."""
     states = [each for each in occurrence.hidden_states[:-1] if each is not None]
-    return unit(torch.tensor([*states, occurrence.contextual], dtype=torch.float64))
+    return unit(torch.tensor([*states, occurrence.last_hidden_state], dtype=torch.float64))
 
 
 def _cosines(one: Float[Tensor, "N M"], other: Float[Tensor, "N M"]) -> list[float]:
@@ -168,7 +168,7 @@ def _marks(summary: Summary, moved: Movement) -> list[Data]:
             "label": word,
             "point": None if point is None else _point(point),
             "missing": gone.get(word),
-            "cosines": [_rounded(each.contextual) for each in summary.references if each.word == word],
+            "cosines": [_rounded(each.last_hidden_state) for each in summary.references if each.word == word],
         }
         for word, point in zip(words, moved.references, strict=True)
     ]

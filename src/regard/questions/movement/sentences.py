@@ -29,7 +29,7 @@ def told(summary: Summary, reference: Reference, neutral: Neutral) -> str | None
         return None
     if summary.control is not None and reference.occurrence in summary.control.otherwise:
         return None
-    return direction(reference.contextual, neutral)
+    return direction(reference.last_hidden_state, neutral)
 
 
 def movement_findings(summary: Summary) -> list[str]:
@@ -76,20 +76,22 @@ def _moved(word: str, where: str, own: Sequence[Reference], neutral: Mapping[str
     """own: the reference words beside one occurrence. Each that leaves its range is named, or counted."""
     sides: dict[str, list[Reference]] = {"towards": [], "away from": []}
     for each in own:
-        side = direction(each.contextual, neutral[each.word])
+        side = direction(each.last_hidden_state, neutral[each.word])
         if side is not None:
             sides[side].append(each)
     if not any(sides.values()):
         each, still = own[0], f"In {where} {word} is not told apart from a neutral sentence"
         if len(own) > 1:
             return f"{still} by any of {len(own)} words."
-        return f"{still}: {quoted(each.word)} {number(each.contextual)}, there {_range(neutral[each.word])}."
+        return f"{still}: {quoted(each.word)} {number(each.last_hidden_state)}, there {_range(neutral[each.word])}."
     says, there = "cosine ", f"in {neutral[own[0].word].sentences} neutral sentences "
     parts = []
     for way, found in sides.items():
         named = []
-        for each in sorted(found, key=lambda each: _beyond(each.contextual, neutral[each.word]), reverse=True)[:TOLD]:
-            named.append(f"{quoted(each.word)} ({says}{number(each.contextual)}; {there}{_range(neutral[each.word])})")
+        found = sorted(found, key=lambda each: _beyond(each.last_hidden_state, neutral[each.word]), reverse=True)
+        for each in found[:TOLD]:
+            value = number(each.last_hidden_state)
+            named.append(f"{quoted(each.word)} ({says}{value}; {there}{_range(neutral[each.word])})")
             says = there = ""
         named += [f"{len(found) - TOLD} more"] if len(found) > TOLD else []
         parts += [f"{way} {listed(named)}"] if named else []
@@ -105,15 +107,15 @@ def _between(summary: Summary, references: Sequence[Reference]) -> list[str]:
         return []
     ends = []
     for row in rows.values():
-        most, least = (pick(row, key=lambda each: each.contextual) for pick in (max, min))
-        ends.append((round(most.contextual, 2) - round(least.contextual, 2), most, least))
-    apart, most, least = max(ends, key=lambda each: (round(each[0], 2), each[1].contextual - each[2].contextual))
+        most, least = (pick(row, key=_cosine) for pick in (max, min))
+        ends.append((round(_cosine(most), 2) - round(_cosine(least), 2), most, least))
+    apart, most, least = max(ends, key=lambda each: (round(each[0], 2), _cosine(each[1]) - _cosine(each[2])))
     several = len(summary.texts) == len(summary.occurrences)
     between = "Between the texts" if several else "Between the occurrences"
     if round(apart, 2) == 0:
         return [f"{between} no cosine to a reference word differs, at two decimals."]
     differs = "differs most" if len(rows) > 1 else "differs"
-    high, low = (f"{number(each.contextual)} in {_where(summary, each.occurrence)}" for each in (most, least))
+    high, low = (f"{number(each.last_hidden_state)} in {_where(summary, each.occurrence)}" for each in (most, least))
     return [f"{between} {quoted(most.word)} {differs}: {high}, {low}."]
 
 
@@ -121,6 +123,10 @@ def _massive(summary: Summary) -> tuple[list[str], set[str]]:
     """The reference words, and the labels of occurrences, whose states are massive activations."""
     out = summary.movement.left_out if summary.movement is not None else []
     return [each.name for each in out if each.kind == "reference"], {each.of for each in out if each.kind == "word"}
+
+
+def _cosine(reference: Reference) -> float:
+    return reference.last_hidden_state
 
 
 def _where(summary: Summary, label: str) -> str:

@@ -79,7 +79,7 @@ def _references(summary: Summary) -> Panel:
         cells: list[Cell] = [word, *([neutral_range_in_words(among, 2) if among else ""] if neutral else [])]
         for each in seen:
             said = "" if among is None else told(summary, own[each.label], among) or ""
-            cells.append(f"{number(own[each.label].contextual, '.2f')} {said}".rstrip())
+            cells.append(f"{number(own[each.label].last_hidden_state, '.2f')} {said}".rstrip())
         rows.append(cells)
     left = len(summary.occurrences) - len(seen)
     columns = [Column("cosine to"), *([Column("neutral: mean (range)")] if neutral else [])]

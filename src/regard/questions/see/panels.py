@@ -47,7 +47,7 @@ def _side(summary: Summary, side: str, source: Summary | None = None) -> list[Pa
         every = enumerate(summary.labels)
         panels += [Later(f"Every token, {side} {label}", partial(overview, summary, n, side)) for n, label in every]
     elif summary.occurrences:
-        panels.append(Later(name_of("Learned embedding", side), partial(word.learned, summary, side)))
+        panels.append(Later(name_of("Learned embedding", side), partial(word.token_embeddings, summary, side)))
         if summary.pairs:
             panels.append(Later(name_of("Cosines", side), partial(word.cosines, summary, side)))
         panels.append(Later(name_of("Contextual embedding", side), partial(word.states, summary, side)))

@@ -108,7 +108,7 @@ def _start(summary: Summary) -> str:
     if len(seen) == 1:
         return _pieces(summary, seen[0])
     every = "Both" if len(seen) == 2 else f"All {len(seen)}"
-    if all(pair.learned_equal for pair in summary.pairs):
+    if all(pair.token_embeddings_equal for pair in summary.pairs):
         enters = [alike for pair in summary.pairs if (alike := _seen_cosine_or_none(pair.hidden_states[0])) is not None]
         if len(enters) < len(summary.pairs):
             return f"{every} {word} start as the same learned embedding."
@@ -117,7 +117,8 @@ def _start(summary: Summary) -> str:
         moved = len({tuple(each.tokens) for each in seen}) > 1
         apart = "their positions set them apart before layer 0" if moved else "they enter layer 0 apart"
         return f"{every} {word} start as the same learned embedding; {apart} (cosine {number(min(enters))})."
-    known = [(alike, pair) for pair in summary.pairs if (alike := _seen_cosine_or_none(pair.learned)) is not None]
+    cosines = [(_seen_cosine_or_none(pair.token_embeddings), pair) for pair in summary.pairs]
+    known = [(alike, pair) for alike, pair in cosines if alike is not None]
     if not known:
         return ""
     least, pair = min(known, key=lambda each: each[0])

@@ -19,14 +19,14 @@ PAIRS = 16  # of occurrences that are all shown; of more, those with the first
 VALUES = 4  # of a vector that are shown
 
 
-def learned(summary: Summary, side: str, name: str) -> Panel:
+def token_embeddings(summary: Summary, side: str, name: str) -> Panel:
     """The learned embeddings that the occurrences start as."""
     rows: list[list[Cell]] = []
     for each in summary.occurrences:
         tokens = [f"{summary.tokens[each.text][n].text} at {n}" for n in each.tokens]
-        values = "the model has none" if each.learned is None else _few(each.learned)
+        values = "the model has none" if each.token_embeddings is None else _few(each.token_embeddings)
         rows.append([each.label, " ".join(tokens), values])
-    equal, note = [pair.learned_equal for pair in summary.pairs], ""
+    equal, note = [pair.token_embeddings_equal for pair in summary.pairs], ""
     if equal and None not in equal:
         unknown = any(each.word in summary.statuses[each.text].unknown for each in summary.occurrences)
         note = "equal to the last bit" if all(equal) else "not equal: the word is spelled by other tokens"
@@ -34,7 +34,7 @@ def learned(summary: Summary, side: str, name: str) -> Panel:
     sums = [each.embedding_difference for each in summary.statuses if each.embedding_difference is not None]
     if sums:
         note = f"{note} With positions and the like they are the model's input within {max(sums):.1e}.".strip()
-    width = len(summary.occurrences[0].learned or ())
+    width = len(summary.occurrences[0].token_embeddings or ())
     columns = [Column(side), Column("tokens"), Column(f"first {VALUES} values")]
     title = f"{_whose(summary, side)}: learned embedding, {width} values"
     return Table(name=name, title=title, note=note, columns=columns, rows=rows)
@@ -48,7 +48,7 @@ def cosines(summary: Summary, side: str, name: str) -> Panel:
         pairs = [pair for pair in pairs if pair.a == first]
         note = f"{len(summary.pairs)} pairs in all; these are those with occurrence {first}, --json has the others."
     states = [pair.hidden_states for pair in pairs]
-    rows: list[list[Cell]] = [["learned", *(pair.learned for pair in pairs)]]
+    rows: list[list[Cell]] = [["learned", *(pair.token_embeddings for pair in pairs)]]
     rows += [[state_name(n), *cosines] for n, cosines in enumerate(zip(*states, strict=True))]
     title = f"{_whose(summary, side)}: cosine between its occurrences, by {side}"
     columns = [Column("state"), *(Column(f"{pair.a} · {pair.b}", 3) for pair in pairs)]
@@ -148,7 +148,7 @@ def references(summary: Summary, name: str) -> Panel:
         beside: list[Cell] = []
         if neutral:
             beside = ["", ""] if among is None else [neutral_range_in_words(among, 3), told(summary, each, among) or ""]
-        rows.append([each.word, each.occurrence, each.contextual, *beside, each.learned])
+        rows.append([each.word, each.occurrence, each.last_hidden_state, *beside, each.token_embeddings])
     note = (
         "A reference word's embeddings are its own, as a text of its own; contextual and learned ones are of two "
         "spaces: nothing follows from the difference of their cosines."

@@ -120,7 +120,7 @@ def _update_top_from_tile(row, start, chunks, values, keys):
 
 @compiled(
     "void(f4[:,::1], i8, i8, i8, i8, f4[::1], f4[::1], f4[:,::1], i8[::1], f8[:,::1], f4[::1], f4[::1], f4[:,::1], "
-    "i8[:,::1])",
+    "i8[:,::1])"
 )
 def add_tile(scores, start, low, high, place, shift, inverse, bands, band_edges, sums, largest, chunks, values, keys):
     """Add a tile of scores to its rows' sums, largest weights, and its bands' columns."""

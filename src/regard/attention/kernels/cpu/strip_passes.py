@@ -148,30 +148,9 @@ def _flush_strip_band(band, received, edges, picture):
     "f4[:,::1], i8[:,::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1])"
 )
 def read_off_strip_statistics(
-    strip,
-    start,
-    low,
-    high,
-    place,
-    away,
-    band_edges,
-    cells,
-    sink,
-    chunks,
-    band,
-    received,
-    cell_edges,
-    picture,
-    values,
-    keys,
-    entropy,
-    distance,
-    shares,
-    inverse,
-    row_max,
-    row_sum,
-    logsumexp,
-):
+    strip, start, low, high, place, away, band_edges, cells, sink, chunks, band, received, cell_edges, picture, values,
+    keys, entropy, distance, shares, inverse, row_max, row_sum, logsumexp,
+):  # fmt: skip
     """Turn a strip's scores (R, W) into weights relative to their row's maximum, in place, and write all statistics."""
     size = strip.shape[1]
     lanes = np.empty(LANES, np.float32)
@@ -248,8 +227,5 @@ def read_off_strip_statistics(
             r += together
         if band_first < band_last:
             _flush_strip_band(
-                band[band_first:band_last],
-                received[band_first:band_last],
-                cell_edges - band_first,
-                picture[cells[n]],
+                band[band_first:band_last], received[band_first:band_last], cell_edges - band_first, picture[cells[n]]
             )
