@@ -17,7 +17,6 @@ def test_nothing_prints_whole_tensors_or_texts(minilm) -> None:
     assert repr(found) == f"Attention({kept}, kernel={found.kernel!r})"
     assert repr(calls).splitlines()[0] == "Calls: 12"
     summary = regard.see("A bank by a river.", word="bank", model=minilm).summary
-    shown = [trace, trace.values, trace.attention_outputs[0], calls, calls["", 0], summary, *summary.occurrences]
-    for each in shown:
+    for each in (trace, trace.values, trace.attention_outputs[0], calls, calls["", 0], summary, *summary.occurrences):
         lines = [part for line in repr(each).splitlines() for part in range(0, len(line), 120)]
         assert len(lines) <= 10, repr(each)
