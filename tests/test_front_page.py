@@ -19,7 +19,7 @@ def test_the_first_command_prints_what_the_readme_shows(capsys: pytest.CaptureFi
         main(commands("README.md")[0])
     both = code_blocks("README.md", "text")[0], capsys.readouterr().out
     shown, printed = (CHANGES.sub("", " ".join(text.split())) for text in both)
-    assert shown == printed
+    assert printed.startswith(shown.removesuffix("…"))
 
 
 def test_numbers_in_python(minilm) -> None:
@@ -46,4 +46,4 @@ def test_measured_figures_are_those_of_the_benchmarks() -> None:
 
 
 def test_a_stranger_is_done_soon() -> None:
-    assert len(README.split()) <= 1650
+    assert sum(any(map(str.isalnum, word)) for word in README.split()) <= 1400
