@@ -303,8 +303,10 @@ assert min(equal[3:]) >= 1
 assert unequal[1] > unequal[0]
 
 # %% [markdown]
-# If both words are about equally common, the merged vector is between the two groups of neighbours. If a word is rare
-# and the other common, the vector stays with the common word, and the rare meaning is almost lost. No context can
+# If both words are about equally common, the merged vector is between the two
+# groups of neighbours. If one word is rare and the other is common, the
+# vector stays with the common word, and the rare meaning is almost lost. No
+# context can
 # change the vector. All tables with a single vector per word share this limit: GloVe, the token embeddings of page 1,
 # and the input to the first layer of a transformer.
 #

@@ -87,7 +87,8 @@ keep(
 )
 
 # %% [markdown]
-# You often read three claims about this code: it is bounded, periodic and predictable. The first is true, as no
+# Three claims about this encoding are common: that it is bounded, periodic
+# and predictable. The first is true, as no
 # number exceeds 1.
 #
 # The second is only partly true. Column pair $i$ repeats after $2\pi \cdot 10000^{2i/d}$ positions, so the

@@ -187,7 +187,8 @@ keep(
 #   the softmax. But the softmax divides each row by a different sum, so the weights are not symmetric.
 # - Each row of **weights** sums to 1. The same article claims this for the rows of the output, but these are mixtures
 #   of vectors.
-# - It also claims that each word has its largest score with itself or with an equal word. This is true here. In the
+# - It also claims that each word has its largest score with itself or with
+# another occurrence of the same word. This is true here. In the
 #   trained layers of this model, only 12 to 21 % of the rows have their largest weight among these words on the
 #   diagonal.
 

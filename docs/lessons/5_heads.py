@@ -22,8 +22,10 @@ from regard.trace.word_rows import gives
 # %% [markdown]
 # ## Three heads
 #
-# Stack three sets of the three matrices into tensors with an extra axis. As in the article, their random numbers
-# continue the stream of the single head (page 4). Follow the shapes: the input is copied for each head as (3, 16, 6),
+# Stack three sets of the three matrices into tensors with an extra axis. As
+# in the article, the generator isn't reseeded: their random numbers follow
+# those of the single head on page 4. Follow the shapes: the input is copied
+# for each head as (3, 16, 6),
 # projected to (3, 24, 6), and transposed to (3, 6, 24), so that each token's key is a row again.
 
 # %%

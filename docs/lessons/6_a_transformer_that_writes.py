@@ -175,7 +175,8 @@ assert table[-1][1] < 1.0
 
 # %% [markdown]
 # The remaining loss comes from the animals at the start of a verse: "This is the …" has seven possible continuations.
-# The model memorizes the rhyme of 150 words, of course. But it can't have memorized the held-out verse.
+# Of course, the model memorizes the 150-word rhyme. But it can't have
+# memorized the held-out verse.
 #
 # ## Attention as it forms
 #
@@ -239,8 +240,9 @@ keep(
 )
 
 # %% [markdown]
-# Nobody told the model where to attend. It isn't a rule of this head for every word either, as the second column
-# shows. (Use `regard train` and `regard evolve` to make such plots of longer runs.)
+# Nobody told the model where to attend. This head doesn't follow the pattern
+# for every word either, as the second column shows. (Use `regard train` and
+# `regard evolve` to make such plots of longer runs.)
 #
 # ## How the token embeddings changed
 #

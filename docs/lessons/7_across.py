@@ -513,5 +513,6 @@ keep(
 )
 
 # %% [markdown]
-# You now know all components. The next page shows how large trained models represent a word: [8. Contextual
+# You now know all the components of a transformer. The next page shows how
+# large trained models represent a word: [8. Contextual
 # embeddings](8_contextual_embeddings.py).

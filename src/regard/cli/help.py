@@ -24,10 +24,10 @@ Input
 --store STORE  Use this embedding index, a folder written by regard embed.
 --run RUN  Follow a regard train run while it trains.
 --pairs FILE  Learn to translate, from lines of source<tab>target.
---repeated  Learn induction, from repeated random letters.
+--repeated  Train on repeated random letters, to learn induction.
 --text-column NAME  Read texts from this column of a table.
 --id-column NAME  Read text ids from this column of a table.
---text-prompt NAME|TEXT  Prepend this prompt to whole texts: a prompt name from the model's folder, or any text.
+--text-prompt NAME|TEXT  Prepend this prompt to each text, given as text or by its name in the model's folder.
 --prune  Remove documents whose files no longer exist.
 --follow-links  Follow symbolic links in folders.
 --text TEXT  Check on this text. Repeat for several.
@@ -36,7 +36,7 @@ Model
 --tokenizer words|cl100k_base|MODEL  Tokenize with a dictionary of the texts' words, with tiktoken, or as a model does.
 --ranks FILE  With cl100k_base: read its ranks from this file.
 --backend torch|openvino  Compute vectors with this backend. openvino is faster but has no statistics.
---precision float32|bf16  Compute in this precision. bf16 is less exact and has no statistics.
+--precision float32|bf16  Compute in this precision. bf16 is less exact and can't store statistics.
 What to show
 --top K  Show K entries of each list.
 --full  Print every table and column.
@@ -74,7 +74,7 @@ Rest
 --far N  List pairs of tokens more than N tokens apart.
 --port N  Listen on this port of 127.0.0.1.
 --edge WORD:WORD  Split an attention score, from the first word (query) to the second (key).
---part encoder|decoder|cross  Select a stack of an encoder-decoder.
+--part encoder|decoder|cross  Select the attention of an encoder-decoder.
 --method removal|edges|contribution|weight  Measure with this method.
 --towards TEXT  Also generate with the hidden states steered towards this text.
 --away TEXT  With --towards: steer away from this text.
@@ -88,7 +88,7 @@ Rest
 --config FILE  Read settings from a .toml or .json file.
 --set NAME=VALUE  Change a setting, for example layers=6. Repeat for several.
 --watch SENTENCE  Save traces of this sentence (with --pairs: source<tab>target) during training.
---prompt TEXT  Start the samples during training with this text.
+--prompt TEXT  Start each sample that is generated during training with this text.
 --layers N,N-N  Use these layers only, counted from 0.
 --unit words|tokens|texts  Embed words (mean of their tokens), tokens or whole texts.
 --where word=W,W  Keep only these words (or lemma=W,W) and the tokens they attend to most.

@@ -37,7 +37,7 @@ class PatchAsked(OutcomeAsked):
     )
     layers: tuple[int, ...] | None = option("Use these layers only, counted from 0.", metavar="N,N-N", shown="all")
     noising: bool = option("Patch the corrupted text's activations into the clean run.", False)
-    part: str | None = option("Select a stack of an encoder-decoder.", among=PARTS)
+    part: str | None = option("Select the attention of an encoder-decoder.", among=PARTS)
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Refuse what can be refused without a model."""
