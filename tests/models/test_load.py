@@ -43,6 +43,13 @@ def test_a_folder_is_called_by_its_name_and_the_default_model_by_its_own(tiny: P
     assert len(regard.load("all-MiniLM-L6-v2", device="cpu").trace("a bank").attention) == 2  # a folder goes first
 
 
+def test_a_model_object_is_not_moved(tiny: Path) -> None:
+    model = transformers.AutoModel.from_pretrained(tiny)
+    assert regard.load(model, device="cpu").model is model
+    with pytest.raises(regard.RegardError, match=r"the model object is on meta: move it with .to\('cpu'\) first"):
+        regard.load(model.to("meta"), device="cpu")
+
+
 def test_no_such_model() -> None:
     refused("./nowhere", "there is no such folder")
     refused(Path("nowhere"), "there is no such folder")

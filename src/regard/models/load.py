@@ -113,6 +113,9 @@ def load(
     if isinstance(source, nn.Module):
         if dtype != "auto":
             raise RegardError(f"load: given a model object and dtype {dtype}, it computes in its own")
+        here = next(source.parameters(), torch.zeros(0)).device.type
+        if device is not None and memory.device_to_load_on(device).type != here:
+            raise RegardError(f"load: the model object is on {here}: move it with .to({str(device)!r}) first")
         if isinstance(source, Transformer):
             return Model(source, tokenizer, name="transformer", image_processor=processor)
         if not isinstance(source, transformers.PreTrainedModel):
