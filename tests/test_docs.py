@@ -77,3 +77,7 @@ def test_code_blocks_run(page: str, tmp_path: Path, monkeypatch) -> None:
     for block in code_blocks(page, "python"):
         # the default model, a BERT, stands in for a model of the hub
         exec(compile(block.replace('"bert-base-uncased"', repr(str(default_folder()))), page, "exec"), names)
+    if page == "README.md":
+        assert names["trace"].attention[5][7].shape == (9, 9)
+        assert names["trace"].hidden_states[6].shape == (9, 384)
+        assert names["result"].weights[0, 3, 4000:4010, :].shape == (10, 5000)

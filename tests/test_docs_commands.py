@@ -37,8 +37,8 @@ FIRST = {  # what a page's commands go on with: the runs of docs/training.md, or
 }
 STORIES = SHARED / "models" / "stories260K"
 ABSENT = [name for name, there in (("cl100k_base", RANKS is not None), ("stories260K", STORIES.exists())) if not there]
-# another model here, or numbers of this machine: the headings of tables are compared
-OTHER_MODEL = {f"docs/commands/{name}.md" for name in ("train", "evolve", "translate", "check")}
+# these models are another here, tiny and random: of what they print the headings of tables are compared
+OTHER_MODEL = {f"docs/commands/{name}.md" for name in ("train", "evolve", "translate")}
 FEW_STEPS = ["• From step 1 to", "nats a token", "• Guessing evenly among its", "• Held out"]
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 SMALL = ["layers=3", "d_model=16", "heads=2", "d_hidden=16", "batch=64", "held_out=0.2", "vocabulary=300", "warmup=1"]
@@ -197,6 +197,8 @@ def test_commands_run(told: dict[tuple[str, int], tuple[Call, int, str, str]]) -
                     squeezed = " ".join(text.split())
                     assert [line for line in lines if line not in squeezed] == [], (page, printed)
             else:
+                if page == "docs/commands/check.md":  # rounding differs between machines: rows and verdicts don't
+                    shown, printed = (re.sub(r"\d\.\de-\d\d", "0e-0", text) for text in (shown, printed))
                 assert same(shown, printed), f"{page}: it prints\n{printed}"
     for call, *_ in told.values():
         for option, file in zip(call.arguments, call.arguments[1:], strict=False):

@@ -2,11 +2,15 @@
 
 JSON describes the values: a dataclass by `type` and its fields, a tensor by its name in the file. A tensor that occurs
 twice is stored once. safetensors maps a file into memory, so an opened tensor takes memory only when it is used.
+
+The metadata hold `format`, `version`, `description` (the JSON) and `sha256`, the checksum of the description and of
+every tensor. It finds damage, not tampering: anyone who can write a file can write its checksum too.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +21,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from regard.errors import RegardError, first_line
-from regard.files import whole
-from regard.tensor_file_header import VERSION, open_tensor_file
+from regard.files import check_regular, whole
 
+TRACE, MAP = "regard trace", "regard attention map"  # formats
+VERSION = "2"
 Types = dict[str, Callable[..., Any]]  # what makes a value of its fields, by the name of its type
 
 
@@ -95,6 +100,25 @@ def write_tensor_file(file: str | Path, form: str, packed: Any, tensors: Mapping
         except SafetensorError as error:
             remedy = ": save fewer traces in one file" if "header" in str(error) else ""
             raise RegardError(f"cannot write {str(file)!r}: {first_line(error)}{remedy}") from error
+
+
+@contextmanager
+def open_tensor_file(file: str | Path, *formats: str, framework: str = "numpy") -> Iterator[Any]:
+    """Open a file of one of the formats with the safetensors library. framework: "pt" for torch tensors."""
+    what = " or ".join(formats).replace("regard ", "")
+    check_regular(file, f"{what} file")
+    try:
+        with safe_open(file, framework) as opened:
+            metadata = opened.metadata() or {}
+            form, version = metadata.get("format"), metadata.get("version")
+            if form not in formats:
+                raise RegardError(f"its format is {form[:40]!r}" if form else "its format is unknown")
+            if version != VERSION:
+                raise RegardError(f"its version is {str(version)[:40]!r}, this regard reads {VERSION!r}")
+            yield opened
+    except (OSError, SafetensorError, ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
+        reason = first_line(error).removeprefix("Error while deserializing header: ")[:200]
+        raise RegardError(f"{str(file)!r} is no whole {what} file ({reason}): give a file that regard saved") from error
 
 
 def read_tensor_file(file: str | Path, form: str, types: Types, *, verify: bool) -> Any:

@@ -37,8 +37,7 @@ from regard.attention.scores import (
 from regard.attention.softmax import finite_max, sink_column, sink_share
 from regard.errors import RegardError
 from regard.memory import require_memory
-from regard.tensor_file import Packer, read_tensor_file, write_tensor_file
-from regard.tensor_file_header import MAP
+from regard.tensor_file import MAP, Packer, read_tensor_file, write_tensor_file
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray

@@ -20,7 +20,7 @@ from regard.server.gate import Gate
 from regard.server.kept import Kept
 from regard.server.long_texts import long_page, map_page
 from regard.server.work import Limits
-from regard.tensor_file_header import MAP, TRACE, open_tensor_file
+from regard.tensor_file import MAP, TRACE, open_tensor_file
 from regard.trace.file import open as open_trace
 from regard.train.progress import FollowedRun
 from regard.web.assemble import page_as_seen

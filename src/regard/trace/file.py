@@ -16,8 +16,7 @@ from regard.attention.map_file import MAP_TYPES, map_fields
 from regard.checks import check_path, check_saving, chosen_numbers, missing_number_error
 from regard.errors import RegardError
 from regard.model_files.pooling import Dense, Pooling
-from regard.tensor_file import Packer, Types, read_tensor_file, unpack, write_tensor_file
-from regard.tensor_file_header import TRACE
+from regard.tensor_file import TRACE, Packer, Types, read_tensor_file, unpack, write_tensor_file
 from regard.text.tokens import ChatToken, Spelled, Token, Turn
 from regard.trace.attention_output import AttentionOutput, Norm, Scaling, UnverifiedOutput
 from regard.trace.layer_subset import NOT_SAVED, Layers, LayerSubset, call_numbers, calls_made, kept_numbers

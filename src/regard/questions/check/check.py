@@ -149,8 +149,9 @@ def _padded_batch(model: Model, readings: Sequence[Reading]) -> Iterator[Result]
     asked: dict[str, Any] = {name: [each.asked[name] for each in readings] for name in readings[0].asked}
     traces = model.trace(**asked)
     maps = [each for n, trace in enumerate(traces) for each in layers(trace, readings[n].own)]
-    as_alone = all(each.map.shape == each.own.shape for each in maps)  # a batch may have more keys that aren't tokens
-    fields = (WEIGHTS, RESULT) if as_alone else (RESULT,)
+    # keys that aren't tokens of the text, such as compressed ones, depend on the longest text of a batch
+    tokens_alone = all(each.part or each.map.shape[2] == len(each.trace.tokens) for each in maps)
+    fields = (WEIGHTS, RESULT) if tokens_alone else (RESULT,)
     yield from chain(*(_compared(each, readings, traces) for each in fields))
 
 

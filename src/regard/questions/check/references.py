@@ -102,7 +102,7 @@ class Reading:
     def run(self, inputs: Mapping[str, Any], tensors: Mapping[str, Tensor] | None = None) -> Any:
         """Make one pass. tensors: by name, parameters and buffers to use instead of the model's."""
         given = {**inputs, "output_attentions": True, "output_hidden_states": True}
-        return _called("eager code", torch.func.functional_call, self.twin, dict(tensors or {}), (), given)
+        return _run_own("eager code", torch.func.functional_call, self.twin, dict(tensors or {}), (), given)
 
     def _exact(self) -> Any:
         """Make one pass in float64; None if memory has no room or the model's code doesn't run in float64."""
@@ -127,7 +127,7 @@ class Reading:
         """Write tokens by transformers' own `generate`, with the logits that each new one was chosen from."""
         ids = self.inputs["input_ids"]
         options |= {"num_beams": 1, "return_dict_in_generate": True, "output_logits": True}
-        made = _called("generate", lambda: self.twin.generate(ids, attention_mask=torch.ones_like(ids), **options))
+        made = _run_own("generate", lambda: self.twin.generate(ids, attention_mask=torch.ones_like(ids), **options))
         return made.sequences[0].tolist(), torch.cat(made.logits).cpu()
 
 
@@ -135,7 +135,7 @@ def _doubled(tensors: Mapping[str, Any]) -> dict[str, Any]:
     return {name: x.double() if isinstance(x, Tensor) and x.is_floating_point() else x for name, x in tensors.items()}
 
 
-def _called(name: str, code: Any, *given: Any) -> Any:
+def _run_own(name: str, code: Any, *given: Any) -> Any:
     """Call the model's own code; whatever it raises is the reason why something is not measured."""
     try:
         with quiet(), torch.no_grad():
