@@ -82,13 +82,13 @@ class Answer(Table):
         return self
 
     def exactness(self) -> list[str]:
-        """Say how exact the numbers are and what they do not say, a line each."""
+        """Say in a line how exact the numbers are, where the comparison of weights does not."""
         return []
 
     def shown(
         self, width: int, top: int = 10, more: str = IN_PYTHON, *, everything: bool = False
     ) -> "list[RenderableType]":
-        """Return what a terminal shows: what a tokenizer did not know, the findings, the panels of a first screen."""
+        """Return what a terminal shows: what a tokenizer did not know, the panels of a first screen, the sentences."""
         from regard.display.terminal import drawn
         from regard.display.terminal_lines import unknown_tokens_line
         from regard.display.terminal_parts import sentences
@@ -98,18 +98,16 @@ class Answer(Table):
             panels = [_whole_note(panel) for panel in made(self.panels()) if not panel.brief]
         else:
             panels = [_of_a_screen(panel) for panel in made(each for each in self.panels() if each.screen)]
-        first = sum(panel.leads for panel in panels)
-        parts = [*unknown_tokens_line(self.about.sides), *(drawn(panel, width, top, more) for panel in panels[:first])]
-        parts.append(sentences(self.findings()))
+        parts: list[RenderableType] = [*unknown_tokens_line(self.about.sides)]
         groups = {panel.name: panel.group for panel in panels if isinstance(panel, TablePanel) and not everything}
-        for side_by_side, own in groupby(panels[first:], lambda panel: groups.get(panel.name)):
+        for side_by_side, own in groupby(panels, lambda panel: groups.get(panel.name)):
             each = list(own)
             tables = [panel for panel in each if isinstance(panel, TablePanel)]
             if side_by_side:
                 parts.append(tables_side_by_side(tables, width, top, more))
             else:
                 parts += [drawn(panel, width, top, more) for panel in each]
-        return parts
+        return [*parts, sentences(self.findings())]
 
     def plot(self, *names: str) -> "Figure":
         """Draw the panels that make its picture, or those of these names."""

@@ -61,7 +61,9 @@ def _bars(panel: Bars, small: bool) -> Drawing:
     cut = f" (first {MOST} of {len(panel.parts):,})" if rest and panel.whole is None else ""
     numbers, places = [number for _, number in shown], range(len(shown))
     sizes = [number if math.isfinite(number) else 0.0 for number in numbers]
-    write = with_sign if panel.signed else lambda number: number_text(number, panel.digits, panel.unbounded)
+
+    def write(number: float) -> str:
+        return with_sign(number, panel.digits) if panel.signed else number_text(number, panel.digits, panel.unbounded)
 
     def into(axes: Axes) -> None:
         axes.barh(places, sizes, color=[_panel_number_colour(each, panel.signed) for each in numbers], height=0.75)
@@ -118,7 +120,9 @@ def _heat(panel: Heat, small: bool) -> Drawing:
     upright = longest <= UPRIGHT or longest * LETTER <= (wide - 2.0) / len(across)
     below = [panel.axes[1]]
     if panel.sums is not None:
-        write = with_sign(panel.sums.all) if panel.signed else number_text(panel.sums.all, panel.digits, True)
+        write = (
+            with_sign(panel.sums.all, panel.digits) if panel.signed else number_text(panel.sums.all, panel.digits, True)
+        )
         below.append(f"{panel.sums.name}: {panel.unit} {write}")
 
     def into(axes: Axes) -> None:

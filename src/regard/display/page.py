@@ -11,7 +11,7 @@ from regard.json_files import plain_json_values
 Data = dict[str, Any]
 # of a terminal and pictures: the page shows all panels
 ELSEWHERE = (
-    "screen", "brief", "leads", "picture", "group", "upwards", "others", "full", "marked",
+    "screen", "brief", "picture", "group", "upwards", "others", "full", "marked",
     "label", "joined", "running", "written", "strong", "before",
 )  # fmt: skip
 LISTED = 300  # parts that a page has by themselves: each is a row, and a text has as many parts as heads times tokens

@@ -4,8 +4,9 @@ A panel holds numbers and names, no tensor, trace or colour. `terminal`, `figure
 its numbers. The page has a panel's fields by these names: `web/src/data/format.ts`.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 
@@ -28,7 +29,7 @@ class Shares:
     parts: Sequence[tuple[str, float]]
     apart: int = 0
     mark: str = ""
-    digits: int = 3
+    digits: int = 2
     signed: bool = False
     one_line: bool = False
 
@@ -44,8 +45,8 @@ class Panel:
 
     caption: a sentence without which a picture does not stand alone: it has no notes, and draws this under its title. A
     page draws it where neither title nor note says it.
-    screen: it stands on a terminal's first screen. brief: and there alone, for other panels have all of it. leads: a
-    terminal shows it, one of the first panels, before the findings. picture: `plot` draws it where none is named.
+    screen: it stands on a terminal's first screen. brief: and there alone, for other panels have all of it. picture:
+    `plot` draws it where none is named.
     group: what it is part of, where an answer shows the same of several: in a picture heat maps stand side by side
     under this name, on a terminal's first screen tables. tab: of a page, that it shares with the others of this tab.
     unbounded: its numbers are no fractions, as a column's.
@@ -59,7 +60,6 @@ class Panel:
     caption: str = ""
     screen: bool = False
     brief: bool = False
-    leads: bool = False
     picture: bool = False
     group: str = ""
     tab: str = ""
@@ -86,6 +86,16 @@ def made(panels: Iterable[Panel | Later]) -> list[Panel]:
     return [each.make(each.name) if isinstance(each, Later) else each for each in panels]
 
 
+def decimals(values: Iterable[Any], digits: int = 2) -> int:
+    """Return the decimals that numbers are written with: two, or as many as give the largest of small ones two digits.
+
+    digits: those of the panel. Others than two stay.
+    """
+    sizes = (abs(each) for each in values if isinstance(each, int | float) and math.isfinite(each))
+    largest = max(sizes, default=0.0)
+    return min(6, 1 - math.floor(math.log10(largest))) if digits == 2 and 0 < largest < 0.0995 else digits
+
+
 def untold(panel: Panel, *texts: str) -> str:
     """Return a panel's caption, nothing where one of the texts beside it says as much."""
     said = panel.caption.removesuffix(".").lower()
@@ -96,7 +106,7 @@ def untold(panel: Panel, *texts: str) -> str:
 class Column:
     """A column of a table. digits: decimals of its numbers, None for text. bar: its numbers are drawn as well.
 
-    signed: its numbers have a sign, as differences do; a terminal writes them with the digits that count.
+    signed: its numbers have a sign, as differences do.
     unbounded: its numbers are no fractions, as scores are none: 0.997 is then 1.00 and not >0.99.
     detail: it is for a page, a terminal's first screen goes without it.
     """
@@ -117,6 +127,13 @@ class Table(Panel):
     rows: Sequence[Sequence[Cell]]
     total: Sequence[Cell] | None = None
 
+    def __post_init__(self) -> None:
+        fitted = [
+            replace(column, digits=decimals((row[n] for row in self.rows), column.digits)) if column.digits else column
+            for n, column in enumerate(self.columns)
+        ]
+        object.__setattr__(self, "columns", fitted)
+
     def signed(self, column: int) -> bool:
         """Say whether bars of a column are red above 0 and blue below, wherever they are drawn."""
         cells = (row[column] for row in self.rows)
@@ -136,7 +153,10 @@ class Bars(Panel):
     unit: str
     whole: float | None = None
     signed: bool = True
-    digits: int = 4
+    digits: int = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digits", decimals((value for _, value in self.parts), self.digits))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +228,7 @@ class Heat(Panel):
     unit: str
     signed: bool = False
     largest: float | None = None
-    digits: int = 3
+    digits: int = 2
     said: Sequence[Sequence[str]] | None = None
     sums: Sums | None = None
     behind: Behind | None = None
@@ -219,6 +239,9 @@ class Heat(Panel):
     strong: Sequence[tuple[int, int]] = ()
     grey: Sequence[tuple[int, int]] = ()
     under: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digits", decimals((value for row in self.values for value in row), self.digits))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +260,7 @@ class Strip(Panel):
     values: Sequence[Number]
     unit: str
     signed: bool = False
-    digits: int = 3
+    digits: int = 2
     full: float | None = None
     marked: Sequence[int] = ()
     special: Sequence[int] = ()
@@ -245,6 +268,9 @@ class Strip(Panel):
     joined: bool = False
     running: bool = False
     before: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digits", decimals(self.values, self.digits))
 
 
 @dataclass(frozen=True)
@@ -309,5 +335,5 @@ class Curves(Panel):
     x: str
     y: str
     series: Sequence[Curve]
-    digits: int = 3
+    digits: int = 2
     full: float | None = None

@@ -43,7 +43,10 @@ drawn.register(Table, draw_table)
 @drawn.register
 def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
     """The first parts, the others together, and the sum of all, where it means something."""
-    write = with_sign if panel.signed else lambda number: number_text(number, 3, panel.unbounded)
+
+    def write(number: float) -> str:
+        return with_sign(number, panel.digits) if panel.signed else number_text(number, panel.digits, panel.unbounded)
+
     grid = columns(panel.part, (panel.unit, "right"), "")
     largest = max((abs(each) for _, each in panel.parts if math.isfinite(each)), default=0.0)
     for name, value in panel.parts[:top]:
@@ -60,7 +63,7 @@ def _bars(panel: Bars, width: int, top: int, more: str) -> RenderableType:
 @drawn.register
 def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
     """Its numbers; where not all columns have room, even with their names folded, those with the largest ones."""
-    digits = min(2, panel.digits)
+    digits = panel.digits
     down, across = axis_names(panel)
     down = [visible(name) for name in down]
     names = [" ".join(short(word, NAME) for word in spelled(name, 2 * NAME).split(" ")) for name in across]
@@ -109,7 +112,7 @@ def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
     whole = sum(each for _, each in parts) if panel.signed else None
     own = Bars(
         name=panel.name, title=panel.title, parts=parts, part="token", unit=panel.unit, whole=whole,
-        signed=panel.signed, unbounded=panel.unbounded,
+        signed=panel.signed, unbounded=panel.unbounded, digits=panel.digits,
     )  # fmt: skip
     return _bars(own, width, top, more)
 

@@ -117,10 +117,10 @@ def resampled_for_terminal(values: Sequence[float], count: int) -> list[float]:
 
 
 def model_line_in_terminal(statuses: Sequence[Status], took: float | None = None) -> str:
-    """Name in a line the model, its kernels, how far its weights are from its own attention's, and the time it took."""
-    seconds = "" if took is None else f"; {took:.1f} s in all"
+    """Name in a line the model, the kernels that computed its attention, and the time it took."""
     kernels = ", ".join(dict.fromkeys(kernel for each in statuses for kernel in each.kernels))
-    return f"{statuses[0].model}{f' ({kernels})' if kernels else ''}: {exactness(statuses)}{seconds}"
+    seconds = "" if took is None else f"{took:.1f} s"
+    return ", ".join(part for part in (f"Model: {statuses[0].model}", kernels, seconds) if part)
 
 
 def ending_lines_in_terminal(
@@ -130,6 +130,6 @@ def ending_lines_in_terminal(
 
     statuses: of the traces; their notes are said, too. took: how many seconds it took, None for not to say.
     """
-    lines = [model_line_in_terminal(statuses, took)] if statuses else []
-    lines += [f"note: {note}" for note in dict.fromkeys([*(n for s in statuses for n in s.notes), *notes])]
-    return Group(*(Text(line, style="dim") for line in [*lines, f"more: {more}"]))
+    lines = [exactness(statuses), model_line_in_terminal(statuses, took)] if statuses else []
+    lines += [f"Note: {note}" for note in dict.fromkeys([*(n for s in statuses for n in s.notes), *notes])]
+    return Group(*(Text(line, style="dim") for line in [*lines, f"More: {more}"]))

@@ -25,10 +25,9 @@ def shares_text(shares: Shares) -> str:
     return ", ".join(f"{name} {write(value, shares.digits)}" for name, value in shares.parts) + shares.mark
 
 
-def with_sign(value: int | float, digits: int | None = None) -> str:
-    """Write a number with its sign, a dash where there is none. digits: decimals of one that they tell well from 0."""
-    small = digits is None or abs(value) < 10 ** (1 - digits)
-    return signed(float(value), None if small else f".{digits}f") if math.isfinite(value) else "–"
+def with_sign(value: int | float, digits: int = 2) -> str:
+    """Write a number with its sign, a dash where there is none."""
+    return signed(float(value), f".{digits}f") if math.isfinite(value) else "–"
 
 
 def first_sentence(note: str) -> str:
@@ -50,7 +49,7 @@ def cell_text(cell: Cell, column: Column) -> str:
     if isinstance(cell, str):
         return visible(cell)
     if column.signed and cell is not None:
-        return with_sign(cell)
+        return with_sign(cell, column.digits or 0)
     return number_text(cell, column.digits or 0, column.unbounded)
 
 

@@ -33,16 +33,11 @@ def capital(sentence: str) -> str:
 
 
 def number(value: float, form: str | None = None) -> str:
-    """Write a number with two decimals, and with as many as tell it from 0 and from 1: 0.31, 0.004, 0.9987, −0.31.
+    """Write a fraction or a cosine with two decimals: 0.31, <0.01, >0.99, −0.31.
 
-    What rounds to 0 has no sign: never "−0.00". form: of Python, where it is another: ".4g".
+    form: of Python, for another number: ".4g". A number that rounds to 0 has no sign: never "−0.00".
     """
-    if form is not None:
-        return f"{value:z{form}}".replace("-", "−")
-    size = 0.0 if -1e-9 < value < 0 else abs(value)
-    apart = 1 - size
-    gap = size if size < 0.1 else apart if ROUNDING < apart <= 0.005 else 0
-    return fixed(value, min(9, 1 - math.floor(math.log10(gap))) if gap else 2)
+    return fixed(value, 2) if form is None else f"{value:z{form}}".replace("-", "−")
 
 
 def fixed(value: float, digits: int, unbounded: bool = False) -> str:
@@ -63,10 +58,10 @@ def in_plot(value: float, digits: int) -> str:
     return re.sub(r"^(\D*)0\.", r"\1.", fixed(value, digits))
 
 
-def signed(value: float, form: str | None = None) -> str:
-    """A number with its sign: +0.31, −0.004; 0.00 without one. form: of Python, by default as `number` writes it."""
+def signed(value: float, form: str = ".2f") -> str:
+    """Write a number with its sign: +0.31, −0.40; 0.00 has none. form: of Python."""
     text = number(value, form)
-    return "+" + text if value > 0 and text[0] != "<" and float(text) != 0 else text
+    return "+" + text if value > 0 and float(text) != 0 else text
 
 
 def exactly_split(parts: str, whole: str, error: float) -> str:

@@ -33,7 +33,6 @@ class Status:
     compared_with: str = ""
 
 
-OWN = "the model's own attention"  # what saved traces were compared with that do not say it
 UNKNOWN = Status("", (), "", "", None, 0, None)  # of what was not computed from a trace
 
 
@@ -54,12 +53,12 @@ def merge_statuses(encoder: Status, decoder: Status) -> Status:
 
 
 def exactness(statuses: Sequence[Status]) -> str:
-    """How exact the weights of runs of one model are: the sentence that every view shows, without its full stop."""
-    apart = largest_status_difference([each.difference for each in statuses])
-    if apart is None:
-        return "the model offers nothing to compare its weights with"
-    rows = max(each.rows_compared for each in statuses)
-    return f"weights within {apart:.1e} of {statuses[0].compared_with or OWN} ({rows:,} rows compared)"
+    """Say how exact the weights of runs of one model are."""
+    difference = largest_status_difference([status.difference for status in statuses])
+    if difference is None:
+        return "Not checked: the model has no attention function to compare the weights with."
+    rows = max(status.rows_compared for status in statuses)
+    return f"Checked: weights within {difference:.1e} of the model's own attention ({rows:,} rows)."
 
 
 def largest_status_difference(values: Sequence[float | None]) -> float | None:

@@ -10,7 +10,6 @@ from io import BytesIO
 from typing import Any, Protocol, runtime_checkable
 
 from regard import __version__
-from regard.explain.wording import capital
 from regard.images.patches import Box, Patches
 from regard.text.direction import direction
 from regard.text.quoting import quoted, text_with_control_pictures, visible
@@ -153,7 +152,7 @@ def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
         kernels = ", ".join(dict.fromkeys(kernel for status in own for kernel in status.kernels))
         by = f", attention by {kernels}" if kernels else ""
         lines.append(f"Computed with {model} ({own[0].dtype}, {own[0].device}){by}.")
-        lines.append(f"{capital(exactness(own))}.")
+        lines.append(exactness(own))
     if page.calls:
         kept = "as int16 with one scale a vector" if page.encoding == "int16" else "as float32"
         lines.append(

@@ -60,7 +60,7 @@ def _texts(summary: Summary, *, short: bool) -> Table:
         most = LETTERS[min(len(rows), TEXTS)]
         rows = [[shortened(str(text), most).strip("'") for text in each] for each in rows[:TEXTS]]
     columns = [Column("text"), Column("target")]
-    return Table(name="Texts", title="", columns=columns, rows=rows, screen=short, brief=short, leads=True)
+    return Table(name="Texts", title="", columns=columns, rows=rows, screen=short, brief=short)
 
 
 def _sources(summary: Summary) -> Table:

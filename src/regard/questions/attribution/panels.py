@@ -62,7 +62,7 @@ def of_tokens(found: "TokenAttribution") -> list[Panel]:
             Strip(
                 name=f"Tokens{of}", title=f"What each token{of} brings", note=f"By {found.method}. {COLOURS}",
                 tokens=[found.tokens[n].text for n in own], values=[float(found.scores[n]) for n in own], signed=True,
-                unit="score", digits=4,
+                unit="score",
             )
         )  # fmt: skip
     return [*strips, bars]
@@ -83,7 +83,7 @@ def of_heads(found: "HeadAttribution") -> list[Panel]:
     grid = Heat(
         name="Heads", title="What each head brings", note=note, caption=caption, axes=("layer", "head"),
         rows=[named_head(call, 0).removesuffix(", head 0") for call in found.calls],
-        columns=[f"head {n}" for n in range(count)], unit="brings", signed=True, digits=4, behind=behind, picture=True,
+        columns=[f"head {n}" for n in range(count)], unit="brings", signed=True, behind=behind, picture=True,
         values=[[float(own[h]) if h < len(own) else None for h in range(count)] for own in found.scores],
     )  # fmt: skip
     bars = Bars(
@@ -129,7 +129,7 @@ def _head_grid(found: "Attribution", heads: Heads) -> Heat:
         note=f"What one head added to the {found.outcome}, over all tokens that it looked at. {COLOURS} {CHOOSE}",
         rows=names, columns=[f"head {n}" for n in range(count)],
         values=[[None if own is None else sum(own) for own in row] for row in each], axes=("layer", "head"),
-        unit="adds", signed=True, digits=4, behind=behind,
+        unit="adds", signed=True, behind=behind,
     )  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def _source_strip(found: "Attribution", heads: Heads, side: Side | None) -> Stri
     of = "" if side is None else f" of the {side}"
     return Strip(
         name=f"Source tokens{of}", title=f"Source tokens{of}", tokens=[token.text for token in found.tokens[side]],
-        values=[sum(each) for each in zip(*taken, strict=True)], signed=True, unit="adds", digits=4,
+        values=[sum(each) for each in zip(*taken, strict=True)], signed=True, unit="adds",
         note=f"What attention added to the {found.outcome} by looking at each token{of}, over all heads and layers "
         "that wrote it there. What a token brought through other tokens first is theirs.",
     )  # fmt: skip
@@ -160,11 +160,11 @@ def _layers(found: "Attribution") -> Table:
         own: list[Cell] = [None if layer is None else sums[kind] for kind in kinds]
         rows.append([f"{side} {name}".strip(), sum(sums.values()), *own])
     totals = [sum(sums[kind] for (_, n), sums in layers.items() if n is not None) for kind in kinds]
-    parts = (Column(kind, 4, signed=True) for kind in ("attention", "feed-forward", "its biases"))
+    parts = (Column(kind, 2, signed=True) for kind in ("attention", "feed-forward", "its biases"))
     return Table(
         name="Layers", title="What each layer adds", note=f"All: the {found.outcome}.", rows=rows,
         total=["all", found.value, *totals],
-        columns=[Column("layer"), Column("sum", 4, bar=True, signed=True), *parts],
+        columns=[Column("layer"), Column("sum", 2, bar=True, signed=True), *parts],
     )  # fmt: skip
 
 

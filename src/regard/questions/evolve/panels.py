@@ -64,7 +64,7 @@ def _steps(found: "Evolution", shown: Sequence[int], name: str, since: str, left
     return Table(
         name=name, title=name, note=f"{note}{since}{_aside(found)}{left}", rows=rows,
         columns=[
-            Column("step", 0), Column("spread over", 1), Column("change", 4, bar=True), Column("strongest link"),
+            Column("step", 0), Column("spread over", 1), Column("change", 2, bar=True), Column("strongest link"),
             Column("weight", 2), *columns,
         ],
     )  # fmt: skip

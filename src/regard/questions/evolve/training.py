@@ -105,7 +105,7 @@ class Training(Answer):
         note = "; ".join(notes)
         return Curves(
             name="Loss", title="Loss, step by step", note=note, caption=capital(note), x="step",
-            y="loss in nats a token", series=lines, digits=4, unbounded=True,
+            y="loss in nats a token", series=lines, unbounded=True,
         )  # fmt: skip
 
 
@@ -143,8 +143,8 @@ def _evaluations(name: str, found: Sequence[Evaluation], more: str = "", *, scre
     return Table(
         name=name, title="Loss at evaluations", rows=rows, screen=screen, brief=bool(more),
         note=f"loss: mean of the updates since the evaluation before; a bar: held out{more}",
-        columns=[Column("step", 0), Column("loss", 3, unbounded=True),
-                 Column("held out", 3, bar=True, unbounded=True)],
+        columns=[Column("step", 0), Column("loss", 2, unbounded=True),
+                 Column("held out", 2, bar=True, unbounded=True)],
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ def of_lines(found: "Concordance") -> list[Panel]:
     """Show every line with its word marked, and where it is from."""
     alike = found.like is not None
     columns = [
-        Column("in context"), Column("document"), Column("from", 0), *([Column("similarity", 3)] if alike else []),
+        Column("in context"), Column("document"), Column("from", 0), *([Column("similarity", 2)] if alike else []),
     ]  # fmt: skip
     rows = [[*in_context(line), *([line.similarity] if alike else [])] for line in found.lines]
     note = "from: its first character in the document"

@@ -42,7 +42,7 @@ def _with_bars(written: "Written") -> Strip:
     return Strip(
         name="Text", title="", tokens=pieces, values=[chances.get(n) for n in range(len(pieces))], unit="probability",
         note="A bar: how likely the model found the token; full at 1." if chances else "",
-        full=1.0, running=True, screen=True, brief=True, leads=True,
+        full=1.0, running=True, screen=True, brief=True,
     )  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def _looked_at_in_prompt(written: "Written") -> list[Panel]:
     grey = [n for n, (_, share) in enumerate(words) if share is None]
     strip = Strip(
         name=LOOKED_AT, title="What it looked at in its prompt while it wrote, by whole words", unit="attention",
-        tokens=[_shown_word(written, word) for word, _ in words], digits=4,
+        tokens=[_shown_word(written, word) for word, _ in words],
         values=[sum(written.how.received[n] for n in word) for word, _ in words], full=largest, special=grey,
         note=f"Mean of all layers, heads and rows that wrote; full at {largest:.3f}."
         + " Special tokens and attention sinks are in grey." * bool(grey),
@@ -82,10 +82,10 @@ def _text_table(found: "Generation") -> Table:
     """All of what was written; of a steered text beside the plain one."""
     if found.steered is None:
         rows: list[list[Cell]] = [[found.plain.given, found.plain.new]]
-        return Table(name="Text", title="Text", columns=[Column("given"), Column("written")], rows=rows, leads=True)
+        return Table(name="Text", title="Text", columns=[Column("given"), Column("written")], rows=rows)
     rows = [[own.text for _, own in found.each]]
     columns = [Column(name) for name, _ in found.each]
-    return Table(name="Texts", title="", columns=columns, rows=rows, screen=True, leads=True)
+    return Table(name="Texts", title="", columns=columns, rows=rows, screen=True)
 
 
 def _least_likely(written: "Written") -> Table:
@@ -94,9 +94,8 @@ def _least_likely(written: "Written") -> Table:
     for n in every:
         others = [(quoted(text), chance) for text, chance in others_likely_when_written(written, n)[:NAMED]]
         rows.append([f"{n.token}", quoted(n.text), n.probability, Shares(others, digits=2, one_line=True)])
-    near = any(0 < abs(n.probability - SURE) < NEAR for n in every)
     columns = [
-        Column("token"), Column("written"), Column("probability", 3 if near else 2, bar=True),
+        Column("token"), Column("written"), Column("probability", 2, bar=True),
         Column("others likely there"),
     ]  # fmt: skip
     return Table(name="Least likely first", title="Least likely first", columns=columns, rows=rows, screen=bool(rows))

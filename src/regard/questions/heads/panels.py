@@ -91,7 +91,7 @@ def _all(means: HeadMeans, of: str) -> Table:
     ]
     return Table(
         name=f"{of}All heads", title="Every head with every score", rows=rows,
-        columns=[Column("head"), *(Column(name, 3, unbounded=not is_share(name)) for name in means.scores)],
+        columns=[Column("head"), *(Column(name, 2, unbounded=not is_share(name)) for name in means.scores)],
         note="One row a head; a click on a column's name sorts by it.",
     )  # fmt: skip
 

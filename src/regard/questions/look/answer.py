@@ -177,7 +177,7 @@ class Looked(TracesAnswer):
         shown: list[Panel] = []
         for n, look in enumerate(self.looks, 1):
             which, (high, wide), heat = f" {n}" if len(self.looks) > 1 else "", look.heat.shape, look.heat.flatten()
-            columns = [Column("patch"), Column("weight", 4, bar=True), Column("times mean", 1), Column("across"),
+            columns = [Column("patch"), Column("weight", 2, bar=True), Column("times mean", 1), Column("across"),
                        Column("down")]  # fmt: skip
             mean, rows = float(heat.mean()) or 1.0, list[list[Cell]]()
             for p in look.order:

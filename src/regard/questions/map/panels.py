@@ -50,7 +50,7 @@ def _far_pairs_of_map(found: "Matrix") -> Table:
     """The far pairs, each token in the text around it."""
     several = len(found.heads) > 1
     columns = [
-        Column("weight", 3, bar=True), *([Column("head", 0)] if several else []), Column("apart", 0), Column("looks"),
+        Column("weight", 2, bar=True), *([Column("head", 0)] if several else []), Column("apart", 0), Column("looks"),
         Column("at"), Column("query", 0, detail=True), Column("key", 0, detail=True),
     ]  # fmt: skip
     rows: list[list[Cell]] = [
@@ -81,7 +81,7 @@ def _receivers_of_map(found: "Matrix") -> Table:
     )
     if any(each.sink for each in found.receivers):
         note += " A sink receives far more than its share in most heads, whatever it means."
-    columns = [Column("token"), Column("number", 0), Column("received", 1, bar=True), Column("from one", 3)]
+    columns = [Column("token"), Column("number", 0), Column("received", 1, bar=True), Column("from one", 2)]
     return Table(
         name="Who receives most", title="Tokens that receive most", rows=rows,
         columns=[*columns, Column("% of all", 2, unbounded=True), Column("in the text")],

@@ -67,7 +67,7 @@ class NearestTexts(Answer):
 
     def panels(self) -> list[Panel]:
         """Show how each text begins, where it is from, and how alike it is."""
-        columns = [Column("similarity", 3), Column("document"), Column("from", 0), Column("text")]  # the longest last
+        columns = [Column("similarity", 2), Column("document"), Column("from", 0), Column("text")]  # the longest last
         rows = [[line.similarity, line.document, line.start, _beginning(line.form)] for line in self.lines]
         note = "text: how it begins; from: its first character in the document"
         return [Table(name="Texts", title="Texts", note=note, columns=columns, rows=rows, screen=True)]

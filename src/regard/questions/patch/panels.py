@@ -106,8 +106,8 @@ def _patches(sweep: "PatchSweep") -> Table:
         for row, each in sweep.best(len(sweep.layers) * len(sweep.columns))
     ]  # fmt: skip
     columns = [
-        Column("layer"), Column("head" if sweep.by == "heads" else "token"), Column("share", 3, bar=True, signed=True),
-        Column("outcome", 4, unbounded=True), Column("change", 4, signed=True),
+        Column("layer"), Column("head" if sweep.by == "heads" else "token"), Column("share", 2, bar=True, signed=True),
+        Column("outcome", 2, unbounded=True), Column("change", 2, signed=True),
         *[Column("note")] * noted,
     ]  # fmt: skip
     return Table(

@@ -152,8 +152,8 @@ class PromptPainting(Answer):
             rows.append([word.name, peak.mean, peak.weight, f"{peak.row},{peak.column}", peak.times])
         columns = [
             Column("word"),
-            Column("mean", 4),
-            Column("most", 4, bar=True),
+            Column("mean", 2),
+            Column("most", 2, bar=True),
             Column("at"),
             Column("times mean", 1),
         ]

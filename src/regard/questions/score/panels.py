@@ -54,8 +54,8 @@ def _sides(found: "ScoreSources", ways: Sequence[tuple[By, str, str]]) -> Table:
         for n in range(max(len(query), len(key)))
     ]
     columns = [
-        Column("by"), Column(f"of {quoted(found.query)}"), Column("difference", 4, signed=True),
-        Column(f"of {quoted(found.key)}"), Column("difference", 4, signed=True),
+        Column("by"), Column(f"of {quoted(found.query)}"), Column("difference", 2, signed=True),
+        Column(f"of {quoted(found.key)}"), Column("difference", 2, signed=True),
     ]  # fmt: skip
     title = "Each side with all of the other, by each way of grouping its parts"
     return Table(name="Each side", title=title, columns=columns, rows=rows, tab=TAB)
@@ -104,7 +104,7 @@ def _pairing(
     return Heat(
         name=name, title=title, note=note, caption=caption, others=(others[0], others[1]),
         rows=[short_score_part_name(each) for each in queries], columns=[short_score_part_name(each) for each in keys],
-        values=scores.tolist(), signed=True, unit="adds", digits=4, picture=drawn, tab=TAB,
+        values=scores.tolist(), signed=True, unit="adds", picture=drawn, tab=TAB,
         axes=(f"what {quoted(found.query)} holds (query)", f"what {quoted(found.key)} holds (key){less}"),
         sums=Sums(
             rows=scores.sum(1).tolist(), columns=scores.sum(0).tolist(), all=float(scores.sum()),
@@ -126,7 +126,7 @@ def _score_pairs_table(found: "ScoreSources") -> Table:
     count = f"The {LISTED:,} largest of {every:,} pairs" if every > LISTED else f"All {every:,} pairs"
     columns = [
         Column(f"of {quoted(found.query)}"), Column(f"of {quoted(found.key)}"),
-        Column("difference", 4, bar=True, signed=True), Column("score", 4, signed=True),
+        Column("difference", 2, bar=True, signed=True), Column("score", 2, signed=True),
     ]  # fmt: skip
     return Table(
         name="Largest pairs", title="The largest pairs of what both hold", columns=columns, rows=rows, screen=True,

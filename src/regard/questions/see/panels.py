@@ -161,7 +161,5 @@ def likeliest_tokens_seen(summary: Summary) -> list[Bars]:
             continue
         title = f"{label}: {'after' if each.after else 'at'} {quoted(at)}: likeliest tokens"
         parts = [(c.text, c.probability) for c in each.candidates]
-        made.append(
-            Bars(name=title, title=title, parts=parts, part="token", unit="probability", signed=False, digits=3)
-        )
+        made.append(Bars(name=title, title=title, parts=parts, part="token", unit="probability", signed=False))
     return made

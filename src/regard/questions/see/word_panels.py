@@ -51,7 +51,7 @@ def cosines(summary: Summary, side: str, name: str) -> Panel:
     rows: list[list[Cell]] = [["learned", *(pair.token_embeddings for pair in pairs)]]
     rows += [[state_name(n), *cosines] for n, cosines in enumerate(zip(*states, strict=True))]
     title = f"{_whose(summary, side)}: cosine between its occurrences, by {side}"
-    columns = [Column("state"), *(Column(f"{pair.a} · {pair.b}", 3) for pair in pairs)]
+    columns = [Column("state"), *(Column(f"{pair.a} · {pair.b}", 2) for pair in pairs)]
     return Table(name=name, title=title, note=note, columns=columns, rows=rows)
 
 
@@ -74,7 +74,7 @@ def attends(summary: Summary, own: Occurrence, side: str, name: str) -> Panel:
     note = f"{it} is an attention sink: {why}what others give it is for its place, not for its meaning."
     return Table(
         name=name, title=f"{it} attends to (mean of heads)", note=note if sink else "",
-        columns=[Column("layer"), Column("special", 3), _looks_column(own)],
+        columns=[Column("layer"), Column("special", 2), _looks_column(own)],
         rows=[[str(row.layer), row.special, _looks_in_row(row, tokens)] for row in own.attends],
     )  # fmt: skip
 
@@ -84,7 +84,7 @@ def single_heads(summary: Summary, own: Occurrence, side: str) -> Panel:
     tokens, it = summary.tokens[own.text], f"{quoted(own.word)} in {side} {own.label}"
     return Table(
         name=f"Single heads, {side} {own.label}", title=f"{it} attends to, single heads", screen=True,
-        columns=[Column("layer"), Column("head"), Column("special", 3), _looks_column(own)],
+        columns=[Column("layer"), Column("head"), Column("special", 2), _looks_column(own)],
         rows=[[str(row.layer), str(row.head), row.special, _looks_in_row(row, tokens)] for row in own.heads],
     )  # fmt: skip
 
@@ -157,7 +157,7 @@ def references(summary: Summary, name: str) -> Panel:
         count = len(summary.control.sentences)
         note += f" Neutral: the word in {count} sentences that say nothing of its meaning, mean (range)."
     beside_columns = [Column("neutral"), Column("moved")] if neutral else []
-    columns = [Column("word"), Column("text"), Column("contextual", 3), *beside_columns, Column("learned", 3)]
+    columns = [Column("word"), Column("text"), Column("contextual", 2), *beside_columns, Column("learned", 2)]
     title = f"{quoted(summary.word or '')} beside reference words, cosines"
     return Table(name=name, title=title, note=note, columns=columns, rows=rows)
 

@@ -60,7 +60,7 @@ def _senses(found: "Senses") -> Table:
     ]
     columns = [
         Column("sense"), Column("without the words near it", detail=True), Column("occurrences", 0),
-        Column("share", 2, bar=True), Column("distance", 3),
+        Column("share", 2, bar=True), Column("distance", 2),
     ]  # fmt: skip
     note = f"distance: mean of 1 − cosine between the occurrences and their centroid. {CUT}"
     return Table(
@@ -78,8 +78,8 @@ def _words(found: "Senses") -> Table:
     ]  # fmt: skip
     columns = [
         Column("word near it"), Column("sense"), Column("occurrences", 0), Column("of other senses", 0), Column("z", 1),
-        Column("cut in", 0), Column("changes sense", 2), Column("random word", 2), Column("moves", 4, detail=True),
-        Column("random word moves", 4, detail=True),
+        Column("cut in", 0), Column("changes sense", 2), Column("random word", 2), Column("moves", 2, detail=True),
+        Column("random word moves", 2, detail=True),
     ]  # fmt: skip
     note = (
         f"Words within {REACH} characters of the occurrence that stand near one sense more often than near the others; "

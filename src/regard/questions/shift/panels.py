@@ -74,7 +74,7 @@ def _distances(found: "Shift") -> Table:
         ["2 APD less both: 0 where nothing changed", change.statistic],
     ]
     return Table(
-        name="Distances", title="How far apart the occurrences are", columns=[Column("of"), Column("distance", 4)],
+        name="Distances", title="How far apart the occurrences are", columns=[Column("of"), Column("distance", 2)],
         rows=rows, screen=True,
         note="The mean of 1 − cosine over all pairs of one occurrence of each group, or of two of one group.",
     )  # fmt: skip

@@ -57,7 +57,7 @@ def _weights(found: "Steps", record: "HeadSteps", where: str) -> Table:
         name="Weights", title=f"{where}: from scores to weights", rows=rows, screen=True, brief=True, picture=True,
         total=["sum", None, None, record.total, 1.0, float(given.sum())],
         columns=[Column("key"), *(Column(name, 2, unbounded=True) for name in ("q · k", "score")),
-                 Column("exp(s-max)", 3), Column("weight", 3, bar=True), Column("of output", 2, unbounded=True)],
+                 Column("exp(s-max)", 2), Column("weight", 2, bar=True), Column("of output", 2, unbounded=True)],
         note=f"score: q · k × {record.scale:.4g}, with what else the model does to it; weight: exp(s-max) / "
         f"{record.total:.4f}; of output: the part that its value has in the context vector{out}",
     )  # fmt: skip
@@ -80,8 +80,8 @@ def _numbers(found: "Steps", record: "HeadSteps", where: str, tab: str) -> Table
     note = f"scale {record.scale:.6g}{root}; sum of exp {record.total:.6f}{sink}; weight = exp / sum"
     return Table(
         name=f"Every number{tab}", title=f"{where}, step by step", rows=rows, note=capital(note),
-        columns=[Column("key"), *(Column(name, 4, unbounded=True) for name, _ in steps),
-                 *(Column(name, 4, bar=name == "weight", unbounded=name == "of output") for name, _ in ends)],
+        columns=[Column("key"), *(Column(name, 2, unbounded=True) for name, _ in steps),
+                 *(Column(name, 2, bar=name == "weight", unbounded=name == "of output") for name, _ in ends)],
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def _query(record: "HeadSteps", where: str, tab: str, picture: bool) -> Heat:
     """The query as one row."""
     return Heat(
         name=f"Query{tab}", title=f"{where}: the query", rows=["query"], columns=numbered(len(record.query)),
-        values=[record.query.tolist()], axes=("vector", "component"), unit="component", signed=True, digits=4,
+        values=[record.query.tolist()], axes=("vector", "component"), unit="component", signed=True,
         picture=picture,
     )  # fmt: skip
 
@@ -99,7 +99,7 @@ def _weighted(found: "Steps", record: "HeadSteps", where: str, tab: str, picture
     most = sorted(record.weights.argsort(descending=True, stable=True)[:DRAWN].tolist())
     few = f", of which the {DRAWN} with the largest weights are here" if len(most) < len(record.weights) else ""
     return Heat(
-        name=f"Weighted values{tab}", title=f"{where}: weight × value, and their sum", digits=4, signed=True,
+        name=f"Weighted values{tab}", title=f"{where}: weight × value, and their sum", signed=True,
         rows=[*(_key(found, n) for n in most), "context"], columns=numbered(len(record.context)),
         values=[*record.weighted[most].tolist(), record.context.tolist()], axes=("key", "component"), unit="component",
         picture=picture,

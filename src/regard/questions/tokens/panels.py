@@ -52,7 +52,7 @@ def _strip(found: "Tokens", number: int, tokens: Sequence[Token], text: str, mos
         name=_called(found, number, "beginning" if brief else "text"), tokens=shown, before=before, digits=0,
         title=_called(found, number, f"tokens of {found.name}"), note=f"… and {left:,} more tokens" if left else "",
         values=[float(times[token.id]) for token in tokens[:most]], unit="times in the text", screen=brief, brief=brief,
-        leads=brief, picture=not brief,
+        picture=not brief,
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def _text(why: "Why", label: str, part: str | None, each: "Sequence[tuple[str, W
     return Strip(
         name=f"The {side}text{'' if one else f', {label}'}", tokens=[cause.name for cause in tokens],
         title=f"What each token of the {side}text changes about {quoted(why.word)}{of} when it is taken away",
-        values=[measured(cause, why) for cause in tokens], unit=CHANGES, digits=4, special=grey,
+        values=[measured(cause, why) for cause in tokens], unit=CHANGES, special=grey,
         marked=[n for n, cause in enumerate(tokens) if cause.own], tab=WHY if one else place(label, why), caption=said,
         full=full, note=said, screen=one, picture=one,
     )  # fmt: skip
@@ -54,9 +54,9 @@ def _ranking(why: "Why", label: str, what: str, each: "Sequence[tuple[str, Why]]
     of, apart = f" in {place(label, why)}" if len(each) > 1 else "", f", {label}" if len(each) > 1 else ""
     weight = WEIGHT.heading if what == "token" else WEIGHT.of_head
     columns = [
-        Column(f"without {what}"), Column(CHANGES, 4, bar=True),
-        *([Column("effect", 4, detail=True)] if why.by == "divergence" else []),
-        Column(CONTRIBUTION.heading, 3, detail=True), Column(weight, 3, detail=what == "head"),
+        Column(f"without {what}"), Column(CHANGES, 2, bar=True),
+        *([Column("effect", 2, detail=True)] if why.by == "divergence" else []),
+        Column(CONTRIBUTION.heading, 2, detail=True), Column(weight, 2, detail=what == "head"),
         *([Column("note", detail=True)] if what == "token" else []),
     ]  # fmt: skip
     rows: list[list[Cell]] = [
@@ -87,7 +87,7 @@ def _first_of_each(each: "Sequence[tuple[str, Why]]", *, drawn: bool) -> Table:
         token: list[Cell] = ["–", None] if first is None else [name(first), measured(first, why)]
         rows.append([f"{place(label, why)}: {token[0]}", token[1], head.name, measured(head, why)])
     columns = [
-        Column("most without token"), Column(CHANGES, 3, bar=True), Column("most without head"), Column(CHANGES, 3),
+        Column("most without token"), Column(CHANGES, 2, bar=True), Column("most without head"), Column(CHANGES, 2),
     ]  # fmt: skip
     return Table(
         name="Each occurrence", title="What changes each occurrence most", columns=columns, rows=rows, screen=drawn,
