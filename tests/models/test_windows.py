@@ -119,7 +119,7 @@ def test_a_text_that_fits_one_window_is_read_as_without(minilm) -> None:
     assert len(once.windows) == 1
     assert torch.equal(once.last_hidden_state, whole.last_hidden_state)
     assert once.windows[0].tokens == once.tokens == whole.tokens
-    assert "read in one window" in once.status.notes[-1]
+    assert "single window" in once.status.notes[-1]
 
 
 def test_the_status_says_how_it_was_read(minilm, read) -> None:

@@ -128,7 +128,7 @@ def test_a_trace_knows_the_turns(folder: Path, tmp_path: Path) -> None:
     again = regard.open(tmp_path / "a.safetensors")
     assert (again.turns, again.tokens) == (trace.turns, trace.tokens)
     marked = model.trace(messages=[{"role": "user", "content": "a [SEP] bank"}])
-    assert "[SEP] in a message is read as a special token" in marked.status.notes
+    assert "Read as a special token in a message: [SEP]." in marked.status.notes
     assert model.trace("a river bank").turns == ()
     for others in ({"text": "a"}, {"ids": [5]}, {"window": 9}):
         with pytest.raises(RegardError, match="chat: messages are given alone, and whole"):

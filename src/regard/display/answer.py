@@ -95,7 +95,7 @@ class Answer(Table):
         from regard.display.terminal_tables import tables_side_by_side
 
         if everything:
-            panels = [_whole_note(panel) for panel in made(self.panels()) if not panel.brief]
+            panels = [panel for panel in made(self.panels()) if not panel.brief]
         else:
             panels = [_of_a_screen(panel) for panel in made(each for each in self.panels() if each.screen)]
         parts: list[RenderableType] = [*unknown_tokens_line(self.about.sides)]
@@ -215,12 +215,6 @@ class TracesAnswer(Answer):
         page.status += self.exactness()
         page.panels += [panel if isinstance(panel, dict) else panel_data(panel) for panel in self.tabs()]
         return page
-
-
-def _whole_note(panel: Panel) -> Panel:
-    """A panel with its note as one sentence: of several a terminal shows the first."""
-    sentences = panel.note.removesuffix(".").split(". ")
-    return replace(panel, note="; ".join([*sentences[:1], *(each[:1].lower() + each[1:] for each in sentences[1:])]))
 
 
 def _of_a_screen(panel: Panel) -> Panel:

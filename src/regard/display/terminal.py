@@ -19,7 +19,7 @@ from regard.display.terminal_tables import (
     signed_bar,
     total_column_width,
 )
-from regard.display.written import axis_names, first_sentence, number_text, other_panel_parts_name, with_sign
+from regard.display.written import axis_names, number_text, other_panel_parts_name, with_sign
 from regard.text.quoting import short, spelled, visible
 from regard.trace.display import tokens_html
 
@@ -89,7 +89,7 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
         grid.add_row(name, *(_shaded_panel_number(value, texts[n], largest, panel.signed)
                              for n, value in zip(kept, shown, strict=True)))  # fmt: skip
     more_columns = len(names) - len(kept)
-    legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
+    legend = [Text(visible(panel.note), style="dim")] if panel.note else []
     missing = left_out([f"{more_columns:,} more with smaller numbers" if more_columns else ""], more)
     return panel_section(panel, grid, *legend, *missing)
 
@@ -98,7 +98,7 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
 def _strip(panel: Strip, width: int, top: int, more: str) -> RenderableType:
     """Its tokens as bars, the largest first; the text itself where a bar can be full, or it says what is between."""
     if panel.full is not None or panel.before:
-        legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
+        legend = [Text(visible(panel.note), style="dim")] if panel.note else []
         title = [Text(visible(panel.title), style="bold")] if panel.title else []
         lines = [coloured(panel)] if panel.before else text_with_bars(panel, width)
         shown: Any = Group(*title, *lines, *legend, *([] if panel.joined else [Text()]))

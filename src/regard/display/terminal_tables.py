@@ -10,7 +10,7 @@ from rich.text import Text
 from regard.display.panels import Cell, InContext, Panel, Shares, Table
 from regard.display.terminal_lines import in_lines
 from regard.display.terminal_parts import APART, SET_IN, columns, terminal_bar, titled_terminal_section
-from regard.display.written import cell_text, finite_number_of_cell, first_sentence
+from regard.display.written import cell_text, finite_number_of_cell
 from regard.text.quoting import visible
 
 BAR, SHORT = 16, 4  # cells of a bar, and of the shortest where there is little room
@@ -59,7 +59,7 @@ def draw_table(panel: Table, width: int, top: int, more: str) -> RenderableType:
 def _legend(panel: Table, top: int, more: str, columns_left: str = "") -> list[Text]:
     """How to read a table, and what of it is left out."""
     left = len(panel.rows) - top
-    legend = [Text(visible(first_sentence(panel.note)), style="dim")] if panel.note else []
+    legend = [Text(visible(panel.note), style="dim")] if panel.note else []
     return [*legend, *left_out([f"{left:,} more row{'s' * (left > 1)}" if left > 0 else "", columns_left], more)]
 
 

@@ -30,11 +30,6 @@ def with_sign(value: int | float, digits: int = 2) -> str:
     return signed(float(value), f".{digits}f") if math.isfinite(value) else "–"
 
 
-def first_sentence(note: str) -> str:
-    """Cut a note to its first sentence, without its full stop: what stands under a panel in a terminal."""
-    return note.split(". ")[0].removesuffix(".")
-
-
 def other_panel_parts_name(count: int) -> str:
     """Name so many parts that a view shows as one."""
     return "1 other" if count == 1 else f"{count:,} others together"

@@ -106,4 +106,4 @@ def test_more_comparisons_than_are_tried_are_said(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("regard.explain.vectors.movement.COMPARED", 2)
     (tried,) = movement([word(text, 0)], [text], []).tried
     assert (tried.compared, tried.wrong) == (12, None)
-    assert tried.disagreement == "12 comparisons of near and far are too many for a plane: 2 are tried at most"
+    assert tried.disagreement == "12 distance comparisons are too many for a plane (limit: 2)"

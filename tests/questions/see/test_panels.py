@@ -9,7 +9,7 @@ from regard.display.panels import Later, made
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.models.control import trace_control
 from regard.questions.see.answer import Seen, seen
-from regard.questions.see.brief_panels import LAYERS, ROWS
+from regard.questions.see.brief_panels import ROWS
 from regard.questions.see.looks import layer_looked_at
 from regard.questions.see.panels import FULL, name_of, texts
 
@@ -18,13 +18,13 @@ def printed(found: Seen, width: int = 80, *, everything: bool = False) -> str:
     return "\n".join(plain_lines_of_parts(found.shown(width, 1_000_000, everything=everything), width))
 
 
-def test_the_findings_come_first(bank, minilm) -> None:
+def test_bars_come_first_then_tables_then_sentences(bank, minilm) -> None:
     found = seen(bank, "bank", references=minilm.trace(["money", "river"]))
     out = " ".join(printed(found).split())
-    place = 0
+    place = out.index("cosine to text 1 text 2")
+    assert place > out.index("[SEP]")
     for sentence in found.findings():
         place = out.index(sentence, place)
-    assert place < out.index("layer cosine text 1 looks at") < out.index("cosine to text 1 text 2")
 
 
 def test_tables_of_targets_say_so() -> None:
@@ -34,11 +34,6 @@ def test_tables_of_targets_say_so() -> None:
 def test_the_tables_are_the_summarys(bank, minilm) -> None:
     found = seen(bank, "bank", references=minilm.trace(["money", "river"]), control=trace_control(minilm, bank, "bank"))
     summary, lines = found.summary, [line.split() for line in printed(found).splitlines()]
-    for layer in range(6):
-        (row,) = [line for line in lines if line[:1] == [str(layer)] and line[1].startswith("0.")]
-        assert row[1] == f"{summary.pairs[0].hidden_states[layer + 1]:.2f}"
-        best = summary.occurrences[0].attends[layer].top[0]
-        assert (row[2], f"{best.weight:.2f}" in row) == (best.text, True)
     (river,) = [line for line in lines if line[:1] == ["river"] and "to" in line]
     of = {r.occurrence: r.last_hidden_state for r in summary.references if r.word == "river"}
     among = next(each for each in summary.neutral if each.word == "river")
@@ -52,16 +47,15 @@ def test_all_of_a_word_in_two_texts(bank, minilm) -> None:
     assert "\x1b" not in out
     for expected in (
         "  [CLS] write a poem about a man fishing on a river bank . [SEP]",
-        "The learned embeddings are equal to the last bit",
-        "after layer 5    0.847",
-        "0         0.269   river 0.252  fishing 0.116  poem 0.081",
+        "The token embeddings are equal to the last bit",
+        "after layer 5      0.85",
+        "0          0.27   river 0.25  fishing 0.12  poem 0.08",
         "0       3 ",
         "towards",
-        "nothing follows from the",
-        "the word in 39 sentences",
+        "39 sentences",
     ):
         assert expected in out
-    assert re.search(r"money +1 +0\.248 +0\.3\d\d \(0\.2\d\d to 0\.\d\d\d\) +0\.398", out)
+    assert re.search(r"money +1 +0\.25 +0\.3\d \(0\.2\d to 0\.\d\d\) +0\.40", out)
     assert "Where both look" not in out  # the tables have all of it
 
 
@@ -81,17 +75,15 @@ def test_nothing_is_wider_than_the_terminal(found, width: int, everything: bool)
 
 def test_what_is_left_out_is_said(found, bank) -> None:
     out = printed(found[-1])
-    assert f"{40 - ROWS} more occurrences are left out" in out
+    assert f"{40 - ROWS} more occurrences are not shown" in out
     assert "lines of its 82 tokens are not shown" in out
-    assert "layers in which" not in printed(found[0])
-    assert LAYERS >= 6
     out = printed(found[-1], everything=True)
-    assert f"{40 * 39 // 2} pairs in all; these are those with occurrence 1a" in out
+    assert f"{40 * 39 // 2} in all" in out
 
 
 def test_the_overview_marks_rows_that_special_tokens_take(bank) -> None:
     out = printed(seen(bank), everything=True)
-    assert "Text 1: where each token looks most (mean of heads)" in out
+    assert "Text 1: what each token attends to most (mean of heads)" in out
     assert "11 bank" in out
     assert "0: river 0.25" in out
     assert "river* 0.08" in out
@@ -107,11 +99,11 @@ def test_text_gives_no_orders_to_the_terminal(minilm) -> None:
 
 def test_equal_vectors_of_an_unknown_word_are_no_news(minilm) -> None:
     out = printed(seen(minilm.trace(["a 銀", "the 銀"]), "銀"), everything=True)
-    assert "equal to the last bit, but the tokenizer does not know the word" in " ".join(out.split())
+    assert "equal to the last bit. The tokenizer does not know the word" in " ".join(out.split())
 
 
 def test_tokens_that_repeat_have_numbers(minilm) -> None:
-    out = printed(seen([minilm.trace("the bank by the bank")], "by"))
+    out = printed(seen([minilm.trace("the bank by the bank")], "by"), everything=True)
     assert "bank (2) " in out
     assert "bank (5) " in out
     assert "by (" not in out
@@ -138,10 +130,9 @@ def test_an_attention_sink_says_so(minilm, bank) -> None:
     sink: Any = type("Sink", (), {"token": own.tokens[0], "text": "bank", "share": 0.5, "heads": 0.75})()
     found.summary.sinks[0].append(sink)
     out = " ".join(printed(found, everything=True).split())
-    assert "“bank” in text 1 is an attention sink: what others give it is for its place, not for its meaning" in out
+    assert "“bank” in text 1 is an attention sink" in out
     number = own.tokens[0]
-    assert f"“bank” ({number}) is an attention sink, whatever stands there; on average 0.50 of what others" in out
-    assert "goes there, in 75% of all heads far more than an equal share" in out
+    assert f"“bank” ({number}) is an attention sink (mean weight received: 0.50)" in out
     found.summary.sinks[0].clear()
 
 
@@ -150,7 +141,7 @@ def test_bars_are_the_weights(bank) -> None:
     place = layer_looked_at(summary)
     layer = summary.occurrences[0].attends[place].layer
     first, second = (panel.title for panel in texts(summary, "text"))
-    assert first == f"What “bank” looks at in layer {layer}, mean of heads (a full bar is {FULL:.2f})"
+    assert first == f"Attention from “bank” in layer {layer}, mean of heads (full bar: {FULL:.2f})"
     assert second == ""  # the same is not said twice
     for panel, own in zip(texts(summary, "text"), summary.occurrences, strict=True):
         assert panel.values == own.attends[place].weights
@@ -162,13 +153,13 @@ def test_bars_are_the_weights(bank) -> None:
 def test_without_a_word_there_are_no_bars(bank) -> None:
     for panel, trace in zip(texts(seen(bank).summary, "text"), bank, strict=True):
         assert set(panel.values) == {None}
-        assert panel.title.endswith(f"{len(trace.tokens)} tokens, special ones included")
+        assert panel.title.endswith(f"{len(trace.tokens)} tokens, with special tokens")
 
 
 def test_a_first_screen_makes_only_what_it_shows(bank) -> None:
     found = seen(bank, "bank")
     printed(found)
     named = [each.name for each in found.panels() if isinstance(each, Later)]
-    assert named[:3] == ["Learned embedding", "Cosines", "Contextual embedding"]
+    assert named[:3] == ["Token embedding", "Cosines", "Hidden states"]
     assert [each.name for each in made(found.panels())] == [each.name for each in found.panels()]
     assert found.chosen(["Cosines"])[0].rows[0][1] == found.summary.pairs[0].token_embeddings

@@ -39,7 +39,7 @@ def see(
 
     Pass --layer or --head to show single heads. Pass --image to show where a vision model looks.
     """
-    chosen = Selection(layer, head, top, word, references)
+    chosen = Selection(layer, head, top, word, ",".join(references) if references else None)
     chosen.check(opened=open_file is not None)
     if images:
         from regard.cli.verbs.see_images import see_images

@@ -1,20 +1,23 @@
-"""Find what is most worth a look in a text: the words that moved most, and the heads with the sharpest links."""
+"""Find what is most worth a look in a text: its most distinctive links, and the words whose vectors change most."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.explain.vectors.similarity import cosine
+from regard.explain.weights.specific_weights import divergences
+from regard.text.function_words import PRONOUNS, is_content_word
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, wordlike, words
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
 PIECE = 1 << 24  # weights of one head that are looked at together
+CANDIDATES, LONG = (64, 8), 512  # largest weights of a head that are compared, of short texts and of longer ones
+OF_A_TOKEN, LEAST = 2, 0.2  # leading links of one token, and their smallest weight
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,10 @@ class Moved:
 
 @dataclass(frozen=True)
 class Link:
-    """A large weight of one head between tokens of words that are no neighbours."""
+    """A weight of one head between tokens of words that are no neighbours.
+
+    divergence: how far the weight is beyond what the head usually gives there, in nats, as of `specific_weights`.
+    """
 
     layer: int
     head: int
@@ -37,24 +43,25 @@ class Link:
     key: int
     key_text: str
     weight: float
+    divergence: float
 
 
 @dataclass(frozen=True)
 class Highlights:
-    """moved: the words that moved most, first. links: the largest weights, at most one of each head and pair."""
+    """moved: content words first, those that changed most first. links: the most distinctive first."""
 
     moved: list[Moved]
     links: list[Link]
 
 
 def highlights(trace: Trace, *, head: int | None = None, top: int = 5, sinks: Collection[int] = ()) -> Highlights:
-    """Find the words of a text that moved most and its sharpest links between words.
+    """Find the words of a text that changed most and its most distinctive links between words.
 
-    Special tokens, sinks and punctuation are left out of both, and links between tokens of one word or of neighbouring
-    words: many heads look at the token before, whatever it is.
+    Special tokens, sinks and punctuation are left out of both, and links between neighbouring words or words that are
+    spelled alike: many heads look at the token before, or at a repetition, whatever it is.
     """
-    found = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
-    return Highlights(_words_by_movement(trace, found)[:top], _links_in_whole_text(trace, found, head)[:top])
+    own = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
+    return Highlights(_words_by_movement(trace, own)[:top], _links(trace, own, head)[:top])
 
 
 def words_of(tokens: Sequence[Token], without: Collection[int] = ()) -> list[list[int]]:
@@ -78,59 +85,80 @@ def _words_by_movement(trace: Trace, own: Sequence[Sequence[int]]) -> list[Moved
         apart = cosine(first[list(word)].mean(0), final[list(word)].mean(0))
         if apart == apart:
             found.append(Moved(named[word[0]], list(word), apart))
-    return sorted(found, key=lambda each: each.cosine)
+    return sorted(found, key=lambda moved: (not is_content_word(moved.word), moved.cosine))
 
 
-def strongest_link(
+def most_distinctive_link(
     trace: Trace, layer: int | None = None, head: int | None = None, sinks: Collection[int] = ()
 ) -> Link | None:
-    """Find the largest weight between words that are no neighbours, the first of what `highlights` finds.
+    """Find the most distinctive link between words, the first of what `highlights` finds.
 
     layer, head: whose links, None for those of all. sinks: numbers of tokens that are attention sinks.
     """
-    found = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
-    return next(iter(_links_in_whole_text(trace, found, head, None if layer is None else [layer])), None)
+    own = [word for word in words_of(trace.tokens, sinks) if wordlike(spelling(trace.tokens, word))]
+    return next(iter(_links(trace, own, head, None if layer is None else [layer])), None)
 
 
-def _word_number_of_tokens(trace: Trace, words: Sequence[Sequence[int]]) -> Tensor:
-    """The number of each token's word, -1 where it is left out."""
-    place = torch.full((len(trace.tokens),), -1)
-    for number, word in enumerate(words):
-        place[list(word)] = number
-    return place
-
-
-def _links_in_whole_text(
-    trace: Trace, words: Sequence[Sequence[int]], head: int | None, layers: Sequence[int] | None = None
+def _links(
+    trace: Trace, own: Sequence[Sequence[int]], head: int | None, layers: Sequence[int] | None = None
 ) -> list[Link]:
-    """The largest weight of every head between words that are no neighbours, one for each pair of tokens."""
-    place = _word_number_of_tokens(trace, words)
-    found: dict[tuple[int, int], Link] = {}
+    """Rank the links between words that are no neighbours: at most one for each query token and key word.
+
+    Links from content words, pronouns and the last token to content words come first: the two of the token whose
+    divergences have the largest sum, then those of the next token.
+    """
+    place = torch.full((len(trace.tokens),), -1)  # the number of each token's word, -1 for tokens that are left out
+    for number, word in enumerate(own):
+        place[list(word)] = number
+    names = [spelling(trace.tokens, word).casefold() for word in own]
+    spelled = torch.tensor([names.index(names[n]) if n >= 0 else -1 for n in place.tolist()])
+    best: dict[tuple[int, int], Link] = {}
     for layer in kept_numbers(trace.attention) if layers is None else layers:
         weights = trace.attention[layer]
         if weights.shape[1:] != (len(place), len(place)):
             continue
-        for number in range(weights.shape[0]) if head is None else (head,):
-            weight, query, key = _largest_link_of_head(weights, number, place)
-            if weight > (found[query, key].weight if (query, key) in found else 0.0):
+        pairs = _largest_pairs(weights, range(weights.shape[0]) if head is None else (head,), place, spelled)
+        for (h, query, key), weight, divergence in zip(pairs, *divergences(weights, pairs), strict=True):
+            pair = query, int(place[key])
+            if divergence > (best[pair].divergence if pair in best else 0.0):
                 texts = trace.tokens[query].text, trace.tokens[key].text
-                found[query, key] = Link(layer, number, query, texts[0], key, texts[1], weight)
-    return sorted(found.values(), key=lambda each: (-each.weight, each.layer, each.head))
+                best[pair] = Link(layer, h, query, texts[0], key, texts[1], weight, divergence)
+    ranked = sorted(best.values(), key=lambda link: -link.divergence)
+    of_token: dict[int, list[Link]] = {}
+    for link in ranked:
+        query, key = names[int(place[link.query])], names[int(place[link.key])]
+        telling = is_content_word(query) or query in PRONOUNS or link.query == len(place) - 1
+        telling = telling and is_content_word(key) and link.weight >= LEAST
+        if telling and len(of_token.setdefault(link.query, [])) < OF_A_TOKEN:
+            of_token[link.query].append(link)
+    first = sorted(of_token.values(), key=lambda links: -sum(link.divergence for link in links))
+    leading = [link for links in first for link in links]
+    return [*leading, *(link for link in ranked if link not in leading)]
 
 
-def _largest_link_of_head(weights: AttentionMap, head: int, place: Tensor) -> tuple[float, int, int]:
-    """(weight, query, key) of the largest weight of a head between words that are no neighbours.
+def _largest_pairs(
+    weights: AttentionMap, heads: Sequence[int], place: Tensor, spelled: Tensor
+) -> list[tuple[int, int, int]]:
+    """List the (head, query, key) of each head's largest weights between words, neighbours and repetitions aside.
 
-    place: the number of each token's word, -1 where it is left out.
+    Of a long text, at most one key of each query. place, spelled: the number of each token's word, and of its spelling,
+    -1 for tokens that are left out.
     """
-    best = (0.0, 0, 0)
-    size = len(place)
+    size, long = len(place), len(place) > LONG
+    largest: dict[int, list[tuple[float, int, int, int]]] = {head: [] for head in heads}
     step = max(1, PIECE // size)
     for start in range(0, size, step):
-        rows: Float[Tensor, "r S"] = weights[head, start : start + step].cpu()
-        own = place[start : start + step, None]
-        allowed = (own >= 0) & (place >= 0) & ((own - place).abs() > 1)
-        largest, at = rows.masked_fill(~allowed, 0.0).flatten().max(0)
-        if float(largest) > best[0]:
-            best = float(largest), start + int(at) // size, int(at) % size
-    return best
+        query = slice(start, start + step)
+        apart = (place[query, None] >= 0) & (place >= 0) & ((place[query, None] - place).abs() > 1)
+        apart &= spelled[query, None] != spelled
+        for head in heads:
+            rows = weights[head, query].cpu() * apart
+            values, at = rows.max(1) if long else (rows.flatten(), torch.arange(rows.numel()))
+            values, first = values.topk(min(CANDIDATES[long], len(values)))
+            numbers = first * size + at[first] if long else first
+            largest[head] += [
+                (value, head, start + n // size, n % size)
+                for value, n in zip(values.tolist(), numbers.tolist(), strict=True)
+                if value > 0
+            ]
+    return [pair for links in largest.values() for _, *pair in sorted(links, reverse=True)[: CANDIDATES[long]]]

@@ -9,7 +9,7 @@ Beside reference words only ends are drawn: a state on its way and a reference w
 the cosine of the two may rise while that of the same state of both falls.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -21,7 +21,6 @@ from regard.explain.vectors.massive_activations import MASSIVE, own, state_lengt
 from regard.explain.vectors.neutral import Control, Neutral, direction
 from regard.explain.vectors.planes import (
     COMPARED,
-    Comparisons,
     Path2D,
     Plane,
     Point,
@@ -32,14 +31,12 @@ from regard.explain.vectors.planes import (
     plane_axes_turned,
 )
 from regard.explain.vectors.similarity import unit
-from regard.text.quoting import quoted
 from regard.text.words import Word
 from regard.trace.trace import Trace
 from regard.trace.word_rows import vector
 
 FLAT = 1e-9  # the part of the variance from which a second axis is one, and no error of rounding
 Pair = tuple[int, int]  # two points whose distance is compared
-Said = Callable[[Pair, Pair], str]  # that one pair is nearer than another
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ class Tried:
 
     states: the numbers of the states of each path. neutral: whether the neutral sentences are among the points.
     compared: how many comparisons of two distances. wrong: how many come out otherwise on the best plane found than in
-    all dimensions; None where there are too many to be tried. disagreement: a sentence with their number and the worst.
+    all dimensions; None where there are too many to be tried. disagreement: a sentence with their number.
     """
 
     states: list[int]
@@ -106,7 +103,7 @@ class Movement:
 class Points:
     """Points for which a plane is looked for, and the comparisons that a reader would make among them.
 
-    full: how far every two are apart in all dimensions. say: one comparison in words.
+    full: how far every two are apart in all dimensions.
     """
 
     states: list[int]
@@ -114,7 +111,6 @@ class Points:
     at: Float[Tensor, "p M"]
     full: Float[Tensor, "p p"]
     groups: list[list[Pair]]
-    say: Said
 
 
 def movement(
@@ -140,7 +136,6 @@ def movement(
     left += [LeftOut("reference", r.text, "", t) for r, t in zip(references, of_marks, strict=True) if t > MASSIVE]
 
     kept = [n for n, most in enumerate(of_words) if most <= MASSIVE]
-    called = [labels[n] for n in kept]
     # the last state of a path is the contextual embedding, behind the final norm where there is one
     states = [[*words[n][0].hidden_states[:-1], words[n][0].last_hidden_state] for n in kept]
     paths = [
@@ -152,9 +147,9 @@ def movement(
     if not paths:
         wanted: list[Points] = []
     elif ends:
-        wanted = _beside_references(paths, ends, called, of_control)
+        wanted = _beside_references(paths, ends, of_control)
     else:
-        wanted = _plane_points_of_paths(paths, called)
+        wanted = _plane_points_of_paths(paths)
 
     tried: list[Tried] = []
     flat, drawn = Plane(torch.zeros(1), torch.zeros(1, 2), (0.0, 0.0)), None
@@ -180,7 +175,6 @@ def movement(
 def _beside_references(
     paths: Sequence[Float[Tensor, "N M"]],
     references: Mapping[str, Float[Tensor, " M"]],
-    labels: Sequence[str],
     control: Sequence[Float[Tensor, " M"]],
 ) -> list[Points]:
     """The ends of words and reference words, with the mean of the neutral sentences where there are some, or without.
@@ -188,18 +182,10 @@ def _beside_references(
     Compared are the distances between an end and a reference word: seen from either. That of the neutral mean is of
     the mean of the cosines.
     """
-    count, names = len(paths), [quoted(name) for name in references]
+    count = len(paths)
     at = [*(path[-1] for path in paths), *references.values()]
     marks = range(count, len(at))
     last, found = len(paths[0]) - 1, []
-
-    def name(n: int) -> str:
-        return labels[n] if n < count else "the neutral mean"
-
-    def say(near: Pair, far: Pair) -> str:
-        (word, mark), (other, beyond) = near, far
-        than = f"than to {names[beyond - count]}" if word == other else f"than {name(other)} does"
-        return f"{name(word)} ends nearer to {names[mark - count]} {than}"
 
     for neutral in [True, False] if control else [False]:
         rows = torch.stack([*at, torch.stack(list(control)).mean(0)] if neutral else at)
@@ -207,11 +193,11 @@ def _beside_references(
         groups = [[(n, mark) for mark in marks] for n in own_ends]
         groups += [[(n, mark) for n in own_ends] for mark in marks]
         full = (2 - 2 * rows @ rows.T).clamp_min(0).sqrt()
-        found.append(Points([last], neutral, rows, full, groups, say))
+        found.append(Points([last], neutral, rows, full, groups))
     return found
 
 
-def _plane_points_of_paths(paths: Sequence[Float[Tensor, "N M"]], labels: Sequence[str]) -> list[Points]:
+def _plane_points_of_paths(paths: Sequence[Float[Tensor, "N M"]]) -> list[Points]:
     """The words' states in all layers; or their first and last.
 
     Compared are, seen from each state, all of its own path and those of the others at its layer; from a start all of
@@ -228,16 +214,7 @@ def _plane_points_of_paths(paths: Sequence[Float[Tensor, "N M"]], labels: Sequen
         ]
         groups += [[(p * size + s, q * size + s) for s in range(size)] for p, q in combinations(range(count), 2)]
 
-        def say(near: Pair, far: Pair, size: int = size, states: Sequence[int] = states) -> str:
-            def name(point: int) -> str:
-                state = states[point % size]
-                return f"{labels[point // size]} {'as it enters layer 0' if state == 0 else f'after layer {state - 1}'}"
-
-            (one, first), (other, second) = near, far
-            than = f"than to {name(second)}" if one == other else f"than {name(other)} to {name(second)}"
-            return f"{name(one)} is nearer to {name(first)} {than}"
-
-        found.append(Points(states, False, rows, (2 - 2 * rows @ rows.T).clamp_min(0).sqrt(), groups, say))
+        found.append(Points(states, False, rows, (2 - 2 * rows @ rows.T).clamp_min(0).sqrt(), groups))
         if count == 1 or every == 2:
             break  # of one path's start and end there is nothing to compare
     return found
@@ -252,28 +229,16 @@ def _plane_holding_order(points: Points) -> tuple[Plane, Tried]:
     )
     many = count_plane_comparisons(points.groups)
     if many > COMPARED:
-        most = f"{many:,} comparisons of near and far are too many for a plane: {COMPARED:,} are tried at most"
+        most = f"{many:,} distance comparisons are too many for a plane (limit: {COMPARED:,})"
         return flat, Tried(points.states, points.neutral, many, None, most)
     wanted = comparisons(points.at, points.groups, points.full)
     if not len(wanted):
-        return flat, Tried(points.states, points.neutral, 0, None, "there are no two distances to compare")
+        return flat, Tried(points.states, points.neutral, 0, None, "There are no two distances to compare")
     if flat.share[1] > FLAT:
         flat = along(points.at, plane_axes_turned(points.at, flat.axes, wanted))
     wrong = (~wanted.kept(flat.place(points.at))).nonzero()[:, 0]
-    said = None if not len(wrong) else _worst(points, wanted, wrong)
-    return flat, Tried(points.states, points.neutral, len(wanted), len(wrong), said)
-
-
-def _worst(points: Points, wanted: Comparisons, wrong: Tensor) -> str:
-    """How many comparisons come out otherwise on a plane, and the one that is furthest off in all dimensions."""
-    worst = wrong[(wanted.full[wanted.far[wrong]] - wanted.full[wanted.near[wrong]]).argmax()]
-    near, far = int(wanted.near[worst]), int(wanted.far[worst])
-    first, second = ((int(wanted.pairs[n, 0]), int(wanted.pairs[n, 1])) for n in (near, far))
-    cosines = f"cosine {1 - float(wanted.full[near]) ** 2 / 2:z.3f} against {1 - float(wanted.full[far]) ** 2 / 2:z.3f}"
-    return (
-        f"{len(wrong):,} of {len(wanted):,} comparisons of near and far come out otherwise on the best plane found: "
-        f"in all {points.at.shape[1]} dimensions {points.say(first, second)} ({cosines})"
-    )
+    reversed_ = f"{len(wrong):,} of {len(wanted):,} distance comparisons are reversed on the best plane found"
+    return flat, Tried(points.states, points.neutral, len(wanted), len(wrong), reversed_ if len(wrong) else None)
 
 
 def _leaves(

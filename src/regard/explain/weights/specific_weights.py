@@ -127,6 +127,21 @@ def word_link(
     return WordLink(best.layer, best.head, best.key, trace.tokens[best.key].text, best.weight, others)
 
 
+def divergences(weights: AttentionMap, pairs: Sequence[tuple[int, int, int]]) -> tuple[list[float], list[float]]:
+    """Return the weight and the divergence, in nats, of some (head, query, key) of one layer."""
+    if not pairs:
+        return [], []
+    queries = torch.tensor(sorted({query for _, query, _ in pairs}))
+    rows = weights[:, queries].double().cpu()
+    distance, key = expected(weights, queries, rows)
+    equal = 1 / (rows > 0).sum(-1, keepdim=True).clamp(min=1)
+    most = torch.maximum(torch.maximum(distance, key), equal)
+    place = {query: n for n, query in enumerate(queries.tolist())}
+    at = tuple(torch.tensor(part) for part in zip(*((h, place[q], k) for h, q, k in pairs), strict=True))
+    weight = rows[at]
+    return weight.tolist(), (torch.xlogy(weight, weight) - torch.xlogy(weight, most[at])).tolist()
+
+
 def expected(
     weights: AttentionMap, queries: Int[Tensor, " q"], rows: Float[Tensor, "H q S"]
 ) -> tuple[Float[Tensor, "H q S"], Float[Tensor, "H q S"]]:

@@ -14,7 +14,7 @@ from regard.generation.generator import Generated
 from regard.questions.movement.panels import Data, movement_panels, not_shown
 from regard.questions.movement.sentences import missing
 from regard.questions.see import panels, sentences
-from regard.questions.see.looks import first_link_told, layer_looked_at
+from regard.questions.see.looks import layer_looked_at
 from regard.text.quoting import quoted, some_of
 from regard.text.tokens import Token, shortened
 from regard.trace.display import LONG as LONG_TEXT
@@ -56,28 +56,24 @@ class Seen(TracesAnswer):
         return of if self.summary.word is None else f"{quoted(self.summary.word)} in {of}"
 
     def findings(self) -> list[str]:
-        """Say what was found of the word, or what is most worth a look."""
+        """Return the sentences about the word, or about what is most worth a look."""
         return sentences.findings(self.summary)
 
     def exactness(self) -> list[str]:
-        """Say what was not read, and by whom a target was written."""
+        """Report what the tokenizer did not read, and embeddings that are not explained."""
         statuses = self.about.statuses
         sums = [each.embedding_difference for each in statuses if each.embedding_difference is not None]
         far = max(sums, default=0.0)
-        said = [f"the parts of the embeddings are not all: their sum is off by {far:.1e}"] if far >= CLOSE else []
+        said = [f"The known parts of the embeddings differ from their sum by {far:.1e}."] if far >= CLOSE else []
         words = dict.fromkeys(reference.word for reference in self.summary.references)
         for word, status in zip(words, self.summary.reference_statuses, strict=True):
             if status.unknown:
                 named = some_of([*map(quoted, status.unknown)], FEW)
-                said.append(f"the tokenizer does not know all of --compare {quoted(word)}: {named}")
+                said.append(f"The tokenizer doesn't know all of --compare {quoted(word)}: {named}.")
         for label, status in zip(self.summary.labels, statuses, strict=True):
             if status.dropped:
                 named = some_of([*map(quoted, status.dropped)], FEW)
-                said.append(f"the tokenizer drops of text {label}: {named}")
-        if self.summary.target is not None and any(self.summary.target.generated):
-            written = [n for n, own in zip(self.summary.labels, self.summary.target.generated, strict=True) if own]
-            which = "" if len(written) == len(self.summary.labels) else f" of text {', '.join(written)}"
-            said.append(f"the model wrote the target{which} itself, the likeliest token each time")
+                said.append(f"The tokenizer drops parts of text {label}: {named}.")
         return said
 
     def rows(self) -> list[Row]:
@@ -104,7 +100,7 @@ class Seen(TracesAnswer):
         summary = self.summary
         if self.layer is not None or self.head is not None:
             return {"layer": self.layer, "head": self.head, "word": summary.word}
-        link = first_link_told(summary)
+        link = sentences.first_link(summary)
         if link is not None:
             return {"layer": link.layer, "head": link.head, "word": summary.word}
         place = layer_looked_at(summary) if summary.occurrences else None

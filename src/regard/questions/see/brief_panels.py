@@ -1,71 +1,51 @@
-"""The tables of a first screen: where a followed word looks in the layers that tell most, beside what; sharp links."""
+"""The tables of a first screen: many occurrences of a word, reference words, the most distinctive links."""
 
 from collections.abc import Sequence
 
 from regard.display.panels import Cell, Column, Panel, Shares, Table
 from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
-from regard.explain.wording import called, number, place_in_brackets
-from regard.questions.movement.sentences import told
-from regard.questions.see.looks import given_to_others, layer_looked_at
+from regard.explain.wording import called, number, quoted, short_head
+from regard.questions.see.looks import layer_looked_at
+from regard.questions.see.sentences import comparable, leaves_range
 from regard.questions.see.word_panels import neutral_range_in_words
 
-LAYERS = 8  # that the table has, of a deeper model those in which most happens
 ROWS = 8  # of tables of occurrences and links
-LEAST = 0.01  # weights below it are not named behind others
+LEAST = 0.01  # smaller weights are not listed after the first
 
 
 def brief_panels(summary: Summary) -> list[Panel]:
-    """Of a followed word where it looks and what it is beside; of texts without one their sharpest links."""
+    """Return tables of a followed word's occurrences and reference words, or of the links of whole texts."""
     if summary.word is None:
         return [_links(summary)] if summary.target is None and any(each.links for each in summary.highlights) else []
     if not summary.occurrences or summary.target is not None:
         return []
-    looks = _by_layer(summary) if len(summary.occurrences) <= 2 else _by_occurrence(summary)
-    return [looks, *([_references(summary)] if summary.references else [])]
-
-
-def _by_layer(summary: Summary) -> Panel:
-    """Show for some layers, the last among them, how alike the occurrences are and what they attend to."""
-    seen, pair, most = summary.occurrences, next(iter(summary.pairs), None), given_to_others(summary)
-    last = [len(most) - 1] if most else []  # the sentences report it
-    best = sorted(set(range(len(most))).difference(last), key=lambda place: -most[place])
-    places = sorted([*last, *best[: LAYERS - 1]])
-    rows: list[list[Cell]] = []
-    for place in places:
-        layer = seen[0].attends[place].layer
-        alike: list[Cell] = []
-        if pair is not None:
-            alike = [pair.hidden_states[layer + 1] if layer + 1 < len(pair.hidden_states) else None]
-        rows.append([str(layer), *alike, *(_looks(each, place, summary) for each in seen)])
-    note = "Cosine: of the two that leave the layer; " if pair is not None else ""
-    note += "special tokens and sinks are not listed"
-    left = len(seen[0].attends) - len(places)
-    note += f"; {left} layers in which they look at other words less are left out" if left else ""
-    columns = [Column("layer"), *([Column("cosine", 2)] if pair is not None else [])]
-    columns += [Column(f"text {each.label} looks at") for each in seen]
-    return Table(name="In short", title="", note=f"{note}.", columns=columns, rows=rows, screen=True, brief=True)
-
-
-def _looks(occurrence: Occurrence, place: int, summary: Summary) -> Shares:
-    """What one layer's row looks at most."""
-    tokens, top = summary.tokens[occurrence.text], occurrence.attends[place].top
-    named = [(called(each.token, tokens), each.weight) for each in top[:1] + [s for s in top[1:] if s.weight >= LEAST]]
-    return Shares(named, digits=2, one_line=True)
+    several = [_by_occurrence(summary)] if len(summary.occurrences) > 2 else []
+    return [*several, *([_references(summary)] if summary.references else [])]
 
 
 def _by_occurrence(summary: Summary) -> Panel:
-    """A row for each occurrence: where it looks most, and how alike it ends to the first."""
+    """A row for each occurrence: what it attends to most, and the cosine of its last vector to the first one's."""
     seen, place = summary.occurrences, layer_looked_at(summary) or 0
     first, layer = seen[0].label, seen[0].attends[place].layer if seen[0].attends else "–"
     ends = {pair.b: pair.hidden_states[-1] for pair in summary.pairs if pair.a == first}
     rows: list[list[Cell]] = [
-        [each.label, _looks(each, place, summary) if each.attends else "", ends.get(each.label)] for each in seen[:ROWS]
+        [each.label, _attends_to(each, place, summary) if each.attends else "", ends.get(each.label)]
+        for each in seen[:ROWS]
     ]
     left = len(seen) - ROWS
-    note = f"{left} more occurrences are left out." if left > 0 else ""
-    columns = [Column("occurrence"), Column(f"looks at in layer {layer}"), Column(f"cosine to {first}", 2)]
+    note = f"{left} more occurrences are not shown." if left > 0 else ""
+    columns = [Column("occurrence"), Column(f"attends to in layer {layer}"), Column(f"cosine to {first}", 2)]
     return Table(name="In short", title="", note=note, columns=columns, rows=rows, screen=True, brief=True)
+
+
+def _attends_to(occurrence: Occurrence, place: int, summary: Summary) -> Shares:
+    """The tokens with the largest weights of an occurrence in one layer, special tokens and sinks aside."""
+    tokens, top = summary.tokens[occurrence.text], occurrence.attends[place].top
+    named = [
+        (called(share.token, tokens), share.weight) for n, share in enumerate(top) if not n or share.weight >= LEAST
+    ]
+    return Shares(named, one_line=True)
 
 
 def _references(summary: Summary) -> Panel:
@@ -76,30 +56,37 @@ def _references(summary: Summary) -> Panel:
     for word in dict.fromkeys(reference.word for reference in summary.references):
         own = {each.occurrence: each for each in summary.references if each.word == word}
         among = neutral.get(word)
-        cells: list[Cell] = [word, *([neutral_range_in_words(among, 2) if among else ""] if neutral else [])]
-        for each in seen:
-            said = "" if among is None else told(summary, own[each.label], among) or ""
-            cells.append(f"{number(own[each.label].last_hidden_state, '.2f')} {said}".rstrip())
+        cells: list[Cell] = [word, *([neutral_range_in_words(among) if among else ""] if neutral else [])]
+        for occurrence in seen:
+            value = own[occurrence.label].last_hidden_state
+            cells.append(f"{number(value)} {leaves_range(summary, occurrence.label, word, value) or ''}".rstrip())
         rows.append(cells)
-    left = len(summary.occurrences) - len(seen)
     columns = [Column("cosine to"), *([Column("neutral: mean (range)")] if neutral else [])]
-    columns += [Column(f"text {each.label}") for each in seen]
+    columns += [Column(f"text {occurrence.label}") for occurrence in seen]
+    left = len(summary.occurrences) - len(seen)
+    notes = [f"{left} more occurrences are not shown."] if left > 0 else []
+    if summary.control is None:
+        notes.append("Without neutral sentences, nothing says whether a text moves the word.")
+    elif summary.control.refused is not None:
+        notes.append(f"Movement isn't reported: {summary.control.refused}.")
+    elif not all(comparable(summary, occurrence.label) for occurrence in seen):
+        notes.append("Movement isn't reported for massive activations and for words that are split into other tokens.")
     return Table(
-        name="Beside", title="", columns=columns, rows=rows, screen=True, brief=True,
-        note=f"{left} more occurrences are left out." if left > 0 else "",
+        name="Reference words, in short", title=f"Cosine of {quoted(summary.word or '')} to reference words",
+        columns=columns, rows=rows, screen=True, brief=True, note=" ".join(notes),
     )  # fmt: skip
 
 
 def _links(summary: Summary) -> Panel:
-    """The sharpest links between words of each text."""
+    """The most distinctive links between words of each text."""
     several = len(summary.texts) > 1
     each = max(2, ROWS // max(1, len(summary.texts)))
     rows: list[list[Cell]] = [
-        [*([label] if several else []), link.query_text + place_in_brackets(tokens, link.query),
-         link.key_text + place_in_brackets(tokens, link.key), str(link.layer), str(link.head), link.weight]
+        [*([label] if several else []), called(link.query, tokens), called(link.key, tokens),
+         short_head(link.layer, link.head), link.weight]
         for label, tokens, found in zip(summary.labels, summary.tokens, summary.highlights, strict=True)
         for link in found.links[:each]
     ]  # fmt: skip
-    columns = [*([Column("text")] if several else []), Column("word"), Column("looks at"), Column("layer")]
-    columns += [Column("head"), Column("weight", 2, bar=True)]
-    return Table(name="Links", title="The sharpest links between words", columns=columns, rows=rows, screen=True)
+    columns = [*([Column("text")] if several else []), Column("token"), Column("attends to"), Column("head")]
+    title = "The most distinctive links between words"
+    return Table(name="Links", title=title, columns=[*columns, Column("weight", 2, bar=True)], rows=rows, screen=True)

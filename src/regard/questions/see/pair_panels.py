@@ -22,32 +22,32 @@ def looks(alignment: Alignment, summary: Summary, screen: bool) -> Panel:
     ]
     one = alignment.written_layer == alignment.read_layer
     agree = "one layer, both rows" if one else why_these_layers(alignment, len(summary.tokens))
-    note = "A decoder's row reads one token and writes the next: written is the row before a token, read its own. "
-    note += f"{capital(agree)}. {_note_on_marked_looks(bool(alignment.sinks))}."
+    note = f"Written is the row that predicts a token, read the row of the token itself. {capital(agree)}. "
+    note += f"{_note_on_marked_looks(bool(alignment.sinks))}."
     if alignment.sinks:
         sinks = [f"{quoted(sink.text)} ({sink.token}) {number(sink.share)}" for sink in alignment.sinks]
-        note += f" Attention sinks of the text, with what they get on average: {listed(sinks)}."
+        note += f" Attention sinks with their mean weight: {listed(sinks)}."
     columns = [
         Column("target"),
         Column(f"as it is written (layer {alignment.written_layer}{whose})"),
         Column(f"as it is read (layer {alignment.read_layer}{whose})"),
     ]
-    title = f"Where target {label} looks in text {label} (cross-attention)"
+    title = f"Cross-attention from target {label} to text {label}"
     return Table(name=f"Alignment, text {label}", title=title, note=note, columns=columns, rows=rows, screen=screen)
 
 
 def _note_on_marked_looks(sinks: bool) -> str:
-    return f"* special tokens{' and sinks' * sinks} take more than half"
+    return f"*: special tokens{' and sinks' * sinks} receive more than half"
 
 
 def across(summary: Summary, target: Target) -> list[Panel]:
     """The followed word and the other side, layer by layer."""
     other = target.summary
     looked = [
-        (f"What looks at {quoted(own.word)} of text {each.occurrence} in the target", each, other.tokens[own.text])
+        (f"Target tokens that attend to {quoted(own.word)} of text {each.occurrence}", each, other.tokens[own.text])
         for each, own in zip(target.to_words, summary.occurrences, strict=True)
     ] + [
-        (f"Where {quoted(own.word)} of target {each.occurrence} looks in the text", each, summary.tokens[own.text])
+        (f"Attention from {quoted(own.word)} of target {each.occurrence} to the text", each, summary.tokens[own.text])
         for each, own in zip(target.of_words, other.occurrences, strict=True)
     ]
     panels: list[Panel] = []

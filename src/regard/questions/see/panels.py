@@ -47,10 +47,10 @@ def _side(summary: Summary, side: str, source: Summary | None = None) -> list[Pa
         every = enumerate(summary.labels)
         panels += [Later(f"Every token, {side} {label}", partial(overview, summary, n, side)) for n, label in every]
     elif summary.occurrences:
-        panels.append(Later(name_of("Learned embedding", side), partial(word.token_embeddings, summary, side)))
+        panels.append(Later(name_of("Token embedding", side), partial(word.token_embeddings, summary, side)))
         if summary.pairs:
             panels.append(Later(name_of("Cosines", side), partial(word.cosines, summary, side)))
-        panels.append(Later(name_of("Contextual embedding", side), partial(word.states, summary, side)))
+        panels.append(Later(name_of("Hidden states", side), partial(word.states, summary, side)))
         for own in summary.occurrences:
             panels.append(Later(f"Attends to, {side} {own.label}", partial(word.attends, summary, own, side)))
             panels += [word.single_heads(summary, own, side)] if own.heads else []
@@ -69,13 +69,13 @@ def texts(summary: Summary, side: str) -> list[Panel]:
     values: list[Sequence[float | None]] = []
     for n, (label, tokens) in enumerate(zip(summary.labels, summary.tokens, strict=True)):
         own = next((each for each in summary.occurrences if each.text == n), None)
-        titles.append(f"{side.capitalize()} {label}: {len(tokens):,} tokens, special ones included")
+        titles.append(f"{side.capitalize()} {label}: {len(tokens):,} tokens, with special tokens")
         values.append([None] * len(tokens))
         if own is not None and place is not None:
             row, which = own.attends[place], "" if own.label == label else f" ({own.label})"
             values[n] = row.weights or values[n]
-            titles[n] = f"What {quoted(own.word)}{which} looks at in layer {row.layer}, mean of heads"
-            titles[n] += f" (a full bar is {FULL:.2f})"
+            titles[n] = f"Attention from {quoted(own.word)}{which} in layer {row.layer}, mean of heads"
+            titles[n] += f" (full bar: {FULL:.2f})"
     same = [n > 0 and titles[n] == titles[n - 1] for n in range(len(titles))]
     return [
         Strip(
@@ -95,10 +95,8 @@ def _sinks(summary: Summary, text: int) -> str:
     named = [quoted(sink.text) + place_in_brackets(summary.tokens[text], sink.token) for sink in found]
     names = listed(["the first token" if sink.token == 0 else name for sink, name in zip(found, named, strict=True)])
     get = listed([number(sink.share) for sink in found])
-    share = listed([f"{sink.heads:.0%}" for sink in found])
     are = "is an attention sink" if len(found) == 1 else "are attention sinks"
-    gets = f"On average {get} of what others give goes there, in {share} of all heads far more than an equal share."
-    return f"{capital(names)} {are}, whatever stands there. {gets}" if found else ""
+    return f"{capital(names)} {are} (mean weight received: {get})." if found else ""
 
 
 def windows(summary: Summary) -> list[Panel]:
@@ -107,10 +105,8 @@ def windows(summary: Summary) -> list[Panel]:
         [label, str(each.text + 1), f"{each.window} of {each.windows}", f"{each.start} to {each.stop - 1}"]
         for label, each in zip(summary.labels, summary.windows, strict=bool(summary.windows))
     ]
-    note = (
-        "Each window is a text of its own to the model; an occurrence is shown in the one where it is furthest inside."
-    )
-    columns = [Column("shown as"), Column("text"), Column("window"), Column("its tokens")]
+    note = "The model reads each window as a separate text. An occurrence is shown where most text surrounds it."
+    columns = [Column("shown as"), Column("text"), Column("window"), Column("tokens")]
     own = Table(name="Windows", title="Windows", note=note, columns=columns, rows=rows, screen=len(rows) <= WINDOWS)
     return [own] if rows else []
 
@@ -125,13 +121,13 @@ def overview(summary: Summary, text: int, side: str, name: str) -> Panel:
         ]
         rows.append([f"{n} {token.text}", *([token.turn] if chat else []), Shares(most, digits=2)])
     head = next((row.head for looks in summary.overview[text] for row in looks), None)
-    note = "Of each layer the largest weight on a token that is "
-    note += "neither special nor a sink; * where these take" if sinks else "not special; * where special tokens take"
-    title = f"{side.capitalize()} {summary.labels[text]}: where each token looks most"
+    aside = "special tokens and sinks" if sinks else "special tokens"
+    note = f"The largest weight in each layer, without {aside}. *: {aside} receive"
+    title = f"{side.capitalize()} {summary.labels[text]}: what each token attends to most"
     title += f" ({'mean of heads' if head is None else f'head {head}'})"
     return Table(
         name=name, title=title, note=f"{note} more than half.", rows=rows,
-        columns=[Column("token"), *([Column("message")] if chat else []), Column("layer: where most goes")],
+        columns=[Column("token"), *([Column("message")] if chat else []), Column("layer: largest weight")],
     )  # fmt: skip
 
 
@@ -147,8 +143,8 @@ def _predictions(summary: Summary, side: str, name: str) -> Panel:
         [*lens.place(summary, each), Shares([(c.text, c.probability) for c in each.candidates])]
         for each in summary.predictions
     ]
-    title = "What the model says next" if after else "What the model says here"
-    columns = [Column(side), Column("after" if after else "at"), Column("likeliest tokens, and their probability")]
+    title = "What the model predicts next" if after else "What the model predicts here"
+    columns = [Column(side), Column("after" if after else "at"), Column("likeliest tokens with probability")]
     return Table(name=name, title=title, columns=columns, rows=rows)
 
 

@@ -1,195 +1,278 @@
-"""State in a few sentences what a summary shows, most telling first: what `regard see` and the page begin with.
-
-Every number in a sentence is one of the summary's; a sentence whose condition the numbers do not meet is not said.
-"""
+"""State in at most three sentences what a summary shows: on the terminal, the page and in JSON."""
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import torch
 
-from regard.explain.logits.predictions import Prediction
-from regard.explain.texts.occurrences import Occurrence, Pair
+from regard.display.sentences import Template, sentences
 from regard.explain.texts.summary import Summary, Target
+from regard.explain.vectors.neutral import Neutral, direction
 from regard.explain.vectors.similarity import cosine
-from regard.explain.wording import number, numbered, quoted, word_numbered
-from regard.questions.movement.sentences import movement_findings
-from regard.questions.see.looks import SHARP, largest_look_in_words, link_told, push_told, row_told
+from regard.explain.weights.word_links import WordLink
+from regard.explain.wording import listed, number, numbered, quoted, word_numbered
 
-SAME = 1 - 1e-6  # a cosine from which on two vectors are called the same: less is rounding
-NEAR = 0.01  # cosines that differ by less are called about equal
+SAME = 1 - 1e-6  # from this cosine on two vectors are identical but for rounding
+SMALLEST_DROP = 0.01  # of a cosine in a layer
+SMALLEST_CONTRIBUTION = 0.02  # to a residual update
+TABLE: list[list[Template]] = [
+    [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
+    [
+        ("{name_1} moves {word} {way_1} and {name_2} {way_2}.", lambda n: n["count"] == 2),
+        ("{where} moves {word} {way}, while {inside} leaves it in its neutral range.", lambda n: n["count"] == 2),
+        ("{leaving} of {count} occurrences leave the neutral range, {where} furthest: {way}.",
+         lambda n: n["count"] > 2),
+        ("{where} moves {word} {way}.", None),
+        ("{word} stays within its range in {neutral} neutral sentences.", None),
+        ("{word} differs most in its cosine to {differs}: {high} in {high_where}, {low} in {low_where}.", None),
+    ],
+    [
+        ("{word} attends most distinctively to {to_1} in {name_1} ({weight_1}, {head_1}) and to {to_2} in "
+         "{name_2} ({weight_2}, {head_2}).", lambda n: n["count"] == 2),
+        ("{in_text}{word} attends most distinctively to {to} ({weight}, {head}).", None),
+        ("no head attends from {word} to another word more than usual.", lambda n: not n["linked"]),
+    ],
+    [
+        ("the two {word} vectors start {start} and end at cosine {end}, with the largest drop in layer {drop}.", None),
+        ("the two {word} vectors start {start} and end at cosine {end}.", None),
+        ("any two of the {count} {word} vectors end at cosine {low_end}.",
+         lambda n: number(n["low_end"]) == number(n["high_end"])),
+        ("the {count} {word} vectors end at cosines from {low_end} (between {low_pair}) to {high_end}.", None),
+        ("after the last layer, the vector of {word} has cosine {own_end} to the vector that entered layer 0.", None),
+    ],
+    [("among other words, {giver} contributes most to {word} through attention: {part:%} of its update in layer "
+      "{update}{of_text}.", None)],
+    [("{place} the model predicts {candidate} ({probability}).", None)],
+]  # fmt: skip
+WHOLE_TEXT: list[list[Template]] = [
+    [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
+    [("{place} the model predicts {candidate} ({probability}).", None)],
+    [
+        ("{in_text}{query} attends most distinctively to {key} ({weight}, {head}) and {key_2} ({weight_2}, {head_2}).",
+         None),
+        ("{in_text}{query} attends most distinctively to {key} ({weight}, {head}).", None),
+    ],
+    [("the vector of {moved} changes most from the first to the last layer (cosine {moved_cosine}).",
+      lambda n: not n["in_text"])],
+]  # fmt: skip
 
 
 def findings(summary: Summary) -> list[str]:
-    """Compose the sentences about a followed word, or about what is most worth a look: few where numbers bear few."""
+    """Return the sentences about a followed word, or about what is most worth a look."""
+    target = summary.target
     if summary.word is None:
-        sentences = [sentence for text in range(len(summary.texts)) for sentence in _worth(summary, text)]
-    elif summary.occurrences:
-        sentences = [sentence(summary) for sentence in (link_told, row_told, _start, _end)]
-        sentences += movement_findings(summary) if summary.references else []
-        if summary.target is None:
-            sentences += [push_told(summary), _said(summary)]
-    else:  # of an encoder-decoder, a word of the target alone
-        sentences = []
-    if summary.target is not None:
-        sentences += _translated(summary, summary.target)
-    return [sentence for sentence in sentences if sentence]
+        several = len(summary.texts) > 1
+        texts = [_whole_text(summary, n, several) for n in range(len(summary.texts))]
+        written = [_alignments(summary, target)] if target is not None else [{}]
+        if not several:
+            return sentences(WHOLE_TEXT, written[0] | texts[0])
+        first = sentences(WHOLE_TEXT[:1], written[0])
+        of_texts = [sentences(WHOLE_TEXT[1:3], numbers) for numbers in texts]
+        return [*first, *(said[0] for said in of_texts if said), *(said[1] for said in of_texts if len(said) > 1)][:3]
+    numbers = _alignments(summary, target) if target is not None else {}
+    if summary.occurrences:
+        numbers |= {"word": quoted(summary.word), "count": len(summary.occurrences)}
+        numbers |= _movement(summary) | _links(summary) | _ends(summary) | _contribution(summary)
+        numbers |= _prediction(summary, 0) if target is None else {}
+    return sentences(TABLE, numbers)
 
 
-def _worth(summary: Summary, text: int) -> list[str]:
-    """What is most worth a look in a text in which no word is followed."""
-    found = summary.highlights[text]
-    where = f"In text {summary.labels[text]}, of" if len(summary.texts) > 1 else "Of"
-    aside = " (sinks aside)" if summary.sinks[text] else ""
-    sentences = []
-    if found.moved:
-        first, *others = [
-            (word_numbered(summary.tokens[text], each.tokens, each.word), each.cosine) for each in found.moved[:3]
-        ]
-        then = "".join(f", then {word} {number(moved)}" for word, moved in others)
-        says = f"moves most: it leaves the last layer at cosine {number(first[1])} to what entered layer 0"
-        sentences.append(f"{where} all words{aside} {first[0]} {says}{then}.")
-    if found.links:
-        rows = next(iter(summary.overview[text]), [])
-        head = rows[0].head if rows else None  # the one that was asked for
-        whose = "" if head is None else f" of head {head}"
-        held = "" if len(rows) == len(summary.layers) else " in the layers held"
-        lead = f"{where} the links{whose}{held} between words that are no neighbours{aside}"
-        sentences.append(f"{lead}, {_sharpest(summary, text, 'head' if head is None else 'layer')}.")
-    own = [said for said in summary.predictions if said.text == text and said.candidates]
-    return sentences + [_says(said, summary) for said in own[:2]]
+def first_link(summary: Summary) -> WordLink | None:
+    """Return the link whose head the sentences name first."""
+    return next((own.link for own in summary.occurrences if own.link is not None), None)
 
 
-def _sharpest(summary: Summary, text: int, each: str) -> str:
-    """The sharpest links of a text. each: what has one at most, a head or a layer."""
-    tokens, links = summary.tokens[text], summary.highlights[text].links
-    sharp = [link for link in links[:3] if link.weight >= SHARP]
-    if not sharp:
-        return f"none is sharp: {largest_look_in_words(links[0].weight)}"
-    named = [
-        f"{numbered(tokens, link.query)} looks at {numbered(tokens, link.key)} in layer {link.layer}, head {link.head} "
-        f"({number(link.weight)})"
-        for link in sharp
-    ]
-    return f"the sharpest, one a {each} and pair: {'; '.join(named)}"
+def occurrence_name(summary: Summary, label: str) -> str:
+    """Name an occurrence by the label that tables give it."""
+    if len(summary.occurrences) == 1:
+        return "the text"
+    return f"text {label}" if len(summary.texts) == len(summary.occurrences) else f"occurrence {label}"
 
 
-def _translated(summary: Summary, target: Target) -> list[str]:
-    """Where target tokens look as they are written; where a word is followed, it or what looks most at it."""
-    sentences = []
-    for alignment in target.alignments[:3]:
-        own = {n for o in summary.occurrences if o.text == alignment.text for n in o.tokens}
-        theirs = {n for o in target.summary.occurrences if o.text == alignment.text for n in o.tokens}
-        tokens, sources = target.summary.tokens[alignment.text], summary.tokens[alignment.text]
-        links = [
-            (each.written.top[0].weight, each.token, each.written.top[0].token)
-            for each in alignment.tokens
-            if each.written is not None and each.written.top and not tokens[each.token].special
-            if summary.word is None or each.token in theirs or each.written.top[0].token in own
-        ]
-        where = f"In text {summary.labels[alignment.text]}, as" if len(target.alignments) > 1 else "As"
-        head = "mean of heads" if alignment.head is None else f"head {alignment.head}"
-        aside = "special tokens and sinks" if alignment.sinks else "special tokens"
-        lead = f"{where} the target is written (layer {alignment.written_layer}, {head}; {aside} aside)"
-        named = ", ".join(
-            f"{numbered(tokens, out)} looks most at {numbered(sources, of)} {number(weight)}"
-            for weight, out, of in sorted(links)[:-4:-1]
-        )
-        if links:
-            sentences.append(f"{lead}, {named}.")
-        elif own:
-            sentences.append(f"{lead}, no token looks most at {quoted(summary.word or '')}.")
-    return sentences
+def comparable(summary: Summary, label: str, word: str | None = None) -> bool:
+    """Tell whether an occurrence's cosines to reference words, or to this one, can be compared with neutral sentences.
 
-
-def _start(summary: Summary) -> str:
-    """Whether the occurrences start as the same vector."""
-    seen, word = summary.occurrences, quoted(summary.word or "")
-    if len(seen) == 1:
-        return _pieces(summary, seen[0])
-    every = "Both" if len(seen) == 2 else f"All {len(seen)}"
-    if all(pair.token_embeddings_equal for pair in summary.pairs):
-        enters = [alike for pair in summary.pairs if (alike := _seen_cosine_or_none(pair.hidden_states[0])) is not None]
-        if len(enters) < len(summary.pairs):
-            return f"{every} {word} start as the same learned embedding."
-        if min(enters) >= SAME:
-            return f"{every} {word} start as the same vector."
-        moved = len({tuple(each.tokens) for each in seen}) > 1
-        apart = "their positions set them apart before layer 0" if moved else "they enter layer 0 apart"
-        return f"{every} {word} start as the same learned embedding; {apart} (cosine {number(min(enters))})."
-    cosines = [(_seen_cosine_or_none(pair.token_embeddings), pair) for pair in summary.pairs]
-    known = [(alike, pair) for alike, pair in cosines if alike is not None]
-    if not known:
-        return ""
-    least, pair = min(known, key=lambda each: each[0])
-    between = "" if len(seen) == 2 else f" between {pair.a} and {pair.b}, the least"
-    return f"The learned embeddings of {word} differ, for its tokens do: cosine {number(least)}{between}."
-
-
-def _seen_cosine_or_none(value: float | None) -> float | None:
-    """A cosine, None where there is none: not held, or with a zero vector."""
-    return None if value is None or math.isnan(value) else value
-
-
-def _pieces(summary: Summary, only: Occurrence) -> str:
-    tokens = summary.tokens[only.text]
-    pieces = [tokens[n].text.strip() for n in only.tokens]
-    if len(pieces) == 1:
-        return f"{quoted(summary.word or '')} is one token, number {only.tokens[0]} of {len(tokens)}, counted from 0."
-    return f"{quoted(summary.word or '')} is read as {len(pieces)} tokens: {' '.join(pieces)}."
-
-
-def _end(summary: Summary) -> str:
-    """How alike the occurrences are after the last layer; of a single one, how far it is from where it began."""
-    seen, last = summary.occurrences, len(summary.occurrences[0].hidden_states) - 2
-    if len(seen) == 1:
-        first, final = seen[0].hidden_states[0], seen[0].hidden_states[-1]
-        if first is None or final is None or len(first) != len(final):
-            return ""
-        apart = _seen_cosine_or_none(cosine(torch.tensor(first), torch.tensor(final)))
-        says = f"After layer {last} its vector is at cosine"
-        return "" if apart is None else f"{says} {number(apart)} to the one that entered layer 0."
-    ends = [
-        (alike, pair) for pair in summary.pairs if (alike := _seen_cosine_or_none(pair.hidden_states[-1])) is not None
-    ]
-    if len(ends) < len(summary.pairs):
-        return ""
-    (low, least), (high, most) = (each(ends, key=lambda end: end[0]) for each in (min, max))
-    if len(seen) == 2:
-        began = _seen_cosine_or_none(least.hidden_states[0])
-        nearer = "" if began is None or low - began < NEAR else f", nearer than they began ({number(began)})"
-        return f"They end at cosine {number(low)} after layer {last}{nearer}{_drop(least)}."
-    if number(low) == number(high):
-        return f"After layer {last} any two of them are about as alike (cosine {number(low)})."
+    They can't without such sentences, for a word that is split into other tokens there, and for massive activations.
+    """
+    left_out = [] if summary.movement is None else summary.movement.left_out
+    massive = any(out.name == word if out.kind == "reference" else out.of == label for out in left_out)
     return (
-        f"After layer {last}, {least.a} and {least.b} are least alike (cosine {number(low)}), "
-        f"{most.a} and {most.b} most ({number(high)})."
+        bool(summary.neutral) and summary.control is not None and label not in summary.control.otherwise and not massive
     )
 
 
-def _drop(pair: Pair) -> str:
-    """In which layer two occurrences part most, where they part at all."""
-    states = [_seen_cosine_or_none(each) for each in pair.hidden_states]
-    steps = [(n, a, b) for n, (a, b) in enumerate(pairwise(states)) if a is not None and b is not None]
-    if not steps:
-        return ""
-    held = "" if len(steps) == len(states) - 1 else "of the layers held, "
-    layer, before, after = min(steps, key=lambda each: each[2] - each[1])
-    if before - after < NEAR:
-        return f": {held}no layer parts them by {NEAR:.2f}"
-    return f"; {held}layer {layer} parts them most ({number(before)} → {number(after)})"
+def leaves_range(summary: Summary, label: str, word: str, value: float) -> str | None:
+    """Return "towards" or "away from" if an occurrence's cosine to a reference word leaves its neutral range."""
+    neutral = next((neutral for neutral in summary.neutral if neutral.word == word), None)
+    return direction(value, neutral) if neutral is not None and comparable(summary, label, word) else None
 
 
-def _said(summary: Summary) -> str:
-    """What a language model would say after or at the first occurrence."""
-    own = [said for said in summary.predictions if said.occurrence is not None and said.candidates]
-    if not own or summary.references or summary.target is not None:
-        return ""
-    return _says(own[0], summary)
+def neutral_ends(neutral: Neutral) -> tuple[float, float]:
+    """Return the smallest and the largest cosine in neutral sentences, after the last layer."""
+    low, high = neutral.low[-1], neutral.high[-1]
+    assert low is not None
+    assert high is not None
+    return low, high
 
 
-def _says(said: Prediction, summary: Summary) -> str:
-    best, after = said.candidates[0], "After" if said.after else "In the place of"
-    where = f" in text {summary.labels[said.text]}" if len(summary.texts) > 1 else ""
-    at = numbered(summary.tokens[said.text], said.token)
-    return f"{after} {at}{where} the model would say {quoted(best.text)} ({number(best.probability)})."
+def _movement(summary: Summary) -> dict[str, Any]:
+    """Where texts move the word, by the reference words whose neutral range it leaves furthest."""
+    if not summary.references:
+        return {}
+    ranges = {neutral.word: neutral for neutral in summary.neutral}
+    numbers: dict[str, Any] = {}
+    ways: list[tuple[float, int, str]] = []
+    for place, occurrence in enumerate(summary.occurrences):
+        name = occurrence_name(summary, occurrence.label)
+        numbers[f"name_{place + 1}"] = name
+        outside = []
+        for reference in summary.references:
+            value = reference.last_hidden_state
+            way = leaves_range(summary, occurrence.label, reference.word, value)
+            if reference.occurrence == occurrence.label and way is not None:
+                low, high = neutral_ends(ranges[reference.word])
+                text = (
+                    f"{way} {quoted(reference.word)} (cosine {number(value)}, neutral {number(low)} to {number(high)})"
+                )
+                outside.append((max(value - high, low - value), place, text))
+        if outside:
+            ways.append(max(outside))
+            numbers[f"way_{place + 1}"] = ways[-1][2]
+        elif comparable(summary, occurrence.label):
+            numbers["inside"] = name
+    if ways:
+        _, place, way = max(ways)
+        return numbers | {"way": way, "where": numbers[f"name_{place + 1}"], "leaving": len(ways)}
+    if all(comparable(summary, occurrence.label) for occurrence in summary.occurrences):
+        return numbers | {"neutral": summary.neutral[0].sentences}
+    spread = []
+    for word in dict.fromkeys(reference.word for reference in summary.references):
+        row = sorted(
+            (reference.last_hidden_state, reference.occurrence)
+            for reference in summary.references
+            if reference.word == word
+        )
+        spread.append((row[-1][0] - row[0][0], word, row[0], row[-1]))
+    most, word, lowest, highest = max(spread)
+    if most < SMALLEST_DROP:
+        return numbers
+    numbers |= {"differs": quoted(word), "low": lowest[0], "low_where": occurrence_name(summary, lowest[1])}
+    return numbers | {"high": highest[0], "high_where": occurrence_name(summary, highest[1])}
+
+
+def _links(summary: Summary) -> dict[str, Any]:
+    """The most distinctive link of each occurrence to another word."""
+    numbers: dict[str, Any] = {"linked": False}
+    for place, occurrence in enumerate(summary.occurrences, 1):
+        link, name = occurrence.link, occurrence_name(summary, occurrence.label)
+        if link is None:
+            continue
+        to = numbered(summary.tokens[occurrence.text], link.token)
+        named = {"to": to, "weight": link.weight, "head": f"layer {link.layer}, head {link.head}"}
+        numbers |= {f"{key}_{place}": value for key, value in (named | {"name": name}).items()}
+        if not numbers["linked"]:
+            where = f"in {name}, " if len(summary.occurrences) > 1 else ""
+            numbers |= named | {"linked": True, "in_text": where}
+    return numbers
+
+
+def _ends(summary: Summary) -> dict[str, Any]:
+    """How alike the occurrences begin and end, and the layer that makes them differ most."""
+    occurrences, pairs = summary.occurrences, summary.pairs
+    if len(occurrences) == 1:
+        first, last = (occurrences[0].hidden_states[n] for n in (0, -1))
+        if first is None or last is None or len(first) != len(last):
+            return {}
+        return {"own_end": _known(cosine(torch.tensor(first), torch.tensor(last)))}
+    ends = [(end, pair) for pair in pairs if (end := _known(pair.hidden_states[-1])) is not None]
+    if len(ends) < len(pairs):
+        return {}
+    (low, least), (high, _) = (pick(ends, key=lambda end: end[0]) for pick in (min, max))
+    if len(occurrences) > 2:
+        return {"low_end": low, "high_end": high, "low_pair": f"{least.a} and {least.b}"}
+    start = _known(least.hidden_states[0])
+    if start is None:
+        return {}
+    states = [_known(state) for state in least.hidden_states]
+    drops = [(a - b, layer) for layer, (a, b) in enumerate(pairwise(states)) if a is not None and b is not None]
+    drop, layer = max(drops, key=lambda each: each[0], default=(0.0, 0))
+    begin = "identical" if start >= SAME else f"at cosine {number(start)}"
+    return {"start": begin, "end": low, "drop": layer if drop >= SMALLEST_DROP else None}
+
+
+def _known(value: float | None) -> float | None:
+    """A cosine, None for a state that a saved trace does not hold, or for a zero vector."""
+    return None if value is None or math.isnan(value) else value
+
+
+def _contribution(summary: Summary) -> dict[str, Any]:
+    """The other word that contributed most to an occurrence's update in a layer."""
+    of = {occurrence.label: occurrence for occurrence in summary.occurrences}
+    most = [(word.most.share, word) for word in summary.layer_updates if word.updates is not None and word.most]
+    if not most or summary.target is not None:
+        return {}
+    part, word = max(most, key=lambda each: each[0])
+    if part < SMALLEST_CONTRIBUTION or word.most is None:
+        return {}
+    giver = numbered(summary.tokens[of[word.occurrence].text], word.most.token)
+    several = len(summary.occurrences) > 1
+    where = f" of {occurrence_name(summary, word.occurrence)}" if several else ""
+    return {"giver": giver, "part": part, "update": word.most.layer, "of_text": where}
+
+
+def _prediction(summary: Summary, text: int) -> dict[str, Any]:
+    """What a language model predicts after, or in place of, the followed word, or at the last such position."""
+    at = [made for made in summary.predictions if made.text == text and made.candidates]
+    if not at:
+        return {}
+    made = at[-1] if summary.word is None else at[0]
+    best, several = made.candidates[0], len(summary.texts) > 1
+    place = f"{'after' if made.after else 'in place of'} {numbered(summary.tokens[text], made.token)}"
+    place += f" in text {summary.labels[text]}" if several else ""
+    return {"place": place, "candidate": quoted(best.text), "probability": best.probability}
+
+
+def _whole_text(summary: Summary, text: int, several: bool) -> dict[str, Any]:
+    """What is most worth a look in a text in which no word is followed."""
+    tokens, found = summary.tokens[text], summary.highlights[text]
+    numbers = _prediction(summary, text) if summary.target is None else {}
+    alone = "" if summary.target is None else "in the encoder, "
+    numbers["in_text"] = f"in text {summary.labels[text]}, " if several else alone
+    if found.moved:
+        moved = found.moved[0]
+        numbers |= {"moved": word_numbered(tokens, moved.tokens, moved.word), "moved_cosine": moved.cosine}
+    if found.links:
+        first, second = found.links[0], found.links[1] if len(found.links) > 1 else None
+        numbers |= {"query": numbered(tokens, first.query), "key": numbered(tokens, first.key)}
+        numbers |= {"weight": first.weight, "head": f"layer {first.layer}, head {first.head}"}
+        if second is not None and second.query == first.query:
+            numbers |= {"key_2": numbered(tokens, second.key), "weight_2": second.weight}
+            numbers["head_2"] = f"layer {second.layer}, head {second.head}"
+    return numbers
+
+
+def _alignments(summary: Summary, target: Target) -> dict[str, Any]:
+    """The target tokens that attend most to a token of their text, as they are written; those of a followed word."""
+    links = []
+    for alignment in target.alignments:
+        followed = {n for o in summary.occurrences if o.text == alignment.text for n in o.tokens}
+        written = {n for o in target.summary.occurrences if o.text == alignment.text for n in o.tokens}
+        tokens = target.summary.tokens[alignment.text]
+        for row in alignment.tokens:
+            if row.written is None or not row.written.top or tokens[row.token].special:
+                continue
+            best = row.written.top[0]
+            if summary.word is None or row.token in written or best.token in followed:
+                source = numbered(summary.tokens[alignment.text], best.token)
+                links.append((best.weight, numbered(tokens, row.token), source, alignment))
+    links.sort(key=lambda link: -link[0])
+    links = [link for link in links if link[3].written_layer == links[0][3].written_layer][:2]
+    if not links:
+        return {}
+    first = links[0][3]
+    head = "mean of heads" if first.head is None else f"head {first.head}"
+    verbs = ("attends most to", "to")
+    named = listed([f"{token} {verb} {source} ({number(weight)})"
+                    for verb, (weight, token, source, _) in zip(verbs, links, strict=False)])  # fmt: skip
+    return {"alignments": named, "cross_layer": first.written_layer, "cross_head": head}

@@ -11,7 +11,7 @@ from regard.explain.vectors.neutral import Neutral
 from regard.explain.vectors.static_words import Static
 from regard.explain.weights.attended import Attended
 from regard.explain.wording import called, number, quoted, state_name
-from regard.questions.movement.sentences import told
+from regard.questions.see.sentences import leaves_range
 from regard.text.tokens import Token
 
 SAME = 1e-6  # two cosines this near are one
@@ -20,7 +20,7 @@ VALUES = 4  # of a vector that are shown
 
 
 def token_embeddings(summary: Summary, side: str, name: str) -> Panel:
-    """The learned embeddings that the occurrences start as."""
+    """The token embeddings that the occurrences start as."""
     rows: list[list[Cell]] = []
     for each in summary.occurrences:
         tokens = [f"{summary.tokens[each.text][n].text} at {n}" for n in each.tokens]
@@ -29,14 +29,14 @@ def token_embeddings(summary: Summary, side: str, name: str) -> Panel:
     equal, note = [pair.token_embeddings_equal for pair in summary.pairs], ""
     if equal and None not in equal:
         unknown = any(each.word in summary.statuses[each.text].unknown for each in summary.occurrences)
-        note = "equal to the last bit" if all(equal) else "not equal: the word is spelled by other tokens"
-        note = f"The learned embeddings are {note}{', but the tokenizer does not know the word' * unknown}."
+        note = "equal to the last bit" if all(equal) else "not equal, because the tokens differ"
+        note = f"The token embeddings are {note}{'. The tokenizer does not know the word' * unknown}."
     sums = [each.embedding_difference for each in summary.statuses if each.embedding_difference is not None]
     if sums:
-        note = f"{note} With positions and the like they are the model's input within {max(sums):.1e}.".strip()
+        note = f"{note} With position embeddings they sum to the model's input within {max(sums):.1e}.".strip()
     width = len(summary.occurrences[0].token_embeddings or ())
     columns = [Column(side), Column("tokens"), Column(f"first {VALUES} values")]
-    title = f"{_whose(summary, side)}: learned embedding, {width} values"
+    title = f"{_whose(summary, side)}: token embedding, {width} values"
     return Table(name=name, title=title, note=note, columns=columns, rows=rows)
 
 
@@ -46,11 +46,11 @@ def cosines(summary: Summary, side: str, name: str) -> Panel:
     if len(pairs) > PAIRS:
         first = summary.occurrences[0].label
         pairs = [pair for pair in pairs if pair.a == first]
-        note = f"{len(summary.pairs)} pairs in all; these are those with occurrence {first}, --json has the others."
+        note = f"Pairs with occurrence {first}, of {len(summary.pairs)} in all. --json has the others."
     states = [pair.hidden_states for pair in pairs]
-    rows: list[list[Cell]] = [["learned", *(pair.token_embeddings for pair in pairs)]]
+    rows: list[list[Cell]] = [["token embedding", *(pair.token_embeddings for pair in pairs)]]
     rows += [[state_name(n), *cosines] for n, cosines in enumerate(zip(*states, strict=True))]
-    title = f"{_whose(summary, side)}: cosine between its occurrences, by {side}"
+    title = f"{_whose(summary, side)}: cosine between occurrences, by {side}"
     columns = [Column("state"), *(Column(f"{pair.a} · {pair.b}", 2) for pair in pairs)]
     return Table(name=name, title=title, note=note, columns=columns, rows=rows)
 
@@ -62,7 +62,7 @@ def states(summary: Summary, side: str, name: str) -> Panel:
         held = [(each.label, state) for each in summary.occurrences if (state := each.hidden_states[n]) is not None]
         rows += [[state_name(n), label, _few(state), sum(x * x for x in state) ** 0.5] for label, state in held]
     columns = [Column("state"), Column(side), Column(f"first {VALUES} values"), Column("length", 2, unbounded=True)]
-    title = f"{_whose(summary, side)}: contextual embedding"
+    title = f"{_whose(summary, side)}: hidden states"
     return Table(name=name, title=title, columns=columns, rows=rows)
 
 
@@ -70,8 +70,8 @@ def attends(summary: Summary, own: Occurrence, side: str, name: str) -> Panel:
     """Where an occurrence looks, layer by layer."""
     tokens, it = summary.tokens[own.text], f"{quoted(own.word)} in {side} {own.label}"
     sink = set(own.tokens) & {each.token for each in summary.sinks[own.text]}
-    why = "it sees nothing but itself, and " if 0 in sink and _word_sees_itself(own) else ""
-    note = f"{it} is an attention sink: {why}what others give it is for its place, not for its meaning."
+    alone = " It can attend only to itself." if 0 in sink and _word_sees_itself(own) else ""
+    note = f"{it} is an attention sink: other tokens attend to its position, not to its meaning.{alone}"
     return Table(
         name=name, title=f"{it} attends to (mean of heads)", note=note if sink else "",
         columns=[Column("layer"), Column("special", 2), _looks_column(own)],
@@ -97,7 +97,9 @@ def _word_sees_itself(own: Occurrence) -> bool:
 
 def _looks_column(own: Occurrence) -> Column:
     sinks = any(row.sinks for row in own.attends)
-    return Column("sinks, then other tokens, largest first" if sinks else "largest other tokens")
+    return Column(
+        "sinks, then other tokens with the largest weights" if sinks else "other tokens with the largest weights"
+    )
 
 
 def _looks_in_row(row: Attended, tokens: Sequence[Token]) -> Shares:
@@ -127,13 +129,11 @@ def updates(word: WordUpdates, summary: Summary, side: str, source: Summary | No
         shares = [None if part is None else part.share for part in blocks]
         rows.append([str(step.layer), step.length, *shares, step.feed_forward_share, most])
     through = "cross-attention" if crosses else "attention"
-    note = (
-        "Shares of the step, which sum to 1; rest: the feed-forward part and its norms; tokens: what they gave through "
-    )
-    note += f"{through}, whose share holds its bias and norm as well."
+    note = "Contributions to the residual update, which sum to 1. Rest: feed-forward and norms. "
+    note += f"Tokens: through {through}."
     parts = [Column("attention", 2), *([Column("cross", 2)] if crosses else []), Column("rest", 2)]
     return Table(
-        name=name, title=f"How {quoted(own.word)} in {side} {word.occurrence} got from layer to layer",
+        name=name, title=f"Residual updates of {quoted(own.word)} in {side} {word.occurrence}",
         note=note if steps else f"Not shown: {word.refused}.",
         columns=[Column("layer"), Column("length", 2, unbounded=True), *parts, Column(LARGEST_SHARES)], rows=rows,
     )  # fmt: skip
@@ -147,27 +147,33 @@ def references(summary: Summary, name: str) -> Panel:
         among = neutral.get(each.word)
         beside: list[Cell] = []
         if neutral:
-            beside = ["", ""] if among is None else [neutral_range_in_words(among, 3), told(summary, each, among) or ""]
+            way = leaves_range(summary, each.occurrence, each.word, each.last_hidden_state)
+            beside = ["", ""] if among is None else [neutral_range_in_words(among), way or ""]
         rows.append([each.word, each.occurrence, each.last_hidden_state, *beside, each.token_embeddings])
     note = (
-        "A reference word's embeddings are its own, as a text of its own; contextual and learned ones are of two "
-        "spaces: nothing follows from the difference of their cosines."
+        "Each reference word is read as a separate text. Don't compare the two cosines: they are of different spaces."
     )
     if summary.control is not None and neutral:
         count = len(summary.control.sentences)
-        note += f" Neutral: the word in {count} sentences that say nothing of its meaning, mean (range)."
+        note += f" Neutral: mean and range in {count} sentences that don't suggest a meaning."
     beside_columns = [Column("neutral"), Column("moved")] if neutral else []
-    columns = [Column("word"), Column("text"), Column("contextual", 2), *beside_columns, Column("learned", 2)]
-    title = f"{quoted(summary.word or '')} beside reference words, cosines"
+    columns = [
+        Column("word"),
+        Column("text"),
+        Column("last hidden state", 2),
+        *beside_columns,
+        Column("token embedding", 2),
+    ]
+    title = f"Cosine of {quoted(summary.word or '')} to reference words"
     return Table(name=name, title=title, note=note, columns=columns, rows=rows)
 
 
 def static(static: Static) -> Panel:
     """The followed word's static vector beside those of reference words, the same in every text."""
     rows: list[list[Cell]] = [
-        [each.word, "has no vector" if each.cosine is None else number(each.cosine, ".3f")] for each in static.words[1:]
+        [each.word, "has no vector" if each.cosine is None else number(each.cosine)] for each in static.words[1:]
     ]
-    note = f"Cosine of static vectors, of width {static.width}, from {static.source}: one point in every text."
+    note = f"Cosine of static vectors ({static.width} numbers, from {static.source}). They are the same in every text."
     columns = [Column("word"), Column("static")]
     title = f"{quoted(static.words[0].word)} as a static vector"
     return Table(name="Static vectors", title=title, note=note, columns=columns, rows=rows, screen=True)
@@ -182,8 +188,8 @@ def static_picture(static: Static) -> list[Panel]:
         if each.place is not None
     ]
     plane = Scatter(
-        name="Plane", title=f"{word} as a static vector ({static.source}): one point in every text", equal=True,
-        x=f"a plane through these vectors, each of length 1: {kept} of their variance", y="", points=points,
+        name="Plane", title=f"{word} as a static vector ({static.source}), the same in every text", equal=True,
+        x=f"a plane through these vectors, scaled to length 1: {kept} of their variance", y="", points=points,
         called=Called("word"), caption=_near_on_static_plane(static),
     )  # fmt: skip
     known = sorted(
@@ -203,16 +209,15 @@ def _near_on_static_plane(static: Static) -> str:
     far = {word: math.dist(start, place) for word, _, place in others}
     wrong = [(a, b) for a, of_a, _ in others for b, of_b, _ in others if of_a - of_b > SAME and far[a] > far[b]]
     if not wrong:
-        nearer = f"nearer here is nearer in all {static.width} dimensions (has the larger cosine)"
-        return f"Seen from {quoted(word)}: {nearer}"
+        return f"Seen from {quoted(word)}, a nearer word has the larger cosine in all {static.width} dimensions"
     one, other = map(quoted, wrong[0])
-    return f"Not to be read off as it stands: in all {static.width} dimensions {one} is nearer than {other}"
+    return f"The plane misleads here: in all {static.width} dimensions, {one} is nearer than {other}"
 
 
-def neutral_range_in_words(neutral: Neutral, digits: int) -> str:
+def neutral_range_in_words(neutral: Neutral) -> str:
     """Write the mean of cosines in neutral sentences, and their range."""
     found = [each[-1] for each in (neutral.mean, neutral.low, neutral.high)]
-    mean, low, high = ("–" if each is None else number(each, f".{digits}f") for each in found)
+    mean, low, high = ("–" if each is None else number(each) for each in found)
     return f"{mean} ({low} to {high})"
 
 

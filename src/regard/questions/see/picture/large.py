@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.explain.texts.highlights import Link, strongest_link
+from regard.explain.texts.highlights import Link, most_distinctive_link
 from regard.explain.texts.summary import Occurrence, Summary
 from regard.explain.weights.attended import check_heads
 from regard.explain.weights.specific_weights import SpecificWeight, specific_weights
@@ -37,7 +37,7 @@ def choices(summary: Summary, traces: Sequence[Trace], layer: int | None, head: 
     for n, trace in enumerate(traces):
         sinks = [sink.token for sink in summary.sinks[n]]
         if not summary.occurrences:
-            link = strongest_link(trace, layer, head, sinks)
+            link = most_distinctive_link(trace, layer, head, sinks)
             where = (first if layer is None else layer, head) if link is None else (link.layer, link.head)
             made.append(Choice(*where, [], link))
             continue

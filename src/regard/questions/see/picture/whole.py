@@ -16,18 +16,18 @@ from regard.display.figure import drawn
 from regard.display.panels import Panel
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.sinks import own_tokens
-from regard.explain.wording import number
+from regard.explain.wording import number, numbered
 from regard.questions.lens.panels import cells
 from regard.questions.map import picture as long_text
 from regard.questions.map.whole import matrix
 from regard.questions.movement.way import way_panels
-from regard.questions.see.choice import framed_link, word_choice
 from regard.questions.see.panels import likeliest_tokens_seen
 from regard.questions.see.picture import pairs
 from regard.questions.see.picture.heads import WordRows, paint_grid, stacked_heads_of_layers, strip_rows
 from regard.questions.see.picture.large import Choice, Large, choices, drawn_large, not_all, reason_of
 from regard.questions.see.word_panels import static_picture
 from regard.text.quoting import quoted, short, spelled, visible
+from regard.text.word_pieces import spelling
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
@@ -43,12 +43,12 @@ def paint_seen(
 ) -> tuple[Figure, list[str]]:
     """Draw one picture of a summary; it says itself where not all occurrences are drawn.
 
-    Of a followed word, for each text: the matrix of the head that the sentences name (`Occurrence.link`), what the
-    word gives each token in that head's layer, a row a head, and small every other layer; of a long text arcs over it
-    in the place of the matrix. Without a word: the matrix of the head with the sharpest link, beside all heads of all
-    layers; of a long text what `regard map` draws. layer, head: show these. Then what a language model
-    says next, what each layer would say, and the word's path through all layers. Of an encoder-decoder, for each text
-    and its target the cross-attention between them in the place of the matrices and of the path.
+    For a followed word, each text has the matrix of the head that the sentences name (`Occurrence.link`), the word's
+    weights in that head's layer with one row per head, and every other layer in small. A long text has arcs instead of
+    the matrix. Without a word: the matrix of the head with the most distinctive link next to all heads of all layers,
+    or for a long text what `regard map` draws. layer, head: show these. Then the model's predictions, those of each
+    layer, and the word's path through all layers. For an encoder-decoder the cross-attention between each text and its
+    target is drawn instead of the matrices and the path.
 
     traces: those that the summary is of. Returns notes as well, on the occurrences beyond the first eight of a text,
     which are not drawn large.
@@ -122,7 +122,7 @@ def text_rows(
         if summary.occurrences:
             rows += _word_rows(summary, trace, text, mine, chosen, layer, head) if mine else []
         elif len(trace.tokens) > LABELS:
-            reason = framed_link(chosen.link, trace.tokens)
+            reason = _link_reason(chosen, trace)
             whole = matrix(trace, chosen.layer, chosen.head)
             rows += long_text.map_rows(whole, f"Text {summary.labels[text]}: ", reason)
         else:
@@ -164,9 +164,22 @@ def _word_rows(
 
 
 def _word_reason(trace: Trace, chosen: Choice, layer: int | None, head: int | None) -> str:
-    """Why the layer and head are drawn of a text in which a word is followed; "" where nothing says anything."""
+    """Name the weight for which a layer and head are drawn of a text in which a word is followed."""
     best = reason_of(chosen)
-    return "" if best is None else word_choice(best, trace.tokens, chosen=layer is None or head is None)
+    if best is None:
+        return ""
+    word = quoted(short(spelling(trace.tokens, best.queries)))
+    most = "most distinctively " if layer is None or head is None else ""
+    return f"{word} attends {most}to {numbered(trace.tokens, best.key)} ({number(best.weight)})"
+
+
+def _link_reason(chosen: Choice, trace: Trace) -> str:
+    """Name the link for which a layer and head are drawn of a text in which no word is followed."""
+    link = chosen.link
+    if link is None:
+        return ""
+    query, key = (numbered(trace.tokens, n) for n in (link.query, link.key))
+    return f"{query} attends most distinctively to {key} ({number(link.weight)})"
 
 
 def _framed(trace: Trace, chosen: Choice) -> list[tuple[int, int]]:
@@ -182,7 +195,7 @@ def _framed(trace: Trace, chosen: Choice) -> list[tuple[int, int]]:
 def _overview_row(summary: Summary, trace: Trace, number: int, chosen: Choice) -> Row:
     """A short text in which no word is followed: one head's matrix beside all heads of all layers."""
     sinks = {sink.token for sink in summary.sinks[number]}
-    said = [framed_link(chosen.link, trace.tokens)]
+    said = [_link_reason(chosen, trace)]
     framed_cells = [] if chosen.link is None else [(chosen.link.query, chosen.link.key)]
 
     def put(figure: FigureBase, place: Any) -> None:
@@ -244,12 +257,13 @@ def _arcs(axes: Axes, summary: Summary, rows: WordRows, chosen: Choice, said: st
     axes.set_xlabel(f"the {len(trace.tokens):,} tokens of the text", fontsize=8)
     axes.tick_params(labelsize=7)
     label = f" ({occurrence.label})" if len(summary.occurrences) > 1 else ""
-    title = f"Where {quoted(short(occurrence.word))}{label} looks in layer {chosen.layer}: the {len(keys)} tokens"
-    title += " that a head gives most"
+    title = (
+        f"Attention from {quoted(short(occurrence.word))}{label} in layer {chosen.layer}: the {len(keys)} other tokens"
+    )
+    title += " with the largest weight in a head"
     if keys:
         title += f" ({number(most[keys[-1]])} to {number(most[keys[0]])})"
-    title += ", special tokens, sinks and the word itself aside"
-    lines = [title, *([f"head {chosen.head} {said}"] if said else [])]
+    lines = [title, *([f"head {chosen.head}: {said}"] if said else [])]
     axes.set_title(_wrapped(*lines), fontsize=9)
 
 
