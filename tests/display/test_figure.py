@@ -142,7 +142,7 @@ def test_a_text_with_a_full_number_is_drawn_as_itself_each_token_on_its_colour()
     panel = Strip(name="t", title="t", tokens=tokens, values=values, unit="changes", full=0.5, special=[0])
     axes = only(panel)
     drawn = {text.get_text(): text.get_bbox_patch() for text in axes.texts}
-    assert list(drawn) == [*tokens, "darkest: changes 0.500 or more (special tokens and sinks in grey)"]
+    assert list(drawn) == [*tokens, "darkest: changes 0.50 or more (special tokens and sinks in grey)"]
     colours = [to_hex(drawn[each].get_facecolor()) for each in tokens]
     assert colours == [to_hex(each) for each in (APART(1.0), WEIGHTS(0.5), WEIGHTS(0.0), WEIGHTS(1.0))]
     long = only(replace(panel, tokens=["word"] * 100, values=[0.1] * 100, special=[]))

@@ -63,7 +63,7 @@ def test_a_notebook_says_all_that_a_terminal_says(panel: Panel) -> None:
 
 
 def test_cells_are_those_of_the_terminals_table() -> None:
-    columns = [Column("what <b>"), Column("size", 2, bar=True), Column("left", 3, signed=True)]
+    columns = [Column("what <b>"), Column("size", 2, bar=True), Column("left", 2, signed=True)]
     rows = [["a & b 7", 1.5, 0.25], ["[CLS]", -0.75, -0.5]]
     panel = Table(name="t", title="<T>", columns=columns, rows=rows, total=["all", 2.25, None], note="A note.")
     html = parts_html([drawn(panel, 80, 10, "")])

@@ -14,7 +14,7 @@ from tests.display.samples import hard, plain
 
 
 def lines(panel: Panel, width: int = 100, top: int = 10) -> list[str]:
-    return plain_lines_of_parts([drawn(panel, width, top, "in --json")], width)
+    return plain_lines_of_parts([drawn(panel, width, top, "--json")], width)
 
 
 @pytest.mark.parametrize("width", [40, 100])
@@ -50,8 +50,8 @@ def test_of_a_heat_map_the_columns_with_the_largest_numbers_are_kept() -> None:
     assert shown == sorted(shown)
     assert 3 in shown
     assert all(max(abs(row[n]) for row in values) <= least for n in range(31) if n not in shown)
-    assert "  A share" in text
-    assert f"  {31 - len(shown)} more with smaller numbers: left out here, in --json" in text
+    assert "  A share. More of it." in text
+    assert f"  Not shown: {31 - len(shown)} more with smaller numbers (see --json)" in text
 
 
 def test_columns_are_as_far_apart_as_their_room_is_reckoned_with() -> None:

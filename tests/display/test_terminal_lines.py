@@ -21,7 +21,7 @@ BARS = " ▁▂▃▄▅▆▇█"
 
 def test_a_name_and_its_number_stay_on_one_line() -> None:
     shares = Shares([("river", 0.25), ("bank", 0.125), ("a", 0.0625)])
-    assert in_lines(shares, 24).plain == "river 0.250  bank 0.125\na 0.062"
+    assert in_lines(shares, 24).plain == "river 0.25  bank 0.12\na 0.06"
     assert in_lines(Shares(shares.parts, one_line=True, mark="*"), 23).plain == "river 0.250*"
     assert in_lines(Shares(shares.parts[:1], signed=True, digits=1), 24).plain == "river +0.25"
     assert in_lines(Shares([]), 24).plain == "–"
@@ -94,7 +94,7 @@ def test_several_texts_are_named(minilm, chinese, bank) -> None:
 
 def test_nothing_is_said_of_known_texts(bank) -> None:
     assert unknown_tokens_line(Read.of(*bank).sides) == []
-    assert str(seen(bank)).startswith("• ")
+    assert "unknown" not in str(seen(bank))
 
 
 def test_a_long_text_does_not_flood_the_status(minilm) -> None:

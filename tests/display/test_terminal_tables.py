@@ -9,7 +9,7 @@ from regard.display.terminal_tables import LEAST, draw_table
 
 
 def lines(panel: Table, width: int = 100) -> list[str]:
-    return plain_lines_of_parts([draw_table(panel, width, 10, "in --json")], width)
+    return plain_lines_of_parts([draw_table(panel, width, 10, "--json")], width)
 
 
 def test_numbers_of_a_table_are_never_folded_and_columns_left_out_are_named() -> None:
@@ -23,7 +23,7 @@ def test_numbers_of_a_table_are_never_folded_and_columns_left_out_are_named() ->
     for n in range(9):
         assert any(f"−{123.456 + n:.3f}" in line for line in text) == (n in kept)
     names = ", ".join(f"score {n}" for n in range(len(kept), 9))
-    assert left.endswith(f"columns {names}: left out here, in --json")
+    assert left.endswith(f"Not shown: columns {names} (see --json)")
 
 
 def pairs(count: int = 3) -> Table:
@@ -35,9 +35,9 @@ def pairs(count: int = 3) -> Table:
     ])  # fmt: skip
 
 
-def test_signed_numbers_of_a_table_have_their_sign_and_the_digits_that_count() -> None:
+def test_signed_numbers_of_a_table_have_their_sign_and_the_digits_of_their_column() -> None:
     text = " ".join(lines(pairs()))
-    for number in ("+20.52", "+0.000000026", "−0.00031"):
+    for number in ("+20.5200", "0.0000", "−0.0003"):
         assert number in text
     assert "+10.26" not in text
     assert "10.2600" in text
@@ -49,7 +49,7 @@ def test_signed_numbers_of_a_table_have_their_sign_and_the_digits_that_count() -
 def test_text_is_folded_before_a_column_of_numbers_is_left_out(width: int) -> None:
     text = lines(pairs(), width)
     shown = " ".join(text)
-    for number in ("difference", "score", "+20.52", "+0.000000026", "10.2600"):
+    for number in ("difference", "score", "+20.5200", "0.0000", "10.2600"):
         assert number in shown
     assert "column" not in shown
     assert all(cell_len(line) <= width for line in text)
@@ -57,7 +57,7 @@ def test_text_is_folded_before_a_column_of_numbers_is_left_out(width: int) -> No
 
 def test_text_is_folded_to_a_few_cells_at_least() -> None:
     text = lines(pairs(), 40)
-    assert " ".join(" ".join(text).split()).endswith("column score: left out here, in --json")
+    assert " ".join(" ".join(text).split()).endswith("Not shown: column score (see --json)")
     assert "position" in " ".join(text)
     assert len("position") == LEAST
 

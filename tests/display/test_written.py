@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from regard.display.written import number_text
 from regard.explain.wording import ROUNDING
-from tests.said.templates import reads
+from tests.said.reading import reads
 
 CASES = json.loads(Path(__file__).with_name("numbers.json").read_text())  # the page's tests read them too
 

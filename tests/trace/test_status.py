@@ -17,6 +17,6 @@ def test_merged_statuses_say_what_either_says() -> None:
 def test_one_sentence_says_how_exact_runs_are() -> None:
     near = replace(UNKNOWN, difference=1.25e-7, rows_compared=48)
     far = replace(UNKNOWN, difference=3e-6, rows_compared=7, compared_with="its own")
-    assert exactness([near]) == "weights within 1.2e-07 of the model's own attention (48 rows compared)"
-    assert exactness([far, near, UNKNOWN]) == "weights within 3.0e-06 of its own (48 rows compared)"
-    assert exactness([UNKNOWN, UNKNOWN]) == "the model offers nothing to compare its weights with"
+    assert exactness([near]) == "Checked: weights within 1.2e-07 of the model's own attention (48 rows)."
+    assert exactness([far, near, UNKNOWN]) == "Checked: weights within 3.0e-06 of the model's own attention (48 rows)."
+    assert exactness([UNKNOWN, UNKNOWN]) == "Not checked: the model has no attention function to compare the weights with."

@@ -42,7 +42,7 @@ def tell(
     statuses = [each for each in found.about.statuses if each.model]
     more = more_of(found, top, outputs.offered, everything)
     last = ending_lines_in_terminal(statuses, more, time.perf_counter() - start.began[0], [*found.exactness(), *notes])
-    parts = found.shown(console.width, EVERY if top is None else top, "in --json", everything=bool(everything))
+    parts = found.shown(console.width, EVERY if top is None else top, "--json", everything=bool(everything))
     print_terminal_parts([*first, *parts, last], console)
     if any(outputs.files):
         say_written_files(console, errors, outputs.files, left_out)

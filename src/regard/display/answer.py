@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from regard.web.page import Page
 
 VERSION = 1  # of every format
-IN_PYTHON = ".rows() and .to_json() have all"
+IN_PYTHON = ".rows() and .to_json()"
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ CURVE = 32  # characters
 def drawn(panel: Panel, width: int, top: int, more: str) -> RenderableType:
     """Draw a panel for a terminal of width columns.
 
-    top: how many parts or rows are named. more: where those are that are left out, "in --json".
+    top: how many parts or rows are named. more: where those are that are left out, "--json".
     """
     raise NotImplementedError(type(panel).__name__)
 

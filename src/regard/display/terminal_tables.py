@@ -212,6 +212,6 @@ def signed_bar(number: float, largest: float, both: bool, room: int = BAR) -> Te
 
 
 def left_out(parts: Sequence[str], more: str) -> Iterable[Text]:
-    """Say in one line what is left out, and where it is; nothing where nothing is."""
+    """Say in one line what is not shown, and where it is."""
     named = [part for part in parts if part]
-    return [Text(f"{' and '.join(named)}: left out here, {more}", style="dim")] if named else []
+    return [Text(f"Not shown: {' and '.join(named)} (see {more})", style="dim")] if named else []

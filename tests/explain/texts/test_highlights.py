@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from regard.explain.texts.highlights import highlights, words_of
+from regard.explain.texts.highlights import LEAST, highlights, words_of
 from regard.explain.vectors.similarity import cosine
+from regard.explain.weights.specific_weights import expected
+from regard.text.function_words import is_content_word
 from regard.text.tokens import Token
 from tests.support import in_text
 
@@ -24,29 +26,42 @@ def test_words() -> None:
 
 
 @pytest.mark.parametrize("head", [None, 3])
-def test_links_are_the_largest_weights(minilm, head) -> None:
+def test_links_are_the_most_distinctive_of_all_weights(minilm, head) -> None:
+    """Compare with a plain search over every head and pair: links to content words first, by token."""
     trace = minilm.trace("A man withdrawing unwatchable money from a river bank, again.")
-    words = words_of(trace.tokens)
+    words = [word for word in words_of(trace.tokens) if trace.tokens[word[0]].text[0].isalnum()]
     place = {n: number for number, word in enumerate(words) for n in word}
-    plain = [n for n, t in enumerate(trace.tokens) if t.text.replace("#", "").isalnum() and not t.special]
-    inner = {n for n in plain if n in place}
-    kept = sorted({place[n] for n in inner})
-    rank = {word: n for n, word in enumerate(kept)}  # punctuation stands between no words
-    expected = {}
+    spelled = {n: trace.text[trace.tokens[w[0]].start : trace.tokens[w[-1]].end].lower() for w in words for n in w}
+    every = {}
     for layer, weights in enumerate(trace.attention):
+        dense = weights.dense().double()
+        distance, key = expected(weights, torch.arange(len(dense[0])), dense)
+        most = torch.maximum(torch.maximum(distance, key), 1 / (dense > 0).sum(-1, keepdim=True))
+        nats = torch.xlogy(dense, dense) - torch.xlogy(dense, most)
         for h in range(weights.shape[0]) if head is None else [head]:
-            dense = weights[h]
-            best = max(
-                ((float(dense[q, k]), q, k) for q in inner for k in inner if abs(rank[place[q]] - rank[place[k]]) > 1),
-            )
-            expected[layer, h] = best
+            for q, k in ((q, k) for q in place for k in place if abs(place[q] - place[k]) > 1):
+                if spelled[q] != spelled[k] and nats[h, q, k] > every.get((q, place[k]), (0.0,))[0]:
+                    every[q, place[k]] = float(nats[h, q, k]), layer, h, q, k, float(dense[h, q, k])
+    of_token: dict[int, list[tuple]] = {}
+    for link in sorted(every.values(), reverse=True):
+        _, _, _, q, k, weight = link
+        if is_content_word(spelled[q]) and is_content_word(spelled[k]) and weight >= LEAST:
+            of_token.setdefault(q, []).append(link)
+    first = sorted((links[:2] for links in of_token.values()), key=lambda links: -sum(link[0] for link in links))
+    wanted = [link for links in first for link in links]
     found = highlights(trace, head=head, top=5).links
-    assert found[0].weight == max(expected.values())[0]
-    assert [each.weight for each in found] == sorted((each.weight for each in found), reverse=True)
-    for each in found:
-        weight, query, key = expected[each.layer, each.head]
-        assert (each.weight, each.query, each.key) == (weight, query, key)
-    assert len({(each.query, each.key) for each in found}) == len(found)
+    assert [(x.layer, x.head, x.query, x.key) for x in found[: len(wanted)]] == [link[1:5] for link in wanted[:5]]
+    for link, (nats, *_, weight) in zip(found, wanted, strict=False):
+        assert link.divergence == pytest.approx(nats)
+        assert link.weight == pytest.approx(weight)
+
+
+def test_function_words_come_last(minilm) -> None:
+    trace = minilm.trace("The animal didn't cross the street because it was too tired.")
+    links = [(link.query_text, link.key_text) for link in highlights(trace, top=30).links]
+    assert links[:2] == [("it", "tired"), ("it", "animal")]  # not the larger weight of "too" on "because"
+    assert links.index(("too", "because")) > links.index(("it", "animal"))
+    assert [is_content_word(each.word) for each in highlights(trace).moved] == [True, True, True, True, False]
 
 
 def test_moved_words(minilm) -> None:

@@ -56,7 +56,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert file[0] == 0, file
     assert "“bank” as a static vector" in file[1]
     assert "has no vector" in file[1]
-    assert "of width 3, from v.txt" in file[1]
+    assert "(3 numbers, from v.txt)" in file[1]
     data = json.loads((tmp_path / "a.json").read_text("utf-8"))
     assert data["static"]["words"][1]["cosine"] == pytest.approx(1 / (2 * 1.25) ** 0.5)
     from importlib.resources import files

@@ -174,13 +174,13 @@ def test_a_sink_is_told_apart_wherever_weights_are_shown(sunk, tmp_path: Path) -
     assert row.apart == pytest.approx(row.special + row.weights[3])
     out = printed(found)
     assert "poem (3, sink) 0." in out
-    assert "“poem” (3) is an attention sink, whatever stands there; on average 0." in " ".join(out.split())
+    assert "“poem” (3) is an attention sink (mean weight received: 0." in " ".join(out.split())
     data = valid(found)
     assert [each["token"] for each in data["sinks"][0]] == [3]
     assert data["occurrences"][0]["attends"][0]["sinks"][0]["text"] == "poem"
     overview = seen(sunk)
     assert all("poem" not in cell.top[0].text for row in overview.summary.overview[0] for cell in row)
-    assert "neither special nor a sink; * where these take more than half" in " ".join(printed(overview).split())
+    assert "special tokens and sinks receive more than half" in " ".join(printed(overview).split())
     assert valid(overview)["overview"][0][5][0]["sinks"][0]["token"] == 3
     Seen(summary, 2, traces=sunk).draw(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000

@@ -86,8 +86,8 @@ def test_neutral_sentences_are_on_the_curves_and_the_plane(minilm: Any, bank: li
         assert curve["neutral"]["sentences"] == 12
         for name in ("mean", "low", "high"):
             assert torch.allclose(torch.tensor(curve["neutral"][name]), torch.tensor(getattr(each, name)), atol=1e-6)
-    assert panel["nearness"].endswith("dotted: its mean in 12 neutral sentences, shaded: their range")
-    assert panel["plane"].startswith("Where “bank” ends: ★ in a text; ○ in 12 neutral sentences, their mean")
+    assert panel["nearness"].endswith("Dotted: the mean in 12 neutral sentences. Shaded: their range")
+    assert panel["plane"].startswith("Where “bank” ends: ★ in each text, ○ mean of 12 neutral sentences")
 
 
 def test_shares_are_those_of_the_layers(traces: list[Trace], seen: Summary) -> None:
@@ -113,10 +113,10 @@ def test_what_is_left_out_is_named(seen: Summary) -> None:
     moved = replace(seen.movement, words=words, references=[None, seen.movement.references[1]], left_out=gone)
     (panel,) = movement_panels(replace(seen, movement=moved))
     assert panel["paths"][0]["points"] is None
-    assert panel["paths"][0]["missing"] == f"“bank” 1 ({2 * MASSIVE:.0f} ×)"
+    assert panel["paths"][0]["missing"] == f"“bank” 1 ({2 * MASSIVE:.0f} times the median length)"
     assert panel["marks"][0]["point"] is None
-    assert panel["marks"][0]["missing"] == f"“river” as a text of its own ({3 * MASSIVE:.0f} ×)"
-    assert "massive activations" in panel["sentences"][-1]
+    assert panel["marks"][0]["missing"] == f"“river” ({3 * MASSIVE:.0f} times the median length)"
+    assert "assive activations" in panel["sentences"][0]
     assert f"“bank” 1 ({2 * MASSIVE:.0f} ×), “river”" in panel["sentences"][-1]
 
 
@@ -128,7 +128,7 @@ def test_where_no_plane_is_right_the_curves_stand_alone(seen: Summary) -> None:
     (panel,) = movement_panels(replace(seen, movement=moved))
     assert (panel["drawn"], panel["plane"], panel["neutral"]) == ([], None, None)
     assert panel["sentences"][0] == (
-        r"Only the curves are drawn, no plane: 1 of 9 comparisons \x1b of near and far come out otherwise."
+        r"Only the curves are drawn. 1 of 9 comparisons \x1b of near and far come out otherwise."
     )
     assert [curve["label"] for curve in panel["curves"]] == ["river", "money"]
 

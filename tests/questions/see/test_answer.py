@@ -98,14 +98,14 @@ def test_a_text_that_is_no_chat_says_nothing_of_messages(found) -> None:
 
 def test_what_was_not_read_is_said(minilm, bank) -> None:
     told = " ".join(seen([minilm.trace("a bank 銀 \u0001")], "bank", references=[minilm.trace("🏦")]).exactness())
-    assert "the tokenizer does not know all of --compare “🏦”: “🏦”" in told
-    assert "the tokenizer drops of text 1: “\\x01”" in told
+    assert "--compare “🏦”: “🏦”" in told
+    assert "text 1: “\\x01”" in told
     assert seen(bank).exactness() == []
 
 
 def test_the_page_opens_where_the_sentences_look(bank, found) -> None:
     place = found.opening()
-    assert f") in layer {place['layer']}, head {place['head']}; text 2: " in found.findings()[0]
+    assert f"layer {place['layer']}, head {place['head']}) and to " in found.findings()[0]
     asked = seen(bank, "bank", layer=2, head=3)
     assert (asked.opening()["layer"], asked.opening()["head"]) == (2, 3)
     assert asked.page().findings == asked.findings()

@@ -21,6 +21,6 @@ def test_the_numbers_are_the_alignments(tmp_path: Path) -> None:
         assert [weight for _, weight in row[2].parts] == [share.weight for share in own.read.top[:2]]
         assert row[2].mark == "*" * (own.read.apart > 0.5)
     (table,) = across(summary, summary.target)
-    assert table.title.startswith("What looks at “bank” of text 1 in the target")
+    assert table.title.startswith("Target tokens that attend to “bank” of text 1")
     for row, read in zip(table.rows, summary.target.to_words[0].read, strict=True):
         assert [weight for _, weight in row[2].parts] == [share.weight for share in read.top[:3]]

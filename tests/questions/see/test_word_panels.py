@@ -62,8 +62,8 @@ def test_places_and_cosines() -> None:
     assert drawn == {each.word: each.place for each in static.words if each.place is not None}
     assert [point.group for point in plane.points] == ["the word", "beside", "beside"]
     assert plane.equal
-    assert "“bank” as a static vector (a file): one point in every text" in plane.title
-    assert "Seen from “bank”: nearer here is nearer in all 7 dimensions" in plane.caption
+    assert "“bank” as a static vector (a file), the same in every text" in plane.title
+    assert "in all 7 dimensions" in plane.caption
     largest = sorted(static.words[1:3], key=lambda each: -each.cosine)  # the first is the nearest
     assert bars.parts == [(each.word, pytest.approx(each.cosine)) for each in largest]
     rows = static_table(static).rows  # type: ignore[attr-defined]
@@ -77,8 +77,7 @@ def test_a_plane_that_shows_another_order_says_so() -> None:
         StaticWord("river", 0.2, (1.0, 0.0)),
     ]
     plane, _ = panels(Static("a file", 7, words, (0.5, 0.2)))
-    said = "Not to be read off as it stands: in all 7 dimensions “money” is nearer than “river”"
-    assert plane.caption == said
+    assert "in all 7 dimensions, “money” is nearer than “river”" in plane.caption
 
 
 def test_the_word_alone() -> None:
@@ -90,5 +89,5 @@ def test_the_word_alone() -> None:
 
 def test_ranges_and_tables() -> None:
     neutral = Neutral("river", 12, [0.1, 0.34], [0.0, 0.285], [0.2, -0.0001])
-    assert neutral_range_in_words(neutral, 2) == "0.34 (0.28 to 0.00)"
-    assert neutral_range_in_words(Neutral("river", 12, [None], [None], [None]), 2) == "– (– to –)"
+    assert neutral_range_in_words(neutral) == "0.34 (0.28 to 0.00)"
+    assert neutral_range_in_words(Neutral("river", 12, [None], [None], [None])) == "– (– to –)"

@@ -78,7 +78,7 @@ def _references(summary: Summary) -> Panel:
 
 
 def _links(summary: Summary) -> Panel:
-    """The most distinctive links between words of each text."""
+    """Distinctive links between words of each text."""
     several = len(summary.texts) > 1
     each = max(2, ROWS // max(1, len(summary.texts)))
     rows: list[list[Cell]] = [
@@ -88,5 +88,5 @@ def _links(summary: Summary) -> Panel:
         for link in found.links[:each]
     ]  # fmt: skip
     columns = [*([Column("text")] if several else []), Column("token"), Column("attends to"), Column("head")]
-    title = "The most distinctive links between words"
+    title = "Distinctive links between words"
     return Table(name="Links", title=title, columns=[*columns, Column("weight", 2, bar=True)], rows=rows, screen=True)

@@ -49,11 +49,11 @@ WHOLE_TEXT: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
     [("{place} the model predicts {candidate} ({probability}).", None)],
     [
-        ("{in_text}{query} attends most distinctively to {key} ({weight}, {head}) and {key_2} ({weight_2}, {head_2}).",
+        ("{in_text}{query} attends distinctively to {key} ({weight}, {head}) and {key_2} ({weight_2}, {head_2}).",
          None),
-        ("{in_text}{query} attends most distinctively to {key} ({weight}, {head}).", None),
+        ("{in_text}{query} attends distinctively to {key} ({weight}, {head}).", None),
     ],
-    [("the vector of {moved} changes most from the first to the last layer (cosine {moved_cosine}).",
+    [("among content words, {moved} changes most from the first to the last layer (cosine {moved_cosine}).",
       lambda n: not n["in_text"])],
 ]  # fmt: skip
 

@@ -27,4 +27,4 @@ def test_of_windows_the_occurrences_that_say_most_are_drawn_and_the_others_grey(
     words = " ".join(" ".join(said).split())
     assert "How alike the “bank” are, layer by layer (12 of 91 pairs)" in words
     assert summary.movement.states == []  # no plane has 14 paths right: none is drawn, and a line says so
-    assert "Only the curves are drawn, no plane: " in words
+    assert "Only the curves are drawn." in words

@@ -179,7 +179,7 @@ def _link_reason(chosen: Choice, trace: Trace) -> str:
     if link is None:
         return ""
     query, key = (numbered(trace.tokens, n) for n in (link.query, link.key))
-    return f"{query} attends most distinctively to {key} ({number(link.weight)})"
+    return f"{query} attends distinctively to {key} ({number(link.weight)})"
 
 
 def _framed(trace: Trace, chosen: Choice) -> list[tuple[int, int]]:
