@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.explain.wording import agreement, as_among, fixed, listed, number, signed
+from regard.explain.wording import as_among, fixed, listed, number, signed
 from tests.said.reading import shows
 
 
@@ -33,11 +33,3 @@ def test_equal_weights_are_spread_over_as_many_as_there_are(count: int) -> None:
 @given(st.lists(st.text("abc", min_size=1), min_size=1, max_size=5))
 def test_a_list_names_every_part_in_order(parts: list[str]) -> None:
     assert listed(parts).replace(" and ", ", ").split(", ") == parts
-
-
-@given(st.floats(-1, 1), st.floats(-1, 1))
-def test_a_larger_correlation_is_never_said_to_agree_less(one: float, other: float) -> None:
-    steps = ["quite otherwise than", "only loosely as", "roughly as", "nearly as"]
-    low, high = sorted((one, other))
-    assert steps.index(agreement(low)) <= steps.index(agreement(high))
-    assert (agreement(one) == steps[-1]) == (one >= 0.9)

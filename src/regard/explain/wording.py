@@ -9,7 +9,6 @@ from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, words
 
 ROUNDING = 1e-6  # what is nearer to 1 than this is 1: sums of float32 weights miss it by less
-CLOSE = 0.02  # rank correlations that differ by less are called about equal
 
 
 def listed(parts: Sequence[str]) -> str:
@@ -75,12 +74,6 @@ def exactly_split(parts: str, whole: str, error: float) -> str:
 def as_among(entropy: float) -> str:
     """An entropy in nats as the count of tokens that equal weights would spread over: exp(entropy)."""
     return f"{math.exp(entropy):.1f}"
-
-
-def agreement(correlation: float) -> str:
-    """How well a ranking agrees with another, of their rank correlation."""
-    steps = ((0.9, "nearly as"), (0.6, "roughly as"), (0.3, "only loosely as"))
-    return next((word for least, word in steps if correlation >= least), "quite otherwise than")
 
 
 def named(tokens: Sequence[Token], number: int) -> str:

@@ -1,4 +1,4 @@
-"""One occurrence and several are told alike, and their JSON is what the schema says."""
+"""One occurrence and several share sentences and panels, and their JSON fits the schema."""
 
 import json
 from importlib.resources import files
@@ -40,4 +40,4 @@ def test_the_page_opens_at_the_text_without_each_token(minilm: Any, why: Why) ->
     found = WhyOfTexts([("1", why)], [False], about=why.about, traces=[minilm.trace("a man on a river bank")])
     page: Any = found.page().data()
     assert page["opening"]["view"] == "panel 0"
-    assert [panel["name"] for panel in page["panels"]] == ["The text", "Without a token", "Without a head"]
+    assert [panel["name"] for panel in page["panels"]] == ["The text", "Tokens by effect", "Heads by effect"]

@@ -1,45 +1,15 @@
-"""Say what tokens can be ranked by where a word is explained, and how well each predicts what removing them does.
-
-The figures are those of docs/faithfulness.md: Spearman's rank correlation with the measured effect of removing each
-word, the mean over sentences; of how far a word's vector moves in MiniLM, and of the log-probability of the
-next token in SmolLM2 and opus-mt.
-"""
+"""Name the ways to measure and rank the tokens that a word depends on."""
 
 from typing import Literal, get_args
 
 from regard.errors import RegardError
-from regard.explain.wording import number
 
 TokensBy = Literal["removal", "edges", "contribution", "weight"]
-Measure = Literal["effect", "divergence"]
 TOKENS_BY: tuple[TokensBy, ...] = get_args(TokensBy)
 DEFAULT: TokensBy = "removal"
-PAGE = "docs/faithfulness.md"
-MODELS: dict[Measure, tuple[str, ...]] = {"effect": ("MiniLM",), "divergence": ("SmolLM2", "opus-mt")}
-AGREEMENTS: dict[Measure, dict[TokensBy, tuple[float, ...]]] = {
-    "effect": {"edges": (0.91,), "contribution": (0.86,), "weight": (0.82,)},
-    "divergence": {"edges": (0.4, 0.5), "contribution": (0.24, 0.46), "weight": (0.23, 0.52)},
-}
-SAID: dict[TokensBy, str] = {
-    "removal": "removing each: measured, where others estimate",
-    "edges": "cutting the word's own look at each: measured, with the ways through other words left open",
-    "contribution": "contribution: an estimate of what removing them does",
-    "weight": "attention weight: an estimate of what removing them does",
-}
 
 
-def check_tokens_by(given: object) -> None:
-    """Raise RegardError for what tokens cannot be ranked by."""
-    if given not in TOKENS_BY:
-        raise RegardError(f"tokens_by: given {given!r}, needs one of {', '.join(map(repr, TOKENS_BY))}")
-
-
-def token_ranking_reason(tokens_by: TokensBy, by: Measure) -> str:
-    """Say in one line what tokens are ranked by, and how well each way ranks them as removing them does.
-
-    by: what is measured: the "effect" on a word's contextual embedding, or the "divergence" of the next token.
-    """
-    known = AGREEMENTS[by]
-    figures = ", ".join(f"{name} {' and '.join(f'{number(each)}' for each in known[name])}" for name in known)
-    where = f"rank correlation with removal in {' and '.join(MODELS[by])}"
-    return f"tokens ranked by {SAID[tokens_by]} ({where}: {figures}; {PAGE})"
+def check_tokens_by(tokens_by: object) -> None:
+    """Raise RegardError for an unknown way."""
+    if tokens_by not in TOKENS_BY:
+        raise RegardError(f"tokens_by: given {tokens_by!r}, needs one of {', '.join(map(repr, TOKENS_BY))}")

@@ -135,10 +135,9 @@ class ScoreSources(TracesAnswer):
         ]
 
     def title(self) -> str:
-        """Say which head looks where, and how much."""
+        """Name the head, the two words and the weight."""
         where = f"{'cross-attention of ' * (self.part == 'cross')}layer {self.layer}, head {self.head}"
-        gives = f"{quoted(self.query)} gives {quoted(self.key)} {number(self.weight)} of its attention"
-        return f"Why {gives} in {where}"
+        return f"Why {quoted(self.query)} attends to {quoted(self.key)} in {where} (weight {number(self.weight)})"
 
     def opening(self) -> dict[str, str | int | None]:
         """Open the page of the text at the score, and call it as the score is called."""

@@ -1,1 +1,1 @@
-"""Which tokens and heads moved a word, each measured by taking it away."""
+"""Rank the tokens and heads that affect a word by ablating each of them."""

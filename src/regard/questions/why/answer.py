@@ -1,4 +1,4 @@
-"""Hold what moved a word: the tokens and heads behind one occurrence of it, or behind each of several, ranked."""
+"""Rank the tokens and heads that affect a word, for a single occurrence or several."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -14,15 +14,15 @@ from regard.text.quoting import quoted
 
 @dataclass(frozen=True)
 class Cause:
-    """A token (head None) or a head (token None) and what it did to the word.
+    """A token (head None) or a head (token None), and its effect on the word.
 
-    weight: of a token the mean over layers and heads; of a head the part that goes neither to special tokens nor to
-    attention sinks. sink, special, own: whether the token is such a sink, a special one, one of the word itself.
-    contribution: mean over layers of the share of the word's vector that it gave, absolute values. effect: 1 - cosine
-    of the contextual embedding when the token is removed (the word's own edges to it are ablated, where `Why.tokens_by`
-    is "edges"), or the head ablated for all tokens. divergence: what that changes, in nats, about the next token after
-    the word (None but for causal models and decoders; see `Effect.after_place`). part: of an encoder-decoder, the
-    attention it is of: a "cross" token is one of the source.
+    weight: of a token the mean over layers and heads; of a head the fraction that goes neither to special tokens nor to
+    attention sinks. sink, special, own: whether the token is a sink, a special token, part of the word itself.
+    contribution: mean over layers of its fraction of the word's vector, absolute values. effect: 1 − cosine between the
+    word's last hidden states with and without the token (if `Why.tokens_by` is "edges", without the word's attention to
+    it) or head. divergence: KL divergence in nats of the next-token prediction after the word (None except for causal
+    models and decoders; see `Effect.after_place`). part: the attention of an encoder-decoder that it belongs to. A
+    "cross" token is in the source.
     """
 
     name: str
@@ -38,15 +38,19 @@ class Cause:
     special: bool = False
     own: bool = False
 
+    @property
+    def is_other_word(self) -> bool:
+        """Tell whether a token is neither special, nor a sink, nor of the word itself."""
+        return not (self.special or self.sink or self.own)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Ranked(Answer):
-    """What is told of one occurrence and of several, by the same sentences and panels."""
+    """Share sentences and panels between a single occurrence and several."""
 
     format: ClassVar[str] = "regard why"
     findings = sentences.of_causes
     panels = panels.of_causes
-    exactness = sentences.exactness_of_why
 
     def each(self) -> "Sequence[tuple[str, Why]]":
         """Every occurrence, by its label."""
@@ -55,7 +59,7 @@ class _Ranked(Answer):
     def title(self) -> str:
         """Of which word."""
         words = dict.fromkeys(quoted(why.word) for _, why in self.each())
-        return f"What taking a token or a head away changes about {' and '.join(words)}"
+        return f"Effects of ablating tokens and heads on {' and '.join(words)}"
 
     def rows(self) -> list[Row]:
         """One row a cause, with the label of its occurrence."""
@@ -72,7 +76,7 @@ class Why(_Ranked):
 
     *_agreement: rank correlation with that measure of (weight, contribution). part: of an encoder-decoder, whether the
     word is of the text that the "encoder" read or of the "decoder"'s. tokens_by: how tokens were measured, "removal" or
-    "edges", or what they are in the order of instead ("contribution", "weight"), beside what removing them changed.
+    "edges", or the estimate that orders them instead ("contribution", "weight"), with the effects of their removal.
     """
 
     word: str
@@ -87,6 +91,10 @@ class Why(_Ranked):
     def each(self) -> "Sequence[tuple[str, Why]]":
         """This one."""
         return [("1", self)]
+
+    def measured(self, cause: Cause) -> float:
+        """Return the effect that the rankings are by: the divergence, or 1 − cosine."""
+        return cause.effect if self.by == "effect" or cause.divergence is None else cause.divergence
 
     def rows(self) -> list[Row]:
         """List one row a cause, tokens first, in their order: kind ("token" or "head"), and the fields of `Cause`."""

@@ -1,8 +1,8 @@
-"""Rank the tokens and heads behind a word's contextual embedding, each measured by taking it away.
+"""Rank the tokens and heads that affect a word's last hidden state, by ablating each of them.
 
-Three measures stand side by side: raw attention weight, contribution (Kobayashi et al. 2020, 2021), and the effect of
-removing the token (`removal`) or of ablating the head. Spearman's rank correlation (1904) says how well each of the
-first two predicts the third. Which of them ranks tokens best, over many texts, is in docs/faithfulness.md.
+Each gets three measures: raw attention weight, contribution (Kobayashi et al. 2020, 2021), and the effect of removing
+the token (`removal`) or ablating the head. Spearman's rank correlation (1904) compares each of the first two with the
+third. docs/faithfulness.md compares them on many texts.
 """
 
 import math
@@ -93,7 +93,7 @@ def why(
     tokens_by: TokensBy = DEFAULT,
     progress: Callable[[int, int], None] | None = None,
 ) -> Why:
-    """Rank the tokens and heads behind one occurrence of a word, each measured by taking it away; see `Model.why`."""
+    """Rank the tokens and heads that affect an occurrence of a word, by ablating each of them; see `Model.why`."""
     check_tokens_by(tokens_by)
     kinds = _kinds_of_causes(trace, part)
     own = kinds[0].trace

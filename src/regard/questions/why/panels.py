@@ -1,106 +1,123 @@
-"""What moved a word, as panels: of each occurrence its tokens and its heads, of several what changes each most."""
+"""Show the effects of ablating tokens and heads on a word: the text with bars, both rankings, a summary of several."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from regard.display.panels import Cell, Column, Panel, Strip, Table
-from regard.explain.wording import capital, listed, number
-from regard.questions.why.measures import CHANGED, CHANGES, CONTRIBUTION, SIDES, WEIGHT
-from regard.questions.why.sentences import has_meaning, measured, place
+from regard.display.panels import Cell, Column, Panel, Strip, Table, decimals
+from regard.explain.wording import fixed, number, short_head
+from regard.questions.why.sentences import place
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
     from regard.questions.why.answer import Cause, Why, _Ranked
 
-WHY = "Why"  # the tab of one occurrence
-FEW = 2  # occurrences whose rankings stand on a terminal's first screen, and in the picture
+WHY = "Why"  # the tab of a single occurrence
+MAX_RANKED = 2  # occurrences whose rankings are on a terminal's first screen, and in the plot
+TITLES = {  # of the ranking of tokens, by `Why.tokens_by`
+    "removal": "Tokens by effect on {}",
+    "edges": "Tokens by effect of attention from {}",
+    "contribution": "Tokens by contribution to {}",
+    "weight": "Tokens by attention weight from {}",
+}
+HEADINGS = {"effect": "1 − cosine", "divergence": "KL (nats)"}  # of effects, by `Why.by`
+EFFECTS = {  # what an effect is, by `Why.by`
+    "effect": "Effect: 1 − cosine between the word's vectors with and without the {}.",
+    "divergence": "Effect: KL divergence in nats between the next-token predictions with and without the {}.",
+}
 
 
-def of_causes(found: "_Ranked") -> list[Panel]:
-    """Show of several occurrences the token and the head that change each most; then each text, and every ranking."""
-    each = found.each()
-    few = len(each) <= FEW
-    first = [_first_of_each(each, drawn=not few)] if len(each) > 1 else []
-    panels: list[Panel] = [*first]
-    for label, why in each:
-        panels += [_text(why, label, part, each) for part in sorted({cause.part for cause in why.tokens}, key=str)]
-        panels += [_ranking(why, label, what, each, few) for what in ("token", "head")]
+def of_causes(answer: "_Ranked") -> list[Panel]:
+    """Show the largest effects on each of several occurrences, then every text and every ranking."""
+    every = answer.each()
+    panels: list[Panel] = [_largest_effects(every)] if len(every) > 1 else []
+    for label, why in every:
+        parts = sorted({token.part for token in why.tokens}, key=str)
+        panels += [_text(why, label, part, alone=len(every) == 1) for part in parts]
+        panels += [_ranking(why, label, kind, len(every)) for kind in ("token", "head")]
     return panels
 
 
-def _text(why: "Why", label: str, part: str | None, each: "Sequence[tuple[str, Why]]") -> Strip:
-    """The text itself, each token by what the word loses without it; one with a meaning is the darkest."""
-    tokens = sorted((cause for cause in why.tokens if cause.part == part), key=lambda cause: cause.token or 0)
-    one = len(each) == 1
-    of = "" if one else f" in {place(label, why)}"
+def _text(why: "Why", label: str, part: str | None, *, alone: bool) -> Strip:
+    """Show a text, each token with its effect. The other word with the largest effect has a full bar."""
+    tokens = sorted((token for token in why.tokens if token.part == part), key=lambda token: token.token or 0)
     side = {"cross": "source ", "decoder": "target "}.get(part or "", "")
-    grey = [n for n, cause in enumerate(tokens) if (cause.special or cause.sink) and not cause.own]
-    full = max((measured(each, why) for each in tokens if has_meaning(each)), default=0.0) or 1.0
-    beyond = [f"{name(each)} {number(measured(each, why))}" for each in tokens if measured(each, why) > full]
-    said = f"{capital(CHANGES)}: {CHANGED[why.by].of_tokens}"
-    said += f"; beyond the scale, which ends at {number(full)}: {listed(beyond)}." if beyond else "."
+    full = max((why.measured(token) for token in why.tokens if token.is_other_word), default=0.0) or 1.0
+    ablated = "attention to " if why.tokens_by == "edges" else ""
+    title = f"Effect of ablating {ablated}each {side}token on {quoted(why.word)}"
+    title += "" if alone else f" in {place(label, why)}"
+    note = EFFECTS[why.by].format("attention" if ablated else "token")
     return Strip(
-        name=f"The {side}text{'' if one else f', {label}'}", tokens=[cause.name for cause in tokens],
-        title=f"What each token of the {side}text changes about {quoted(why.word)}{of} when it is taken away",
-        values=[measured(cause, why) for cause in tokens], unit=CHANGES, special=grey,
-        marked=[n for n, cause in enumerate(tokens) if cause.own], tab=WHY if one else place(label, why), caption=said,
-        full=full, note=said, screen=one, picture=one,
+        name=f"The {side}text{'' if alone else f', {label}'}", tokens=[token.name for token in tokens],
+        title=f"{title} (full scale: {fixed(full, decimals([full]), unbounded=True)})",
+        values=[why.measured(token) for token in tokens], unit="effect",
+        special=[n for n, token in enumerate(tokens) if (token.special or token.sink) and not token.own],
+        marked=[n for n, token in enumerate(tokens) if token.own], tab=WHY if alone else place(label, why),
+        caption=note, full=full, note=note, screen=alone, picture=alone,
     )  # fmt: skip
 
 
-def _ranking(why: "Why", label: str, what: str, each: "Sequence[tuple[str, Why]]", few: bool) -> Table:
-    """Every token, or every head, and what taking it away changes."""
-    causes, agreement = (why.tokens, why.tokens_agreement) if what == "token" else (why.heads, why.heads_agreement)
-    of, apart = f" in {place(label, why)}" if len(each) > 1 else "", f", {label}" if len(each) > 1 else ""
-    weight = WEIGHT.heading if what == "token" else WEIGHT.of_head
+def _ranking(why: "Why", label: str, kind: str, count: int) -> Table:
+    """Rank every token, or every head, of an occurrence. count: of occurrences."""
+    of_tokens, unbounded = kind == "token", why.by == "divergence"
+    causes, agreement = (why.tokens, why.tokens_agreement) if of_tokens else (why.heads, why.heads_agreement)
+    weight = "mean weight" if of_tokens else "weight on words"
     columns = [
-        Column(f"without {what}"), Column(CHANGES, 2, bar=True),
-        *([Column("effect", 2, detail=True)] if why.by == "divergence" else []),
-        Column(CONTRIBUTION.heading, 2, detail=True), Column(weight, 2, detail=what == "head"),
-        *([Column("note", detail=True)] if what == "token" else []),
+        Column(kind), Column(HEADINGS[why.by], 2, bar=True, unbounded=unbounded),
+        *([Column(HEADINGS["effect"], 2, detail=True)] if unbounded else []),
+        Column("contribution", 2, detail=True), Column(weight, 2, detail=not of_tokens),
+        *([Column("note", detail=True)] if of_tokens else []),
     ]  # fmt: skip
     rows: list[list[Cell]] = [
         [
-            name(each), measured(each, why), *([each.effect] if why.by == "divergence" else []), each.contribution,
-            each.weight, *([_note(each)] if what == "token" else []),
+            token_or_head(cause), why.measured(cause), *([cause.effect] if unbounded else []), cause.contribution,
+            cause.weight, *([_note(cause)] if of_tokens else []),
         ]
-        for each in causes
+        for cause in causes
     ]  # fmt: skip
-    measures = ((CHANGES, CHANGED[why.by]), (CONTRIBUTION.heading, CONTRIBUTION), (weight, WEIGHT))
-    says = "; ".join(f"{each}: {m.of_tokens if what == 'token' else m.of_heads}" for each, m in measures)
-    ranked = [f"{heading} {number(value)}" if value == value else f"{heading} –"
-              for heading, value in zip((weight, CONTRIBUTION.heading), agreement, strict=True)]  # fmt: skip
+    ranks = ", ".join(
+        f"{name} {number(value)}" if value == value else f"{name} –"
+        for name, value in zip((weight, "contribution"), agreement, strict=True)
+    )
+    agrees = f"Rank correlation with the effect: {ranks}."
+    given = "mean fraction of the word's vectors from the token" if of_tokens else "fraction from the head in its layer"
+    note = f"{agrees} Contribution: {given}." if count == 1 else f"{EFFECTS[why.by].format(kind)} {agrees}"
+    of, apart = (f" in {place(label, why)}", f", {label}") if count > 1 else ("", "")
+    of_heads = "Heads by effect" if of else "Heads by effect on {}"
+    title = (TITLES[why.tokens_by] if of_tokens else of_heads).format(quoted(why.word))
     return Table(
-        name=f"Without a {what}{apart}", title=f"{quoted(why.word)}{of} without each {what}", columns=columns,
-        rows=rows, note=f"Rank correlation with what it changes: {', '.join(ranked)}. {says}.", screen=few,
-        picture=few, group=place(label, why), tab=WHY if len(each) == 1 else place(label, why),
+        name=f"{'Tokens' if of_tokens else 'Heads'} by effect{apart}", title=title + of, columns=columns, rows=rows,
+        note=note, screen=count <= MAX_RANKED, picture=count <= MAX_RANKED, group=place(label, why),
+        tab=WHY if count == 1 else place(label, why),
     )  # fmt: skip
 
 
-def _first_of_each(each: "Sequence[tuple[str, Why]]", *, drawn: bool) -> Table:
-    """A row for each occurrence: the other word and the head that change it most."""
+def _largest_effects(every: "Sequence[tuple[str, Why]]") -> Table:
+    """Name the other word and the head with the largest effect on each occurrence, a row per occurrence."""
     rows: list[list[Cell]] = []
-    for label, why in each:
-        words = (cause for cause in why.tokens if has_meaning(cause))
-        first = max(words, key=lambda cause: measured(cause, why), default=None)
-        head = max(why.heads, key=lambda cause: measured(cause, why))
-        token: list[Cell] = ["–", None] if first is None else [name(first), measured(first, why)]
-        rows.append([f"{place(label, why)}: {token[0]}", token[1], head.name, measured(head, why)])
+    for label, why in every:
+        words = [token for token in why.tokens if token.is_other_word]
+        word = max(words, key=why.measured, default=None)
+        head = max(why.heads, key=why.measured)
+        token: list[Cell] = ["–", None] if word is None else [token_or_head(word), why.measured(word)]
+        rows.append([place(label, why), *token, token_or_head(head), why.measured(head)])
+    measures = list(dict.fromkeys(HEADINGS[why.by] for _, why in every))
+    effect = measures[0] if len(measures) == 1 else "effect"
     columns = [
-        Column("most without token"), Column(CHANGES, 2, bar=True), Column("most without head"), Column(CHANGES, 2),
+        Column("occurrence"), Column("word"), Column(effect, 2, bar=True), Column("head"), Column(effect, 2),
     ]  # fmt: skip
+    drawn = len(every) > MAX_RANKED
     return Table(
-        name="Each occurrence", title="What changes each occurrence most", columns=columns, rows=rows, screen=drawn,
-        picture=drawn, note="Special tokens, sinks and the word itself are left out here.",
+        name="Each occurrence", title=f"Largest effects on {quoted(every[0][1].word)}", columns=columns, rows=rows,
+        screen=drawn, picture=drawn, note="Special tokens, attention sinks and the word itself are left out.",
     )  # fmt: skip
 
 
-def name(cause: "Cause") -> str:
-    """Name a head, or a token with its number and whether it is a sink."""
+def token_or_head(cause: "Cause") -> str:
+    """Name a head, or a token with its number and whether it is a sink: "encoder L5H7", "Anna (0, sink)"."""
     if cause.token is None:
-        return cause.name
-    text = cause.name.strip() or quoted(cause.name)
-    return f"{text} ({SIDES.get(cause.part or '', '')}{cause.token}{', sink' * cause.sink})"
+        return f"{cause.part or ''} {short_head(cause.layer, cause.head)}".strip()
+    side = {"decoder": "target ", "cross": "source "}.get(cause.part or "", "")
+    return f"{cause.name.strip() or quoted(cause.name)} ({side}{cause.token}{', sink' * cause.sink})"
 
 
 def _note(cause: "Cause") -> str:

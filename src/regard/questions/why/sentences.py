@@ -1,204 +1,98 @@
-"""State in a few sentences which tokens and heads moved a word, and whether attention weights tell as much.
+"""Write the sentences of `regard why`: the word and head with the largest effect, and how weights compare."""
 
-A ranking of tokens has special tokens, attention sinks and the word itself in it. What is said of other words alone
-says that these are left out, and what they do comes after it.
-"""
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from regard.explain.causes.token_rankings import token_ranking_reason
-from regard.explain.wording import CLOSE, agreement, capital, listed, number, quoted
-from regard.questions.why.measures import CHANGED, CHANGES, WEIGHT
+from regard.display.sentences import Template, sentences
+from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
     from regard.questions.why.answer import Cause, Why, _Ranked
 
-MOST = 5  # sentences
-LEAST = 1e-4  # measured changes below it are not worth a name
-NAMED = 0.05  # as parts of the largest change: those from which on others are named beside it
-ASIDE = "special tokens, attention sinks and the word itself aside"
+MEASURES = {"effect": "1 − cosine", "divergence": "KL divergence"}  # of an effect, by `Why.by`
+LEAST_EFFECT = 1e-4  # no token with a smaller effect is named
+LEAST_DIFFERENCE = 0.01  # of two weights that are called different
+
+WORD: list[Template] = [
+    (
+        "{at}{scope}ablating {ablated} changes {vector} most ({measure} {effect}).",
+        lambda n: n["effect"] >= LEAST_EFFECT,
+    ),
+    ("{at}ablating any single other word leaves {vector} almost unchanged ({measure} {effect}).", None),
+    ("{at}{word} attends only to itself, special tokens and attention sinks.", None),
+]
+TABLE: list[list[Template]] = [
+    WORD,
+    [("The most important head is {head} (effect {head_effect}).", lambda n: n["head_effect"] > 0)],
+    [
+        ("{word} attends more to {seen} (mean weight {seen_weight}) than to {token} ({token_weight}), "
+         "but {token} has the larger effect.", lambda n: n["seen_weight"] - n["token_weight"] >= LEAST_DIFFERENCE),
+        ("The attention weights of the tokens agree {well} with their effects (rank correlation {agreement}).",
+         lambda n: n["tokens"] > 3),
+    ],
+]  # fmt: skip
+HEADS_OF_TWO: list[Template] = [
+    ("The most important head is {head} for both (effects {head_effect} and {head_effect_2}).",
+     lambda n: n["head"] == n["head_2"]),
+    ("The most important head is {head} in {place} (effect {head_effect}) and {head_2} in {place_2} ({head_effect_2}).",
+     None),
+]  # fmt: skip
+MANY: list[list[Template]] = [
+    [("In {words} of {count} occurrences, {word} is the most important other word.", lambda n: n["words"] > 1)],
+    [("In {heads} of {count} occurrences, {head} is the most important head.", lambda n: n["heads"] > 1),
+     ("The most important head differs in all {count} occurrences.", None)],
+]  # fmt: skip
 
 
-def of_causes(found: "_Ranked") -> list[str]:
-    """Compose the sentences about each occurrence: five at most.
-
-    One occurrence gets all that is to be said; of several each gets what changes it most.
-    """
-    every = found.each()
+def of_causes(answer: "_Ranked") -> list[str]:
+    """Write about the word and head of a single occurrence, of each of two, or of most of several."""
+    every = [_numbers(why, place(label, why) if len(answer.each()) > 1 else "") for label, why in answer.each()]
     if len(every) == 1:
-        why = every[0][1]
-        about = (
-            _why_words_matter(why, _asked_outcome_name(every[0], every)),
-            _causes_beside_words(why),
-            _most_looked_at(why),
-            _why_heads_matter(why),
-            _predicts(why),
-        )
-        return [sentence for sentence in about if sentence]
-    few = every[: MOST if len(every) <= MOST else MOST - 1]
-    sentences = [_shortly(why, _asked_outcome_name((label, why), every)) for label, why in few]
-    if len(few) <= 2:
-        sentences += [_why_heads_matter(why, _asked_outcome_name((label, why), every)) for label, why in few]
-    left = len(every) - len(few)
-    more = [f"{left} more occurrences are in the table."] if left else []
-    return [sentence for sentence in [*sentences, *more] if sentence]
-
-
-def exactness_of_why(found: "_Ranked") -> list[str]:
-    """Say what the numbers are, and what tokens are ranked by."""
-    whys = [why for _, why in found.each()]
-    lines = [f"{CHANGES}: {CHANGED[by].of_tokens}" for by in sorted({why.by for why in whys})]
-    lines.append(f"{WEIGHT.heading} of a token: {WEIGHT.of_tokens}")
-    lines += [token_ranking_reason(*each) for each in dict.fromkeys((why.tokens_by, why.by) for why in whys)]
-    if any(cause.sink for why in whys for cause in why.tokens):
-        lines.append("sink: a token that most heads give far more than its share, whatever it means")
-    return [f"{capital(line)}." for line in lines]
+        return sentences(TABLE, every[0])
+    if len(every) == 2:
+        second = {f"{name}_2": value for name, value in every[1].items()}
+        return [*(sentences([WORD], numbers)[0] for numbers in every), *sentences([HEADS_OF_TWO], every[0] | second)]
+    numbers: dict[str, Any] = {"count": len(every)}
+    for name, key in (("word", "first"), ("head", "head")):
+        counts = Counter(one[key] for one in every if one.get(key))
+        numbers[name], numbers[f"{name}s"] = counts.most_common(1)[0] if counts else (None, None)
+    return sentences(MANY, numbers)
 
 
 def place(label: str, why: "Why") -> str:
-    """Say where an occurrence is: "text 2a", or "target 1"."""
+    """Name the text of an occurrence: "text 2a", or "target 1"."""
     return f"{'target' if why.part == 'decoder' else 'text'} {label}"
 
 
-def measured(cause: "Cause", why: "Why") -> float:
-    """Say what the rankings are by: the cause's divergence, or its effect."""
-    return cause.effect if why.by == "effect" or cause.divergence is None else cause.divergence
+def _numbers(why: "Why", at: str) -> dict[str, Any]:
+    """Collect what sentences about an occurrence name. at: the text it is in, if there are several."""
+    others = sorted([token for token in why.tokens if token.is_other_word], key=why.measured, reverse=True)
+    names = [quoted(token.name) for token in others]
 
+    def name(token: "Cause") -> str:
+        number = f" ({token.token})" if names.count(quoted(token.name)) > 1 else ""
+        return ("the source token " if token.part == "cross" else "") + quoted(token.name) + number
 
-def has_meaning(cause: "Cause") -> bool:
-    """Tell whether a token is another one with a meaning: neither special, nor a sink, nor of the word itself."""
-    return not (cause.special or cause.sink or cause.own)
-
-
-def _asked_outcome_name(one: "tuple[str, Why]", every: "Sequence[tuple[str, Why]]") -> str:
-    return quoted(one[1].word) + (f" of {place(*one)}" if len(every) > 1 else "")
-
-
-def _token(cause: "Cause", why: "Why") -> str:
-    """A token's name, and what it is where it is no other word."""
-    of = " of the source" if cause.part == "cross" else ""
-    if cause.own:
-        whole = cause.name.strip().casefold() == why.word.strip().casefold()
-        return f"{quoted(cause.name)} itself" if whole else f"its own {quoted(cause.name)}"
-    if cause.special:
-        return f"the special token {cause.name.strip()}{of}"
-    return ("the attention sink " if cause.sink else "") + quoted(cause.name) + of
-
-
-def _causes_with_meaning(why: "Why") -> "list[Cause]":
-    """The tokens with a meaning that changed anything, those first that changed most, whatever they are ranked by."""
-    return [cause for cause in _by_change(why) if has_meaning(cause) and measured(cause, why) >= LEAST]
-
-
-def _set_aside(why: "Why") -> "list[Cause]":
-    """The tokens without a meaning of their own, those first that changed most."""
-    return [cause for cause in _by_change(why) if not has_meaning(cause)]
-
-
-def _by_change(why: "Why") -> "list[Cause]":
-    return sorted(why.tokens, key=lambda cause: -measured(cause, why))
-
-
-def _aside(named: "Sequence[Cause]", why: "Why") -> bool:
-    """Whether a sentence that names these words first leaves out a token that changed no less than one of them."""
-    least = min((measured(each, why) for each in named), default=LEAST)
-    return any(measured(each, why) >= least for each in _set_aside(why))
-
-
-def _why_words_matter(why: "Why", name: str) -> str:
-    """Without which tokens the word would change most."""
-    others = _causes_with_meaning(why)
-    if not any(has_meaning(cause) for cause in why.tokens):
-        return f"{name} looks at no other word: only at itself, special tokens and sinks."
+    word, weight = quoted(why.word), why.tokens_agreement[0]
+    head = max(why.heads, key=why.measured)
+    vector = "next-token prediction after" if why.by == "divergence" else "vector of"
+    numbers = {
+        "word": word, "vector": f"the {vector} {word}", "measure": MEASURES[why.by],
+        "place": at, "at": f"In {at}, " if at else "",
+        "head": head.name.replace("cross ", "cross-attention "), "head_effect": why.measured(head),
+        "tokens": len(why.tokens), "agreement": None if weight != weight else weight,
+        "well": "well" if weight >= 0.8 else "moderately" if weight >= 0.5 else "poorly",
+    }  # fmt: skip
     if not others:
-        what = "it" if why.by == "effect" else CHANGED[why.by].its
-        return f"No single other word matters to {name}: without any one of them {what} changes by less than {LEAST}."
-    largest = _largest(others, why)
-    first, *more = largest
-    change = CHANGED[why.by]
-    then = "; next " + listed([_sized(each, why) for each in more]) if more else ""
-    by = f"by {number(measured(first, why))}, {change.unit}"
-    who = name if why.tokens_by == "edges" else "no token"
-    changed = change.its if why.tokens_by == "edges" else change.of.format(name)
-    may = "could not" if why.tokens_by == "edges" else "could"
-    aside = f", {ASIDE}" if _aside(largest, why) else ""
-    return capital(f"if {who} {may} look at {_token(first, why)}, {changed} would change most ({by}){aside}{then}.")
-
-
-def _largest(causes: "Sequence[Cause]", why: "Why") -> "list[Cause]":
-    """The first and at most two others, where they change a part of what it does that is worth a word."""
-    return [cause for cause in causes[:3] if measured(cause, why) >= NAMED * measured(causes[0], why)]
-
-
-def _sized(cause: "Cause", why: "Why") -> str:
-    return f"{_token(cause, why)} ({number(measured(cause, why))})"
-
-
-def _shortly(why: "Why", name: str) -> str:
-    others = _causes_with_meaning(why)
-    if not others:
-        return _why_words_matter(why, name)
-    largest = _largest(others, why)
-    rest = [_sized(each, why) for each in largest]
-    of = "" if why.by == "effect" else f", by {CHANGED[why.by].its}"
-    aside = f", {ASIDE}" if _aside(largest, why) else ""
-    return f"{name} would change most without {rest[0]}{of}{aside}" + (
-        f"; then {listed(rest[1:])}." if rest[1:] else "."
-    )
-
-
-def _causes_beside_words(why: "Why") -> str:
-    """What special tokens, sinks and the word itself change, where the words' sentence left them out."""
-    apart, named = _set_aside(why), _largest(_causes_with_meaning(why), why)
-    if not apart or measured(apart[0], why) < LEAST or not _aside(named, why):
-        return ""
-    first, *more = _largest(apart, why)
-    then = f", next {listed([_sized(each, why) for each in more])}" if more else ""
-    share = "" if first.own else "; without a special token or a sink others share its weight"
-    return f"Of special tokens, sinks and the word itself, {_sized(first, why)} changes it most{then}{share}."
-
-
-def _most_looked_at(why: "Why") -> str:
-    """Which token gets most weight, which other word does, and whether that is the one that matters most."""
-    others = _causes_with_meaning(why)
-    seen = [cause for cause in why.tokens if has_meaning(cause)]
-    if len(seen) < 2 or not others:
-        return ""
-    top, most = (max(some, key=lambda cause: cause.weight) for some in (why.tokens, seen))
-    first, change = others[0], measured(most, why)
-    said = f"It looks most at {_token(top, why)} ({WEIGHT.heading} {number(top.weight)}, {WEIGHT.of_tokens})"
-    if top is not most:
-        said += f"; special tokens, sinks and itself aside, at {_token(most, why)} ({number(most.weight)})"
-    if change < measured(first, why):
-        less = f"{number(change)} against {number(measured(first, why))}"
-        return f"{said}, which changes it less than {_token(first, why)} does: {less}."
-    return f"{said}, which {'of other words ' * _aside([first], why)}changes it most, too."
-
-
-def _why_heads_matter(why: "Why", name: str = "") -> str:
-    """Which heads matter most."""
-    ranked = sorted(why.heads, key=lambda cause: -measured(cause, why))
-    found = [cause for cause in ranked if measured(cause, why) >= LEAST]
-    of = f" for {name}" if name else ""
-    if not found:
-        return f"No single head matters{of}: without any one of them nothing changes by {LEAST}."
-    first, *rest = found[:2]
-    then = "".join(f"; next {each.name} ({number(measured(each, why))})" for each in rest)
-    change = number(measured(first, why))
-    return f"Of the {len(why.heads)} heads {first.name} matters most{of}: without it the change is {change}{then}."
-
-
-def _predicts(why: "Why") -> str:
-    """How well attention weights and contributions rank the tokens as taking them away does."""
-    weight, given = why.tokens_agreement
-    if weight != weight or given != given or len(why.tokens) < 4:
-        return ""
-    than = "about as well" if abs(given - weight) < CLOSE else "better" if given > weight else "worse"
-    what = "ablating its looks at them" if why.tokens_by == "edges" else "their removal"
-    shown = [number(each) for each in (weight, given)]
-    alike = f"{agreement(weight)} {what} does (rank correlation {shown[0]})"
-    return (
-        f"Attention weights alone rank the tokens {alike}; "
-        f"contributions (weight × value × output projection) {than} ({shown[1]})."
-    )
+        return numbers
+    first = others[0]
+    seen = max((token for token in others if token.part == first.part), key=lambda token: token.weight)
+    others_only = any(why.measured(token) >= why.measured(first) for token in why.tokens if not token.is_other_word)
+    numbers |= {
+        "scope": "among other words, " if others_only else "", "effect": why.measured(first), "token": name(first),
+        "ablated": f"the attention to {name(first)}" if why.tokens_by == "edges" else name(first),
+        "token_weight": first.weight, "first": quoted(first.name) if why.measured(first) >= LEAST_EFFECT else None,
+    }  # fmt: skip
+    if LEAST_EFFECT <= why.measured(first) > why.measured(seen):
+        numbers |= {"seen": name(seen), "seen_weight": seen.weight}
+    return numbers
