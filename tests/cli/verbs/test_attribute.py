@@ -80,7 +80,7 @@ def test_a_next_token_and_a_pairs_target(tmp_path: Any) -> None:
     ]
     for done in (one, at, both):
         assert done.returncode == 0, done.stderr
-    assert "The logit of “bank” less that of “river” at “.” is" in " ".join(one.stdout.split())
+    assert "The logit difference “bank” − “river” at “.” is" in " ".join(one.stdout.split())
     assert "The logit of “man” at “A” is" in at.stdout
     assert "cross head" in both.stdout
 

@@ -158,4 +158,4 @@ def _outcome_to_attribute(trace: Trace, rows: list[int], outcome: AttributionTar
     value = float(logits[outcome.token])
     if outcome.against is None:
         return value, f"logit of {quoted(names[0])}"
-    return value - float(logits[outcome.against]), f"logit of {quoted(names[0])} less that of {quoted(names[1])}"
+    return value - float(logits[outcome.against]), f"logit difference {quoted(names[0])} − {quoted(names[1])}"
