@@ -34,7 +34,7 @@ class PatchSweep(Answer):
     """
 
     format: ClassVar[str] = "regard patch"
-    findings, panels, exactness = sentences.of_patches, panels.of_patches, sentences.exactness_of_patches
+    findings, panels = sentences.of_patches, panels.of_patches
 
     what: What
     by: By
@@ -89,6 +89,12 @@ class PatchSweep(Answer):
         """Say which text's activations are patched into which text."""
         source, run = ("clean", "corrupted") if self.direction == "denoising" else ("corrupted", "clean")
         return f"Patching {panels.activations(self)} of the {source} text into the {run} text"
+
+    def exactness(self) -> list[str]:
+        """Say of estimates that they are estimates."""
+        return (
+            [] if self.method is None else ["One gradient estimates all patches. Run `regard patch` to measure them."]
+        )
 
     def page(self, choice: "Choice | None" = None) -> "Page":
         """Make the page, with both texts in its title."""

@@ -6,7 +6,7 @@ What moves attention is how far a score lies from those of the other keys, so th
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from regard.explain.wording import capital, exactly_split, listed, number, quoted, signed
+from regard.explain.wording import exactly_split, listed, number, quoted, signed
 
 if TYPE_CHECKING:
     from regard.questions.score.sources import Pair, ScoreSources
@@ -31,8 +31,7 @@ def of_score(found: "ScoreSources") -> list[str]:
 
 def exactness_of_score(found: "ScoreSources") -> list[str]:
     """Say how exact the split is, what is held fixed in it, and what a part does not say."""
-    split = exactly_split("pairs", "score", found.error)
-    return [f"{capital(split)}: without it the score would be another, ablate it to see."]
+    return [exactly_split("pairs", "score", found.error)]
 
 
 def _score(found: "ScoreSources") -> str:
