@@ -89,7 +89,8 @@ class TokenAttribution(Answer):
         """Say how exact the scores are."""
         if self.gap is None:
             return ["Gradient × input is a linear estimate. The scores need not sum to the outcome."]
-        return [f"The scores sum to the outcome minus the baseline's outcome within {self.gap:.1e}."]
+        gap = f"{self.gap:.1e}" if self.gap < 0.01 else sentences.plain(self.gap)
+        return [f"The scores sum to the outcome minus the baseline's outcome within {gap}."]
 
     def data(self) -> dict[str, object]:
         """Return the outcome, and the scores of tokens and of words."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 PLACED = re.compile(r"(.*) (\d+)", re.DOTALL)  # a column of one position: its token, and its number
 LEAST = 0.01  # of the way to the other text's outcome: sentences name no patch with a smaller effect
-MAX_NAMED = 2
+MAX_NAMED = 2  # trivial patches
 
 TABLE: list[list[Template]] = [
     [
@@ -24,7 +24,7 @@ TABLE: list[list[Template]] = [
         ("Next best: {other} ({other_share:%}).", lambda n: n["heads"]),
         ("Best at another position: {other} ({other_share:%}).", None),
     ],
-    [("Excluded as trivial (100% in any model): {trivial}.", None)],
+    [("Excluded as trivial (100% in any model{if_measured}): {trivial}.", None)],
 ]
 
 
@@ -32,7 +32,7 @@ def of_patches(sweep: "PatchSweep") -> list[str]:
     """Name the best patch, the best of another position or head, and the trivial patches."""
     trivial, heads = [(row, column) for row, column, _ in sweep.given], sweep.by == "heads"
     numbers: dict[str, Any] = {"same": sweep.run == sweep.source, "heads": heads}
-    numbers["denoising"] = sweep.direction == "denoising"
+    numbers |= {"denoising": sweep.direction == "denoising", "if_measured": " if measured" * bool(sweep.method)}
     cells = {(row, column): share for row, shares in enumerate(sweep.shares) for column, share in enumerate(shares)}
     effects = {cell: share for cell, share in cells.items() if cell not in trivial and share >= LEAST}
     ranked = sorted(effects, key=lambda cell: -effects[cell])
