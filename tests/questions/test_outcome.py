@@ -29,7 +29,7 @@ def test_what_is_refused(asked: dict[str, Any], says: str) -> None:
         ({"to": "bank"}, {}, lambda model, trace: probability(model, "bank")),
         ({"to": "bank"}, {"alone": logit, "at": 3}, lambda model, trace: logit(model, "bank", at=3)),
         ({"to": "bank", "against": "man"}, {}, lambda model, trace: logit_difference(model, "bank", "man")),
-        ({"word": "river"}, {}, lambda model, trace: cosine("river", trace["river"], "what it is in the clean text")),
+        ({"word": "river"}, {}, lambda model, trace: cosine("river", trace["river"], "its vector in the clean text")),
         ({"word": "river"}, {"like": "fishing"}, lambda model, trace: cosine("river", trace["fishing"], "“fishing”")),
     ],
 )

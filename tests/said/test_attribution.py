@@ -1,9 +1,10 @@
-"""What `attribute` says brought most, and took most away, is true of all parts that the sentence says it is of."""
+"""The sentences of `attribute` name the components, heads and tokens that contribute most, of random splits."""
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import pytest
 import torch
 
 from regard.capture.interventions.call_ids import CallId
@@ -12,243 +13,118 @@ from regard.questions.attribution.direct import Attribution
 from regard.questions.attribution.heads import HeadAttribution
 from regard.questions.attribution.tokens import TokenAttribution
 from regard.text.tokens import Token
-from tests.said.templates import Groups, Template, hold, shows
+from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support import in_text
 
-TEXT = "rivers run past the bank"
 TOKENS = tuple(in_text([
     Token(1, "river", 0, 5, 0, False), Token(2, "s", 5, 6, 0, False), Token(3, " run", 6, 10, 1, False),
     Token(4, " past", 10, 15, 2, False), Token(5, " the", 15, 19, 3, False), Token(6, " bank", 19, 24, 4, False),
 ]))  # fmt: skip
-WORDS = (range(2), range(2, 3), range(3, 4), range(4, 5), range(5, 6))
-KINDS = {"token": "token embedding", "attention": "attention", "feed-forward": "feed-forward layers", "bias": "biases"}
-Attributed = Attribution | TokenAttribution | HeadAttribution
-Numbers = tuple[Attributed, str]  # what was found, and by what it is told
-
-
-def as_asked(found: Attributed, by: str) -> Attributed:
-    """What was found, with its parts by token or by word."""
-    return found if isinstance(found, HeadAttribution) else replace(found, unit=by)  # type: ignore[arg-type]
-
-
-def parts_of(found: Attributed, by: str) -> dict[str, dict[str, float]]:
-    """Every list that a sentence may speak of, by its beginning: each part's name and number, all of them."""
-    if isinstance(found, HeadAttribution):
-        return {
-            "heads": {
-                f"layer {call.layer}, head {n}": float(value)
-                for call, own in zip(found.calls, found.scores, strict=True)
-                for n, value in enumerate(own)
-            }
-        }
-    if isinstance(found, TokenAttribution):
-        return {f"{by}s": by_place(by, dict(enumerate(found.scores.tolist())))}
-    writers, sources, kinds = {}, {}, {}
-    for each, value in zip(found.parts.writers, found.parts.vectors[:, 0].tolist(), strict=True):
-        named = {"attention": f"head {each.head}", "bias": "biases"}.get(each.kind, each.kind)
-        before = "biases before layer 0" if each.kind == "bias" else KINDS[each.kind]
-        name = before if each.layer is None else f"layer {each.layer}, {named}"
-        writers[name] = writers.get(name, 0.0) + value
-        kinds[KINDS[each.kind]] = kinds.get(KINDS[each.kind], 0.0) + value
-        if each.source is not None:
-            sources[each.source] = sources.get(each.source, 0.0) + value
-    heads = {name: value for name, value in writers.items() if "head" in name}
-    return {"parts": writers, "heads": heads, f"source {by}s": by_place(by, sources), "kinds": kinds}
-
-
-def by_place(by: str, numbers: dict[int, float]) -> dict[str, float]:
-    """The numbers of tokens by their names, or those of words."""
-    if by == "token":
-        return {f"“{TOKENS[n].text.strip()}” ({n})": value for n, value in numbers.items()}
-    texts = ("rivers", "run", "past", "the", "bank")
-    some = {n: [numbers[m] for m in own if m in numbers] for n, own in enumerate(WORDS)}
-    return {f"“{texts[n]}” ({WORDS[n][0]})": sum(own) for n, own in some.items() if own}
-
-
-def told(said: str) -> list[tuple[str, str]]:
-    """The names and figures of a list; a name may hold ", " and a number of its own."""
-    found, rest = [], said
-    while rest:
-        n = min(i for i in (rest.find("(+"), rest.find("(−")) if i >= 0)
-        name, after = rest[:n].strip(), rest[n + 1 :]
-        figure, _, rest = after.partition(")")
-        found.append((name.removeprefix("and ").removeprefix(", ").strip(), figure))
-        rest = rest.removeprefix(",").strip()
-    return found
-
-
-def in_order(named: str | None, among: dict[str, float], sign: int) -> None:
-    """What is named comes first among all of that sign, in this order; nothing named: there is none of that sign."""
-    values = sorted((value * sign for value in among.values()), reverse=True)
-    for n, (name, figure) in enumerate(told(named or "")):
-        shows(figure, among[name])
-        assert among[name] * sign == values[n] > 0, f"{name} is named as number {n + 1} of {values}"
-    assert named or values[0] <= 0, "nothing, it says"
-
-
-def most(groups: Groups, numbers: Numbers) -> None:
-    among = parts_of(*numbers)[f"{groups['of']}".rstrip("s") + "s"]
-    assert len(among) == (1 if groups["count"] == "one" else int(groups["count"] or ""))
-    in_order(groups["along"], among, 1)
-    if groups["away"]:
-        in_order(groups["away"], among, -1)
-    if groups["kinds"]:
-        kinds = {"embedding": "embeddings", "head": "heads", "feed-forward": "feed-forward layers", "bias": "biases"}
-        assert {said for part, said in kinds.items() if any(part in name for name in among)} == set(
-            groups["kinds"].replace(" and ", ", ").split(", ")
-        )
-
-
-def outcome(groups: Groups, numbers: Numbers) -> None:
-    found = numbers[0]
-    shows(groups["value"], found.value if isinstance(found, Attribution) else found.outcome)
-    if groups["baseline"]:
-        assert isinstance(found, TokenAttribution)
-        assert found.baseline is not None
-        shows(groups["baseline"], found.baseline)
-
-
-def in_all(groups: Groups, numbers: Numbers) -> None:
-    """Every kind is there: they sum to the outcome."""
-    kinds = {name.lower(): value for name, value in parts_of(*numbers)["kinds"].items()}
-    found = numbers[0]
-    assert isinstance(found, Attribution)
-    writers = zip(found.parts.writers, found.parts.vectors[:, 0].tolist(), strict=True)
-    loose = [value for each, value in writers if each.kind == "bias" and each.layer is None]
-    assert bool(groups["loose"]) == bool(loose)
-    if loose:
-        shows(groups["loose"], sum(loose))
-    said = (groups["kinds"] or "").replace(" and ", ", ").split(", ")
-    assert len(said) == len(kinds)
-    for each in said:
-        name, figure = each.rsplit(" ", 1)
-        shows(figure, kinds[name.lower()])
-
-
-def sums(groups: Groups, numbers: Numbers) -> None:
-    found = numbers[0]
-    assert isinstance(found, TokenAttribution)
-    assert found.baseline is not None
-    assert found.gap is not None
-    due = found.outcome - found.baseline
-    shows(groups["sum"], float(found.scores.sum()))
-    shows(groups["due"], due)
-    assert bool(groups["far"]) == (found.gap > abs(due) / 20)
-    assert groups["far"] or f"{found.gap:.1e}" == groups["gap"]
-
-
-def took(groups: Groups, numbers: Numbers) -> None:
-    found = numbers[0]
-    assert isinstance(found, HeadAttribution)
-    heads = parts_of(*numbers)["heads"]
-    layer, head = int(groups["layer"] or ""), int(groups["head"] or "")
-    score = heads[f"layer {layer}, head {head}"]
-    assert abs(score) == max(abs(each) for each in heads.values())
-    shows(groups["score"], score)
-    row = next(own[head].tolist() for call, own in zip(found.calls, found.sources, strict=True) if call.layer == layer)
-    token = int(groups["token"] or "")
-    assert row[token] * score == max(each * score for each in row)
-    shows(groups["own"], row[token])
-
-
-def caveat(groups: Groups, numbers: Numbers) -> None:
-    found = numbers[0]
-    if groups["slope"]:
-        assert isinstance(found, TokenAttribution)
-        assert found.baseline is None
-    else:
-        assert isinstance(found, HeadAttribution)
-
-
-N = r"[+−][\d.]+"
-MOST = r"(?:(?P<along>.+?) brought most|none brought anything)(?:; (?P<away>.+) took most away)?\."
-OF = r"(?P<count>\d+|one) (?P<of>parts|heads|tokens|words|source (?:token|word)s?)"
-TEMPLATES = [
-    Template(
-        "outcome",
-        rf"The .+ is (?P<value>{N})(?:: the sum of what was written there directly"
-        rf"|, and (?P<baseline>{N}) where the baseline stands at every token)?\.",
-        outcome,
-    ),
-    Template(
-        "most",
-        rf"(?:Of (?:all|the)|By .+, of (?:all|the)) {OF}(?: \((?P<kinds>[a-z, -]+)\))?"
-        rf"(?:, each beside .+, to the first order|, by attention over all heads and layers)?, {MOST}",
-        most,
-    ),
-    Template("in all", rf"In all: (?P<kinds>.+?)(?:; of the biases (?P<loose>{N}) is of no layer)?\.", in_all),
-    Template(
-        "sums",
-        rf"The scores sum to (?P<sum>{N}), where (?P<due>{N}) is to be explained: (?:(?P<far>with \d+ steps too far "
-        r"apart for single scores to be believed)|a gap of (?P<gap>.+))\.",
-        sums,
-    ),
-    Template(
-        "took",
-        rf"Layer (?P<layer>\d+), head (?P<head>\d+), the furthest from zero, took most of its (?P<score>{N}) from "
-        rf"“.+” \((?P<token>\d+)\): (?P<own>{N})\.",
-        took,
-    ),
-    Template(
-        "caveat",
-        r"(?P<slope>Gradient x input follows the slope at this text alone: the scores need not sum to the outcome\.)?"
-        r"(?:One gradient estimates all of these; ablating a head measures what it does\.)?",
-        caveat,
-    ),
-]
-
-
-def direct(draw: random.Random) -> Attribution:
-    """A split into embeddings, heads by source token, feed-forward layers and biases, some left away."""
-    writers = [Writer("token"), Writer("bias"), Writer("bias", 0), *(Writer("feed-forward", n) for n in range(2))]
-    heads = [(layer, head) for layer in range(2) for head in range(3)]
-    writers += [Writer("attention", *head, n) for head in heads for n in range(len(TOKENS))]
-    kept = [each for each in writers if draw.random() < 0.7] or writers[:1]
-    vectors = torch.tensor([[size(draw)] for _ in kept], dtype=torch.float64)
-    parts = SideParts(tuple(kept), vectors, vectors.sum(0), (5,))
-    return Attribution("logit of “x” at “bank”", float(vectors.sum()), 1e-7, parts, {None: TOKENS})
-
-
-def by_tokens(draw: random.Random) -> TokenAttribution:
-    scores = torch.tensor([size(draw) for _ in TOKENS], dtype=torch.float64)
-    plain = draw.random() < 0.3
-    baseline = None if plain else size(draw)
-    value = float(scores.sum()) + (baseline or 0.0) + draw.choice((1e-4, 0.5))
-    gap = None if baseline is None else abs(float(scores.sum()) - (value - baseline))
-    method = "gradient x input" if plain else "integrated gradients"
-    return TokenAttribution(
-        method, "logit of “x”", value, baseline, gap, 32, scores, scores.abs(), TOKENS, (len(TOKENS),)
-    )  # type: ignore[arg-type]
-
-
-def by_heads(draw: random.Random) -> HeadAttribution:
-    sources = tuple(torch.tensor([[size(draw) for _ in TOKENS] for _ in range(3)]).double() for _ in range(2))
-    calls, scores = (CallId(None, 0), CallId(None, 1)), tuple(own.sum(1) for own in sources)
-    return HeadAttribution("logit of “x”", 3.0, calls, scores, sources, (TOKENS, TOKENS))
+NUMBERS = [float(n) for n in range(6)]  # of layers, heads and tokens, in their names
 
 
 def size(draw: random.Random) -> float:
     return draw.choice((1.0, 0.1, 0.001)) * draw.uniform(-1, 1) - draw.choice((0, 0, 1))
 
 
-def test_what_is_said_of_random_splits_holds() -> None:
-    draw, spoke = random.Random(27), dict.fromkeys((each.name for each in TEMPLATES), 0)
-    made: Sequence = (direct, by_tokens, by_heads)
-    for n in range(120):
-        found, by = made[n % 3](draw), draw.choice(("token", "word"))
-        by = "token" if isinstance(found, HeadAttribution) else by
-        for name, count in hold(as_asked(found, by).findings(), (found, by), TEMPLATES).items():
-            spoke[name] += count
-    assert all(spoke.values()), spoke
+def named(sentence: str, amount: float, name: str) -> None:
+    """Assert that a sentence has this name, and this number as one of those that are in no name."""
+    words = sentence.replace("feed-forward block", "feed-forward").replace("The ", "the ")
+    assert name in words, sentence
+    printed = [each for each in numbers_in(sentence) if each[0] in "+−"]
+    assert printed, sentence
+    shows(min(printed, key=lambda each: abs(float(each.replace("−", "-")) - amount)), amount)
 
 
-def test_an_embedding_is_among_what_is_counted() -> None:
-    """ "Of all heads and layers, token embedding brought most": it is neither."""
-    writers = (Writer("token"), Writer("attention", 0, 1, 0), Writer("attention", 1, 0, 0), Writer("feed-forward", 1))
-    vectors = torch.tensor([[3.0], [2.0], [-1.0], [0.5]], dtype=torch.float64)
-    parts = SideParts(writers, vectors, vectors.sum(0), (2,))
-    found = Attribution("logit of “x” at “run”", 4.5, 1e-7, parts, {None: TOKENS})
-    said = found.findings()
-    assert said[1].startswith("Of all 4 parts (embeddings, heads and feed-forward layers), token embedding (+3.00)")
-    assert said[2] == "Of the 2 heads, layer 0, head 1 (+2.00) brought most; layer 1, head 0 (−1.00) took most away."
-    hold(said, (found, "token"), TEMPLATES)
+def most_and_least(sentences: list[str], parts: dict[str, float]) -> None:
+    """Assert that sentences name the largest contribution, and the largest reduction, unless they are small."""
+    text, largest = " ".join(sentences), max(map(abs, parts.values()))
+    ordered = sorted(parts, key=lambda name: parts[name])
+    for name in (ordered[0], ordered[-1]):
+        if abs(parts[name]) >= 0.051 * largest and (name == ordered[-1]) == (parts[name] > 0):
+            named(text, parts[name], name)
+    for name in ordered[1:-1]:
+        assert name not in text, text
+
+
+def components(result: Attribution) -> dict[str, float]:
+    """The contribution of each writer, by its name in a sentence."""
+    found: dict[str, float] = {}
+    for each, value in zip(result.parts.writers, result.parts.vectors[:, 0].tolist(), strict=True):
+        kind = {"attention": f"head {each.head}", "bias": "biases"}.get(each.kind, each.kind)
+        name = "the token embedding" if each.kind == "token" else f"the {kind} of layer {each.layer}"
+        name = f"layer {each.layer}, {kind}" if each.kind == "attention" else name
+        name = "the biases before layer 0" if each.kind == "bias" and each.layer is None else name
+        found[name] = found.get(name, 0.0) + value
+    return found
+
+
+def direct(draw: random.Random) -> Attribution:
+    """A split into embeddings, heads by source token, feed-forward layers and biases, some left out."""
+    writers = [Writer("token"), Writer("bias"), Writer("bias", 0), *(Writer("feed-forward", n) for n in range(2))]
+    heads = [(layer, head) for layer in range(2) for head in range(3)]
+    writers += [Writer("attention", *head, n) for head in heads for n in range(len(TOKENS))]
+    kept = [writer for writer in writers if draw.random() < 0.7] or writers[:1]
+    vectors = torch.tensor([[size(draw)] for _ in kept], dtype=torch.float64)
+    parts = SideParts(tuple(kept), vectors, vectors.sum(0), (5,))
+    return Attribution("logit of “x” at “bank”", float(vectors.sum()), 1e-7, parts, {None: TOKENS})
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_largest_component_head_and_source_token_are_named(seed: int) -> None:
+    result = direct(random.Random(seed))
+    shown_with_its_numbers(result, NUMBERS)
+    first, *rest = result.findings()
+    parts = components(result)
+    top = max(parts, key=lambda name: parts[name])
+    heads = {name: value for name, value in parts.items() if ", head " in name}
+    if parts[top] > 0.051 * max(map(abs, parts.values())):
+        named(first, parts[top], top)
+    if top not in heads and len(heads) > 1:
+        most_and_least([sentence for sentence in rest if "Among heads" in sentence], heads)
+    sources: dict[str, float] = {}
+    for each, value in zip(result.parts.writers, result.parts.vectors[:, 0].tolist(), strict=True):
+        if each.source is not None:
+            name = f"“{TOKENS[each.source].text.strip()}” ({each.source})"
+            sources[name] = sources.get(name, 0.0) + value
+    most_and_least([sentence for sentence in rest if "attention to" in sentence], sources)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_largest_token_or_word_is_named(seed: int) -> None:
+    draw = random.Random(seed)
+    scores = torch.tensor([size(draw) for _ in TOKENS], dtype=torch.float64)
+    baseline = draw.choice((None, 0.3, -0.2))
+    method: Any = "gradient x input" if baseline is None else "integrated gradients"
+    value = float(scores.sum()) + (baseline or 0.0) + draw.choice((1e-4, 0.5))
+    gap = None if baseline is None else abs(float(scores.sum()) - (value - baseline))
+    result = TokenAttribution(method, "logit of “x”", value, baseline, gap, 32, scores, scores, TOKENS, (len(TOKENS),))
+    for unit in ("token", "word"):
+        result = replace(result, unit=unit)
+        also = [*NUMBERS, float(scores.sum()), value - (baseline or 0.0), *(score for _, score in result.words())]
+        shown_with_its_numbers(result, also)
+        most_and_least(result.findings(), dict(result.by(result.unit)))
+        warned = "trust" in result.findings()[0]
+        assert warned == (gap is not None and gap > 0.05 * abs(value - (baseline or 0.0)))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_largest_head_is_named_with_the_token_that_it_takes_most_from(seed: int) -> None:
+    draw = random.Random(seed)
+    sources = tuple(torch.tensor([[size(draw) for _ in TOKENS] for _ in range(3)]).double() for _ in range(2))
+    scores = tuple(row.sum(1) for row in sources)
+    result = HeadAttribution("logit of “x”", 3.0, (CallId(None, 0), CallId(None, 1)), scores, sources, (TOKENS, TOKENS))
+    shown_with_its_numbers(result, NUMBERS)
+    most_and_least(result.findings(), dict(result.by()))
+    call, head, score = max(result.best(6), key=lambda best: best[2])
+    if score > 0.051 * abs(result.best(1)[0][2]):
+        row = sources[call.layer][head].tolist()
+        named(result.findings()[-1], max(row), f"layer {call.layer}, head {head}")
+        assert names_in(result.findings()[-1]) == [TOKENS[row.index(max(row))].text.strip()]
+
+
+def test_scores_of_zero_name_no_token() -> None:
+    zero = torch.zeros(6, dtype=torch.float64)
+    result = TokenAttribution("gradient x input", "logit", 1.0, None, None, 0, zero, zero, TOKENS, (6,))
+    assert not names_in(" ".join(result.findings()))
+    assert len(result.findings()) == 1

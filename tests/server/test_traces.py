@@ -31,7 +31,7 @@ def panel(page: Any, name: str) -> Any:
 def test_patches_are_those_of_a_sweep_and_tell_how_far_they_are(minilm: Any) -> None:
     job = Job(1000.0)
     page = page_of(minilm, job, kind="patch", texts=[CLEAN, CORRUPTED], asked={"word": "bank", "what": "head_outputs"})
-    outcome = cosine("bank", minilm.trace(CLEAN)["bank"], "what it is in the clean text")
+    outcome = cosine("bank", minilm.trace(CLEAN)["bank"], "its vector in the clean text")
     found = minilm.patch_sweep(CLEAN, CORRUPTED, outcome, what="head_outputs")
     shown = panel(page, "Patches")["values"]
     for row, shares in zip(shown, found.shares, strict=True):

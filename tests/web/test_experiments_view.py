@@ -10,6 +10,7 @@ import pytest
 import regard
 from regard.display.written import number_text
 from regard.explain.causes.outcomes import cosine
+from regard.questions.attribution.panels import short_heads
 from regard.questions.evolve.answer import evolution
 from regard.questions.patch.panels import said
 from regard.questions.prompt.answer import PromptPainting
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.browser
 RIVER, MONEY = "We sat on the quiet river bank.", "We sat on the quiet money bank."
 NASTY = "<b>bold</b> </script> שלום 3"
 TABS = [
-    "Patches", "Patch by patch", "Heads", "Source tokens", "Layers", "Parts",
+    "Patches", "Patch by patch", "Heads", "Source tokens", "Layers", "Components",
 ]  # fmt: skip
 OF_SCORE = ["By source token", "By layer", "By writer", "By kind", "Largest pairs", "Each side"]
 
@@ -90,18 +91,18 @@ def test_each_patch_says_what_it_did_to_hand_and_keyboard(opened: Any, found: An
         page.tab.keyboard.press("ArrowUp")
     open_twin(page.tab)
     shares = [read_number(each[2]) for each in rows_of(page.tab, sweep.panels()[0].title)]
-    np.testing.assert_allclose(shares, np.array(sweep.shares).ravel(), atol=5.1e-4)
+    np.testing.assert_allclose(shares, np.array(sweep.shares).ravel(), atol=0.0051)
     page.open_view("Patch by patch")
-    patches = {(row[0], row[1]): row[2:] for row in rows_of(page.tab, "Patch by patch")}
+    patches = {(row[0], row[1]): row[2:] for row in rows_of(page.tab, sweep.panels()[1].title)}
     for n, layer in enumerate(sweep.layers):
         for k, name in enumerate(sweep.panels()[0].columns):
             outcome = sweep.outcomes[n][k]
             *own, note = patches[str(layer), name]
-            assert note == "by construction" * any((n, k) == each[:2] for each in sweep.given)
+            assert note == "trivial" * any((n, k) == each[:2] for each in sweep.given)
             numbers = [read_number(each) for each in own]
             assert numbers == [
-                pytest.approx(sweep.shares[n][k], abs=5.1e-4), pytest.approx(outcome, abs=5.1e-5),
-                pytest.approx(outcome - sweep.run, abs=5.1e-5),
+                pytest.approx(sweep.shares[n][k], abs=0.0051), pytest.approx(outcome, abs=0.0101),
+                pytest.approx(outcome - sweep.run, abs=0.0101),
             ]  # fmt: skip
 
 
@@ -116,30 +117,32 @@ def test_a_head_opens_into_its_source_tokens(opened: Any, found: Any) -> None:
     def shown(layer: int, head: int) -> None:
         assert page.tab.inner_text("[data-chosen-cell]") == f"layer {layer}, head {head}"
         titles = page.tab.locator("[data-token]").evaluate_all("all => all.map(each => each.title)")
-        assert titles == [
-            f"{n} “{token.text}”: adds "
-            + number_text(by_token.get(f"layer {layer}, head {head} from “{token.text}” ({n})", 0.0), 4)
-            for n, token in enumerate(tokens)
-        ]
+        for n, (title, token) in enumerate(zip(titles, tokens, strict=True)):
+            name, _, value = title.partition(": contribution ")
+            assert name == f"{n} “{token.text}”"
+            expected = by_token.get(f"layer {layer}, head {head} from “{token.text}” ({n})", 0.0)
+            assert read_number(value) == pytest.approx(expected, abs=0.0101)
 
     page.tab.mouse.click(*point(page.tab, 1, 10, 6, 12))
     shown(1, 10)
     page.tab.focus("[role=application]")
     for key in ("ArrowDown", "ArrowLeft", "Enter"):
         page.tab.keyboard.press(key)
-    assert page.tab.inner_text("[data-says]") == f"layer 2 · head 9: adds {by_writer['layer 2, head 9']:.4f}"
+    name, _, value = page.tab.inner_text("[data-says]").partition(": contribution ")
+    assert name == "layer 2 · head 9"
+    assert read_number(value) == pytest.approx(by_writer["layer 2, head 9"], abs=0.0101)
     shown(2, 9)
     open_twin(page.tab)
-    grid = [read_number(each[2]) for each in rows_of(page.tab, "What each head adds")]
+    grid = [read_number(each[2]) for each in rows_of(page.tab, "Contribution of each head")]
     expected = [by_writer[f"layer {layer}, head {head}"] for layer in range(6) for head in range(12)]
-    np.testing.assert_allclose(grid, expected, atol=5.1e-5)
+    np.testing.assert_allclose(grid, expected, atol=0.0101)
     page.open_view("Layers")
-    assert len(rows_of(page.tab, "What each layer adds")) == 7  # what is of no layer, and each of 6
-    assert read_number(total_of(page.tab, "What each layer adds")[1]) == pytest.approx(parts.value, abs=5.1e-5)
-    page.open_view("Parts")
+    assert len(rows_of(page.tab, "Contribution of each layer")) == 7  # what is of no layer, and each of 6
+    assert read_number(total_of(page.tab, "Contribution of each layer")[1]) == pytest.approx(parts.value, abs=0.0101)
+    page.open_view("Components")
     page.tab.click("[data-grid=Writers]")
-    rows = rows_of(page.tab, "What each head, layer and embedding adds")
-    assert {row[0]: read_number(row[1]) for row in rows} == pytest.approx(by_writer, abs=5.1e-5)
+    rows = rows_of(page.tab, "Contributions of heads, layers and embeddings")
+    assert {row[0]: read_number(row[1]) for row in rows} == pytest.approx(dict(short_heads(parts.by())), abs=0.0101)
     assert len(rows) == len(by_writer)
 
 
@@ -193,7 +196,7 @@ def test_what_stands_in_a_text_is_text(page_of: Any, tmp_path: Path) -> None:
     page = page_of(None, file=tmp_path / "a.html")
     page.tab.focus("[role=application]")
     page.tab.keyboard.press("Home")
-    assert f"What enters layer 0 at “{NASTY}” (token 1), taken from “a”: " in page.tab.inner_text("[data-says]")
+    assert f"Hidden states, “{NASTY}” (1) at the input, from “a”: " in page.tab.inner_text("[data-says]")
     assert page.tab.locator("main :is(b, i)").count() == 0
 
 

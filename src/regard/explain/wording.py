@@ -64,10 +64,9 @@ def signed(value: float, form: str = ".2f") -> str:
 
 
 def exactly_split(parts: str, whole: str, error: float) -> str:
-    """How exactly parts sum to a whole, what is held fixed in it, and what a part does not say."""
+    """Say how exactly parts sum to a whole. error: of the sum of their absolute values."""
     return (
-        f"the {parts} sum to the {whole} within {error:.1e} of the sum of their absolute values; norms' statistics are "
-        "held fixed, and a part is its writer's, whatever made it write that"
+        f"The {parts} sum to the {whole} within {error:.1e} of their total size. Normalization statistics are frozen."
     )
 
 

@@ -1,4 +1,4 @@
-"""Declare once by what runs are judged: a next token, alone or against another, or a word's cosine."""
+"""Declare the options that choose an outcome: a next token, alone or against another, or a word's cosine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeAsked(Asked):
-    """What all questions about an outcome ask: of which next token, or of which word."""
+    """The options that choose an outcome."""
 
     to: str | None = option("Measure this next token.", metavar="TOKEN", shown="required without --word")
     against: str | None = option("With --to: measure the logit difference to this token.", metavar="TOKEN")
     word: str | None = option("Examine this word.", metavar="WORD")
 
     def check_outcome(self, called: Called) -> None:
-        """Refuse two outcomes, and none."""
+        """Raise RegardError unless exactly one outcome is chosen."""
         to, word = map(called, ("to", "word"))
         if self.to is None and self.word is None:
             raise RegardError(f"{to} is needed, a next token, or {word}: the outcome that is measured")
@@ -51,5 +51,5 @@ class OutcomeAsked(Asked):
         side = trace.sides[-1]
         assert self.word is not None
         if like is None:
-            return cosine(self.word, side[self.word], "what it is in the clean text")
+            return cosine(self.word, side[self.word], "its vector in the clean text")
         return cosine(self.word, side[like], quoted(like))

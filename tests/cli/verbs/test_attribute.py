@@ -19,9 +19,8 @@ def test_a_cosine_is_split_printed_and_written(regard_command: Any, tmp_path: An
     files = ("--json", "a.json", "--csv", "a.csv", "--figure", "a.png")
     done = regard_command("attribute", TEXT, *COSINE, "--top", "4", *files)
     assert done.returncode == 0, done.stderr
-    assert "The cosine of “bank” and “river” is +0." in done.stdout
-    assert "The largest parts, heads by source token" in done.stdout
-    assert "The parts sum to the outcome within" in done.stdout
+    assert "Contributions to the cosine of “bank” and “river” (0.61)" in done.stdout
+    assert "The components sum to the outcome within" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     written = json.loads((tmp_path / "a.json").read_text())
     assert (written["format"], written["method"], written["texts"]) == ("regard attribute", "direct", [TEXT])
@@ -46,13 +45,13 @@ def test_gradient_methods(minilm: Any, tmp_path: Any) -> None:
     ]
     for done in (tokens, words, heads):
         assert done.returncode == 0, done.stderr
-    assert "By gradient x input, of all 11 tokens, “" in tokens.stdout
+    assert "Contribution of each token to the cosine of “bank” and “river”" in tokens.stdout
     assert (tmp_path / "tokens.csv").read_text().startswith("token,text,score,norm")
     written = json.loads((tmp_path / "words.json").read_text())
     assert sum(each["score"] for each in written["words"]) == pytest.approx(
         sum(each["score"] for each in written["tokens"])
     )
-    assert "By integrated gradients, 4 steps, of all 11 words, “" in " ".join(words.stdout.split())
+    assert "Contribution of each word to the cosine of “bank” and “river”" in words.stdout
     written = json.loads((tmp_path / "heads.json").read_text())
     assert len(written["heads"]) == 72
     assert sum(written["sources"][3]["heads"][5]) == pytest.approx(written["heads"][41]["score"], abs=1e-6)
@@ -80,9 +79,9 @@ def test_a_next_token_and_a_pairs_target(tmp_path: Any) -> None:
     ]
     for done in (one, at, both):
         assert done.returncode == 0, done.stderr
-    assert "The logit of “bank” less that of “river” at “.” is" in " ".join(one.stdout.split())
-    assert "The logit of “man” at “A” is" in at.stdout
-    assert "cross head" in both.stdout
+    assert "Contributions to the logit difference “bank” − “river” at “.” (" in one.stdout
+    assert "Contributions to the logit of “man” at “A” (" in at.stdout
+    assert "cross L0H" in both.stdout
 
 
 def test_bad_input(regard_command: Any) -> None:

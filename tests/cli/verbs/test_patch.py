@@ -13,7 +13,7 @@ def test_it_prints_and_writes_the_sweep(regard_command, tmp_path) -> None:
     files = ("--figure", "a.png", "--json", "a.json")
     done = regard_command("patch", RIVER, MONEY, "--word", "bank", "--layers", "2,5", *files)
     assert done.returncode == 0, done.stderr
-    assert "Denoising: the model reads 'We sat on the quiet money bank.'" in done.stdout
+    assert "Fraction of the clean outcome restored by patching hidden states" in done.stdout
     written = json.loads((tmp_path / "a.json").read_text())
     assert (written["format"], written["layers"], written["columns"][7]) == ("regard patch", [2, 5], "bank 7")
     assert written["shares"][1][7] == pytest.approx(1.0, abs=1e-5)
@@ -33,8 +33,8 @@ def test_heads_the_other_way_round(regard_command) -> None:
     given = ("--what", "head_outputs", "--noising", "--at", "bank", "--layers", "3")
     done = regard_command("patch", RIVER, MONEY, "--word", "bank", *given)
     assert done.returncode == 0, done.stderr
-    assert "Noising: the model reads 'We sat on the quiet river bank.'" in done.stdout
-    assert "one head at a time" in done.stdout
+    shown = " ".join(done.stdout.split())
+    assert "Fraction of the way to the corrupted outcome after patching head outputs at “bank”" in shown
 
 
 @pytest.mark.parametrize(

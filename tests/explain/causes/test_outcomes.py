@@ -20,7 +20,7 @@ def test_of_the_next_token() -> None:
     share = probability(model, "bank")
     assert share.of(trace) == pytest.approx(float(trace.logits[-1].softmax(-1)[bank]), abs=1e-7)
     assert share.name == "probability of “bank”"
-    assert logit_difference(model, "man", "bank", at=1).name == "logit of “man” less that of “bank” at token 1"
+    assert logit_difference(model, "man", "bank", at=1).name == "logit difference “man” − “bank” at token 1"
 
 
 def test_of_an_embedding(minilm, bank) -> None:

@@ -41,6 +41,6 @@ def test_what_depends_on_the_texts() -> None:
     with pytest.raises(RegardError, match="given 2 texts, needs one: --method attribution-patching compares two"):
         AttributionAsked(to="a").check(2, called=command_option_name)
     patching = AttributionAsked(word="a", method="attribution-patching")
-    patching.check(2, called=command_option_name)  # the word is compared with what it is in the clean text
+    patching.check(2, called=command_option_name)  # the word is compared with its vector in the clean text
     with pytest.raises(RegardError, match="--target-text: attribution patching is for models of one stack"):
         patching.check(2, 1, called=command_option_name)

@@ -70,7 +70,7 @@ def test_smollm2_takes_paris_from_france() -> None:
     model = regard.load(SMOLLM2, device="cpu")
     trace = model.trace("The capital of France is")
     found = model.attribution(trace, len(trace.tokens) - 1, " Paris", against=" London")
-    assert found.outcome == "logit of “Paris” less that of “London” at “is”"
+    assert found.outcome == "logit difference “Paris” − “London” at “is”"
     assert found.value > 3
     assert found.by("source")[0][0] == "attention from “France” (3)"
     with pytest.raises(RegardError, match="is no single token of the vocabulary"):

@@ -14,6 +14,7 @@ from regard.display.figure import MOST
 from regard.display.page import LISTED
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.causes.outcomes import cosine
+from regard.questions.attribution.panels import short_heads
 from regard.web.html_file import script_json
 from tests.questions.attribution.test_sentences import BY_HEADS, BY_TOKENS, DIRECT
 from tests.support.pairs import make_pair
@@ -30,9 +31,9 @@ def found(minilm: Any) -> Any:
 def test_heads_are_a_grid_and_each_is_made_of_its_source_tokens(found: Any) -> None:
     page: Any = found.page().data()
     script_json(page)
-    assert page["title"] == "What adds to the cosine to the direction at “bank” (+0.61)"
+    assert page["title"] == "Contributions to the cosine to the direction at “bank” (0.61)"
     heads, sources, layers, parts, carried, writers = page["panels"]
-    names = ["Heads", "Source tokens", "Layers", "Parts", "Sources", "Writers"]
+    names = ["Heads", "Source tokens", "Layers", "Components", "Sources", "Writers"]
     assert [panel["name"] for panel in page["panels"]] == names
     by_writer, by_token = dict(found.by()), dict(found.by("token"))
     assert (len(heads["rows"]), len(heads["columns"])) == (6, 12)
@@ -50,32 +51,33 @@ def test_heads_are_a_grid_and_each_is_made_of_its_source_tokens(found: Any) -> N
         pytest.approx(by_source[f"attention from “{token}” ({n})"], abs=1e-12) for n, token in enumerate(tokens)
     ]
     assert [row[0] for row in layers["rows"]] == [
-        "embeddings, and biases of no layer", *(f"layer {n}" for n in range(6))
+        "outside the layers", *(f"layer {n}" for n in range(6))
     ]  # fmt: skip
     assert layers["total"][:2] == ["all", found.value]
     assert sum(row[1] for row in layers["rows"]) == pytest.approx(found.value, abs=1e-6)
     for n, row in enumerate(layers["rows"][1:]):
         assert row[2] == pytest.approx(sum(heads["values"][n]), abs=1e-12)
         assert row[3] == pytest.approx(by_writer[f"layer {n}, feed-forward"], abs=1e-12)
-    every = [list(each) for each in found.by("token")]
+    every = [list(each) for each in short_heads(found.by("token"))]
     assert parts["parts"] == every[:LISTED]
     assert parts["others"] == [len(every) - LISTED, sum(each for _, each in every[LISTED:])]
-    assert writers["parts"] == [list(each) for each in found.by()]
+    assert writers["parts"] == [list(each) for each in short_heads(found.by())]
     assert parts["whole"] == writers["whole"] == found.value
-    assert dict(carried["parts"]) == {name: added for name, added in by_source.items() if name.startswith("attention")}
+    assert dict(carried["parts"]) == {
+        name.removeprefix("attention from "): value for name, value in by_source.items() if name.startswith("attention")
+    }
     assert carried["whole"] == sum(added for _, added in carried["parts"])
 
 
 def test_its_sentences_are_those_of_every_other_medium(found: Any) -> None:
     page = found.page()
     assert page.findings == found.findings() == found.to_json()["findings"]
-    assert page.findings[0].startswith("The cosine to the direction at “bank” is +0.61: the sum of what was written")
     assert page.status[0].startswith("Computed with ")
     assert page.status[-1] == found.exactness()[0]
-    assert page.status[-1].startswith("The parts sum to the outcome within ")
+    assert f"{found.error:.1e}" in page.status[-1]
     by_word = replace(found, unit="word")
     assert by_word.page().findings == by_word.findings()
-    assert [panel.title for panel in by_word.panels()][3] == "The largest parts, heads by source word"
+    assert "word" in [panel.note for panel in by_word.panels()][3]
 
 
 def test_of_an_encoder_decoder_heads_across_look_at_the_source(tmp_path: Any) -> None:
@@ -107,37 +109,37 @@ def test_of_an_encoder_decoder_heads_across_look_at_the_source(tmp_path: Any) ->
 
 def printed(found: Any, top: int = 10) -> list[list[str]]:
     """The words of the lines of the tables that a terminal shows, without their bars."""
-    lines = plain_lines_of_parts(found.shown(100, top)[1:], 100)
+    lines = plain_lines_of_parts(found.shown(100, top)[:-1], 100)
     kept = [line.replace("█", "").replace("▒", "").split() for line in lines if "+" in line or "−" in line]
     return [[word for word in line if not set(word) <= set(" ▏▎▍▌▋▊▉█▒")] for line in kept]
 
 
 def test_parts_and_their_sum_in_a_terminal() -> None:
     assert printed(DIRECT, top=2) == [
-        ["layer", "0,", "head", "1", "from", "“river”", "(0)", "+2.00"],
-        ["layer", "1,", "head", "0", "from", "“run”", "(2)", "−1.50"],
+        ["L0H1", "from", "“river”", "(0)", "+2.00"],
+        ["L1H0", "from", "“run”", "(2)", "−1.50"],
         ["3", "others", "together", "+1.51"],
         ["sum", "+2.01"],
-        ["attention", "from", "“river”", "(0)", "+2.00"],
-        ["attention", "from", "“run”", "(2)", "−1.50"],
+        ["“river”", "(0)", "+2.00"],
+        ["“run”", "(2)", "−1.50"],
         ["1", "other", "+1.00"],
         ["sum", "+1.50"],
     ]
-    assert printed(replace(DIRECT, unit="word"))[0] == ["layer", "0,", "head", "1", "from", "“rivers”", "(0)", "+3.00"]
+    assert printed(replace(DIRECT, unit="word"))[0] == ["L0H1", "from", "“rivers”", "(0)", "+3.00"]
 
 
 def test_tokens_words_and_heads_in_a_terminal() -> None:
     by_word = replace(BY_TOKENS, unit="word")
     assert printed(by_word) == [["“rivers”", "(0)", "+3.00"], ["“run”", "(2)", "−0.50"], ["sum", "+2.50"]]
-    assert printed(BY_HEADS, top=1) == [["layer", "0,", "head", "1", "+2.00"]]  # no sum: they do not make the outcome
+    assert printed(BY_HEADS, top=1) == [["L0H1", "+2.00"]]  # no sum: they do not make the outcome
     assert any("3 smaller ones: left out here" in line for line in plain_lines_of_parts(BY_HEADS.shown(90, 1), 90))
 
 
 def test_bars_of_a_picture_are_the_parts() -> None:
     axes = all_axes(DIRECT.plot())[0]
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([2.0, -1.5, 1.0, 0.5, 0.01])
-    assert axes.get_yticklabels()[0].get_text() == "layer 0, head 1 from “river” (0)"
-    assert DIRECT.title() == "What adds to the logit of “x” at “run” (+2.01)"
+    assert axes.get_yticklabels()[0].get_text() == "L0H1 from “river” (0)"
+    assert DIRECT.title() == "Contributions to the logit of “x” at “run” (2.01)"
     axes = all_axes(replace(BY_TOKENS, unit="word").plot())[0]
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([3.0, -0.5])
 
@@ -170,7 +172,7 @@ def test_every_head_by_gradient_and_what_it_took_from_each_token(minilm: Any, ba
         parts = grid["behind"]["values"][layer][head]  # float32 products, summed in another order than the score's
         assert abs(sum(parts) - grid["values"][layer][head]) <= 2**-20 * sum(map(abs, parts))
         assert parts == found.sources[layer][head].tolist()
-    assert bars["parts"] == [list(each) for each in found.by()]
+    assert bars["parts"] == [list(each) for each in short_heads(found.by())]
     assert len(bars["parts"]) == 72
     assert bars["whole"] is None
 

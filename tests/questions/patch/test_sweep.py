@@ -142,7 +142,7 @@ def test_it_is_a_table_a_picture_and_json(minilm, river, tmp_path) -> None:
         "outcome": found.outcomes[1][7],
         "share": found.shares[1][7],
     }
-    assert "Denoising" in str(found)
+    assert "clean outcome restored" in str(found)
     assert "bank" in str(found)  # with its number below it, where columns are narrow
     (image,) = found.plot().axes[0].images
     assert torch.allclose(torch.tensor(image.get_array()).double(), torch.tensor(found.shares).double(), atol=1e-6)

@@ -43,6 +43,7 @@ def heatmap(
     numbers: bool | None = None,
     unit: str = "",
     unbounded: bool = False,
+    digits: int = 2,
     axes: Axes | None = None,
 ) -> FigureBase:
     """Draw a matrix into axes, or into a figure of its own; the figure is returned, to save or to show.
@@ -71,10 +72,10 @@ def heatmap(
     axes.set_xlabel(labels[1], fontsize=8)
     if max(values.shape) <= NUMBERS if numbers is None else numbers:
         for (row, column), value in np.ndenumerate(values):
-            if not np.isfinite(value) or 0 < abs(value) < 0.005:  # its colour says that it is next to nothing
+            if not np.isfinite(value) or (not diverging and 0 < value < 0.005):  # its colour shows that it is tiny
                 continue
             dark = abs(value) > 0.6 * largest if diverging else value > low + 0.6 * (largest - low)
-            number = fixed(value, 2, unbounded or diverging)
+            number = fixed(value, digits, unbounded or diverging)
             axes.text(column, row, number, ha="center", va="center", fontsize=7, color="w" if dark else "k")
     whole = axes.figure
     write_texts_as_they_are(axes)  # which may be the user's own

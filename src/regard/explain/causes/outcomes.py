@@ -57,7 +57,7 @@ def logit_difference(model: Model, token: str | int, other: str | int, *, at: Pl
         logits = _outcome_logits(trace, at, first, second)
         return logits[first] - logits[second]
 
-    return Outcome(f"logit of {_token(token)} less that of {_token(other)}{_after(at)}", number)
+    return Outcome(f"logit difference {_token(token)} − {_token(other)}{_after(at)}", number)
 
 
 def probability(model: Model, token: str | int, *, at: Place | None = None) -> Outcome:

@@ -54,7 +54,7 @@ class AttributionAsked(OutcomeAsked):
         if self.steps is not None and self.method != "integrated-gradients":
             raise RegardError(f"{steps} goes with {method} integrated-gradients")
         if self.by == "head" and self.method != "gradient-x-input":
-            raise RegardError(f"{by} head goes with {method} gradient-x-input; direct shows heads beside all else")
+            raise RegardError(f"{by} head goes with {method} gradient-x-input; direct already shows heads")
         if self.grid and self.by is not None:
             raise RegardError(f"{by}: attribution patching gives each layer and token a number: leave it out")
         if self.grid and targets:

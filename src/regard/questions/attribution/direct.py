@@ -1,10 +1,10 @@
-"""Say what made the model say it: split a logit, a difference of two, or a cosine into what was written directly.
+"""Direct logit attribution: split a logit, a logit difference or a cosine into the components written directly.
 
-    logit[token] = Σ_a (what writer a wrote at this place) through the final norm, times the token's column of the head
+    logit[token] = Σ_a (output of writer a at this position) through the final norm, times the token's head column
 
 Direct logit attribution (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"; nostalgebraist 2020
-for reading the stream through the head): embeddings, each head by source token, each feed-forward layer, biases; with
-the statistics of all norms held fixed. A part is its writer's, whatever made the writer write it.
+for reading the stream through the head) splits into embeddings, each head by source token, each feed-forward layer, and
+biases. The statistics of all norms are frozen. A component belongs to its writer, whatever the writer's input was.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,25 +22,25 @@ from regard.errors import InexactError, RegardError
 from regard.explain.causes.score_writers import By, named, writers_by_group
 from regard.explain.frames import Row
 from regard.explain.places import Place, tokens_of
-from regard.explain.wording import capital, signed
+from regard.explain.wording import exactly_split
 from regard.questions.attribution import panels, sentences
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, words
 from regard.trace.trace import PairTrace, Trace
 
-TOLERANCE = 1e-4  # of the sum of the parts' absolute values: how far their sum may be from the outcome
-SAME = 1e-3  # of its size: how far the outcome may be from the trace's, to be of the same text and model
-# Runs the model, and splits the mean outcome of some tokens.
+TOLERANCE = 1e-4  # largest difference of the sum from the outcome, relative to the sum of absolute values
+SAME = 1e-3  # largest difference of the outcome from the trace's, relative to the same sum
+# Runs the model and splits the mean outcome of some tokens.
 Split = Callable[[AttributionTarget, Sequence[int]], SideParts]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Attribution(Answer):
-    """An outcome and its parts. outcome: what it is, in words. value: its number, the sum of all parts.
+    """An outcome and its components. outcome: its name. value: its number, the sum of all components.
 
-    error: how far their sum is from it, relative to the sum of their absolute values. unit: whether what is shown of
-    source tokens is of tokens or of words.
+    error: the difference of their sum from it, relative to the sum of their absolute values. unit: what source tokens
+    are shown as, tokens or words.
     """
 
     format: ClassVar[str] = "regard attribute"
@@ -55,11 +55,11 @@ class Attribution(Answer):
     unit: Literal["token", "word"] = field(default="token", kw_only=True)
 
     def by(self, by: By = "writer", *, words: bool = False) -> list[tuple[str, float]]:
-        """Return each part's name and what it adds, the largest absolute numbers first; they sum to the value.
+        """Return each component's name and contribution, the largest absolute numbers first. They sum to the value.
 
-        by: what is one part: a "writer" (an embedding, a head, a feed-forward layer, a layer's biases), a writer's look
-        at one "token", all that came from one "source" token, a "layer", or a "kind". words: whether the source tokens
-        of one word are taken together, by the number of its first one.
+        by: what a component is: a "writer" (an embedding, a head, a feed-forward layer, a layer's biases), a writer's
+        attention to one "token", all attention to one "source" token, a "layer", or a "kind". words: whether the source
+        tokens of a word are summed, under the number of the first.
         """
         groups, sums = writers_by_group(self.parts, by)
         tokens: Mapping[Side | None, Sequence[Token]] = self.tokens
@@ -87,19 +87,19 @@ class Attribution(Answer):
         return tuple(places), sums.new_zeros(len(places), 1).index_add_(0, torch.tensor(order), sums), tokens
 
     def rows(self) -> list[Row]:
-        """One row a writer's look at one source token (or word), the largest absolute numbers first: part, adds."""
+        """List one row per writer and source token (or word), the largest absolute numbers first: part, adds."""
         return [{"part": name, "adds": added} for name, added in self.by("token", words=self.unit == "word")]
 
     def title(self) -> str:
-        """Say what the parts sum to."""
-        return f"What adds to the {self.outcome} ({signed(self.value)})"
+        """Name the outcome, with its value."""
+        return f"Contributions to the {self.outcome} ({sentences.plain(self.value)})"
 
     def exactness(self) -> list[str]:
-        """Say how exact the split is, what is held fixed in it, and what a part does not say."""
-        return [f"{capital(sentences.exactness_of_parts(self))}."]
+        """Say how exactly the components sum to the outcome."""
+        return [exactly_split("components", "outcome", self.error)]
 
     def data(self) -> dict[str, object]:
-        """Give the outcome, and its parts by every way of grouping them."""
+        """Return the outcome, and its components in every grouping."""
         ways: tuple[By, ...] = ("token", "writer", "source", "layer", "kind")
         parts = {each: self.by(each) for each in ways} | {"word": self.by("token", words=True)}
         own = {each: [{"part": name, "adds": n} for name, n in rows] for each, rows in parts.items()}
@@ -134,7 +134,7 @@ def attribution(trace: Trace | PairTrace, place: Place, outcome: AttributionTarg
 
 
 def _outcome_to_attribute(trace: Trace, rows: list[int], outcome: AttributionTarget) -> tuple[float, str]:
-    """The outcome as the trace has it, and what it is called."""
+    """Return the outcome in the trace, and its name."""
     if outcome.token is None:
         assert outcome.direction is not None
         state = trace.last_hidden_state[rows].double().cpu().mean(0)
@@ -158,4 +158,4 @@ def _outcome_to_attribute(trace: Trace, rows: list[int], outcome: AttributionTar
     value = float(logits[outcome.token])
     if outcome.against is None:
         return value, f"logit of {quoted(names[0])}"
-    return value - float(logits[outcome.against]), f"logit of {quoted(names[0])} less that of {quoted(names[1])}"
+    return value - float(logits[outcome.against]), f"logit difference {quoted(names[0])} − {quoted(names[1])}"

@@ -1,13 +1,13 @@
-"""Attribute an outcome to heads by one gradient: what each brought, to the first order, all heads at once.
+"""Attribute an outcome to all heads by one gradient, to first order.
 
-With z a head's output (L, E), before W_O, the head is given
+With z a head's output (L, E), before W_O, the head's score is
 
     Σ_i Σ_e z[i, e] · ∂outcome/∂z[i, e]
 
-which is gradient x output (Michel, Levy and Neubig 2019, "Are Sixteen Heads Really Better than One?", who take its
-absolute value over a corpus). With its sign turned it estimates what ablating the head would do to the outcome
-(attribution patching, Nanda 2023). It splits exactly by source token, the weights held as they were. Zero is far from
-what heads give, so the estimates rank heads better than they measure them: docs/attribution.md has how well.
+which is gradient × output (Michel, Levy and Neubig 2019, "Are Sixteen Heads Really Better than One?", who take its
+absolute value over a corpus). Its negative estimates the effect of ablating the head (attribution patching, Nanda
+2023). It splits exactly by source token if the weights are frozen. A zero output is far from the actual output, so the
+estimates rank heads better than they measure them: see docs/attribution.md.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,6 @@ from regard.capture.interventions.call_ids import CallId
 from regard.display.answer import Answer, Read
 from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.frames import Row
-from regard.explain.wording import signed
 from regard.models.gradient_runs import gradient_run
 from regard.questions.attribution import panels, sentences
 from regard.text.tokens import Token
@@ -32,10 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadAttribution(Answer):
-    """What each head brought to an outcome. calls: attention calls, in order; scores: of each, its heads', in float64.
+    """The estimated contribution of each head to an outcome.
 
-    outcome: of the text, and outcome_name what it is. sources: of each call what every head brought from every source
-    token; they sum to the scores. tokens: of each call its source tokens.
+    outcome, outcome_name: its value for the text, and its name. calls: attention calls, in order. scores: for each
+    call, its heads' contributions, in float64. sources: for each call, the contribution of every head from every source
+    token, which sum to the scores. tokens: for each call, its source tokens.
     """
 
     format: ClassVar[str] = "regard attribute"
@@ -58,14 +58,19 @@ class HeadAttribution(Answer):
         ]
         return sorted(every, key=lambda each: -abs(each[2]))[:count]
 
+    @property
+    def call_names(self) -> list[str]:
+        """Name each attention call: "layer 23", with the stack of an encoder-decoder."""
+        stacks = {None: "", "encoder": "encoder ", "decoder": "decoder ", "cross": "cross-attention "}
+        return [f"{stacks[call.part]}layer {call.layer}{f', call {call.nth}' * bool(call.nth)}" for call in self.calls]
+
     def by(self) -> list[tuple[str, float]]:
         """Return each head's name and number, the largest absolute numbers first."""
-        return [
-            (sentences.named_head(call, head), score) for call, head, score in self.best(sum(map(len, self.scores)))
-        ]
+        names = dict(zip(self.calls, self.call_names, strict=True))
+        return [(f"{names[call]}, head {head}", score) for call, head, score in self.best(sum(map(len, self.scores)))]
 
     def rows(self) -> list[Row]:
-        """List one row a head: part (of an encoder-decoder), layer, call (where a layer makes several), head, score."""
+        """List one row per head: part (of an encoder-decoder), layer, call (if a layer makes several), head, score."""
         several = any(call.nth for call in self.calls)
         found: list[Row] = []
         for call, scores in zip(self.calls, self.scores, strict=True):
@@ -76,15 +81,15 @@ class HeadAttribution(Answer):
         return found
 
     def title(self) -> str:
-        """Say what the heads bring something to."""
-        return f"What each head brings to the {self.outcome_name} ({signed(self.outcome)}), to the first order"
+        """Name the outcome, with its value."""
+        return f"Estimated contribution of each head to the {self.outcome_name} ({sentences.plain(self.outcome)})"
 
     def exactness(self) -> list[str]:
-        """Say how exact the numbers are."""
-        return ["All numbers come from one gradient: they are exact where the outcome is linear in a head's output."]
+        """Say that the numbers are estimates."""
+        return ["One gradient estimates all contributions to first order. Ablate a head to measure its effect."]
 
     def data(self) -> dict[str, object]:
-        """Give the outcome, every head's number, and what it took from every token."""
+        """Return the outcome, and every head's contribution, in total and from every token."""
         sources = [{**asdict(call), "heads": each} for call, each in zip(self.calls, self.sources, strict=True)]
         own = {"method": "gradient-x-input", "outcome": self.outcome_name, "value": self.outcome}
         return {**own, "heads": self.rows(), "sources": sources}

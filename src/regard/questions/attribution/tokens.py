@@ -18,7 +18,6 @@ from regard.display.answer import Answer, Read
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.frames import Row
-from regard.explain.wording import signed
 from regard.models.gradient_runs import gradient_run
 from regard.questions.attribution import panels, sentences
 from regard.text.quoting import quoted
@@ -31,19 +30,20 @@ if TYPE_CHECKING:
 Method = Literal["gradient x input", "integrated gradients"]
 Unit = Literal["token", "word"]
 STEPS = 32, 64, 128  # of the integral: more are taken until the gap is small
+LARGE_GAP = 0.05  # of the outcome's change
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TokenAttribution(Answer):
-    """What each token brought to an outcome.
+    """The contribution of each token to an outcome.
 
-    scores, norms: (L,) in float64, the sum and the length of each token's vector; an encoder-decoder's source comes
+    scores, norms: (L,) in float64, the sum and the length of each token's vector. An encoder-decoder's source comes
     before its target. baseline: the outcome of the baseline. gap: |sum of the scores - (outcome - baseline)|. Both are
     None without a baseline. sides: the number of tokens of each text. unit: what is shown.
     """
 
     format: ClassVar[str] = "regard attribute"
-    findings, panels, exactness = sentences.of_tokens, panels.of_tokens, sentences.exactness_of_tokens
+    findings, panels = sentences.of_tokens, panels.of_tokens
 
     method: Method
     outcome_name: str
@@ -70,17 +70,30 @@ class TokenAttribution(Answer):
         return sorted(found, key=lambda each: -abs(each[1]))
 
     def rows(self) -> list[Row]:
-        """List one row a token: side (of an encoder-decoder), token, text, score, norm; of words: word, score."""
+        """List one row per token: side (of an encoder-decoder), token, text, score, norm. For words: word, score."""
         if self.unit == "word":
             return [{"word": name, "score": score} for name, score in self.words()]
         return [row | {"norm": norm} for row, norm in zip(self._parts("token"), self.norms.tolist(), strict=True)]
 
+    @property
+    def misses_its_sum(self) -> bool:
+        """Return whether integrated gradients miss their sum by too much to trust single scores."""
+        gap, baseline = self.gap, self.baseline
+        return gap is not None and baseline is not None and gap > LARGE_GAP * abs(self.outcome - baseline)
+
     def title(self) -> str:
-        """Say what the tokens bring something to."""
-        return f"What each {self.unit} brings to the {self.outcome_name} ({signed(self.outcome)})"
+        """Name the outcome, with its value."""
+        return f"Contribution of each {self.unit} to the {self.outcome_name} ({sentences.plain(self.outcome)})"
+
+    def exactness(self) -> list[str]:
+        """Say how exact the scores are."""
+        if self.gap is None:
+            return ["Gradient × input is a linear estimate. The scores need not sum to the outcome."]
+        gap = f"{self.gap:.1e}" if self.gap < 0.01 else sentences.plain(self.gap)
+        return [f"The scores sum to the outcome minus the baseline's outcome within {gap}."]
 
     def data(self) -> dict[str, object]:
-        """Give the outcome, and the scores of tokens and of words."""
+        """Return the outcome, and the scores of tokens and of words."""
         own: dict[str, object] = {
             "method": self.method.replace(" ", "-"),
             "outcome": self.outcome_name,
@@ -112,9 +125,9 @@ def attribute_to_tokens(
 ) -> TokenAttribution:
     """Attribute an outcome, one that gives a tensor, to the tokens of a trace without interventions.
 
-    steps: of the integral, by Gauss and Legendre. None: 32, then 64 and 128 while the gap is more than 5 % of what is
-    to be explained; the smallest gap wins. baseline: at every token the vocabulary's "mean" embedding, "zero", or that
-    of a token's id.
+    steps: of the Gauss-Legendre integral. None: 32, then 64 and 128 while the gap is more than 5 % of the outcome's
+    change. The smallest gap wins. baseline: the embedding at every token: the vocabulary's "mean", "zero", or that of
+    a token's id.
     """
     try:
         from captum.attr import InputXGradient, IntegratedGradients
@@ -150,7 +163,7 @@ def attribute_to_tokens(
     for count in STEPS if steps is None else [steps]:
         way = IntegratedGradients(forward).attribute(inputs, starts, n_steps=count, internal_batch_size=1)
         found.append(answer(way, start, count))
-        if not sentences.too_far_apart(found[-1]):
+        if not found[-1].misses_its_sum:
             break
     return min(found, key=lambda each: each.gap or 0.0)
 

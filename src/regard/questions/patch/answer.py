@@ -1,18 +1,21 @@
-"""Hold what every patch of one text's run with another's did to an outcome."""
+"""Hold the effect on an outcome of every patch of one text's activations into another text's run."""
 
 import math
 from dataclasses import asdict, dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from regard.capture.interventions.names import Part
 from regard.capture.interventions.patch import What
 from regard.display.answer import Answer
 from regard.explain.frames import Row
-from regard.explain.wording import number
 from regard.questions.patch import panels, sentences
 from regard.questions.patch.by_construction import Layer, Reason
-from regard.text.tokens import shortened
+from regard.text.quoting import quoted, short
 from regard.trace.status import UNKNOWN, Status
+
+if TYPE_CHECKING:
+    from regard.web.assemble import Choice
+    from regard.web.page import Page
 
 Direction = Literal["denoising", "noising"]
 By = Literal["positions", "heads"]
@@ -21,19 +24,17 @@ LONG = 60  # characters of a text in a title
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PatchSweep(Answer):
-    """What every patch did. `outcomes[row][column]` is of layer `layers[row]` and place or head `columns[column]`.
+    """The outcome with each patch. `outcomes[row][column]`: layer `layers[row]`, position or head `columns[column]`.
 
-    clean, corrupted: the texts. run, source: the outcomes of the run and of what it was patched with, without patches.
-    by: what the columns are. at: of heads, the places that were patched. sources: of positions, what stands in the
-    source where each column's patch was taken. given: (row, column, reason) of the patches that give the source's
-    outcome by construction, whatever the model does (`by_construction`). method: of estimates, None where all was
-    measured. about: with the status of the run without patches, and what of it was not computed again for each patch;
-    of estimates with those of both texts.
+    clean, corrupted: the texts. run, source: outcomes without a patch, of the patched run and of the text that patches
+    are taken from. by: what a column is. at: the positions at which heads are patched. sources: for each position, the
+    source's token there. given: (row, column, reason) of trivial patches, which give the source's outcome in any model
+    (`by_construction`). method: of estimates, None if all patches are measured. about: the status of the run without
+    patches, and the reuse of its results. For estimates, the status of both texts.
     """
 
     format: ClassVar[str] = "regard patch"
-    findings = sentences.of_patches
-    panels = panels.of_patches
+    findings, panels = sentences.of_patches, panels.of_patches
 
     what: What
     by: By
@@ -54,29 +55,29 @@ class PatchSweep(Answer):
 
     @property
     def status(self) -> Status:
-        """How the run without patches was computed."""
+        """Return how the run without patches was computed."""
         of = -1 if self.direction == "denoising" else 0  # the corrupted text, or the clean one
         return self.about.statuses[of] if self.about.statuses else UNKNOWN
 
     @property
     def shares(self) -> list[list[float]]:
-        """The share of the way to the source's outcome that each patch went; NaN where both outcomes are the same."""
+        """Return the fraction of the way to the source's outcome for each patch, NaN if both outcomes are the same."""
         way = self.source - self.run
-        return [[(each - self.run) / way if way else math.nan for each in row] for row in self.outcomes]
+        return [[(outcome - self.run) / way if way else math.nan for outcome in row] for row in self.outcomes]
 
     @property
     def measure(self) -> str:
-        """Say what a share is of, which every picture of the shares is headed by."""
-        ends = f"from {number(self.run, '.3g')} to {number(self.source, '.3g')}"
-        return f"share of the way {ends} that each patch goes ({self.outcome})"
+        """Name the fraction that every cell holds."""
+        restored = "fraction of the clean outcome restored"
+        return restored if self.direction == "denoising" else "fraction of the way to the corrupted outcome"
 
     def best(self, count: int = 10) -> list[tuple[int, int]]:
-        """Find (row, column) of the patches that changed the outcome most, the largest change first."""
+        """Return (row, column) of the patches with the largest changes of the outcome, largest first."""
         cells = [(row, column) for row in range(len(self.layers)) for column in range(len(self.columns))]
         return sorted(cells, key=lambda cell: -abs(self.outcomes[cell[0]][cell[1]] - self.run))[:count]
 
     def rows(self) -> list[Row]:
-        """List one row a patch: layer, column (a token with its number, or a head), outcome, and share."""
+        """List one row per patch: layer, column (a token with its number, or a head), outcome, share."""
         shares = self.shares
         return [
             {"layer": str(layer), self.by.removesuffix("s"): column, "outcome": outcome, "share": shares[n][k]}
@@ -85,13 +86,24 @@ class PatchSweep(Answer):
         ]
 
     def title(self) -> str:
-        """Say which text is put into which."""
-        both = f"the clean {shortened(self.clean, LONG)}", f"the corrupted {shortened(self.corrupted, LONG)}"
-        source, run = both if self.direction == "denoising" else reversed(both)
-        return f"What patches of {source} do in {run}"
+        """Say which text's activations are patched into which text."""
+        source, run = ("clean", "corrupted") if self.direction == "denoising" else ("corrupted", "clean")
+        return f"Patching {panels.activations(self)} of the {source} text into the {run} text"
+
+    def exactness(self) -> list[str]:
+        """Say of estimates that they are estimates."""
+        return (
+            [] if self.method is None else ["One gradient estimates all patches. Run `regard patch` to measure them."]
+        )
+
+    def page(self, choice: "Choice | None" = None) -> "Page":
+        """Make the page, with both texts in its title."""
+        page = super().page(choice)
+        page.title += f": clean {quoted(short(self.clean, LONG))}, corrupted {quoted(short(self.corrupted, LONG))}"
+        return page
 
     def data(self) -> dict[str, object]:
-        """Give all of it, with the shares."""
+        """Return all fields, and the shares."""
         own = {name: value for name, value in asdict(self).items() if name not in ("about", "method")}
         own = ({} if self.method is None else {"method": self.method}) | own
         return own | {"status": asdict(self.status), "measure": self.measure, "shares": self.shares}

@@ -1,12 +1,12 @@
-"""Find the patches of a sweep that give the other text's outcome by construction, whatever the model does.
+"""Find the trivial patches of a sweep, which give the other text's outcome in any model.
 
-Only patches of hidden states can, and they do so for one of two reasons:
+Only patches of hidden states can be trivial, for one of two reasons:
 
-    "elsewhere"    what enters or leaves that layer is the same in both texts at all other places: with the patch the
-                   run goes on as the other text's. Of texts that differ in one word, what enters layer 0 at that word
-    "read"         what leaves the last layer, where the outcome is read: no token looks at another behind it
+    "elsewhere"    the hidden states of that layer are the same in both texts at all other positions, so that the run
+                   continues as the other text's. Example: texts that differ in one word, patched there at the input
+    "read"         the patch is after the last layer, at the position that the outcome is read from
 
-Their shares say how the texts and the outcome were chosen, and nothing of the model.
+Their effects depend on the texts and the outcome only, not on the model.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ Reason = Literal["elsewhere", "read"]
 Layer = int | Literal["input"]
 Tokens = tuple[int, ...]
 
-NEAR = 5e-3  # of the way: as near as a share of 100 % is printed
-ALIKE = 1e-6  # of the largest component: states of two passes that differ by rounding alone
+NEAR = 5e-3  # a fraction nearer to 1 is printed as 100 %
+ALIKE = 1e-6  # of the largest component: smaller differences of two passes are rounding errors
 
 
 def by_construction(
@@ -37,12 +37,12 @@ def by_construction(
     *,
     estimated: bool = False,
 ) -> tuple[tuple[int, int, Reason], ...]:
-    """List (row, column, reason) of the patches of hidden states that are so by construction, row by row.
+    """List (row, column, reason) of the trivial patches of hidden states, row by row.
 
-    part: of an encoder-decoder. layers: of each row. places: of each column the patched tokens of the run, and those of
-    the source. outcomes: (rows, columns). ends: the outcomes of the run and of the source. estimated: whether outcomes
-    are estimates, of all places, which need not reach the source's. A measured patch that does not reach it is never
-    listed: some family then carries more from layer to layer than hidden states.
+    part: of an encoder-decoder. layers: of the rows. places: for each column, the patched tokens of the run, and those
+    of the source. outcomes: (rows, columns). ends: outcomes of the run and of the source. estimated: outcomes are
+    estimates of all positions, which need not reach the source's outcome. A measured patch that does not reach it is
+    never listed: some architectures carry more from layer to layer than hidden states.
     """
     if ends[0] == ends[1]:
         return ()
@@ -63,7 +63,7 @@ def by_construction(
 def _same_outside_patch(
     run: AnyTrace, source: AnyTrace, part: Part | None, state: int, here: Tokens, there: Tokens
 ) -> bool:
-    """Whether two runs hold the same in a state at all tokens but these, and in all else that is read after it."""
+    """Return whether two runs have the same state at all other tokens, and in the other stack if it is read."""
     mine, theirs = patched_side_of_trace(run, part), patched_side_of_trace(source, part)
     if here != there or len(mine.tokens) != len(theirs.tokens):
         return False

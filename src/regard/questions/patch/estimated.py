@@ -2,7 +2,7 @@
 
 Patching layer n at token i with the source's states moves the outcome, to the first order, by
 (source[n, i] - run[n, i]) · ∂outcome/∂run[n, i] (Nanda 2023, "Attribution Patching: Activation Patching At Industrial
-Scale"). `patch_sweep` measures the same; where the two differ much, the outcome is not linear between the runs.
+Scale"). `patch_sweep` measures the same. If the two differ much, the outcome is not linear between the runs.
 """
 
 from typing import TYPE_CHECKING

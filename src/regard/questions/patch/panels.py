@@ -1,117 +1,103 @@
-"""What every patch did, as panels: a grid whose cells say it in words, and a table."""
+"""Show the effect of every patch: a grid with a sentence for each cell, and a table."""
 
 import math
 from typing import TYPE_CHECKING
 
-from regard.display.panels import Cell, Column, Heat, Panel, Table
-from regard.explain.wording import capital, number
-from regard.questions.patch.sentences import PLACED, other_token_put_in, reason_of
-from regard.text.quoting import quoted
+from regard.display.panels import Cell, Column, Heat, Panel, Table, decimals
+from regard.explain.wording import capital, fixed
+from regard.questions.patch.by_construction import Reason
+from regard.questions.patch.sentences import PLACED, patch_name
+from regard.text.quoting import quoted, spelled
 
 if TYPE_CHECKING:
     from regard.questions.patch.answer import PatchSweep
 
-PUT_IN = {  # what of one run is put into the other
+ACTIVATIONS = {
     "hidden_states": "hidden states",
-    "head_outputs": "head outputs (weights × values, before W_O)",
+    "head_outputs": "head outputs",
     "values": "values",
-    "weights": "weights",
+    "weights": "attention weights",
     "feed_forward": "feed-forward outputs",
+}
+LINE = 58  # characters of an outcome's name, so that it fits one line of a plot's title
+REASONS: dict[Reason, str] = {
+    "elsewhere": "the texts agree at all other positions",
+    "read": "the outcome is read here, after the last layer",
 }
 
 
 def of_patches(sweep: "PatchSweep") -> list[Panel]:
-    """Show every patch as a cell that says in words what it did, and as a row, those that changed most first."""
+    """Show every patch as a cell that says what the patch did, and as a row, largest change first."""
     return [_sweep_grid(sweep), _patches(sweep)]
 
 
-def said(sweep: "PatchSweep", row: int, place: int) -> str:
-    """Say what one patch did, in words."""
-    outcome, share = sweep.outcomes[row][place], sweep.shares[row][place]
-    did = f"{_patched(sweep, row, place)}: the outcome is {number(outcome, '.4g')}"
+def activations(sweep: "PatchSweep") -> str:
+    """Name what is patched: "hidden states", "head outputs of the encoder at “bank”"."""
+    part = "" if sweep.part is None else f" of the {'cross-attention' if sweep.part == 'cross' else sweep.part}"
+    return ACTIVATIONS[sweep.what] + part + (f" at {sweep.at}" if sweep.by == "heads" else "")
+
+
+def ends(sweep: "PatchSweep") -> tuple[str, str]:
+    """Write the outcomes of the run and of the source with the same decimals."""
+    digits = decimals((sweep.run, sweep.source))
+    return fixed(sweep.run, digits, unbounded=True), fixed(sweep.source, digits, unbounded=True)
+
+
+def said(sweep: "PatchSweep", row: int, column: int) -> str:
+    """Say what one patch did: where, from which token, the outcome, and the fraction of the way."""
+    outcome, share, (run, source) = sweep.outcomes[row][column], sweep.shares[row][column], ends(sweep)
+    taken = f", from {quoted(sweep.sources[column])}" if column < len(sweep.sources) else ""
+    digits = decimals((sweep.run, sweep.source))
+    text = f"{capital(activations(sweep))}, {patch_name(sweep, row, column)}{taken}: "
+    text += f"outcome {fixed(outcome, digits, unbounded=True)}"
     if math.isnan(share):
-        return f"{did}; both texts have {number(sweep.run, '.4g')}: there is no way between them"
-    way = f"of the way from {number(sweep.run, '.4g')} to {number(sweep.source, '.4g')}"
-    why = reason_of(sweep, row, place)
-    bound = f"; all of it by construction, {why}" if why else ""
-    return f"{did}, {abs(share):.1%} {way}" + " in the other direction" * (round(share, 3) < 0) + bound
-
-
-def _patched(sweep: "PatchSweep", row: int, place: int) -> str:
-    """What one patch put in, as a sentence begins."""
-    layer, where = sweep.layers[row], _patch_place_in_words(sweep, place)
-    taken = f", taken from {quoted(sweep.sources[place])}" if place < len(sweep.sources) else ""
-    if sweep.what == "hidden_states":
-        return f"What {'enters layer 0' if layer == 'input' else f'leaves layer {layer}'} at {where}{taken}"
-    if sweep.what == "feed_forward":
-        return f"Feed-forward output of layer {layer} at {where}{taken}"
-    name = {"head_outputs": "Output", "values": "Values", "weights": "Weights"}[sweep.what]
-    if sweep.by == "heads":
-        return f"{name} of layer {layer}, {where}, at {sweep.at}"
-    return f"{name} of all heads of layer {layer} at {where}{taken}"
-
-
-def _patch_place_in_words(sweep: "PatchSweep", place: int) -> str:
-    """What a column is called in a sentence."""
-    name = sweep.columns[place]
-    found = PLACED.fullmatch(name)
-    return name if sweep.by == "heads" or found is None else f"{quoted(found[1].strip())} (token {found[2]})"
+        return f"{text}. Both texts have {run}."
+    why = next((f" Trivial: {REASONS[reason]}." for *cell, reason in sweep.given if cell == [row, column]), "")
+    return f"{text}, {share:z.0%} of the way from {run} to {source}.{why}".replace(" -", " −")
 
 
 def _sweep_grid(sweep: "PatchSweep") -> Heat:
     shares = [[None if math.isnan(share) else share for share in row] for row in sweep.shares]
     most = max([1.0, *(abs(share) for row in shares for share in row if share is not None)])
-    size = range(len(sweep.layers)), range(len(sweep.columns))
-    title = capital(f"{sweep.measure}: {sweep.direction}, {sweep.what}")
+    size, (run, source) = (range(len(sweep.layers)), range(len(sweep.columns))), ends(sweep)
+    other = "clean" if sweep.direction == "denoising" else "corrupted"
+    by = "by patching" if sweep.direction == "denoising" else "after patching"
+    trivial = " Grey patches give 1 in any model." if sweep.given else ""
     return Heat(
-        name="Patches", title=title, caption=title, note=_meaning(sweep),
+        name="Patches", title=f"{capital(sweep.measure)} {by} {activations(sweep)}",
+        caption=f"{capital(spelled(sweep.outcome, LINE))} ({run} → {source})",
+        note=f"Outcome: {sweep.outcome}, {run} without a patch (0) and {source} in the {other} text (1).{trivial}",
         rows=["input" if layer == "input" else f"layer {layer}" for layer in sweep.layers], columns=_columns(sweep),
-        axes=("layer", "head" if sweep.by == "heads" else "token"), values=shares, signed=True, largest=most,
-        said=[[said(sweep, row, each) for each in size[1]] for row in size[0]],
-        grey=[(row, column) for row, column, _ in sweep.given],
-        unit=sweep.measure.partition(" that ")[0], screen=True, picture=True,
+        axes=("layer", "head" if sweep.by == "heads" else "position"), values=shares, signed=True, largest=most,
+        said=[[said(sweep, row, column) for column in size[1]] for row in size[0]],
+        grey=[(row, column) for row, column, _ in sweep.given], unit=sweep.measure, screen=True, picture=True,
     )  # fmt: skip
 
 
-def _meaning(sweep: "PatchSweep") -> str:
-    """What 0 and 1 mean, what a cell is, and what the direction asks."""
-    read, other = ("corrupted", "clean") if sweep.direction == "denoising" else ("clean", "corrupted")
-    asks = (
-        "Denoising asks what is enough to bring the clean text's outcome back."
-        if sweep.direction == "denoising"
-        else "Noising asks what the clean text's outcome cannot do without."
-    )
-    part = "" if sweep.part is None else f" of the {'cross-attention' if sweep.part == 'cross' else sweep.part}"
-    where = f"in one head, at {sweep.at}," if sweep.by == "heads" else "in one layer, at one place,"
-    return (
-        f"Share of the way from the outcome without a patch, {number(sweep.run, '.4g')} (0), to the {other} text's, "
-        f"{number(sweep.source, '.4g')} (1). Each cell is one run of the model on the {read} text that {where} gets "
-        f"{PUT_IN[sweep.what]}{part} of the {other} text instead of its own. {asks} Below 0 the patch moved the "
-        "outcome away." + " Grey goes all of the way by construction." * bool(sweep.given)
-    )
-
-
 def _columns(sweep: "PatchSweep") -> list[str]:
-    """What columns are called: by the run's token, and by what was put in where that is another."""
-    others = [other_token_put_in(sweep, n) for n in range(len(sweep.columns))]
-    return [f"{name} ← {other}" if other else name for name, other in zip(sweep.columns, others, strict=True)]
+    """Name each column by the run's token, and by the source's token if that is another one."""
+    names = list(sweep.columns)
+    for n, source in enumerate(sweep.sources):
+        placed = PLACED.fullmatch(names[n])
+        if (placed[1].strip() if placed else names[n].strip("“”")) != source.strip():
+            names[n] += f" ← {source.strip()}"
+    return names
 
 
 def _patches(sweep: "PatchSweep") -> Table:
-    """Every patch, those that changed most first."""
-    shares, names, noted = sweep.shares, _columns(sweep), bool(sweep.given)
+    """List every patch, the largest change first."""
+    shares, names, trivial = sweep.shares, _columns(sweep), {(row, column) for row, column, _ in sweep.given}
     rows: list[list[Cell]] = [
-        [str(sweep.layers[row]), names[each], shares[row][each], sweep.outcomes[row][each],
-         sweep.outcomes[row][each] - sweep.run, *["by construction" * bool(reason_of(sweep, row, each))] * noted]
-        for row, each in sweep.best(len(sweep.layers) * len(sweep.columns))
+        [str(sweep.layers[row]), names[column], shares[row][column], sweep.outcomes[row][column],
+         sweep.outcomes[row][column] - sweep.run, *["trivial" * ((row, column) in trivial)] * bool(trivial)]
+        for row, column in sweep.best(len(sweep.layers) * len(sweep.columns))
     ]  # fmt: skip
     columns = [
-        Column("layer"), Column("head" if sweep.by == "heads" else "token"), Column("share", 2, bar=True, signed=True),
-        Column("outcome", 2, unbounded=True), Column("change", 2, signed=True),
-        *[Column("note")] * noted,
+        Column("layer"), Column("head" if sweep.by == "heads" else "position"),
+        Column("fraction", 2, bar=True, signed=True), Column("outcome", 2, unbounded=True),
+        Column("change", 2, signed=True), *[Column("note")] * bool(trivial),
     ]  # fmt: skip
     return Table(
-        name="Patch by patch", title="Patch by patch", columns=columns, rows=rows,
-        note=f"Outcome: {sweep.outcome}. Change: from {number(sweep.run, '.4g')}, without a patch. The largest come "
-        "first.",
+        name="Patch by patch", title="Patches, largest change first", columns=columns, rows=rows,
+        note=f"Outcome: {sweep.outcome}. Change: difference from {ends(sweep)[0]}, the outcome without a patch.",
     )  # fmt: skip

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from regard.display.sentences import Template, sentences
-from regard.text.quoting import quoted
+from regard.explain.wording import exactly_split, quoted
 
 if TYPE_CHECKING:
     from regard.questions.score.sources import ScoreSources
@@ -49,4 +49,4 @@ def of_score(answer: "ScoreSources") -> list[str]:
 
 def exactness_of_score(answer: "ScoreSources") -> list[str]:
     """Say how exactly the pairs sum to the score."""
-    return [f"With frozen norm statistics, the pairs sum to the score within {answer.error:.1e} (relative)."]
+    return [exactly_split("pairs", "score", answer.error)]
