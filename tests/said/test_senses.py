@@ -89,7 +89,8 @@ def test_the_sentences_are_what_the_occurrences_say() -> None:
         lacking = [sense.name for sense in result.senses if not sense.words]
         if "No context word" in text:
             assert result.asked_words
-            assert numbers_in(sentences[-1]) in (lacking, [str(len(lacking)), str(k)])
+            numbers = [number.strip(",") for number in numbers_in(sentences[-1])]
+            assert numbers in ([str(k)] if len(lacking) == k else lacking, [str(len(lacking)), str(k)])
             seen.add("lacking")
     assert seen == {"headline", "moves", "lacking"}
 
