@@ -73,4 +73,4 @@ def test_what_came_and_went_did_by_all_counts_and_tests() -> None:
                 change = abs(largest.shares[0] - largest.shares[1])
                 assert change == max(abs(s.shares[0] - s.shares[1]) for s in significant)
                 seen.add("largest")
-    assert seen == {"gained", "lost", "largest", "many"} or seen == {"gained", "lost", "largest"}
+    assert seen >= {"gained", "lost", "largest"}

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 
 from regard.corpus import schema
-from regard.corpus.asking.occurrences import Line
 from regard.corpus.asking.places import Place, embed_places
 from regard.corpus.manifest import Manifest, ModelSummary
 from regard.corpus.settings import Settings
@@ -109,8 +108,8 @@ def test_without_a_sentence_meaning_is_the_first_principal_axis(store: Store) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"word": "sea"}, "word 'sea' does not occur in store"),
-        ({"word": "sea", "by": "lemma"}, "it was made without --lemma, so that it has no lemmas"),
+        ({"word": "sea"}, "word 'sea' does not occur in embedding index"),
+        ({"word": "sea", "by": "lemma"}, "it was made without --lemma and has no lemmas"),
         ({"word": "bank", "by": "form"}, "by: given 'form', needs word or lemma"),
         ({"word": " "}, "word is empty"),
         ({"word": "bank", "sort": "up"}, "sort: given 'up', needs meaning, source, left, right"),

@@ -85,11 +85,11 @@ def test_a_store_of_texts_has_no_words_and_one_of_words_no_texts(folder: Path, b
             lambda: store.senses("bank"),
             lambda: store.shift("bank", column="kind"),
         ):
-            with pytest.raises(regard.RegardError, match="keeps texts, not words: it can be asked for the texts"):
+            with pytest.raises(regard.RegardError, match="has texts, not words"):
                 ask()
         with pytest.raises(regard.RegardError, match="text is empty"):
             store.find_texts("")
         with pytest.raises(regard.RegardError, match="top: given 0, needs 1 or more"):
             store.find_texts("a", top=0)
-    with pytest.raises(regard.RegardError, match="keeps words: `regard embed --unit texts` makes one of texts"):
+    with pytest.raises(regard.RegardError, match="has words: make one of texts with"):
         bank_store.find_texts("a bank")

@@ -9,7 +9,7 @@ from regard.questions.shift.sentences import of_shift
 def test_the_distance_its_test_and_the_senses(bank_store: Any) -> None:
     found = bank_store.shift("bank", column="kind", examples=1)
     said = "\n".join(plain_lines_of_parts(found.shown(80), 80))
-    assert f"{found.change.apd:.3f}" in said
+    assert f"{found.change.apd:.2f}" in said
     assert f"p = {found.change.p:.2g}, 999 permutations of documents" in " ".join(said.split())
     assert "kind=river (8)" in said
     assert "gained" in said

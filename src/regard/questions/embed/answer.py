@@ -42,7 +42,7 @@ class Embedded(Answer):
     missing: str = ""
 
     def title(self) -> str:
-        """Of which store."""
+        """Name the embedding index."""
         return f"What is in {self.report.store}"
 
     def findings(self) -> list[str]:

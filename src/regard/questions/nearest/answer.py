@@ -100,7 +100,8 @@ def find_texts(tables: StoreTables, text: str, *, prompt: str | None = None, top
     settings = tables.manifest.settings
     if tables.manifest.unit != "texts":
         raise RegardError(
-            f"store {str(tables.path)!r} keeps {tables.manifest.unit}: `regard embed --unit texts` makes one of texts"
+            f"embedding index {str(tables.path)!r} has {tables.manifest.unit}: make one of texts with "
+            "`regard embed --unit texts`"
         )
     if top is not None and top < 1:
         raise RegardError(f"top: given {top}, needs 1 or more")
@@ -109,8 +110,8 @@ def find_texts(tables: StoreTables, text: str, *, prompt: str | None = None, top
     asked = settings_for_texts(Settings(unit="texts", statistics=False, prompt=prompt), model)
     if asked.pooling != settings.get("pooling"):
         raise RegardError(
-            f"store {str(tables.path)!r}: its texts were pooled by {settings.get('pooling')}, {model.name} is by "
-            f"{asked.pooling}"
+            f"embedding index {str(tables.path)!r}: its texts were pooled by {settings.get('pooling')}, "
+            f"{model.name} is by {asked.pooling}"
         )
     vector = model.embedding(text, prompt=asked.prompt)
     near = find_nearest_rows(tables, vector.detach().float().cpu().numpy(), top or NEAREST)

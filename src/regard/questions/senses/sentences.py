@@ -31,8 +31,8 @@ TABLE: list[list[Template]] = [
     [
         ("Blocking attention to {marker} moves {changed:%} of {tested} occurrences of {sense} to another sense (random "
          "word: {random:%}).", lambda n: n["changed"] > n["random"]),
-        ("Blocking attention to any of the {markers} marker words changes the sense no more often than blocking a "
-         "random word.", lambda n: n["tested"] and n["markers"] > 1),
+        ("Blocking attention to any of the {markers} tested marker words changes the sense no more often than "
+         "blocking a random word.", lambda n: n["tested"] and n["markers"] > 1),
         ("Blocking attention to {marker} changes the sense no more often than blocking a random word.", None),
         ("The effect of the marker words on the sense was not tested.", lambda n: n["has_markers"]),
     ],

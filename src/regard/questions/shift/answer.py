@@ -125,7 +125,9 @@ def find_shift(
 ) -> Shift:
     """Compare a word in two stores, or by a column of one store's metadata."""
     if (other is None) == (column is None):
-        raise RegardError("shift: needs a second store, or a column of the metadata to compare by: give one of them")
+        raise RegardError(
+            "shift: needs a second embedding index, or a column of the metadata to compare by: give one of them"
+        )
     if examples < 0:
         raise RegardError(f"examples: given {examples}, needs 0 or more")
     check_seed(seed)
@@ -172,10 +174,12 @@ def _check_same_model(one: StoreTables, other: StoreTables) -> None:
     """Refuse two stores whose vectors cannot be compared: of other weights, or of words beside tokens."""
     first, second = one.manifest.model, other.manifest.model
     if (first.digest, first.layers, first.width) != (second.digest, second.layers, second.width):
-        raise RegardError(f"shift: the stores are of two models, {first.name} and {second.name}: one is needed")
+        raise RegardError(
+            f"shift: the embedding indexes are of two models, {first.name} and {second.name}: use the same model"
+        )
     units = [each.manifest.settings.get("unit") for each in (one, other)]
     if units[0] != units[1]:
-        raise RegardError(f"shift: one store keeps {units[0]}, the other {units[1]}: the same is needed")
+        raise RegardError(f"shift: one embedding index has {units[0]}, the other {units[1]}: use the same unit")
 
 
 def _store_names(one: Path, other: Path) -> tuple[str, str]:

@@ -38,19 +38,17 @@ def shift_title(result: "Shift") -> str:
 def of_shift(result: "Shift") -> list[str]:
     """Write how the test of the whole word ended, which senses came or went, and the largest change of a sense."""
     total, separated = sum(result.change.occurrences), result.k is not None or len(result.senses) > 1
-    fates = {
-        fate: [f"sense {sense.name}" for sense in result.senses if sense.fate == fate] for fate in ("gained", "lost")
-    }
-    named = {
-        fate: (names if len(names) <= MAX_NAMED else f"{len(names)} senses") or None for fate, names in fates.items()
-    }
+    fates: dict[str, list[str] | str | None] = {}
+    for fate in ("gained", "lost"):
+        names = [f"sense {sense.name}" for sense in result.senses if sense.fate == fate]
+        fates[fate] = (names if len(names) <= MAX_NAMED else f"{len(names)} senses") or None
     significant = [sense for sense in result.senses if sense.p is not None and sense.p <= ALARM]
     largest = max(significant, key=lambda sense: abs(sense.shares[0] - sense.shares[1]), default=None)
     numbers = {
         "word": quoted(result.word), "one": result.groups[0], "other": result.groups[1],
         "p": rounded(result.change.p, ALARM, "g"), "differs": result.change.p <= ALARM, "rounds": result.change.rounds,
         "permuted": result.permuted, "separated": separated, "asked": result.k, "total": total,
-        "times": f"{total} times", "count": len(result.senses), **named,
+        "times": f"{total} times", "count": len(result.senses), **fates,
         "sense": largest and f"sense {largest.name}", "before": largest and largest.shares[0],
         "after": largest and largest.shares[1], "p_sense": largest and rounded(largest.p or 0, ALARM, "g"),
     }  # fmt: skip
