@@ -29,14 +29,14 @@ def test_every_occurrence_is_listed_with_its_word_marked(bank_store: Any) -> Non
     for row, line in zip(rows, found.lines, strict=True):
         assert row[0] == {"left": line.left, "form": line.form, "right": line.right}
         assert row[1:] == [line.document, line.start]
-    assert page["findings"] == [f"“bank” occurs {found.total} times; they stand here in the order of the texts."]
+    assert page["findings"] == found.findings()
 
 
 def test_like_a_sentence_the_nearest_come_first(bank_store: Any) -> None:
     page = page_of(bank_store, about="occurrences", word="bank", like="The river rose over its bank.")
     similarities = [row[3] for row in page["panels"][0]["rows"]]
     assert similarities == sorted(similarities, reverse=True)
-    assert page["panels"][0]["columns"][3]["name"] == "similarity"
+    assert page["panels"][0]["columns"][3]["name"] == "cosine"
 
 
 def test_senses_are_the_librarys_page_and_every_point_and_example_a_place(bank_store: Any) -> None:
@@ -75,8 +75,8 @@ def test_a_model_that_the_store_names_is_not_loaded(strangers_store: Store) -> N
         corpus_page([strangers_store], like, [tiny("gpt")])
     assert found.value.status == 422
     page: Any = corpus_page([strangers_store], CorpusAsked(about="senses", word="bank", senses=2)).page.data()
-    assert any("start it with --model" in each for each in page["findings"])
-    assert any("not checked" in each for each in page["findings"])
+    assert any("start it with --model" in each for each in page["status"])
+    assert any("not tested" in each for each in page["findings"])
     plain = corpus_page([strangers_store], CorpusAsked(about="occurrences", word="bank"))
     assert len(plain.page.data()["panels"][0]["rows"]) == 16  # type: ignore[index]
 
@@ -84,7 +84,7 @@ def test_a_model_that_the_store_names_is_not_loaded(strangers_store: Store) -> N
 def test_the_servers_model_answers_where_it_made_the_store(strangers_store: Store, minilm: Any) -> None:
     like = CorpusAsked(about="occurrences", word="bank", like="The river rose over its bank.")
     page: Any = corpus_page([strangers_store], like, [tiny("gpt"), minilm]).page.data()
-    assert page["panels"][0]["columns"][3]["name"] == "similarity"
+    assert page["panels"][0]["columns"][3]["name"] == "cosine"
     assert strangers_store.model is minilm
 
 
@@ -125,7 +125,7 @@ def test_a_corpus_of_texts_is_asked_for_those_like_one(tmp_path: Path, minilm: A
         page = corpus_page([store], asked, [minilm]).page.data()
         assert page["panels"][0]["rows"] == store.find_texts(asked.word).panels()[0].rows
         for about, like, says in (
-            ("senses", None, "keeps texts, not words"),
+            ("senses", None, "has texts, not words"),
             ("occurrences", "a bank", "like: store .* keeps texts"),
         ):
             with pytest.raises(RegardError, match=says):

@@ -221,7 +221,7 @@ def test_a_line_and_an_example_are_traced_too(server: str, ask: Any, bank_folder
 def test_the_table_of_points_comes_page_by_page(other_server: str, ask: Any) -> None:
     page = ask(other_server)
     page.tab.click("summary:has-text('The points as a table')")
-    title, shown = "Where “bank” stands, rows ", 0
+    title, shown = "Occurrences of “bank”, layer 5, rows ", 0
     for button, rows in ((None, "1 to 100"), ("last", "201 to 250"), ("previous", "101 to 200"), ("first", "1 to 100")):
         if button:
             page.tab.click(f".pages button:has-text('{button}')")

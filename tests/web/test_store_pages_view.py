@@ -11,7 +11,7 @@ from regard.corpus.embed_texts import embed
 from regard.corpus.store import Store
 from regard.display.written import number_text
 from regard.questions.senses.answer import Senses
-from regard.questions.senses.sentences import ablation_sentence, of_senses, senses_title
+from regard.questions.senses.sentences import of_senses, senses_title
 from tests.questions.heads.test_panels import answer_of, made
 from tests.web.tables import open_twin, rows_of
 
@@ -84,7 +84,7 @@ def test_every_occurrence_lies_where_its_axes_say_and_says_its_sentence(senses: 
 def test_the_tables_have_every_number(senses: Any, found: Senses) -> None:
     page = senses()
     open_twin(page.tab)
-    rows = rows_of(page.tab, "Where “bank” stands")
+    rows = rows_of(page.tab, f"Occurrences of “bank”, layer {found.layer}")
     assert rows == [
         [
             row["document"],
@@ -96,37 +96,37 @@ def test_the_tables_have_every_number(senses: Any, found: Senses) -> None:
         for row, (x, y) in zip(found.rows(), found.points[found.order()], strict=True)
     ]
     page.tab.click("th >> button:has-text('sentence')")
-    sentences = [row[2] for row in rows_of(page.tab, "Where “bank” stands")]
+    sentences = [row[2] for row in rows_of(page.tab, f"Occurrences of “bank”, layer {found.layer}")]
     assert sentences == sorted(sentences, key=str.casefold)
     page.open_view("Senses")
-    assert rows_of(page.tab, f"The senses of {senses_title(found)}") == [
+    assert rows_of(page.tab, f"Senses of {senses_title(found)}, layer {found.layer}") == [
         [
             f"sense {each.name}",
-            ablation_sentence(each),
             f"{each.occurrences}",
             f"{each.share:.2f}",
             f"{each.distance:.3f}",
+            ", ".join(word.word for word in each.words) or "none",
         ]
         for each in found.senses
     ]
-    page.open_view("Words near it")
+    page.open_view("Marker words")
     told = [(sense, word) for sense in found.senses for word in sense.words]
     assert any(word.checked for _, word in told)
-    assert rows_of(page.tab, "The words that tell the senses") == [
+    assert rows_of(page.tab, "Marker words") == [
         [
             word.word,
             f"sense {sense.name}",
             f"{word.near}",
             f"{word.near_others}",
-            f"{word.score:.1f}",
+            f"{word.score:.2f}",
             f"{word.checked}",
         ]
         + ["–" if v is None else f"{v:.2f}" for v in (word.changed, word.random_changed)]
-        + ["–" if v is None else f"{v:.4f}" for v in (word.moved, word.random_moved)]
+        + ["–" if v is None else f"{v:.3f}" for v in (word.moved, word.random_moved)]
         for sense, word in told
     ]
     page.open_view("Examples")
-    assert rows_of(page.tab, "Good examples of each sense") == [
+    assert rows_of(page.tab, "Examples of each sense") == [
         [f"sense {sense.name}", f"{line.left}{line.form}{line.right}", line.document]
         for sense in found.senses
         for line in sense.examples
@@ -184,7 +184,7 @@ def test_every_head_has_its_scores_in_a_grid_and_in_the_table(page_of: Any, tmp_
 @pytest.mark.parametrize("width", [390, 1000])
 def test_both_pages_are_for_everyone_and_for_a_phone(senses: Any, page_of: Any, tmp_path: Path, width: int) -> None:
     page = senses(width)
-    for name in ("Occurrences", "Senses", "Words near it", "Examples"):
+    for name in ("Occurrences", "Senses", "Marker words", "Examples"):
         page.open_view(name)
         if name == "Occurrences":
             page.tab.focus("[role=application]")

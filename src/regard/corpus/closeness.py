@@ -62,15 +62,15 @@ def closeness_of_counts(counts: Mapping[str, int]) -> tuple[Closeness, dict[str,
 def closeness_sentence(numbers: Mapping[str, int | float]) -> str:
     """Say how near vectors in bf16 are to float32's. numbers: as a manifest has them; empty where it has none."""
     if not numbers:
-        return "vectors computed in bf16: the store does not say how near they are to float32's"
+        return "Vectors were computed in bf16. The embedding index has no comparison with float32."
     mean, most = (1 - numbers[name] for name in ("mean_cosine", "least_cosine"))
-    said = (
-        f"vectors computed in bf16: off float32's by {mean:.1e} on average and {most:.1e} at most (1 - cosine, of a "
-        f"sample of {numbers['states']:,} states)"
+    line = (
+        f"bf16 vectors differ from float32 by {mean:.1e} on average and {most:.1e} at most (1 − cosine of "
+        f"{numbers['states']:,} sampled states)."
     )
     apart = 1 - numbers["following_cosine"] if "following_cosine" in numbers else None
     if apart is not None:
-        said += f"; tokens that follow each other differ by {apart:.2g} on average"
+        line += f" Adjacent tokens differ by {apart:.2g} on average."
     if mean > COARSE * (apart or 1) or most > COARSE_AT_MOST * (apart or 1):
-        said += ". That is coarse: what these vectors say is alike may not be so in float32"
-    return said
+        line += " The difference is large, so the nearest vectors can be others in float32."
+    return line

@@ -150,7 +150,9 @@ def embed(
         done.write(store)
         remove_others(job.folder, {shard.name for shard in shards})
     if links := sum(each.reason == LINK for each in rejected):
-        notes += (f"{links:,} link{'s' * (links > 1)} not followed: --follow-links (follow_links=True) reads them",)
+        notes += (
+            f"Skipped {links:,} link{'s' * (links > 1)}. Pass `--follow-links` (`follow_links=True`) to follow links.",
+        )
     if settings.unit == "texts":
         notes += (pooling_sentence(done.settings),)
     if settings.precision == "bf16" and closeness:
@@ -205,10 +207,12 @@ def _gather(
 
 def _documents_not_read_again(compared: Compared, prune: bool) -> str:
     """What is said of documents that were not read again."""
-    count = f"{compared.gone:,} document{'s' * (compared.gone != 1)}"
-    if prune:
-        return f"{count} of the store, gone by now, taken out of it: {compared.first!r} first"
-    return f"{count} of the store gone by now, kept all the same: {compared.first!r} first; --prune takes them out"
+    count = f"{compared.gone:,} missing document{'s' * (compared.gone != 1)} (first: {compared.first!r})"
+    return (
+        f"Removed {count}."
+        if prune
+        else f"Kept {count}. Pass `--prune` to remove {'them' if compared.gone > 1 else 'it'}."
+    )
 
 
 def _write_quarantine(store: Path, rejected: Sequence[Rejected]) -> str:

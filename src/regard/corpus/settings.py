@@ -127,8 +127,8 @@ def place_among_stored_layers(layers: Sequence[int], layer: int | None) -> int:
 def pooling_sentence(settings: Mapping[str, Any]) -> str:
     """Say how the vectors of a store of texts were made. settings: as its manifest has them."""
     prompt = settings.get("prompt")
-    behind = f", read behind the prompt {prompt!r}" if prompt else ""
-    return f"a vector is of a text, or of a window of a long one{behind}: its tokens' pooled by {settings['pooling']}"
+    after = f", read after the prompt {prompt!r}" if prompt else ""
+    return f"Each vector pools the tokens of a text, or of a window of a long text, by {settings['pooling']}{after}."
 
 
 def normal(word: str) -> str:

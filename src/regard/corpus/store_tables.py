@@ -191,8 +191,8 @@ class StoreTables:
 def _notes(manifest: Manifest) -> Iterator[str]:
     """What is to be known of a store, whatever it is asked."""
     if not manifest.complete:
-        done = f"{len(manifest.shards):,} shards are" if manifest.shards else "no shard is"
-        yield f"the store is not finished, {done} there so far: the same `regard embed` again goes on where it stopped"
+        done = f"{len(manifest.shards):,} shard{'s' * (len(manifest.shards) != 1)}"
+        yield f"The embedding index is not finished ({done} so far). Run the same `regard embed` again to continue."
     if manifest.precision == "bf16":
         yield closeness_sentence(manifest.closeness)
     if manifest.unit == "texts":

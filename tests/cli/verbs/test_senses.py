@@ -57,7 +57,7 @@ def test_a_page_has_what_json_has(
     points = sorted((each["x"], each["y"], f"sense {each['sense']}") for each in data["points"])
     for one, (x, y, sense) in zip(sorted((p["x"], p["y"], p["group"]) for p in cloud["points"]), points, strict=True):
         assert one == (pytest.approx(x, abs=1e-6), pytest.approx(y, abs=1e-6), sense)
-    assert [row[2] for row in table["rows"]] == [each["occurrences"] for each in data["senses"]]
+    assert [row[1] for row in table["rows"]] == [each["occurrences"] for each in data["senses"]]
     assert all(len(p["context"]["left"]) <= 14 for p in cloud["points"])  # and "… "
     before = (tmp_path / "a.html").read_bytes()
     assert regard_command(*call, "--html", "a.html").returncode == 0
@@ -70,7 +70,7 @@ def test_a_page_has_what_json_has(
         ("bank", "none/a.html", "there is no folder"),
         ("bank", "folder.html", "folder.html"),
         ("bank", "a.txt", "needs to be .html"),
-        ("zebra", "a.html", "'zebra' does not occur in store"),
+        ("zebra", "a.html", "'zebra' does not occur in embedding index"),
     ],
 )
 def test_a_page_that_cannot_be_written(

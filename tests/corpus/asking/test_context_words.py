@@ -3,11 +3,10 @@ import math
 import pytest
 
 from regard.corpus.asking.context_words import (
-    PRIOR,
     excerpt_around_occurrence,
-    log_odds,
+    log_odds_z,
+    marker_words,
     near,
-    telling_words,
     words_around_occurrence,
 )
 from regard.corpus.asking.occurrences import Part
@@ -35,27 +34,26 @@ def test_parts_of_a_compound_are_words_of_their_own() -> None:
     }  # fmt: skip
 
 
-def test_log_odds_by_hand() -> None:
-    found = log_odds(CONTEXTS, LABELS, 0)
-    assert set(found) == {"the", "river", "mud"}
-    prior = PRIOR * 2 / 12  # river: 2 of 12 words
-    odds = math.log((2 + prior) / (5 + PRIOR - 2 - prior)) - math.log(prior / (7 + PRIOR - prior))
-    assert found["river"] == pytest.approx(odds / math.sqrt(1 / (2 + prior) + 1 / prior))
-    assert abs(found["the"]) < found["river"] / 4
+def test_z_of_the_log_odds_ratio_by_hand() -> None:
+    """7 of 10 compared with 0 of 10: half a count more in each cell."""
+    z = math.log((7.5 * 10.5) / (3.5 * 0.5)) / math.sqrt(1 / 7.5 + 1 / 3.5 + 1 / 0.5 + 1 / 10.5)
+    assert log_odds_z(7, 10, 0, 10) == pytest.approx(z) == pytest.approx(2.401, abs=1e-3)
+    assert log_odds_z(0, 10, 7, 10) == pytest.approx(-z)
+    assert log_odds_z(4, 9, 4, 9) == 0
+    assert log_odds_z(10, 10, 10, 10) == 0
 
 
-def test_words_that_tell_come_in_order() -> None:
-    assert next(iter(dict(telling_words(CONTEXTS, LABELS, 1, 9)))) == "money"
-    assert "loan" not in dict(telling_words(CONTEXTS, LABELS, 1, 9))  # once only
-    assert len(telling_words(CONTEXTS, LABELS, 0, 1)) == 1
-    assert telling_words(CONTEXTS, [0] * 5, 0, 9) == []
+def test_marker_words_are_near_one_sense_more_often_by_two_standard_errors() -> None:
+    contexts = [{"the", "river", "mud"}] * 5 + [{"the", "river"}] * 2 + [{"the"}] * 3 + [{"the", "money"}] * 10
+    contexts[0] = contexts[0] | {"rare"}
+    labels = [0] * 10 + [1] * 10
+    assert marker_words(contexts, labels, 0, 9) == [("river", log_odds_z(7, 10, 0, 10))]  # mud: z = 1.93
+    assert marker_words(contexts, labels, 1, 9) == [("money", log_odds_z(10, 10, 0, 10))]
+    assert marker_words(contexts, labels, 1, 0) == []
+    assert marker_words(contexts, [0] * 20, 0, 9) == []
+    assert log_odds_z(1, 1, 0, 1000) > 2
+    assert marker_words([{"rare"}, *[set()] * 1000], [0] + [1] * 1000, 0, 9) == []  # near a single occurrence
 
 
-def test_a_word_that_tells_stands_near_a_larger_share_of_the_occurrences_not_of_the_words() -> None:
-    """ "boat" is 1 of 2 words near two of four occurrences of sense 0, and 1 of 9 near three of four of the others."""
-    many = {f"w{n}" for n in range(8)}
-    contexts = [{"boat", "a"}, {"boat", "a"}, {"a"}, {"a"}, *[{"boat", *many}] * 3, many]
-    labels = [0] * 4 + [1] * 4
-    assert log_odds(contexts, labels, 0)["boat"] > 0
-    assert "boat" not in dict(telling_words(contexts, labels, 0, 9))
-    assert "a" in dict(telling_words(contexts, labels, 0, 9))
+def test_words_without_a_difference_mark_no_sense() -> None:
+    assert marker_words([{"a", "b"}, {"a"}] * 20, [0, 0, 1, 1] * 10, 0, 9) == []

@@ -93,11 +93,9 @@ def test_a_run_is_a_line_of_a_concordance_that_says_so_and_has_no_embedding(stor
     assert [(line.left, line.form, line.right) for line in found.lines] == [
         (" know ", "the bank", "'s rat"), ("rate. ", "The Bank", " is sh")
     ]  # fmt: skip
-    assert found.notes == ("“the bank” is no word of the store: found as words that stand together, “the” and “bank”",)
+    assert found.notes == ("“the bank” was looked up as the consecutive words “the” and “bank”.",)
     assert store.find("bank").notes == ()
-    message = (
-        r"'the bank' is 2 words of the store, which have an embedding each and none together: ask for 'the' or 'bank'"
-    )
+    message = r"'the bank' is 2 words of the embedding index, .* none together: ask for 'the' or 'bank'"
     for ask in (
         lambda: store.senses("the bank"),
         lambda: store.shift("the bank", store),
@@ -111,8 +109,8 @@ def test_a_run_is_a_line_of_a_concordance_that_says_so_and_has_no_embedding(stor
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ("sea", r"word 'sea' does not occur in store '[^']+'$"),
-        ("the sea", "the store's words are single ones, here 'the', 'sea', of which 'sea' does not occur"),
+        ("sea", r"word 'sea' does not occur in embedding index '[^']+'$"),
+        ("the sea", "index has single words, here 'the', 'sea', and 'sea' does not occur"),
         ("holiday bank", "its words 'holiday', 'bank' do, but not together as given"),
         ("bank!", "not with these signs"),
         ("…", "it has no letter or digit"),
@@ -126,14 +124,14 @@ def test_what_is_not_there_is_refused_with_what_is(store: Store, asked: str, mes
 def test_a_store_of_some_words_finds_a_run_that_has_one_of_them(tmp_path: Path) -> None:
     with StoreTables(store_of(tmp_path / "s", TEXTS, {"where": ["word", ["bank"]]}, ("bank",))) as tables:
         assert look_up(tables, "the bank").form == ("the bank", "The Bank")
-        with pytest.raises(RegardError, match="of word it keeps bank alone, as it was made"):
+        with pytest.raises(RegardError, match="it was made with word bank only"):
             look_up(tables, "don't")
 
 
 def test_a_store_of_tokens_says_what_to_ask_for(tmp_path: Path) -> None:
     with (
         StoreTables(store_of(tmp_path / "s", TEXTS, {"unit": "tokens"})) as tables,
-        pytest.raises(RegardError, match="it keeps tokens, not words: ask for a token"),
+        pytest.raises(RegardError, match="it has tokens, not words: give a token"),
     ):
         look_up(tables, "riverbank")
 
@@ -142,6 +140,6 @@ def test_an_unfinished_store_says_so_where_a_word_is_missing(tmp_path: Path) -> 
     store = write_store(tmp_path / "s", [([Document("a", "x")], np.ones((1, 1, 3), np.float16))], complete=False)
     with (
         StoreTables(store) as tables,
-        pytest.raises(RegardError, match="not occur in .*the store is not finished"),
+        pytest.raises(RegardError, match="not occur in .*index is not finished"),
     ):
         look_up(tables, "sea")

@@ -10,6 +10,7 @@ from regard.corpus.embed_texts import EmbedReport
 from regard.corpus.reading.document import Rejected
 from regard.corpus.settings import Where
 from regard.questions.embed.answer import KINDS, Embedded, missing_words
+from tests.said.reading import numbers_in
 from tests.support.stores import Document, write_store
 
 COUNTS = {"documents": 3, "parts": 5, "tokens": 1200, "rows": 900, "shards": 2, "quarantined": 7}
@@ -23,11 +24,9 @@ def said(counts: dict[str, int], rejected: list[Rejected], built: int, *notes: s
 
 def test_everything_is_told() -> None:
     out = said(COUNTS | dict.fromkeys(KINDS, 4), REJECTED, 2, "4 documents gone")
-    assert "3 documents, 1,200 tokens, 900 rows in s" in out
-    assert "4 documents gone" in out
-    assert "300 tokens a second" in out
-    assert "2 times a document was cut into parts" in out
-    assert all(f"4 {meaning}" in out for meaning in KINDS.values())
+    assert all(number in numbers_in(out) for number in ("3", "1,200", "900", "300"))
+    assert all(f"{meaning} 4" in out for meaning in KINDS.values())
+    assert "across (texts.parquet) 2" in out
     assert "7 could not be read (quarantine.parquet)" in out
     assert out.count("a.jsonl:") == 5
     assert "… and 2 more" in out
@@ -35,20 +34,18 @@ def test_everything_is_told() -> None:
 
 def test_nothing_is_told_of_what_did_not_happen() -> None:
     out = said(COUNTS | {"parts": 3}, [], 0)
-    assert out == (
-        "• 3 documents, 1,200 tokens, 900 rows in s • everything was there already: nothing was read with the model"
-    )
+    assert [numbers_in(sentence) for sentence in out.split("•")[1:]] == [["900", "1,200", "3"], []]
 
 
 def test_words_that_have_no_row_are_said() -> None:
-    out = said(COUNTS | {"rows": 0}, [], 1, missing="--where: no word 'bnak' in the texts")
-    assert "0 rows in s • --where: no word 'bnak' in the texts •" in out
+    out = said(COUNTS | {"rows": 0}, [], 1, missing="The texts have no word 'bnak'.")
+    assert out.endswith("• The texts have no word 'bnak'.")
 
 
 def test_counts_and_rejected() -> None:
     report = EmbedReport(Path("s"), {"rows": 9}, [Rejected("a.txt", None, "empty")], 1, 30, 2.0, ("1 document gone",))
     data = json.loads(json.dumps(Embedded(report).to_json()))
-    assert (data["format"], len(data["findings"])) == ("regard embed", 3)
+    assert (data["format"], len(data["findings"])) == ("regard embed", 2)
     assert {name: data[name] for name in Embedded(report).data()} == {
         "store": "s",
         "counts": {"rows": 9},
@@ -68,9 +65,9 @@ def test_counts_and_rejected() -> None:
     [
         (None, ""),
         ("word=the,bank", ""),
-        ("word=bank,bnak", "--where: no word 'bnak' in the texts"),
+        ("word=bank,bnak", "`--where`: the texts have no word 'bnak'."),
         ("word=a,b,c,d,e,f,g,h,i,the",
-         "--where: no word 'a', 'b', 'c', 'd', 'e', 'f', 'g' and 'h' and 1 more in the texts"),
+         "`--where`: the texts have no word 'a', 'b', 'c', 'd', 'e', 'f', 'g' and 'h' and 1 more."),
     ],
 )  # fmt: skip
 def test_words_without_a_row_are_named(tmp_path: Path, where: str | None, said: str) -> None:
@@ -81,4 +78,4 @@ def test_words_without_a_row_are_named(tmp_path: Path, where: str | None, said: 
 def test_a_store_without_rows_says_that_it_has_none(tmp_path: Path) -> None:
     store = write_store(tmp_path / "s", [([Document("a", "…")], np.ones((0, 1, 3), np.float16))])
     said = missing_words(store, Where.parse("word=bnak"))
-    assert said == "--where: no word 'bnak' in the texts: the store has no rows"
+    assert said == "`--where`: the texts have no word 'bnak'. The embedding index is empty."

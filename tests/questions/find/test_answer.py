@@ -6,14 +6,13 @@ import pyarrow as pa
 import pytest
 
 from regard.corpus import schema
-from regard.corpus.asking.occurrences import Line
 from regard.corpus.asking.places import Place, embed_places
 from regard.corpus.manifest import Manifest, ModelSummary
 from regard.corpus.settings import Settings
 from regard.corpus.store import Store
 from regard.corpus.writing.shard import ShardTables, write_shard
 from regard.errors import RegardError
-from regard.questions.find.answer import NEAR, Concordance, find
+from regard.questions.find.answer import find
 from tests.support import MONEY, RIVER
 from tests.support.stores import Document, summary_of, word_rows, write_store
 
@@ -109,8 +108,8 @@ def test_without_a_sentence_meaning_is_the_first_principal_axis(store: Store) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"word": "sea"}, "word 'sea' does not occur in store"),
-        ({"word": "sea", "by": "lemma"}, "it was made without --lemma, so that it has no lemmas"),
+        ({"word": "sea"}, "word 'sea' does not occur in embedding index"),
+        ({"word": "sea", "by": "lemma"}, "it was made without --lemma and has no lemmas"),
         ({"word": "bank", "by": "form"}, "by: given 'form', needs word or lemma"),
         ({"word": " "}, "word is empty"),
         ({"word": "bank", "sort": "up"}, "sort: given 'up', needs meaning, source, left, right"),
@@ -166,36 +165,3 @@ def test_a_million_rows_are_asked_in_time(tmp_path: Path, minilm) -> None:
     assert opened < 1
     assert warm < 0.6  # 0.3 wanted, on a machine that has nothing else to do
     assert like < 4
-
-
-def found(total: int, shown: int, sort: str = "source", like: str | None = None, **given: bool) -> Concordance:
-    line = Line("a ", "bank", " b", "bank", "d", 2, 6, "a.txt", None, {}, "s", 0)
-    return Concordance("bank", (line,) * shown, total, sort, like, 5, (), **given)
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (found(1, 1), ["“bank” occurs once; here it is."]),
-        (found(1204, 1204), ["“bank” occurs 1,204 times; they stand here in the order of the texts."]),
-        (found(7, 7, "left"), ["“bank” occurs 7 times; they stand here by the words before it."]),
-        (found(7, 3, "right", "a bank"),
-         ["“bank” occurs 7 times; here are the first 3, by the words behind it.", NEAR]),
-        (found(7, 3, "meaning", "a bank"),
-         ["“bank” occurs 7 times; here are the first 3, from the largest to the smallest cosine with the embedding "
-          "(layer 5) of “bank” in “a bank”.", NEAR]),
-        (found(700, 3, "meaning", "a bank", everywhere=True),
-         ["The store has 700 words; here are the first 3, from the largest to the smallest cosine with the embedding "
-          "(layer 5) of “bank” in “a bank”.", NEAR]),
-        (found(7, 7, "meaning"),
-         ["“bank” occurs 7 times; they stand here along the first principal axis of its embeddings, the direction in "
-          "which they differ most."]),
-    ],
-)  # fmt: skip
-def test_which_lines_in_which_order(answer: Concordance, said: list[str]) -> None:
-    assert answer.findings() == said
-
-
-def test_no_promise_of_meaning_where_cosines_are_what_orders() -> None:
-    sentences = found(7, 3, "meaning", "a bank").findings()
-    assert "not all of the first lines need to have the meaning" in sentences[1]

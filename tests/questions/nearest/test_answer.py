@@ -9,6 +9,7 @@ import pytest
 
 import regard
 from regard.corpus import Settings, Store
+from tests.said.reading import numbers_in, shown_with_its_numbers
 from tests.support import MONEY, RIVER
 from tests.trace.test_sentence_embedding import PROMPTS, folder_of
 
@@ -40,12 +41,12 @@ def test_the_nearest_are_those_of_all_cosines(folder: Path, minilm: Any) -> None
     np.testing.assert_allclose([line.similarity for line in every.lines], expected[order], atol=1e-6)
     assert [line.document for line in some.lines] == [f"d{n}" for n in order[:2]]
     assert (some.total, some.mean) == (5, pytest.approx(expected.mean(), abs=1e-6))
-    first, last, mean = (f"{each:.3f}" for each in (expected[order[0]], expected[order[1]], expected.mean()))
+    first, last, mean = (f"{each:.2f}" for each in (expected[order[0]], expected[order[1]], expected.mean()))
     for found in (every, some):  # both are promised, whether or not all texts are listed
-        assert f"the nearest has {first} and the mean of all is {mean}." in found.findings()[0]
+        assert numbers_in(found.findings()[0]) == [first, "5", mean]
     assert len(every.findings()) == 1
-    assert "nearest 2 are kept" in some.findings()[1]
-    assert last in some.findings()[1]
+    assert numbers_in(some.findings()[1]) == ["2", last]
+    shown_with_its_numbers(some)
     longest = next(row for row in every.rows() if row["document"] == "d4")
     assert (longest["text"], longest["metadata.kind"]) == (TEXTS[4].strip(), "4")
     assert set(every.rows()[0]) >= {"text", "document", "start", "end", "source", "similarity"}
@@ -67,12 +68,9 @@ def test_what_a_text_begins_with_is_said(tmp_path: Path, minilm: Any) -> None:
             vector = model.embedding("a river", **asked).double()
             cosine = float(document @ vector / document.norm() / vector.norm())
             assert found.lines[0].similarity == pytest.approx(cosine, abs=1e-6)
-            said = f"behind the prompt {found.prompt!r}" if prompt else "the model's folder has 'query' and 'document'"
+            said = f"after the prompt {found.prompt!r}" if prompt else "'query' and 'document'"
             assert said in found.exactness()[1]
-            assert found.exactness()[0] == (
-                "a vector is of a text, or of a window of a long one, read behind the prompt 'title: none | text: ': "
-                "its tokens' pooled by mean"
-            )
+            assert "by mean, read after the prompt 'title: none | text: '" in found.exactness()[0]
         (tmp_path / "m" / "1_Pooling" / "config.json").write_text('{"pooling_mode": "max"}')
         store.use(regard.load(tmp_path / "m", device="cpu"))
         with pytest.raises(regard.RegardError, match="its texts were pooled by mean, .* is by max"):
@@ -87,11 +85,11 @@ def test_a_store_of_texts_has_no_words_and_one_of_words_no_texts(folder: Path, b
             lambda: store.senses("bank"),
             lambda: store.shift("bank", column="kind"),
         ):
-            with pytest.raises(regard.RegardError, match="keeps texts, not words: it can be asked for the texts"):
+            with pytest.raises(regard.RegardError, match="has texts, not words"):
                 ask()
         with pytest.raises(regard.RegardError, match="text is empty"):
             store.find_texts("")
         with pytest.raises(regard.RegardError, match="top: given 0, needs 1 or more"):
             store.find_texts("a", top=0)
-    with pytest.raises(regard.RegardError, match="keeps words: `regard embed --unit texts` makes one of texts"):
+    with pytest.raises(regard.RegardError, match="has words: make one of texts with"):
         bank_store.find_texts("a bank")

@@ -11,7 +11,7 @@ from regard.errors import RegardError
 from regard.questions.senses import answer
 from regard.questions.senses.answer import Senses
 from regard.questions.senses.panels import example_numbers
-from regard.questions.senses.sentences import ablation_sentence, of_senses
+from regard.questions.senses.sentences import of_senses
 from regard.server.corpora import senses_kept
 from regard.web.html_file import script_json
 from regard.web.page import Page
@@ -30,10 +30,10 @@ def test_every_occurrence_is_a_point_with_its_sense_and_sentence(bank_store: Any
     found = bank_store.senses("bank", checked=2, words=2)
     page: Any = found.page().data()
     assert page["title"] == "“bank”: 16 occurrences, 2 senses"
-    assert page["findings"] == [*of_senses(found), *found.notes]
+    assert page["findings"] == of_senses(found)
     assert page["opening"]["view"] == "panel 0"
     cloud, table, words, examples = page["panels"]
-    assert [panel["name"] for panel in page["panels"]] == ["Occurrences", "Senses", "Words near it", "Examples"]
+    assert [panel["name"] for panel in page["panels"]] == ["Occurrences", "Senses", "Marker words", "Examples"]
     order = found.order()
     np.testing.assert_allclose([(p["x"], p["y"]) for p in cloud["points"]], found.points[order], atol=1e-6)
     rows = found.rows()
@@ -43,8 +43,9 @@ def test_every_occurrence_is_a_point_with_its_sense_and_sentence(bank_store: Any
     assert [joined(p["context"]) for p in cloud["points"]] == texts  # all shorter than 60 characters on either side
     assert cloud["equal"] is True
     assert cloud["x"] == f"axis 1 ({found.axes[0]:.0%} of the variance)"
-    assert [row[2] for row in table["rows"]] == found.clusters.sizes()
-    assert [row[1] for row in table["rows"]] == [ablation_sentence(sense) for sense in found.senses]
+    assert [row[1] for row in table["rows"]] == found.clusters.sizes()
+    marked = [", ".join(word.word for word in sense.words) or "none" for sense in found.senses]
+    assert [row[-1] for row in table["rows"]] == marked
     told = [word for sense in found.senses for word in sense.words]
     assert [row[0] for row in words["rows"]] == [word.word for word in told]
     assert [row[5:8] for row in words["rows"]] == [[w.checked, w.changed, w.random_changed] for w in told]
@@ -96,13 +97,13 @@ def test_what_could_not_be_told_apart_is_said_to_be_so_in_title_sentence_cloud_a
     found = cloud_store.senses("bank")
     for page in (found.page(), served(found)):
         data: Any = page.data()
-        assert data["title"] == "“bank”: 30 occurrences, whose senses could not be told apart"
+        assert data["title"] == "“bank”: 30 occurrences, senses not separated"
         assert data["findings"] == of_senses(found)
         assert "sense 1" not in str(data).lower()
         assert "1 sense" not in str(data).lower()
-        assert data["panels"][1]["rows"][0][0] == "could not be told apart"
+        assert data["panels"][1]["rows"][0][0] == "not separated"
     drawn: Any = found.page().data()["panels"][0]
-    assert {point["group"] for point in drawn["points"]} == {"could not be told apart"}
+    assert {point["group"] for point in drawn["points"]} == {"not separated"}
 
 
 def test_a_terminal_has_the_senses_their_words_and_examples(bank_store: Any, cloud_store: Any) -> None:
@@ -110,12 +111,14 @@ def test_a_terminal_has_the_senses_their_words_and_examples(bank_store: Any, clo
     said = "\n".join(plain_lines_of_parts(found.shown(80), 80))
     assert "“bank”: 16 occurrences, 2 senses" in said
     for sense in found.senses:
-        assert sense.words[0].word in said
+        assert all(word.word in said for word in sense.words)
         assert sense.examples[0].document in said
-    assert f"2: {found.silhouettes[2]:.2f} and {found.clusters.separations[2]:.2f}" in found.exactness()[0]
+    [line] = found.exactness()
+    assert f"{found.silhouettes[2]:.2f}" in line
+    assert f"{found.clusters.separations[2]:.2f}" in line
     assert max(map(len, said.splitlines())) <= 80
     said = "\n".join(plain_lines_of_parts(cloud_store.senses("bank").shown(200), 200))
-    assert "30 occurrences, whose senses could not be told apart" in said
+    assert "30 occurrences, senses not separated" in said
     assert "sense 1" not in said
 
 
@@ -128,7 +131,7 @@ def test_every_occurrence_is_drawn_in_its_sense(bank_store: Any, cloud_store: An
         np.testing.assert_allclose(line.get_xydata(), own, atol=1e-6)
     assert [text.get_text() for text in axes.texts] == ["sense 1", "sense 2"]
     axes = cloud_store.senses("bank").plot().axes
-    assert [text.get_text() for text in axes[0].texts] == ["could not be told apart"]
+    assert [text.get_text() for text in axes[0].texts] == ["not separated"]
     assert len(axes) == 1
 
 
@@ -140,5 +143,5 @@ def test_json_has_each_sense_and_each_point(bank_store: Any, cloud_store: Any) -
     found = cloud_store.senses("bank")
     data = found.to_json()
     assert (data["told_apart"], data["findings"]) == (False, of_senses(found))
-    assert {each["sense"] for each in [*data["points"], *found.rows()]} == {"could not be told apart"}
+    assert {each["sense"] for each in [*data["points"], *found.rows()]} == {"not separated"}
     assert bank_store.senses("bank", 1).to_json()["told_apart"] is True

@@ -78,7 +78,7 @@ def test_few_documents_are_said_to_be_few(tmp_path: Path) -> None:
     with Store(made(tmp_path / "a", 4, [0, 1], 0)) as one, Store(made(tmp_path / "b", 9, [0, 1], 1)) as other:
         found = one.shift("bank", other)
         assert found.permuted == "occurrences"
-        assert "a group has 4 document(s)" in found.notes[0]
+        assert "4 documents" in found.notes[0]
 
 
 def test_stores_of_two_precisions_are_said_to_be(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_stores_of_two_precisions_are_said_to_be(tmp_path: Path) -> None:
     replace(held, settings=held.settings | {"precision": "bf16"}).write(other)
     with Store(tmp_path / "a") as one, Store(other) as two:
         notes = one.shift("bank", two).notes
-    assert "second store: vectors computed in bf16: the store does not say how near they are to float32's" in notes
-    assert "the stores' vectors were computed in float32 and bf16: a part of the change may be that" in notes
+    assert any(note.startswith("second index:") and "bf16" in note for note in notes)
+    assert any("float32 and bf16" in note for note in notes)
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         model = ModelSummary("else", "else", "e", 6, 12, 13)
         with (
             Store(made(tmp_path / "b", 6, [0], 0, model=model)) as other,
-            pytest.raises(RegardError, match="the stores are of two models, made and else"),
+            pytest.raises(RegardError, match="of two models, made and else"),
         ):
             one.shift("bank", other)
     with Store(made(tmp_path / "c", 6, [0], 0, "old")) as alone, pytest.raises(RegardError, match="given 1 value"):

@@ -26,7 +26,7 @@ from regard.corpus.extra import import_from_corpus_extra
 from regard.errors import RegardError
 
 SILHOUETTE, SEPARATION = 0.25, 0.08  # means from which senses are told apart
-NOT_TOLD_APART = "could not be told apart"  # what all occurrences together are called where it is not reached
+NOT_SEPARATED = "not separated"  # name of the single group of all occurrences if a measure is too small
 MOST = 8  # senses that are tried
 SMALLEST = 0.02  # of all occurrences, that a sense needs where k is chosen
 TRIED = 5_000  # occurrences that k is chosen on; all of them are clustered
@@ -85,7 +85,9 @@ def find_clusters(vectors: Float[np.ndarray, "R M"], k: int | None = None, *, se
         sample = points
         if len(points) > TRIED:
             sample = points[np.sort(np.random.default_rng(seed).choice(len(points), TRIED, replace=False))]
-            notes = (f"k was chosen on {TRIED:,} occurrences drawn from {len(points):,}; all of them are clustered",)
+            notes = (
+                f"The number of senses was chosen on a random sample of {TRIED:,} of {len(points):,} occurrences.",
+            )
         tried = _tried_numbers(sample, seed)
         k = max(tried, key=lambda each: tried[each], default=1)
         if k > 1 and (tried[k][0] < SILHOUETTE or tried[k][1] < SEPARATION):

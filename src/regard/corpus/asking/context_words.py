@@ -1,24 +1,22 @@
-"""Find the words of the context that set one sense of a word apart from its others.
+"""Find the words of the context that mark one sense of a word: they occur near it more often than near the others.
 
-Named are words that stand near a larger share of the sense's occurrences than of the others'. Their order is that of
-weighted log-odds with an informative Dirichlet prior (Monroe, Colaresi and Quinn 2008, "Fightin' Words"): of each word
-the log-odds to stand near the sense less those to stand near the others, over its standard deviation. The prior has the
-proportions of all contexts together, at the weight of 100 words, so that rare words count little and words that stand
-everywhere, such as "the", not at all. A word counts once an occurrence.
+The measure is the logarithm of the odds ratio: the odds that a word is near an occurrence of the sense, over the odds
+that it is near an occurrence of the others. z is the log-odds ratio over its standard error. Half an occurrence is
+added to each of the four counts (Haldane–Anscombe correction). A word that is never near the others then has a finite
+z, which is small if there are few occurrences. A word counts once per occurrence.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-
-import numpy as np
 
 from regard.corpus.asking.occurrences import Part
 from regard.corpus.asking.places import Place
 from regard.corpus.settings import normal
 from regard.text.words import word_spans
 
-PRIOR = 100.0  # words
+MIN_Z = 2.0  # of a marker word
 REACH = 200  # characters of an excerpt on either side of the occurrence
 LEAST = 2  # occurrences of a sense in which a word has to stand
 
@@ -51,47 +49,33 @@ def near(place: Place) -> set[str]:
     return set(words_around_occurrence(place))
 
 
-def log_odds(contexts: Sequence[set[str]], labels: Sequence[int], sense: int) -> dict[str, float]:
-    """Compute how much each word sets a sense apart: standard deviations of its log-odds, for words near that sense.
+def log_odds_z(near: int, size: int, near_others: int, others: int) -> float:
+    """Compute z of the log-odds ratio of a word being near a sense.
 
-    contexts, labels: of each occurrence the words around it, and its sense.
+    Args:
+        near: Occurrences of the sense that have the word near them, of `size`.
+        near_others: Occurrences of the other senses that have it near them, of `others`.
+    """
+    counts = [count + 0.5 for count in (near, size - near, near_others, others - near_others)]
+    ratio = counts[0] * counts[3] / (counts[1] * counts[2])
+    return math.log(ratio) / math.sqrt(sum(1 / count for count in counts))
+
+
+def marker_words(contexts: Sequence[set[str]], labels: Sequence[int], sense: int, top: int) -> list[tuple[str, float]]:
+    """Return the words that mark a sense with their z, the largest z first.
+
+    A marker word is near at least two occurrences of the sense, and its z is larger than 2.
+
+    Args:
+        contexts: The words near each occurrence.
+        labels: The sense of each occurrence.
+        top: How many words to return.
     """
     own: Counter[str] = Counter()
     others: Counter[str] = Counter()
     for words, label in zip(contexts, labels, strict=True):
         (own if label == sense else others).update(words)
-    n, m = own.total(), others.total()
-    if not n or not m:
-        return {}
-    found = {}
-    for word, count in sorted(own.items()):
-        other = others[word]
-        prior = PRIOR * (count + other) / (n + m)
-        odds = np.log((count + prior) / (n + PRIOR - count - prior))
-        other_odds = np.log((other + prior) / (m + PRIOR - other - prior))
-        found[word] = float((odds - other_odds) / np.sqrt(1 / (count + prior) + 1 / (other + prior)))
-    return found
-
-
-def telling_words(contexts: Sequence[set[str]], labels: Sequence[int], sense: int, top: int) -> list[tuple[str, float]]:
-    """Rank the words that set a sense apart from the others, each near two of its occurrences at least.
-
-    contexts: the words near each occurrence. labels: its sense. top: how many words to return.
-    Each stands near a larger share of its occurrences than of the others': log-odds are of all words near, so that
-    where contexts are short a word can have more of the words and fewer of the occurrences.
-    """
-    counts: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
-    for words, label in zip(contexts, labels, strict=True):
-        counts[label == sense].update(words)
-    own, size = counts[True], sum(label == sense for label in labels)
-    others, rest = counts[False], len(labels) - size
-    scores = log_odds(contexts, labels, sense)
-    ranked = sorted(
-        (
-            (score, word)
-            for word, score in scores.items()
-            if own[word] >= LEAST and score > 0 and own[word] * rest > others[word] * size
-        ),
-        reverse=True,
-    )
-    return [(word, score) for score, word in ranked[:top]]
+    size = sum(label == sense for label in labels)
+    scores = {word: log_odds_z(count, size, others[word], len(labels) - size) for word, count in own.items()}
+    markers = [(word, z) for word, z in scores.items() if own[word] >= LEAST and z > MIN_Z]
+    return sorted(markers, key=lambda marker: (-marker[1], marker[0]))[:top]

@@ -24,7 +24,7 @@ def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
     check_keeps_words(tables)
     wanted = normal(word.strip())
     if not wanted:
-        raise RegardError("word is empty: give a word of the store")
+        raise RegardError("word is empty: give a word of the embedding index")
     found = _by(tables, by, wanted)
     if len(found):
         return found
@@ -32,7 +32,9 @@ def look_up(tables: StoreTables, word: str, by: str = "word") -> Occurrences:
         raise _missing(tables, word, by, _instead(tables, by, wanted))
     spans = list(word_spans(wanted))
     if not spans:
-        raise _missing(tables, word, by, ": it has no letter or digit, which a store's words are made of")
+        raise _missing(
+            tables, word, by, ": it has no letter or digit, which the words of an embedding index are made of"
+        )
     words = [normal(wanted[start:end]) for start, end in spans]
     counts = _counts(tables, words)
     if counts and words != [wanted]:
@@ -47,7 +49,7 @@ def check_keeps_words(tables: StoreTables) -> None:
     """Refuse a store of texts where a word is asked for."""
     if tables.manifest.unit == "texts":
         raise RegardError(
-            f"store {str(tables.path)!r} keeps texts, not words: it can be asked for the texts that are nearest to one "
+            f"embedding index {str(tables.path)!r} has texts, not words: search it for the texts nearest to yours "
             "(regard find TEXT; Store.find_texts)"
         )
 
@@ -109,7 +111,7 @@ def _plain(text: str) -> str:
 
 
 def _missing(tables: StoreTables, word: str, by: str, why: str) -> RegardError:
-    return RegardError(f"{by} {word!r} does not occur in store {str(tables.path)!r}{why}")
+    return RegardError(f"{by} {word!r} does not occur in embedding index {str(tables.path)!r}{why}")
 
 
 def _of_run(tables: StoreTables, wanted: str, words: list[str], counts: dict[str, int]) -> str:
@@ -121,21 +123,21 @@ def _of_run(tables: StoreTables, wanted: str, words: list[str], counts: dict[str
     listed = ", ".join(map(repr, words))
     if not missing:
         return f": its words {listed} do, but not together as given" if len(words) > 1 else ": not with these signs"
-    return instead or f": the store's words are single ones, here {listed}, of which {missing[0]!r} does not occur"
+    return instead or f": the embedding index has single words, here {listed}, and {missing[0]!r} does not occur"
 
 
 def _instead(tables: StoreTables, by: str, wanted: str) -> str:
     """Say why a store lacks a word (not finished, some words, tokens, no lemmas), or which words are like it."""
     settings = tables.manifest.settings
     if by == "lemma" and not settings.get("lemma"):
-        return ": it was made without --lemma, so that it has no lemmas"
+        return ": it was made without --lemma and has no lemmas"
     if not tables.manifest.complete:
-        return f": {tables.notes[0]}"
+        return f". {tables.notes[0]}"
     if settings.get("where"):
         field, values = settings["where"]
-        return f": of {field} it keeps {' and '.join(values)} alone, as it was made"
+        return f": it was made with {field} {' and '.join(values)} only"
     if tables.manifest.unit == "tokens":
-        return ": it keeps tokens, not words: ask for a token as the model's tokenizer cuts it"
+        return ": it has tokens, not words: give a token as the model's tokenizer writes it"
     known = [each for each in tables.distinct(by) if each and abs(len(each) - len(wanted)) < 3]
     near = difflib.get_close_matches(wanted, known, n=3) if " " not in wanted else []
     return f": the nearest are {', '.join(map(repr, near))}" if near else ""

@@ -35,7 +35,7 @@ def find_nearest_rows(
         best += [(float(scores[n]), shard, first + int(n)) for n in largest(scores, top)]
         best = sorted(best, key=lambda each: -each[0])[:top]
     if not best:
-        raise RegardError(f"store {str(tables.path)!r} has no rows")
+        raise RegardError(f"embedding index {str(tables.path)!r} has no rows")
     wanted: dict[str, list[int]] = {}
     for _, shard, row in best:
         wanted.setdefault(shard, []).append(row)

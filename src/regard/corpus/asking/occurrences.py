@@ -78,7 +78,7 @@ class Occurrences:
         if self.run:
             words = " or ".join(map(repr, dict.fromkeys(self.run)))
             raise RegardError(
-                f"{self.word[0]!r} is {len(self.run)} words of the store, which have an embedding each and none "
+                f"{self.word[0]!r} is {len(self.run)} words of the embedding index, with an embedding each and none "
                 f"together: ask for {words}"
             )
         found = np.empty((0, self.tables.manifest.model.width), np.float32)
@@ -148,7 +148,7 @@ def at_rows(tables: StoreTables, shards: Sequence[str], rows: Sequence[int]) -> 
     places = {key: n for n, key in enumerate(zip(found.shard, found.row.tolist(), strict=True))}
     for key in zip(shards, rows, strict=True):
         if key not in places:
-            raise RegardError(f"shard {key[0]}: the store keeps no row {key[1]} there")
+            raise RegardError(f"shard {key[0]}: the embedding index has no row {key[1]} there")
     return found.take([places[key] for key in zip(shards, rows, strict=True)])
 
 

@@ -25,7 +25,7 @@ from regard.models.model import Model
 
 OPTION = "--precision bf16"
 INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "bf16", "sve_bf16")  # as torch names what multiplies in bf16
-EMULATED = "this processor has no bf16 arithmetic, which torch emulates: in float32 it takes less time"
+EMULATED = "This processor has no bf16 arithmetic. torch emulates it, so float32 is faster."
 
 
 def note_on_processor(model: Model) -> str:

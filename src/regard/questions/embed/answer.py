@@ -9,18 +9,27 @@ from regard.corpus.settings import Where
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.display.panels import Cell, Column, Panel, Table
+from regard.display.sentences import Template, sentences
 from regard.explain.frames import Row
 from regard.explain.wording import listed
 
 MOST = 5  # rejected documents that are named
 MOST_WORDS = 8  # words without a row that are named
-# What the model did not read as it stands, by its kind in spans.parquet.
+# What the model did not read as written, by its kind in spans.parquet.
 KINDS = {
-    "unknown": "places that the tokenizer does not know: read as its token for unknown text",
-    "dropped": "stretches that the tokenizer drops: no vector",
-    "special": "stretches that are read as special tokens: no vector",
-    "long": "words longer than two windows share: no vector",
+    "unknown": "not in the vocabulary, read as unknown token",
+    "dropped": "dropped by the tokenizer, no embedding",
+    "special": "read as special token, no embedding",
+    "long": "word longer than the overlap of two windows, no embedding",
 }
+TABLE: list[list[Template]] = [
+    [("{store} has {rows} embeddings, from {tokens} tokens in {documents} {noun}.", None)],
+    [
+        ("Everything was embedded already.", lambda n: not n["built"]),
+        ("Embedding took {seconds:,.0f} s ({rate:,.0f} tokens per second, including loading the model).", None),
+    ],
+    [("{missing}", None)],
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,39 +42,47 @@ class Embedded(Answer):
     missing: str = ""
 
     def title(self) -> str:
-        """Of which store."""
+        """Name the embedding index."""
         return f"What is in {self.report.store}"
 
     def findings(self) -> list[str]:
-        """Say how much there is, how fast it was read, and what was not read as it stands."""
+        """Say how many embeddings there are, how fast they were made, and which words have none."""
         report, counts = self.report, self.report.counts
-        documents, tokens, rows, parts = (counts.get(name, 0) for name in ("documents", "tokens", "rows", "parts"))
-        many = f"{documents:,} document{'s' * (documents != 1)}, {tokens:,} tokens, {rows:,} rows in {report.store}"
-        read = "everything was there already: nothing was read with the model"
-        if report.built:
-            rate = report.new_tokens / max(report.seconds, 1e-9)
-            read = f"read in {report.seconds:,.0f} s, {rate:,.0f} tokens a second with the model's loading"
-        times = f"{parts - documents:,} times a document was cut into parts"
-        cut = f"{times}: attention does not reach across (texts.parquet)"
-        unread = [f"{counts[kind]:,} {what} (spans.parquet)" for kind, what in KINDS.items() if counts.get(kind)]
-        return [many, *[self.missing] * bool(self.missing), read, *[cut] * (parts > documents), *report.notes, *unread]
+        numbers: dict[str, object] = {name: counts.get(name, 0) for name in ("documents", "tokens", "rows")}
+        numbers |= {
+            "store": str(report.store), "noun": "document" if numbers["documents"] == 1 else "documents",
+            "built": report.built, "seconds": report.seconds,
+            "rate": report.new_tokens / max(report.seconds, 1e-9), "missing": self.missing or None,
+        }  # fmt: skip
+        return sentences(TABLE, numbers)
+
+    def exactness(self) -> list[str]:
+        """List the notes on documents that were not read again, and on the vectors."""
+        return list(self.report.notes)
 
     def rows(self) -> list[Row]:
         """One row a document that could not be read: its source, line and the reason."""
         return [{"source": each.source, "line": each.line, "reason": each.reason} for each in self.report.rejected]
 
     def panels(self) -> list[Panel]:
-        """The first documents that could not be read, and all counts."""
-        rejected = self.report.rejected
-        counts: list[list[Cell]] = [[name, count] for name, count in self.report.counts.items()]
+        """The first documents that could not be read, what was not read as written, and all counts."""
+        rejected, counts = self.report.rejected, self.report.counts
         named = [[f"{each.source}:{each.line}".removesuffix(":None"), each.reason] for each in rejected[:MOST]]
-        more = f"… and {len(rejected) - MOST:,} more" if len(rejected) > MOST else ""
         quarantine = Table(
-            name="Quarantine", title=f"{len(rejected):,} could not be read (quarantine.parquet)", note=more,
+            name="Quarantine", title=f"{len(rejected):,} could not be read (quarantine.parquet)",
+            note=f"… and {len(rejected) - MOST:,} more" if len(rejected) > MOST else "",
             columns=[Column("source"), Column("reason")], rows=named, screen=True,
         )  # fmt: skip
-        columns = [Column("what"), Column("count", 0)]
-        return [*[quarantine] * bool(rejected), Table(name="Counts", title="Counts", columns=columns, rows=counts)]
+        unread: list[list[Cell]] = [[text, counts[kind]] for kind, text in KINDS.items() if counts.get(kind)]
+        if (cuts := counts.get("parts", 0) - counts.get("documents", 0)) > 0:
+            unread.append(["document cut into parts, without attention across (texts.parquet)", cuts])
+        spans = Table(
+            name="Not read as written", title="Not read as written (spans.parquet)", rows=unread, screen=True,
+            columns=[Column("what"), Column("count", 0)],
+        )  # fmt: skip
+        every: list[list[Cell]] = [[name, count] for name, count in counts.items()]
+        table = Table(name="Counts", title="Counts", columns=[Column("what"), Column("count", 0)], rows=every)
+        return [*[quarantine] * bool(rejected), *[spans] * bool(unread), table]
 
     def data(self) -> dict[str, object]:
         """The counts, how fast it was read, and what could not be read."""
@@ -90,5 +107,5 @@ def missing_words(store: str | os.PathLike[str], where: Where | None) -> str:
         return ""
     named = listed([repr(each) for each in missing[:MOST_WORDS]])
     more = f" and {len(missing) - MOST_WORDS:,} more" if len(missing) > MOST_WORDS else ""
-    rest = ": the store has no rows" if not found else ""
-    return f"--where: no {where.field} {named}{more} in the texts{rest}"
+    rest = " The embedding index is empty." if not found else ""
+    return f"`--where`: the texts have no {where.field} {named}{more}.{rest}"

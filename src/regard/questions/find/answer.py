@@ -18,6 +18,7 @@ from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, f
 from regard.corpus.asking.vectors import cosines, principal_axes
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
+from regard.display.sentences import Template, sentences
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.wording import listed
@@ -27,16 +28,16 @@ from regard.text.words import find_spans
 
 Sort = Literal["meaning", "source", "left", "right"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
-ORDERS = {
-    "source": "in the order of the texts",
-    "left": "by the words before it",
-    "right": "by the words behind it",
-    "meaning": "along the first principal axis of its embeddings, the direction in which they differ most",
-}
-NEAR = (
-    "The first lines have the largest cosines. Contextual embeddings carry what a word means, and also what its "
-    "sentence is about and how it is built: not all of the first lines need to have the meaning that was asked for."
-)
+TABLE: list[list[Template]] = [
+    [
+        ("The embedding index has {total} words. The table has the {shown} nearest.", lambda n: n["everywhere"]),
+        ("{word} occurs once.", lambda n: n["total"] == 1),
+        ("{word} occurs {total} times.", lambda n: n["shown"] == n["total"]),
+        ("{word} occurs {total} times. The table has the {shown} nearest.", lambda n: n["nearest"]),
+        ("{word} occurs {total} times. The table has the first {shown}.", None),
+    ],
+    [("{form} in {document} is nearest to {word} in your sentence (cosine {cosine}).", None)],
+]
 NEAREST = 100  # lines of a search among all words, where no other number is given
 
 
@@ -61,21 +62,15 @@ class Concordance(Answer):
         return f"{quoted(self.word)} in the corpus"
 
     def findings(self) -> list[str]:
-        """Say how often the word occurs and which of its lines were found, in what order."""
-        shown, order = len(self.lines), ORDERS[self.sort]
-        if self.like is not None and self.sort == "meaning":
-            order = (
-                f"from the largest to the smallest cosine with the embedding (layer {self.layer}) of "
-                f"{quoted(self.word)} in “{self.like}”"
-            )
-        which = "they stand here" if shown == self.total else f"here are the first {shown:,},"
-        if self.everywhere:
-            said = f"The store has {self.total:,} words; {which} {order}."
-        else:
-            times = "once" if self.total == 1 else f"{self.total:,} times"
-            here = "here it is" if self.total == 1 else f"{which} {order}"
-            said = f"{quoted(self.word)} occurs {times}; {here}."
-        return [said, NEAR] if self.like is not None else [said]
+        """Say how often the word occurs, how many of its lines are here, and which is nearest to the sentence."""
+        numbers = {
+            "word": quoted(self.word), "total": self.total, "shown": len(self.lines), "everywhere": self.everywhere,
+            "nearest": self.sort == "meaning" and self.like is not None,
+        }  # fmt: skip
+        if self.like is not None and self.lines:
+            line = max(self.lines, key=lambda line: line.similarity or -1)
+            numbers |= {"form": quoted(line.form), "document": line.document, "cosine": line.similarity}
+        return sentences(TABLE, numbers)
 
     def rows(self) -> list[Row]:
         """List the lines as rows of one table: metadata as columns of their own, metadata.NAME."""
@@ -87,7 +82,7 @@ class Concordance(Answer):
         return own | {"lines": [asdict(line) for line in self.lines]}
 
     def exactness(self) -> list[str]:
-        """Say what is to be known of the store, and of how the word was found."""
+        """List the notes on the index and on how the word was looked up."""
         return list(self.notes)
 
     def for_page(self) -> "Concordance":
@@ -130,10 +125,8 @@ def find(
     else:
         found = look_up(tables, word, by)
         if found.run:
-            notes += (
-                f"{quoted(word)} is no word of the store: found as words that stand together, "
-                f"{listed([quoted(each) for each in found.run])}",
-            )
+            words = listed([quoted(each) for each in found.run])
+            notes += (f"{quoted(word)} was looked up as the consecutive words {words}.",)
         total, similarity = len(found), None
         if like is not None:
             vectors = found.vectors(layer)  # a run has none: that is said before a model is loaded

@@ -14,6 +14,7 @@ from regard.corpus.asking.occurrences import Line, flat_rows
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.display.panels import Column, Panel, Table
+from regard.display.sentences import Template, sentences
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.wording import listed
@@ -21,6 +22,16 @@ from regard.text.tokens import check_text
 
 NEAREST = 100  # texts, where no other number is given
 BEGINNING = 160  # characters of a text that a table shows
+TABLE: list[list[Template]] = [
+    [
+        ("The only text in the embedding index has cosine {cosine} with your text.", lambda n: n["total"] == 1),
+        ("The nearest text is {document} with cosine {cosine}. The mean cosine of all {total} texts is {mean}.", None),
+    ],
+    [
+        ("The table has the {shown} nearest texts, down to cosine {smallest}. Pass `--top` (`top=`) for more.",
+         lambda n: n["shown"] < n["total"]),
+    ],
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,18 +54,16 @@ class NearestTexts(Answer):
 
     def title(self) -> str:
         """Say what was looked for."""
-        return f"Texts of the corpus like “{_beginning(self.like)}”"
+        return f"Texts nearest to “{_beginning(self.like)}”"
 
     def findings(self) -> list[str]:
-        """Report how many texts there are, the nearest cosine and the mean of all, and what the lines leave out."""
-        shown, alike = len(self.lines), [line.similarity or 0.0 for line in self.lines]
-        texts = "1 text" if self.total == 1 else f"{self.total:,} texts"
-        said = (
-            f"The store has {texts}. By the cosine of sentence embeddings with that of your text, the nearest has "
-            f"{alike[0]:.3f} and the mean of all is {self.mean:.3f}."
-        )
-        kept = f"Only the nearest {shown:,} are kept, down to {alike[-1]:.3f}: --top (top=) keeps more."
-        return [said, *[kept] * (shown < self.total)]
+        """Report the cosine of the nearest text and the mean of all, and what the lines leave out."""
+        first, last = self.lines[0], self.lines[-1]
+        numbers = {
+            "total": self.total, "mean": self.mean, "shown": len(self.lines), "document": first.document,
+            "cosine": first.similarity, "smallest": last.similarity,
+        }  # fmt: skip
+        return sentences(TABLE, numbers)
 
     def rows(self) -> list[Row]:
         """List the texts, whole, as rows of one table: metadata as columns of their own, metadata.NAME."""
@@ -67,17 +76,20 @@ class NearestTexts(Answer):
 
     def panels(self) -> list[Panel]:
         """Show how each text begins, where it is from, and how alike it is."""
-        columns = [Column("similarity", 2), Column("document"), Column("from", 0), Column("text")]  # the longest last
+        columns = [Column("cosine", 2), Column("document"), Column("from", 0), Column("text")]  # the longest last
         rows = [[line.similarity, line.document, line.start, _beginning(line.form)] for line in self.lines]
-        note = "text: how it begins; from: its first character in the document"
-        return [Table(name="Texts", title="Texts", note=note, columns=columns, rows=rows, screen=True)]
+        title, note = (
+            f"Texts nearest to “{_beginning(self.like)}”",
+            "from: position of the first character in the document.",
+        )
+        return [Table(name="Texts", title=title, note=note, columns=columns, rows=rows, screen=True)]
 
     def exactness(self) -> list[str]:
-        """Say what is to be known of the store, and what stood before the text."""
-        said = f"the text was read behind the prompt {self.prompt!r}" if self.prompt else ""
-        if not said and self.prompts:
-            said = f"the text was read without a prompt; the model's folder has {listed([*map(repr, self.prompts)])}"
-        return [*self.notes, *[said] * bool(said)]
+        """List the notes on the index, and the prompt before the text."""
+        line = f"Your text was embedded after the prompt {self.prompt!r}." if self.prompt else ""
+        if not line and self.prompts:
+            line = f"Your text was embedded without a prompt. The model has {listed([*map(repr, self.prompts)])}."
+        return [*self.notes, *[line] * bool(line)]
 
 
 def find_texts(tables: StoreTables, text: str, *, prompt: str | None = None, top: int | None = None) -> NearestTexts:
@@ -88,7 +100,8 @@ def find_texts(tables: StoreTables, text: str, *, prompt: str | None = None, top
     settings = tables.manifest.settings
     if tables.manifest.unit != "texts":
         raise RegardError(
-            f"store {str(tables.path)!r} keeps {tables.manifest.unit}: `regard embed --unit texts` makes one of texts"
+            f"embedding index {str(tables.path)!r} has {tables.manifest.unit}: make one of texts with "
+            "`regard embed --unit texts`"
         )
     if top is not None and top < 1:
         raise RegardError(f"top: given {top}, needs 1 or more")
@@ -97,8 +110,8 @@ def find_texts(tables: StoreTables, text: str, *, prompt: str | None = None, top
     asked = settings_for_texts(Settings(unit="texts", statistics=False, prompt=prompt), model)
     if asked.pooling != settings.get("pooling"):
         raise RegardError(
-            f"store {str(tables.path)!r}: its texts were pooled by {settings.get('pooling')}, {model.name} is by "
-            f"{asked.pooling}"
+            f"embedding index {str(tables.path)!r}: its texts were pooled by {settings.get('pooling')}, "
+            f"{model.name} is by {asked.pooling}"
         )
     vector = model.embedding(text, prompt=asked.prompt)
     near = find_nearest_rows(tables, vector.detach().float().cpu().numpy(), top or NEAREST)

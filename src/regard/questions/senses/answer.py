@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from regard.checks import check_seed, megabytes
-from regard.corpus.asking.clusters import NOT_TOLD_APART, Clusters, find_clusters
-from regard.corpus.asking.context_words import excerpt_around_occurrence, near, telling_words
+from regard.corpus.asking.clusters import NOT_SEPARATED, Clusters, find_clusters
+from regard.corpus.asking.context_words import excerpt_around_occurrence, marker_words, near
 from regard.corpus.asking.disambiguate import Disambiguator, train_disambiguator
 from regard.corpus.asking.labelled import Labelled
 from regard.corpus.asking.look_up import look_up
@@ -41,7 +41,7 @@ CHECKED = 30  # occurrences in which a word of the context is cut
 class ContextWord:
     """A word that sets a sense apart, and what cutting it did.
 
-    score: standard deviations of its log-odds. near: in how many of the sense's excerpts it stands; near_others: in how
+    score: z of the log-odds ratio. near: in how many of the sense's excerpts it stands; near_others: in how
     many of the other senses'. checked: occurrences in which it was cut; the others as in `check_causes.Checked`, None
     where none was.
     """
@@ -80,6 +80,7 @@ class Senses(Answer):
     where each lies on the first two principal axes; axes: the variance that each keeps, a share. learned: how labelled
     sentences taught the senses, where they did. context: characters on either side that were asked for. k: how many
     senses were asked for, None where the silhouette was to say it. contexts: of each occurrence, for a page.
+    asked_words: how many marker words were asked for, for each sense.
     """
 
     format: ClassVar[str] = "regard senses"
@@ -100,6 +101,7 @@ class Senses(Answer):
     context: int = CONTEXT
     k: int | None = None
     contexts: Sequence[InContext] = field(default=(), repr=False)
+    asked_words: int = WORDS
 
     @property
     def told_apart(self) -> bool:
@@ -107,8 +109,8 @@ class Senses(Answer):
         return self.learned is not None or self.k is not None or len(self.senses) > 1
 
     def findings(self) -> list[str]:
-        """Say of every sense how large it is and what tells it; then what is to be known of the store."""
-        return [*sentences.of_senses(self), *self.notes]
+        """Say how large the senses are, which words mark them and what ablating these words did."""
+        return sentences.of_senses(self)
 
     def order(self) -> Int[np.ndarray, " R"]:
         """Number the occurrences sense by sense, the nearest to the centroid first."""
@@ -196,7 +198,7 @@ def find_senses(
     if learned is None:
         clusters = find_clusters(vectors, k, seed=seed)
         told = k is not None or clusters.k > 1
-        names = [str(n + 1) for n in range(clusters.k)] if told else [NOT_TOLD_APART]
+        names = [str(n + 1) for n in range(clusters.k)] if told else [NOT_SEPARATED]
     else:
         clusters, names = _by_labels(learned, normal(word.strip()), vectors)
     texts = found.texts()
@@ -214,7 +216,7 @@ def find_senses(
     points, axes = principal_axes(vectors, 2)
     return Senses(
         word, used, tuple(made), clusters.silhouettes, tuple(notes), found, clusters, points, axes, learned, context,
-        k,
+        k, asked_words=words,
     )  # fmt: skip
 
 
@@ -245,7 +247,7 @@ def _context_words(
     contexts, labels = [near(place) for place in places], clusters.labels.tolist()
     found = []
     for sense in range(clusters.k):
-        telling = telling_words(contexts, labels, sense, words)
+        telling = marker_words(contexts, labels, sense, words)
         own = [n for n, label in enumerate(labels) if label == sense]
         results: dict[str, Checked] = {}
         if checked and telling:
@@ -256,8 +258,8 @@ def _context_words(
             results, astray = check_causes(tables.model, mine, clusters, sense, names, layer, most=checked, seed=seed)
             if astray:
                 notes.append(
-                    f"sense {sense + 1}: {astray} occurrences were not checked: read in their excerpt alone they are "
-                    "nearer to another sense"
+                    f"Sense {sense + 1}: {astray} of the ablated excerpts are left out, because the excerpt alone is "
+                    "nearer to another sense."
                 )
         ranked = []
         for word, score in telling:

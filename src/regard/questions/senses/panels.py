@@ -1,102 +1,102 @@
-"""The senses of a word as panels: a cloud of its occurrences, the senses, the words that tell them, good examples."""
+"""The senses of a word as panels: a cloud of its occurrences, the senses, their marker words, and examples."""
 
 from typing import TYPE_CHECKING
 
-from regard.corpus.asking.context_words import REACH
+from regard.corpus.asking.context_words import MIN_Z, REACH
 from regard.display.contexts import contexts_of
 from regard.display.panels import Called, Cell, Column, InContext, Panel, Point, Scatter, Table
-from regard.questions.senses.sentences import CUT, ablation_sentence, sense_name, senses_title
+from regard.questions.senses.sentences import sense_name, senses_title
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
     from regard.questions.senses.answer import Senses
 
 
-def of_senses(found: "Senses") -> list[Panel]:
+def of_senses(result: "Senses") -> list[Panel]:
     """Show every occurrence as a point, sense by sense, the nearest to the centroid first; then the tables."""
-    names = [sense_name(found, sense) for sense in found.senses]
-    contexts: list[InContext | None] = list(found.contexts) or [None] * len(found.found)
+    names = [sense_name(result, sense) for sense in result.senses]
+    contexts: list[InContext | None] = list(result.contexts) or [None] * len(result.found)
     points = [
         Point(
-            round(float(x), 6), round(float(y), 6), found.found.document[n], names[int(found.clusters.labels[n])],
+            round(float(x), 6), round(float(y), 6), result.found.document[n], names[int(result.clusters.labels[n])],
             context=contexts[n],
         )
-        for n, (x, y) in ((n, found.points[n]) for n in found.order().tolist())
+        for n, (x, y) in ((n, result.points[n]) for n in result.order().tolist())
     ]  # fmt: skip
-    return [cloud(found, points), *tables(found)]
+    return [cloud(result, points), *tables(result)]
 
 
-def cloud(found: "Senses", points: list[Point]) -> Scatter:
+def cloud(result: "Senses", points: list[Point]) -> Scatter:
     """Make the cloud of some points."""
-    first, second = (f"axis {n + 1} ({share:.0%} of the variance)" for n, share in enumerate(found.axes))
+    first, second = (f"axis {n + 1} ({share:.0%} of the variance)" for n, share in enumerate(result.axes))
     note = (
-        f"Each mark is one place where {quoted(found.word)} stands; its shape and colour say which sense it was given. "
-        "Marks near each other: nearly the same embeddings, as far as these two axes show. The axes are those along "
-        f"which the occurrences differ most; together they keep {sum(found.axes):.0%} of their variance, so that marks "
-        "which lie together here may lie apart in what is left out."
+        "Each mark is an occurrence, and marks near each other have similar embeddings. The two axes keep "
+        f"{sum(result.axes):.0%} of the variance, so occurrences can differ more than their marks."
     )
     return Scatter(
-        name="Occurrences", title=f"Where {quoted(found.word)} stands", note=note, x=first, y=second, points=points,
-        called=Called("document", "sense", "sentence"), drawn="groups", equal=True, picture=True,
+        name="Occurrences", title=f"Occurrences of {quoted(result.word)}, layer {result.layer}", note=note, x=first,
+        y=second, points=points, called=Called("document", "sense", "sentence"), drawn="groups", equal=True,
+        picture=True,
     )  # fmt: skip
 
 
-def tables(found: "Senses") -> list[Panel]:
-    """Show the senses, the words that tell them where there are any, and good examples."""
-    return [_senses(found), *([_words(found)] if any(sense.words for sense in found.senses) else []), _examples(found)]
+def tables(result: "Senses") -> list[Panel]:
+    """Show the senses, their marker words if there are any, and examples."""
+    markers = [_markers(result)] if any(sense.words for sense in result.senses) else []
+    return [_senses(result), *markers, _examples(result)]
 
 
-def example_numbers(found: "Senses") -> list[int]:
-    """List the numbers that the good examples of all senses have among the occurrences, sense by sense."""
-    places = {key: n for n, key in enumerate(zip(found.found.shard, found.found.row.tolist(), strict=True))}
-    return [places[line.shard, line.row] for sense in found.senses for line in sense.examples]
+def example_numbers(result: "Senses") -> list[int]:
+    """List the numbers that the examples of all senses have among the occurrences, sense by sense."""
+    rows = {key: n for n, key in enumerate(zip(result.found.shard, result.found.row.tolist(), strict=True))}
+    return [rows[line.shard, line.row] for sense in result.senses for line in sense.examples]
 
 
-def _senses(found: "Senses") -> Table:
-    """Every sense with its size, and in a sentence what cutting its telling words did."""
+def _senses(result: "Senses") -> Table:
+    """Show the size, the mean distance and the marker words of every sense."""
     rows: list[list[Cell]] = [
-        [sense_name(found, sense), ablation_sentence(sense), sense.occurrences, sense.share, sense.distance]
-        for sense in found.senses
-    ]
-    columns = [
-        Column("sense"), Column("without the words near it", detail=True), Column("occurrences", 0),
-        Column("share", 2, bar=True), Column("distance", 2),
+        [sense_name(result, sense), sense.occurrences, sense.share, sense.distance,
+         ", ".join(word.word for word in sense.words) or "none"]
+        for sense in result.senses
     ]  # fmt: skip
-    note = f"distance: mean of 1 − cosine between the occurrences and their centroid. {CUT}"
+    columns = [
+        Column("sense"), Column("occurrences", 0), Column("fraction", 2, bar=True), Column("distance", 2),
+        *([Column("marker words")] if result.asked_words and len(result.senses) > 1 else []),
+    ]  # fmt: skip
+    note = "distance: mean 1 − cosine between an occurrence and the centroid of its sense."
+    if result.told_apart and result.learned is None and result.k is None:
+        note += " Of 47 words with a single sense, 9 were split as well, so read the examples."
     return Table(
-        name="Senses", title=f"The senses of {senses_title(found)}", note=note, columns=columns, rows=rows,
-        screen=True, picture=found.told_apart,
+        name="Senses", title=f"Senses of {senses_title(result)}, layer {result.layer}", note=note, columns=columns,
+        rows=[row[: len(columns)] for row in rows], screen=True, picture=result.told_apart,
     )  # fmt: skip
 
 
-def _words(found: "Senses") -> Table:
+def _markers(result: "Senses") -> Table:
     rows: list[list[Cell]] = [
-        [word.word, sense_name(found, sense), word.near, word.near_others, word.score, word.checked,
+        [word.word, sense_name(result, sense), word.near, word.near_others, word.score, word.checked,
          word.changed, word.random_changed, word.moved, word.random_moved]
-        for sense in found.senses
+        for sense in result.senses
         for word in sense.words
     ]  # fmt: skip
     columns = [
-        Column("word near it"), Column("sense"), Column("occurrences", 0), Column("of other senses", 0), Column("z", 1),
-        Column("cut in", 0), Column("changes sense", 2), Column("random word", 2), Column("moves", 2, detail=True),
-        Column("random word moves", 2, detail=True),
+        Column("marker word"), Column("sense"), Column("near it", 0), Column("near others", 0),
+        Column("z", 2, unbounded=True), Column("blocked in", 0), Column("changes sense", 2), Column("random word", 2),
+        Column("moves", 2, detail=True), Column("random word moves", 2, detail=True),
     ]  # fmt: skip
     note = (
-        f"Words within {REACH} characters of the occurrence that stand near one sense more often than near the others; "
-        "z: standard deviations of the log-odds. cut in: how many occurrences it was cut from; changes sense: the "
-        "share of them that then lies nearest to another sense; moves: mean of 1 − cosine between the occurrence with "
-        "and without it; random word: the same for another word of the text."
+        f"Words within {REACH} characters that occur more often near one sense than near the others (z of the "
+        f"log-odds ratio above {MIN_Z:.0f}). changes sense: fraction of occurrences that are nearest to another sense "
+        "if attention to the word, or to a random word, is blocked."
     )
-    title = "The words that tell the senses"
-    return Table(name="Words near it", title=title, note=note, columns=columns, rows=rows, screen=True)
+    return Table(name="Marker words", title="Marker words", note=note, columns=columns, rows=rows, screen=True)
 
 
-def _examples(found: "Senses") -> Table:
-    lines = [(sense_name(found, sense), line.document) for sense in found.senses for line in sense.examples]
-    contexts = contexts_of(found.found.take(example_numbers(found)), found.context)
-    columns = [Column("sense"), Column("sentence"), Column("document")]
-    note = "those nearest to the centroid of their sense, the nearest first"
+def _examples(result: "Senses") -> Table:
+    lines = [(sense_name(result, sense), line.document) for sense in result.senses for line in sense.examples]
+    contexts = contexts_of(result.found.take(example_numbers(result)), result.context)
     return Table(
-        name="Examples", title="Good examples of each sense", note=note, columns=columns, screen=True,
+        name="Examples", title="Examples of each sense", note="The nearest to the centroid of the sense come first.",
+        columns=[Column("sense"), Column("sentence"), Column("document")], screen=True,
         rows=[[name, context, document] for (name, document), context in zip(lines, contexts, strict=True)],
     )  # fmt: skip

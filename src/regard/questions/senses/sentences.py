@@ -1,161 +1,110 @@
-"""Say in sentences what the senses of a word are, which words of the context tell them, and what cutting those did."""
+"""Write the sentences about a word's senses: how large they are, which words mark them, and what ablating these did."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from regard.corpus.asking.clusters import NOT_TOLD_APART, SEPARATION, SILHOUETTE, SMALLEST, Clusters
-from regard.explain.wording import capital, listed, number
+from regard.corpus.asking.clusters import NOT_SEPARATED, SEPARATION, SILHOUETTE, SMALLEST, Clusters
+from regard.display.sentences import Template, sentences
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
-    from regard.questions.senses.answer import ContextWord, Sense, Senses
+    from regard.questions.senses.answer import Sense, Senses
 
-FEW = 3  # words that a sentence names as those that did most
-CUT = (
-    "To cut a word from an occurrence: the occurrence may not attend to it, in any layer or head, and is embedded "
-    "again; beside it the same is done with another word of the text, drawn at random."
+MAX_NAMED = 3  # senses that a sentence lists
+MEASURES = (
+    f"mean silhouette {{silhouette}} ({SILHOUETTE} needed) and mean separation {{separation}} ({SEPARATION} needed)"
 )
+UNSEPARATED: list[Template] = [
+    (f"The {{k}} clusters that you asked for are not clearly separated: {MEASURES}.", lambda n: n["asked"]),
+    (f"The senses of {{word}} are {NOT_SEPARATED}: the best split, into {{k}}, has {MEASURES}.", None),
+    ("{word} occurs only {times}, too few to find senses.", lambda n: not n["separated"] and n["total"] < 4),
+    (f"Every split of {{word}} leaves a cluster with fewer than 2 occurrences or {SMALLEST:.0%} of {{total}}.",
+     lambda n: not n["separated"]),
+]  # fmt: skip
+TABLE: list[list[Template]] = [
+    UNSEPARATED,
+    [
+        ("All {total} occurrences of {word} get the label {name}.", lambda n: n["count"] == 1 and n["labels"]),
+        ("All {total} occurrences of {word} are in {name}, because you asked for 1 sense.", lambda n: n["asked"] == 1),
+        ("{word} has {count} {groups} in {total} occurrences: {senses}.", lambda n: 1 < n["count"] <= MAX_NAMED),
+        ("{word} has {count} {groups} in {total} occurrences. The largest is {largest}.", lambda n: n["count"] > 1),
+    ],
+    [
+        ("Blocking attention to {marker} moves {changed:%} of {tested} occurrences of {sense} to another sense (random "
+         "word: {random:%}).", lambda n: n["changed"] > n["random"]),
+        ("Blocking attention to any of the {markers} tested marker words changes the sense no more often than "
+         "blocking a random word.", lambda n: n["tested"] and n["markers"] > 1),
+        ("Blocking attention to {marker} changes the sense no more often than blocking a random word.", None),
+        ("The effect of the marker words on the sense was not tested.", lambda n: n["has_markers"]),
+    ],
+    [("No context word distinguishes {unmarked}.", None)],
+]  # fmt: skip
 
 
-def how_found(found: "Senses") -> str:
-    """Say how it was decided how many senses there are, and in which layer."""
-    if found.learned is not None:
-        rate = found.learned.accuracy
-        return (
-            f"learned from labelled sentences, layer {found.layer}; of those put aside {rate.micro:.0%} are right "
-            f"(mean over words {rate.macro:.0%}, most frequent label {rate.most_frequent:.0%})"
-        )
-    if tried := found.silhouettes:
-        apart = found.clusters.separations
-        each = ", ".join(f"{k}: {number(value)} and {number(apart[k])}" for k, value in tried.items())
-        return (
-            f"layer {found.layer}; mean silhouette and separation by number of senses: {each}; below {SILHOUETTE} or "
-            f"{SEPARATION} not told apart"
-        )
-    return f"layer {found.layer}"
-
-
-def sense_name(found: "Senses", sense: "Sense") -> str:
-    """Return what a sense is called: its label, or "sense 1" where it has a number alone; or that there is none."""
-    return f"sense {sense.name}" if found.learned is None and found.told_apart else sense.name
-
-
-def senses_title(found: "Senses") -> str:
-    """Head what was found: the word, how often it occurs, and how many senses were told apart."""
-    rows, count = len(found.found), len(found.senses)
-    senses = f"{count} sense{'s' if count != 1 else ''}" if found.told_apart else f"whose senses {NOT_TOLD_APART}"
-    return f"{quoted(found.word)}: {rows:,} occurrence{'s' if rows != 1 else ''}, {senses}"
-
-
-def senses_not_told_apart(word: str, occurrences: int, clusters: Clusters) -> str:
-    """Say that a word's senses could not be told apart, and by how much they fall short of it."""
-    said = f"The senses of {quoted(word)} {NOT_TOLD_APART}: "
-    if not clusters.silhouettes:
-        return (
-            f"{said}no number of senses gives each of them two of the {occurrences:,} occurrence"
-            f"{'s' if occurrences != 1 else ''} and {SMALLEST:.0%} of all."
-        )
-    best = max(clusters.silhouettes, key=lambda k: clusters.silhouettes[k])
-    tried = listed([str(k) for k in clusters.silhouettes])
-    return f"{said}of the numbers tried ({tried}) {best} senses lie apart most, with a {_measured(clusters, best)}."
-
-
-def senses_not_supported(k: int | None, clusters: Clusters) -> list[str]:
-    """Warn if so many senses were asked for that the embeddings do not separate them; else nothing."""
-    if k is None or clusters.separates(k):
-        return []
-    return [
-        f"You asked for {k} senses, which have a {_measured(clusters, k)}: the embeddings do not show that these "
-        "groups are senses."
+def of_senses(result: "Senses") -> list[str]:
+    """Write what the senses are, what ablating their marker words did, and which senses have no marker word."""
+    senses, total = [sense for sense in result.senses if sense.occurrences], len(result.found)
+    names = [sense_name(result, sense) if result.learned is None else quoted(sense.name) for sense in senses]
+    parts = [
+        f"{name} ({sense.share:.0%}" + (f", near {quoted(sense.words[0].word)})" if sense.words else ")")
+        for name, sense in zip(names, senses, strict=True)
     ]
-
-
-def _measured(clusters: Clusters, k: int) -> str:
-    """Name both measures of k senses, with as many decimals as show which is below its threshold."""
-    both = [(clusters.silhouettes[k], SILHOUETTE), (clusters.separations[k], SEPARATION)]
-    one, other = (
-        next(shown for n in range(2, 18) if (float(shown := f"{value:z.{n}f}") < needed) == (value < needed))
-        for value, needed in both
+    tested = [(w, name) for sense, name in zip(senses, names, strict=True) for w in sense.words if w.checked]
+    word, sense = max(
+        tested, key=lambda pair: (pair[0].changed or 0) - (pair[0].random_changed or 0), default=[None] * 2
     )
-    return f"mean silhouette of {one} ({SILHOUETTE} is needed) and a mean separation of {other} ({SEPARATION})"
+    unmarked = [name for sense, name in zip(senses, names, strict=True) if not sense.words]
+    lacking = unmarked if len(unmarked) <= MAX_NAMED else f"{len(unmarked)} of the {len(senses)} senses"
+    lacking = f"the {len(senses)} senses" if len(unmarked) == len(senses) else lacking
+    unseparated = measures(result.k, result.clusters)
+    numbers = {
+        "word": quoted(result.word), "total": total, "times": "once" if total == 1 else f"{total} times",
+        "separated": result.told_apart, "labels": result.learned is not None, "asked": result.k,
+        "count": len(senses) if result.told_apart else 0, "groups": "clusters" if unseparated else "senses",
+        "name": names[0], "senses": parts, "largest": parts[0],
+        "unmarked": lacking if result.asked_words and len(senses) > 1 and unmarked else None,
+        "marker": word and quoted(word.word), "sense": sense, "tested": word and word.checked, "markers": len(tested),
+        "changed": word and word.changed, "random": word and word.random_changed,
+        "has_markers": any(sense.words for sense in senses),
+    }  # fmt: skip
+    return sentences(TABLE, numbers | unseparated)
 
 
-def of_senses(found: "Senses") -> list[str]:
-    """Say of every sense how large it is and what stands near it; then, of all, how much cutting that changed."""
-    if not found.told_apart:
-        return [senses_not_told_apart(found.word, len(found.found), found.clusters)]
-    sentences = senses_not_supported(found.k, found.clusters)
-    sentences += [f"{_titled(found, sense)}: {_size(found, sense)}{_told_by(sense)}." for sense in found.senses]
-    done = [(sense, word) for sense in found.senses for word in sense.words if word.checked]
-    if done:
-        sentences.append(_all_cut(found, done))
-    elif any(sense.words for sense in found.senses):
-        sentences.append("None of these words was cut: whether they give a sense was not checked.")
-    return sentences
+def measures(k: int | None, clusters: Clusters) -> dict[str, str | int]:
+    """Return the measures of clusters that are not separated: those asked for, else those of the best split."""
+    tried = clusters.silhouettes
+    best = max(tried, key=lambda n: tried[n], default=None) if k is None and clusters.k == 1 else k
+    if best not in tried or (k is not None and clusters.separates(k)):
+        return {}
+    separation = rounded(clusters.separations[best], SEPARATION)
+    return {"k": best, "silhouette": rounded(tried[best], SILHOUETTE), "separation": separation}
 
 
-def ablation_sentence(sense: "Sense") -> str:
-    """Say what cutting each of a sense's words changed, beside words drawn at random; empty where none was cut."""
-    done = [word for word in sense.words if word.checked]
-    if not done:
-        return ""
-    shares: dict[str, list[ContextWord]] = {}
-    for word in sorted(done, key=lambda word: -(word.changed or 0.0)):
-        shares.setdefault(f"{word.changed or 0.0:.0%}", []).append(word)
-    told = [f"{listed([quoted(word.word) for word in words])} {share}" for share, words in shares.items()]
-    random, counts = [word.random_changed or 0.0 for word in done], [word.checked for word in done]
-    return (
-        f"Cut from {_range(f'{min(counts)}', f'{max(counts)}')} occurrences, a word turns this share of them to "
-        f"another sense: {'; '.join(told)}; random words {_range(f'{min(random):.0%}', f'{max(random):.0%}')}."
-    )
+def rounded(value: float, limit: float, form: str = "f") -> str:
+    """Round a number to two digits, or to as many as keep it below, at or above a limit."""
+    side = value > limit, value < limit
+    texts = (f"{value:z.{digits}{form}}" for digits in range(2, 18))
+    return next(text for text in texts if (float(text) > limit, float(text) < limit) == side).replace("-", "−")
 
 
-def _titled(found: "Senses", sense: "Sense") -> str:
-    return capital(sense_name(found, sense)) if found.learned is None else quoted(sense.name)
+def sense_name(result: "Senses", sense: "Sense") -> str:
+    """Return what a sense is called: its label, or "sense 1" if it has only a number."""
+    return f"sense {sense.name}" if result.learned is None and result.told_apart else sense.name
 
 
-def _size(found: "Senses", sense: "Sense") -> str:
-    return f"{sense.occurrences:,} of {len(found.found):,} occurrences ({sense.share:.0%})"
+def senses_title(result: "Senses") -> str:
+    """Return the word, how often it occurs, and how many senses it has."""
+    rows, count = len(result.found), len(result.senses)
+    senses = f"{count} sense{'s' * (count != 1)}" if result.told_apart else f"senses {NOT_SEPARATED}"
+    return f"{quoted(result.word)}: {rows:,} occurrence{'s' * (rows != 1)}, {senses}"
 
 
-def _told_by(sense: "Sense") -> str:
-    """Name the words that stand near a sense more often than near the others."""
-    return f"; more often near it: {listed([quoted(word.word) for word in sense.words])}" if sense.words else ""
-
-
-def _all_cut(found: "Senses", done: "Sequence[tuple[Sense, ContextWord]]") -> str:
-    """How many of the words turn more occurrences to another sense than a random word does, and which most."""
-    more = [(sense, word) for sense, word in done if (word.changed or 0.0) > (word.random_changed or 0.0)]
-    more.sort(key=lambda each: (each[1].random_changed or 0.0) - (each[1].changed or 0.0))
-    words = (
-        f"{len(done)} such word{'s' if len(done) > 1 else ''}, cut one at a time (the occurrence may not attend to it)"
-    )
-    if not more:
-        return (
-            f"Of {words}, none turns more occurrences to another sense than a random word does: a "
-            "sense does not hang on one of them alone."
-        )
-    told = [
-        f"{quoted(word.word)} ({sense_name(found, sense)}: {word.changed:.0%}, random {word.random_changed:.0%})"
-        for sense, word in more[:FEW]
-    ]
-    which = ", most of all " if len(more) > FEW else ": "
-    return (
-        f"Of {words}, {len(more)} turn{'s' if len(more) == 1 else ''} more occurrences to another "
-        f"sense than a random word does{which}{listed(told)}."
-    )
-
-
-def _range(least: str, most: str) -> str:
-    return least if least == most else f"{least} to {most}"
-
-
-def exactness_of_senses(found: "Senses") -> list[str]:
-    """Say what embedded the word, how its senses were found, and what an occurrence is."""
-    chance = "In a test 9 of 47 words with one sense were divided as well: read the examples."
-    return [
-        f"Embedded with {found.found.tables.manifest.model.name}; {how_found(found)}.",
-        "Each occurrence is one vector, the mean of the word's tokens, scaled to length 1; its sense is the "
-        "nearest centroid by cosine.",
-        *[chance] * (found.told_apart and found.learned is None and found.k is None),
-    ]
+def exactness_of_senses(result: "Senses") -> list[str]:
+    """Write the model, the layer and the accuracy or the measures of the clusters, then the notes on the index."""
+    line = f"Embeddings from {result.found.tables.manifest.model.name}, layer {result.layer}"
+    if result.learned is not None:
+        rate = result.learned.accuracy
+        line += f": {rate.micro:.0%} of held-out labels are right (most frequent label: {rate.most_frequent:.0%})"
+    elif (k := result.clusters.k) in result.silhouettes:
+        both = (f"{means[k]:z.2f}" for means in (result.silhouettes, result.clusters.separations))
+        line += ": mean silhouette {}, mean separation {}".format(*both)
+    return [f"{line}.", *result.notes]

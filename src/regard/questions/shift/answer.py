@@ -16,7 +16,7 @@ from jaxtyping import Int
 
 from regard.checks import check_seed
 from regard.corpus.asking.change import ROUNDS, Change, permutation_test
-from regard.corpus.asking.clusters import NOT_TOLD_APART, Clusters, find_clusters
+from regard.corpus.asking.clusters import NOT_SEPARATED, Clusters, find_clusters
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.asking.occurrences import CONTEXT, Line, Occurrences, flat_rows
 from regard.corpus.asking.sense_shares import ABSENT, ALARM, PRESENT, sense_share_test
@@ -72,8 +72,12 @@ class Shift(Answer):
     context: int = CONTEXT
 
     def findings(self) -> list[str]:
-        """Say how the tests ended; then what is to be known of the stores, and of the test."""
-        return [*sentences.of_shift(self), *self.notes]
+        """Say how the test of the word ended, and which senses came or went."""
+        return sentences.of_shift(self)
+
+    def exactness(self) -> list[str]:
+        """List the notes on the indexes and on the test."""
+        return list(self.notes)
 
     def rows(self, context: int | None = None) -> list[Row]:
         """List every occurrence with its group and sense: group by group, sense by sense, good examples first.
@@ -121,18 +125,20 @@ def find_shift(
 ) -> Shift:
     """Compare a word in two stores, or by a column of one store's metadata."""
     if (other is None) == (column is None):
-        raise RegardError("shift: needs a second store, or a column of the metadata to compare by: give one of them")
+        raise RegardError(
+            "shift: needs a second embedding index, or a column of the metadata to compare by: give one of them"
+        )
     if examples < 0:
         raise RegardError(f"examples: given {examples}, needs 0 or more")
     check_seed(seed)
     notes = list(tables.notes)
     if other is not None:
         _check_same_model(tables, other)
-        notes = [f"{which} store: {note}" for which, of in (("first", tables), ("second", other)) for note in of.notes]
+        notes = [f"{which} index: {note}" for which, of in (("first", tables), ("second", other)) for note in of.notes]
         one_kind, other_kind = tables.manifest.precision, other.manifest.precision
         if one_kind != other_kind:
             notes.append(
-                f"the stores' vectors were computed in {one_kind} and {other_kind}: a part of the change may be that"
+                f"The vectors were computed in {one_kind} and {other_kind}, which can cause a part of the change."
             )
         found, groups = (look_up(tables, word, by), look_up(other, word, by)), _store_names(tables.path, other.path)
     else:
@@ -145,8 +151,8 @@ def find_shift(
     whole = few >= DOCUMENTS
     if not whole:
         notes.append(
-            f"a group has {few} document(s), permuting whole ones needs {DOCUMENTS}: occurrences were permuted, and "
-            "as those of one document are alike, p may be too small"
+            f"One group has only {few} document{'s' * (few != 1)} ({DOCUMENTS} needed to permute documents). p can be "
+            "too small, because occurrences in a document are similar."
         )
     change = permutation_test(one, two, documents if whole else None, rounds=rounds, seed=seed)
     clusters = find_clusters(np.concatenate([one, two]), k, seed=seed)
@@ -155,7 +161,7 @@ def find_shift(
     tested = sense_share_test(clusters.labels, first, units, clusters.k, rounds=rounds, seed=seed)
     senses = [_sense(sense, p, clusters, found, examples, context) for sense, p in enumerate(tested)]
     if k is None and clusters.k == 1:
-        senses = [replace(senses[0], name=NOT_TOLD_APART)]
+        senses = [replace(senses[0], name=NOT_SEPARATED)]
     permuted = "documents" if whole else "occurrences"
     notes += clusters.notes
     return Shift(
@@ -168,10 +174,12 @@ def _check_same_model(one: StoreTables, other: StoreTables) -> None:
     """Refuse two stores whose vectors cannot be compared: of other weights, or of words beside tokens."""
     first, second = one.manifest.model, other.manifest.model
     if (first.digest, first.layers, first.width) != (second.digest, second.layers, second.width):
-        raise RegardError(f"shift: the stores are of two models, {first.name} and {second.name}: one is needed")
+        raise RegardError(
+            f"shift: the embedding indexes are of two models, {first.name} and {second.name}: use the same model"
+        )
     units = [each.manifest.settings.get("unit") for each in (one, other)]
     if units[0] != units[1]:
-        raise RegardError(f"shift: one store keeps {units[0]}, the other {units[1]}: the same is needed")
+        raise RegardError(f"shift: one embedding index has {units[0]}, the other {units[1]}: use the same unit")
 
 
 def _store_names(one: Path, other: Path) -> tuple[str, str]:
@@ -200,7 +208,7 @@ def _shift_groups_by_column(
         raise RegardError(f"column: no document with the word has {column!r} {missing[0]!r}; there are {listed}")
     left_out = sum(value not in wanted for value in own)
     if left_out:
-        notes.append(f"{left_out} of {len(own)} occurrences are left out: their {column!r} is neither")
+        notes.append(f"{left_out} of {len(own)} occurrences are left out, because they have another {column!r}.")
     parts = [found.take([n for n, value in enumerate(own) if value == each]) for each in wanted]
     return (parts[0], parts[1]), (f"{column}={wanted[0]}", f"{column}={wanted[1]}")
 

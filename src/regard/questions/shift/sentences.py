@@ -1,69 +1,55 @@
-"""Say in sentences whether a word differs between two groups, and of each sense whether it came, went or neither."""
+"""Write the sentences about a word in two groups: whether its embeddings differ, and which senses came or went."""
 
 from typing import TYPE_CHECKING
 
-from regard.corpus.asking.sense_shares import ABSENT, ALARM, LEAST, PRESENT
-from regard.questions.senses.sentences import senses_not_supported, senses_not_told_apart
+from regard.corpus.asking.sense_shares import ALARM
+from regard.display.sentences import Template, sentences
+from regard.questions.senses.sentences import MAX_NAMED, UNSEPARATED, measures, rounded
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
-    from regard.questions.shift.answer import SharedSense, Shift
+    from regard.questions.shift.answer import Shift
+
+TABLE: list[list[Template]] = [
+    [
+        ("The embeddings of {word} differ significantly between {one} and {other} (p = {p}, {rounds} permutations of "
+         "{permuted}).", lambda n: n["differs"]),
+        ("The embeddings of {word} do not differ significantly between {one} and {other} (p = {p}, {rounds} "
+         "permutations of {permuted}).", None),
+    ],
+    UNSEPARATED,
+    [
+        ("From {one} to {other}, {word} gains {gained} and loses {lost}.", None),
+        ("From {one} to {other}, {word} gains {gained}.", None),
+        ("From {one} to {other}, {word} loses {lost}.", None),
+        ("None of the {count} senses changes significantly.", lambda n: n["count"] > 1 and n["sense"] is None),
+    ],
+    [("The largest significant change is in {sense}: {before:%} of occurrences in {one}, {after:%} in {other} (p = "
+      "{p_sense}).", None)],
+]  # fmt: skip
 
 
-def shift_title(found: "Shift") -> str:
-    """Say which word in which groups, and how often it occurs in each."""
-    one, other = (f"{name} ({count:,})" for name, count in zip(found.groups, found.change.occurrences, strict=True))
-    return f"{quoted(found.word)} in {one} and {other}"
+def shift_title(result: "Shift") -> str:
+    """Return the word, its groups, and how often it occurs in each."""
+    one, other = (f"{name} ({count:,})" for name, count in zip(result.groups, result.change.occurrences, strict=True))
+    return f"{quoted(result.word)} in {one} and {other}"
 
 
-def of_shift(found: "Shift") -> list[str]:
-    """Say how the test of the whole word ended, then of each sense that came, went or has another share."""
-    sentences = [_test_outcome(found)]
-    if found.k is None and len(found.senses) == 1:
-        return [*sentences, senses_not_told_apart(found.word, sum(found.senses[0].occurrences), found.clusters)]
-    told = [_sense(found, each) for each in found.senses if each.fate != "kept" or (each.p or 1) <= ALARM]
-    if not told and len(found.senses) > 1:
-        told = [
-            f"None of the {len(found.senses)} senses came or went (at most {ABSENT:.0%} of one side and at least "
-            f"{PRESENT:.0%} of the other), and none has a share that differs by more than chance."
-        ]
-    return [*sentences, *senses_not_supported(found.k, found.clusters), *told]
-
-
-def _test_outcome(found: "Shift") -> str:
-    """The outcome of the test of all occurrences."""
-    one, other = found.groups
-    test = f"p = {_shift_p_value(found.change.p)}, {found.change.rounds:,} permutations of {found.permuted}"
-    if found.permuted == "occurrences":
-        test += ", which takes those of one document as independent"
-    if found.change.p <= ALARM:
-        return f"{quoted(found.word)} differs between {one} and {other} by more than chance: {test}."
-    return f"{quoted(found.word)} differs between {one} and {other} no more than by chance: {test}."
-
-
-def _sense(found: "Shift", sense: "SharedSense") -> str:
-    """A sense that came, went or has another share, with its counts on both sides and its test."""
-    one, other = (
-        f"{count:,} of {whole:,} occurrences in {name} ({share:.0%})"
-        for count, whole, share, name in zip(
-            sense.occurrences, found.change.occurrences, sense.shares, found.groups, strict=True
-        )
-    )
-    several = f", corrected for {len(found.senses)} senses" if len(found.senses) > 1 else ""
-    tested = "" if sense.p is None else f"p = {_shift_p_value(sense.p)}{several}"
-    if sense.fate == "unsure":
-        what = "gained" if sense.shares[0] < sense.shares[1] else "lost"
-        why = f"{tested}, and {ALARM} or less is needed" if tested else f"it takes {LEAST} occurrences to test it"
-        return f"It is not shown that sense {sense.name} was {what}: {one}, {other}; {why}."
-    if sense.fate == "kept":
-        return f"The share of sense {sense.name} differs by more than chance: {one}, {other}; {tested}."
-    return f"Sense {sense.name} was {sense.fate}: {one}, {other}; {tested}."
-
-
-def _shift_p_value(value: float) -> str:
-    """A p with three digits that count, or as many as keep it on its side of what is more than chance."""
-    return next(
-        text
-        for digits in range(3, 18)
-        if (float(text := f"{value:.{digits}g}") <= ALARM) == (value <= ALARM) or digits == 17
-    )
+def of_shift(result: "Shift") -> list[str]:
+    """Write how the test of the whole word ended, which senses came or went, and the largest change of a sense."""
+    total, separated = sum(result.change.occurrences), result.k is not None or len(result.senses) > 1
+    fates: dict[str, list[str] | str | None] = {}
+    for fate in ("gained", "lost"):
+        names = [f"sense {sense.name}" for sense in result.senses if sense.fate == fate]
+        fates[fate] = (names if len(names) <= MAX_NAMED else f"{len(names)} senses") or None
+    significant = [sense for sense in result.senses if sense.p is not None and sense.p <= ALARM]
+    largest = max(significant, key=lambda sense: abs(sense.shares[0] - sense.shares[1]), default=None)
+    numbers = {
+        "word": quoted(result.word), "one": result.groups[0], "other": result.groups[1],
+        "p": rounded(result.change.p, ALARM, "g"), "differs": result.change.p <= ALARM, "rounds": result.change.rounds,
+        "permuted": result.permuted, "separated": separated, "asked": result.k, "total": total,
+        "times": f"{total} times", "count": len(result.senses), **fates,
+        "sense": largest and f"sense {largest.name}", "before": largest and largest.shares[0],
+        "after": largest and largest.shares[1], "p_sense": largest and rounded(largest.p or 0, ALARM, "g"),
+    }  # fmt: skip
+    return sentences(TABLE, numbers | measures(result.k, result.clusters))
