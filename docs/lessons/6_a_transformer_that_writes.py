@@ -398,9 +398,9 @@ if folder:
     )
     # over all heads and all that it wrote, the prompt's words taken whole:
     # many heads rest on an empty word, as they do on [CLS] in page 5
-    rests = generation(said["France"]).findings()[-1]
+    rests = generation(said["France"]).findings()[0]
     print(rests)
-    assert "it looked most at “the”" in rests
+    assert "attended most to “the”" in rests
     assert "Paris" in said["France"].text[len(frame) :]
     assert "Paris" not in said["Italy"].text[len(frame) - 1 :]
     assert float(looks.max()) > 10 * float(looks.mean())

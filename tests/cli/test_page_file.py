@@ -164,7 +164,7 @@ def test_generate_opens_at_the_writing(regard_command: Command, tmp_path: Path) 
     page = Read(tmp_path / "a.html")
     assert page.data["opening"]["view"] == "generation"
     assert [len(each["steps"]) for each in page.data["generation"]] == [3]
-    assert page.data["findings"][0].startswith("It wrote 3 tokens")
+    assert len(page.data["findings"]) == 3
 
 
 @pytest.mark.long

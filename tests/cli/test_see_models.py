@@ -90,11 +90,11 @@ def test_what_models_say(folder: Path) -> None:
         folder, calls
     )
     assert (code, code_2, code_3, code_4) == (0, 0, 0, 0), err + err_2 + err_4
-    for says in ("What the model says next", "What each layer would say after “river” in text 1 (logit lens)"):
+    for says in ("What the model says next", "Predictions after “river” in text 1, layer by layer (logit lens)"):
         assert says in out
         assert says in out_2
     assert "id " not in out_3  # there is no vocabulary, but the file spells what it predicts
-    assert "What each layer would say at “[MASK]” in text 1 (logit lens)" in out_4
+    assert "Predictions at “[MASK]” in text 1, layer by layer (logit lens)" in out_4
     data = valid(folder / "c.json")
     river, last = data["predictions"]
     assert (river["at"], river["occurrence"], last["at"], last["occurrence"]) == ("river", "1", "[SEP]", None)

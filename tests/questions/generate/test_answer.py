@@ -9,6 +9,7 @@ from regard.errors import RegardError
 from regard.explain.logits.predictions import names_of
 from regard.questions.generate.answer import Generation, generation
 from regard.questions.generate.writing import writing
+from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support import own_models
 
 GIVEN = "A man is"
@@ -46,10 +47,20 @@ def test_json_has_both_texts_and_how_they_were_written(both: Generation) -> None
 def test_where_both_texts_part(both: Generation) -> None:
     first, second = (done.ids[done.start :] for done in both.traces)
     assert both.parts_at == next(n for n, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)
-    assert both.exactness()[1:] == ["how"]
+    at, least = both.findings()
+    tokens = [text.how.tokens for _, text in both.each]
+    assert numbers_in(at)[0] == f"{both.parts_at + 1}"
+    for n, name, printed in zip((0, 1), names_in(at), numbers_in(at)[1:], strict=True):
+        assert name == tokens[n][both.parts_at].text.strip()
+        shows(printed, tokens[n][both.parts_at].probability)
+    for written, printed in zip(tokens, numbers_in(least), strict=True):
+        shows(printed, min(each.probability for each in written))
+    shown_with_its_numbers(both, also=[both.parts_at + 1])
     same = generation(both.traces[0], both.traces[0], "how")
     assert same.parts_at is None
-    assert "both texts are the same: try a larger --strength, or another --layer" in same.exactness()
+    (only,) = same.findings()
+    assert "--strength" in only
+    assert "--layer" in only
 
 
 def test_one_that_ended_earlier_parts_where_it_ended(both: Generation) -> None:
@@ -57,7 +68,8 @@ def test_one_that_ended_earlier_parts_where_it_ended(both: Generation) -> None:
     short = model.generate(GIVEN, max_new_tokens=2)
     found = generation(both.traces[0], short, "how")
     assert found.parts_at == 2
-    assert "where steered ends." in found.findings()[0]
+    assert len(names_in(found.findings()[0])) == 1
+    assert numbers_in(found.findings()[0])[0] == "3"
 
 
 def test_both_texts_are_whole_on_the_screen(both: Generation) -> None:

@@ -12,6 +12,7 @@ from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.logits.predictions import Candidate
 from regard.generation.generator import Generated
 from regard.questions.generate.answer import generation
+from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support import in_text
 
 TOP = 8
@@ -33,8 +34,8 @@ def test_one_screen(done: Generated, width: int) -> None:
     lines = plain_lines_of_parts(found.shown(width, TOP), width)
     assert max(map(len, lines)) <= width
     assert len(lines) <= 40 or width < 80
-    assert lines[0].startswith("a bank of")
-    assert set(lines[1].strip()) <= set(" ▁▂▃▄▅▆▇█")
+    assert lines[1].startswith("a bank of")
+    assert set(lines[2].strip()) <= set(" ▁▂▃▄▅▆▇█")
     if len(done.trace.tokens) - done.start > TOP:
         assert any("more rows: left out here" in line for line in lines)
     least = min(each.probability for each in found.plain.how.tokens)
@@ -44,7 +45,7 @@ def test_one_screen(done: Generated, width: int) -> None:
 def test_all_has_the_whole_text_first(done: Generated) -> None:
     lines = plain_lines_of_parts(generation(done).shown(80, 1000, everything=True), 80)
     told = " ".join(" ".join(lines).split())
-    assert told.startswith("Text given written")
+    assert told.startswith("Text prompt written")
     assert "left out here" not in told
 
 
@@ -57,7 +58,7 @@ def test_a_bar_under_what_was_written_alone(done: Generated) -> None:
 
 def test_the_least_likely_stand_first(done: Generated) -> None:
     found = generation(done)
-    (table,) = (panel for panel in found.panels() if panel.name == "Least likely first")
+    (table,) = (panel for panel in found.panels() if panel.name == "Least likely tokens")
     assert isinstance(table, Table)
     assert [row[2] for row in table.rows] == sorted(each.probability for each in found.plain.how.tokens)
 
@@ -70,14 +71,14 @@ def test_the_prompt_by_whole_words(done: Generated) -> None:
     tokens[1] = replace(tokens[1], text=f"##{tokens[1].text}", start=end, end=end + len(tokens[1].text))
     pieced = replace(found, plain=replace(found.plain, tokens=in_text(tokens)))
     for each, words in ((found, [[0], [1], [2]]), (pieced, [[0, 1], [2]])):
-        (strip,) = (panel for panel in each.panels() if panel.name == "What it looked at")
+        (strip,) = (panel for panel in each.panels() if panel.name == "Attention to the prompt")
         assert isinstance(strip, Strip)
         assert strip.values == pytest.approx([sum(received[n] for n in word) for word in words])
         assert len(strip.tokens) == len(words)
         assert strip.full == max(value for n, value in enumerate(strip.values) if n not in strip.special)
-        assert f"full at {strip.full:.3f}" in strip.note
+        assert f"full bar: {strip.full:.2f}" in strip.title
     sunk = replace(found, plain=replace(found.plain, how=replace(found.plain.how, sink_tokens=[0])))
-    (strip,) = (panel for panel in sunk.panels() if panel.name == "What it looked at")
+    (strip,) = (panel for panel in sunk.panels() if panel.name == "Attention to the prompt")
     assert isinstance(strip, Strip)
     assert strip.special == [0]
     assert "attention sinks are in grey" in strip.note
@@ -103,7 +104,21 @@ def test_nothing_was_written(done: Generated) -> None:
                    tokens=found.plain.tokens[:3])  # fmt: skip
     empty = replace(found, plain=none)
     lines = plain_lines_of_parts(empty.shown(80), 80)
-    assert lines[0] == "a bank of"
-    assert lines[2].startswith("• It wrote nothing")
+    assert lines[1] == "a bank of"
+    assert "wrote 0 tokens after a prompt of 3" in " ".join(lines)
+    assert len(empty.findings()) == 1
     assert isinstance(empty.plot(), Figure)
     assert empty.rows() == []
+
+
+def test_the_sentences_name_the_most_attended_word_and_the_least_likely_token(done: Generated) -> None:
+    found = generation(done)
+    shown_with_its_numbers(found)
+    received, tokens = found.plain.how.received[: done.start], found.plain.tokens
+    attended, least, parts = found.findings()
+    assert names_in(attended) == [tokens[max(range(done.start), key=received.__getitem__)].text.strip()]
+    shows(numbers_in(attended)[-1], max(received))
+    shows(numbers_in(least)[0], min(each.probability for each in found.plain.how.tokens))
+    assert len(numbers_in(parts)) >= 2
+    sunk = replace(found, plain=replace(found.plain, how=replace(found.plain.how, sink_tokens=[0, 1, 2])))
+    assert len(sunk.findings()) == 2  # there is no other word

@@ -12,6 +12,7 @@ from regard.display.panels import Heat, Table
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.questions.steps.answer import Steps, steps
 from regard.questions.steps.panels import DRAWN, KEYS
+from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 
 LONG = "he went to the river bank to fish and " * 5
 
@@ -50,9 +51,43 @@ def test_one_screen(minilm, width: int) -> None:
     lines = plain_lines_of_parts(found.shown(width), width)
     assert max(map(len, lines)) <= width
     assert len(lines) <= 40 or width < 80
-    assert lines[0].startswith("• In layer 1, head 2 “bank” ")
+    assert "“bank”" in lines[0]
     assert sum(line.split()[0].isdecimal() for line in lines if line.strip()) == KEYS + 1  # and the others together
-    assert f"{float(found.found[-1][1].weights.max()):.3f}" in " ".join(lines)
+    assert f"{float(found.found[-1][1].weights.max()):.2f}" in " ".join(lines)
+
+
+def test_sentences_name_the_most_attended_tokens_and_how_the_weight_comes_about(bank) -> None:
+    for layer, head in ((0, 4), (1, 2), (3, 5), (5, 11)):
+        found = steps(bank[0], "bank", layer, head)
+        shown_with_its_numbers(found, also=[layer, head, len(found.found[0][1].query)])
+        ((query, record),) = found.found
+        attends, weight, part = found.findings()
+        texts = [token.text for token in found.tokens]
+        others = [
+            n for n, token in enumerate(found.tokens) if n != query and not token.special and token.text.isalpha()
+        ]
+        other = max(others, key=lambda n: float(record.weights[n]))
+        top = int(record.weights.argmax())
+        assert ("itself" if top == query else texts[top]) in attends
+        shows(numbers_in(attends)[2], float(record.weights[top]))
+        assert texts[other] in names_in(attends)
+        assert names_in(weight) == [texts[other]]
+        for printed, value in zip((0, -2, -1), (record.products, record.scores, record.weights), strict=True):
+            shows(numbers_in(weight)[printed], float(value[other]))
+        shares = [float(str(row["of_context"])) for row in found.rows()]
+        shows(numbers_in(part)[0], max(shares))
+        assert texts[shares.index(max(shares))] in part
+
+
+def test_only_one_token_may_be_attended_to(minilm) -> None:
+    found = steps(minilm.trace("a river bank"), "bank")
+    ((query, record),) = found.found
+    scores = torch.full_like(record.scores, -float("inf"))
+    scores[query] = 1.0
+    weights = torch.zeros_like(record.weights)
+    weights[query] = 1.0
+    first, *_ = changed(found, scores=scores, weights=weights).findings()
+    assert names_in(first) == ["bank"]
 
 
 def test_the_first_table_has_the_largest_weights_and_sums_up_the_others(minilm) -> None:
@@ -80,10 +115,10 @@ def test_what_it_may_not_look_at_is_left_out(minilm) -> None:
     scores[4] = -float("inf")
     found = changed(found, scores=scores)
     shown = table(found, "Weights")
-    assert shown.note.endswith("; 1 token that it may not look at left out")
+    assert "1 token masked" in shown.note
     assert len(shown.rows) == 4
     every = table(found, "Every number").rows
-    assert every[4][0] == "4 [SEP], may not be looked at"
+    assert every[4][0] == "4 [SEP] (masked)"
     assert every[4][-3:] == [None, None, None] != every[3][-3:]
 
 
@@ -108,9 +143,7 @@ def test_of_many_keys_the_vectors_with_the_largest_weights_are_shown(minilm) -> 
     query = found.found[0][0]
     shown = heat(found, f"Weighted values, token {query}")
     assert len(shown.rows) == DRAWN + 1
-    assert (
-        f"of all {len(found.tokens)} keys' rows, of which the {DRAWN} with the largest weights are here" in shown.note
-    )
+    assert f"of all {len(found.tokens)} keys' rows; the {DRAWN} with the largest weights are shown" in shown.note
 
 
 def test_a_softcap_a_bias_and_a_sink_are_columns_and_rows(minilm) -> None:
@@ -121,8 +154,9 @@ def test_a_softcap_a_bias_and_a_sink_are_columns_and_rows(minilm) -> None:
     )
     every = table(found, "Every number")
     assert [column.name for column in every.columns] == [
-        "key", "q · k", "× scale", "capped at 30", "+ bias", "exp(s-max)", "weight", "of output"
+        "key", "q · k", "× scale", "capped at 30", "+ bias", "exp(score − max)", "weight", "contribution"
     ]  # fmt: skip
-    assert every.note.startswith(f"Scale 0.3; sum of exp {record.total:.6f}, a sink's score of -1.5000 among it")
+    assert "0.3;" in every.note
+    assert "learned sink" in every.note
     last = table(found, "Weights").rows[-1]
-    assert (last[0], last[2], last[4]) == ("a sink that the head has learned", -1.5, pytest.approx(0.5))
+    assert (last[0], last[2], last[4]) == ("learned sink", -1.5, pytest.approx(0.5))

@@ -21,13 +21,3 @@ def test_rows_and_json(tmp_path: Path) -> None:
         [row["id"] for row in rows if row["text"] == n] for n in (1, 2)
     ]
     assert data["findings"] == found.findings()
-
-
-def test_sentences_of_several_texts() -> None:
-    said = tokens(["a b", "b a", "a", "b b"], "words").findings()
-    assert said == [
-        "Text 1: the text's 3 characters are 2 tokens, 1.5 characters each.",
-        "Text 2: the text's 3 characters are 2 tokens, 1.5 characters each.",
-        "Text 3: the text's 1 characters are 1 token.",
-        "1 more text with 2 tokens in all.",
-    ]

@@ -22,7 +22,6 @@ def test_one_screen(minilm, width: int, count: int) -> None:
     shown = min(count, 3)
     more = f"{shown * (len(own) - (ROWS if shown == 1 else SEVERAL) // shown):,} more tokens"
     assert f"{more}{' and 4 more texts' * (count == 7)}: left out here" in out
-    assert (f"4 more texts with {4 * len(own):,} tokens in all." in out) == (count == 7)
 
 
 def test_each_text_is_whole_in_its_panels() -> None:

@@ -1,32 +1,41 @@
-"""Sentences about tokens are counts of them, and name splits and repeats only where there are any."""
+"""Sentences about tokens have the counts of the tokens, and name a split word only if a word is split."""
 
-from regard.questions.tokens.sentences import split_words, tokens_findings
-from regard.text.tokens import Token
+import pytest
+
+from regard.questions.tokens.answer import Tokens, tokens
+from tests.said.reading import names_in, numbers_in, shown_with_its_numbers
 
 
 def test_the_numbers_are_counts(minilm) -> None:
     text = "the bank, the tokenisation of riverbanks"
-    tokens = minilm.trace(text).tokens
-    assert tokens_findings(text, tokens) == [
-        "The text's 40 characters are 10 tokens, 4.0 characters each and 2 special ones.",
-        "Of 6 words and numbers 2 are split: “riverbanks” into 3 (river ##bank ##s), “tokenisation” into 2 "
-        "(token ##isation).",
-        "9 of the 10 tokens are different; “the” 2 times.",
-        "[CLS] and [SEP] were added by the tokenizer.",
-    ]
-    assert [len(word) for word in split_words(tokens)] == [3, 2]
+    answer = Tokens("a model", [(text, minilm.trace(text).tokens)])
+    split, count = answer.findings()
+    assert (numbers_in(split)[:2], names_in(split)) == (["2", "6"], ["riverbanks"])
+    assert "(river ##bank ##s)" in split
+    assert numbers_in(count) == ["10", "40"]
+    assert all(token in count for token in ("[CLS]", "[SEP]"))
+    shown_with_its_numbers(answer, also=[2, 6, 10, 40])
 
 
-def test_nothing_is_split_or_stands_twice(minilm) -> None:
-    said = tokens_findings("a river", minilm.trace("a river").tokens)
-    assert said[1:3] == ["No word is split.", "No token stands there twice."]
+@pytest.mark.parametrize(("text", "numbers"), [("a river", [["2"], ["2", "7"]]), ("a", [["1", "1"]])])
+def test_nothing_is_split(minilm, text: str, numbers: list[list[str]]) -> None:
+    said = Tokens("a model", [(text, minilm.trace(text).tokens)]).findings()
+    assert [numbers_in(sentence) for sentence in said] == numbers
+    assert names_in(" ".join(said)) == []
 
 
-def test_one_token_alone() -> None:
-    assert tokens_findings("a", [Token(0, "a", 0, 1, None, False)]) == ["The text's 1 characters are 1 token."]
+def test_a_special_token_of_the_text_is_not_added(minilm) -> None:
+    text = "riverbanks [MASK]"
+    split, count, read = Tokens("a model", [(text, minilm.trace(text).tokens)]).findings()
+    assert names_in(split) == ["riverbanks"]
+    assert numbers_in(count) == ["4", "17"]
+    assert "[MASK]" in read
+    assert "[MASK]" not in count
 
 
-def test_special_tokens_of_the_text(minilm) -> None:
-    said = tokens_findings("a [MASK]", minilm.trace("a [MASK]").tokens)
-    assert said[0] == "The text's 8 characters are 1 token and 3 special ones."
-    assert said[-1].endswith("[MASK] was read as special, though the text has it.")
+def test_several_texts_have_a_sentence_each() -> None:
+    answer = tokens(["a b", "b a c", "a", "b b"], "words")
+    said = answer.findings()
+    assert [numbers_in(sentence) for sentence in said] == [["1", "2", "3", "0", "2"], ["2", "3", "5", "0", "3"],
+                                                          ["3", "1", "1"]]  # fmt: skip
+    shown_with_its_numbers(answer, also=[0, 1, 2, 3, 5])

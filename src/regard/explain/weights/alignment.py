@@ -177,15 +177,11 @@ def _each(
 
 
 def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
-    """Say by what `choose` chose an alignment's layers. texts: over so many."""
-    together = ", over the texts together" if texts > 1 else ""
-    of = f"of {len(alignment.layers)} layers " if len(alignment.layers) > 1 else ""
-    one = f"layer {alignment.written_layer} agrees most with itself, as tokens are written and as they are read"
-    chosen = one if alignment.written_layer == alignment.read_layer else f"{both_views(alignment)} agree most"
-    return f"{of}{chosen}{together}: here by {number(alignment.agreement)} of at most 1"
-
-
-def both_views(alignment: Alignment) -> str:
-    """Name the two views of an alignment, as a sentence names them."""
+    """Say why `choose` took an alignment's layers. texts: over so many."""
     written, read = alignment.written_layer, alignment.read_layer
-    return f"layer {written}, as tokens are written, and layer {read}, as they are read,"
+    if written == read:
+        best = f"layer {written} agrees most with itself, as tokens are written and as they are read"
+    else:
+        best = f"layer {written}, as tokens are written, agrees most with layer {read}, as they are read"
+    together = " over all texts" if texts > 1 else ""
+    return f"{best}{together} (agreement {number(alignment.agreement)} of at most 1)"

@@ -1,286 +1,129 @@
-"""State in a few sentences which words of a text a translation's words come from, and how sure that is."""
+"""Say in at most three sentences which source words a translation's words attend to."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
 
+from regard.display.sentences import Template, sentences
 from regard.explain.texts.summary import Summary
-from regard.explain.weights.alignment import Aligned, Alignment, both_views
-from regard.explain.weights.attended import Attended
-from regard.explain.wording import capital, listed, named, number, quoted
+from regard.explain.weights.alignment import Alignment
+from regard.explain.wording import listed, named, number, quoted
 from regard.text.quoting import some_of
-from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, wordlike, words
 
-SHARP = 0.3  # a weight from which on a source token is said to be where a target token comes from, and a link is clear
-CLEAR, SOME = 0.5, 0.2  # agreement of two views of an alignment, at most 1
-TEXTS = 2  # texts that are spoken of
-SENTENCES = 2  # for each of several texts
-Sides = tuple[Sequence[Token], Sequence[Token]]  # the tokens of a text and of its target
-PARTED = 2  # words of several texts that become different words, of which it is said
+CLEAR = 0.3  # weight of a clear link
+TEXTS = 2  # that sentences and the first table are about
+DIFFERENT: list[list[Template]] = [
+    [("{word} becomes {first} in text {one} (weight {weight}) and {second} in text {two} ({second_weight}).", None)]
+]
+TABLE: list[list[Template]] = [
+    [("{where}{aside}{links}.", None)],
+    [("{where}the word order changes: the translation has {a} before {b}, the source has {b_source} before "
+      "{a_source}.", None),
+     ("{where}the words keep their order: none of the {clear} links with weight {least} or more crosses another.",
+      lambda n: n["clear"] > 2)],
+    [("{where}no word of the translation attends most to {left}.", None)],
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Link:
-    """A target token and the source token that it comes from most, by the row that writes it."""
+    """A target token and the source token that its row attends to most, apart from special tokens and sinks.
 
-    target: int
-    target_text: str
-    source: int
-    source_text: str
-    weight: float
-
-
-@dataclass(frozen=True)
-class Parted:
-    """A word that stands once in each of two texts and becomes different words: of each text, by the largest weight.
-
-    word: as the first text has it. became: of each text its number, the target token and the weight that its row gives
-    the word.
+    translation, word: of which words they are. outdone: special tokens or a sink receive more.
     """
 
+    target: int
+    source: int
+    weight: float
+    translation: str
     word: str
-    became: list[tuple[int, int, float]]
+    outdone: bool
 
 
 def alignment_findings(summary: Summary) -> list[str]:
-    """Compose the sentences about each text and its target; of several texts the first ones, shortly.
-
-    summary: of an encoder-decoder's texts.
-    """
+    """Name a word that two texts translate differently, the clearest links of each text and a change of the order."""
     assert summary.target is not None
-    alignments = summary.target.alignments
-    sentences = _parted(summary)
-    for each in alignments[:TEXTS]:
-        sides = source, target = summary.tokens[each.text], summary.target.summary.tokens[each.text]
-        found = links_of_alignment(each, target)
-        where = f"in text {summary.labels[each.text]} " if len(alignments) > 1 else ""
-        said = [
-            _clearest(found, each, sides, where),
-            _word_order_of_target(found, sides, where),
-            _unsure(each, target, where),
-        ]
-        said += [_source_words_left_out(found, each, source, where), _agree(each)]
-        some = [capital(sentence) for sentence in said if sentence]
-        sentences += some if len(alignments) == 1 else some[:SENTENCES]
-    left = len(alignments) - TEXTS
-    return [*sentences, *([f"{left} more texts have tables of their own."] if left > 0 else [])]
+    alignments, targets = summary.target.alignments[:TEXTS], summary.target.summary.tokens
+    different = translated_differently(summary)[:1]
+    written: list[str] = []
+    for first, second in different:
+        a, b = (alignment.text for alignment in alignments)
+        numbers = {"word": quoted(first.word), "weight": first.weight, "second_weight": second.weight}
+        numbers |= {"first": named(targets[a], first.target), "one": summary.labels[a]}
+        numbers |= {"second": named(targets[b], second.target), "two": summary.labels[b]}
+        written += sentences(DIFFERENT, numbers)
+    for n, alignment in enumerate(alignments):
+        numbers = _numbers(summary, alignment, [links[n] for links in different])
+        written += sentences(TABLE, numbers, most=1 if len(alignments) > 1 else 3)
+    return written
 
 
-def links_of_alignment(alignment: Alignment, target: Sequence[Token]) -> list[Link]:
-    """The source token that each target token comes from most; special tokens, and rows with nothing else, aside."""
-    return [
-        Link(each.token, each.text, row.top[0].token, row.top[0].text, row.top[0].weight)
-        for each, row in _written(alignment)
-        if not target[each.token].special
-    ]
-
-
-def _written(alignment: Alignment) -> list[tuple[Aligned, Attended]]:
-    """The target tokens with the rows that write them; rows that give no source token anything aside."""
-    return [(each, each.written) for each in alignment.tokens if each.written is not None and each.written.top]
-
-
-def parted(summary: Summary) -> list[Parted]:
-    """Find the words of the first two texts that become different words, the clearest first.
-
-    Of the rows that write a target's words the one that gives the word most has to give it a clear weight, and nothing
-    else more, special tokens and sinks aside.
-    """
-    assert summary.target is not None
-    few = summary.target.alignments[:TEXTS]
-    became = [_became(each, summary) for each in few]
-    found: list[tuple[float, Parted]] = []
-    for name in became[0] if len(few) > 1 else ():
-        if not all(name in each for each in became):
-            continue
-        ways = [(each.text, *own[name][:2]) for each, own in zip(few, became, strict=True)]
-        if len({_target_word_spelled(summary, text, token) for text, token, _ in ways}) > 1:
-            found.append((min(weight for *_, weight in ways), Parted(became[0][name][2], ways)))
-    return [each for _, each in sorted(found, key=lambda pair: -pair[0])]
-
-
-def _became(alignment: Alignment, summary: Summary) -> dict[str, tuple[int, float, str]]:
-    """Of each word that stands once in a text: the target token that gives it most, how much, and how it is spelled."""
+def links_of_alignment(summary: Summary, alignment: Alignment) -> list[Link]:
+    """List the target's words with the source word that each attends to most as it is written, token by token."""
     assert summary.target is not None
     source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text]
-    rows = alignment.weights[alignment.layers.index(alignment.written_layer)]
-    names = [spelling(source, word).casefold() for word in words(source)]
-    found = {}
-    for name, word in zip(names, words(source), strict=True):
-        cells = [
-            (rows[n - 1][j], -n)
-            for n, token in enumerate(target)
-            if n > 0 and not token.special and wordlike(token.characters)
-            for j in word
-        ]
-        if not cells or not wordlike(name) or source[word[0]].special or names.count(name) > 1:
+    theirs, ours = ({n: spelling(side, word) for word in words(side) for n in word} for side in (source, target))
+    links = []
+    for token in alignment.tokens:
+        if token.written is None or not token.written.top or target[token.token].special:
             continue
-        weight, n = max(cells)
-        row = alignment.tokens[-n].written
-        if weight >= SHARP and row is not None and row.top and row.top[0].token in word:
-            found[name] = (-n, weight, spelling(source, word))
-    return found
+        row, top = token.written, token.written.top[0]
+        outdone = max([row.special, *(sink.weight for sink in row.sinks)]) > top.weight
+        if wordlike(ours[token.token]) and wordlike(theirs[top.token]):
+            links.append(Link(token.token, top.token, top.weight, ours[token.token], theirs[top.token], outdone))
+    return links
 
 
-def _target_word_spelled(summary: Summary, text: int, token: int) -> str:
-    """The word of a target that a token is of."""
+def translated_differently(summary: Summary) -> list[tuple[Link, Link]]:
+    """Find words that two texts have once and translate differently, by the clearest link of each, clearest first."""
     assert summary.target is not None
-    target = summary.target.summary.tokens[text]
-    return spelling(target, next(word for word in words(target) if token in word)).casefold()
+    found: list[dict[str, Link]] = []
+    for alignment in summary.target.alignments[:TEXTS]:
+        source = summary.tokens[alignment.text]
+        names = [spelling(source, word).casefold() for word in words(source)]
+        links = sorted(links_of_alignment(summary, alignment), key=lambda link: link.weight)
+        found.append({link.word.casefold(): link for link in links
+                      if link.weight >= CLEAR and names.count(link.word.casefold()) == 1})  # fmt: skip
+    pairs = [(found[0][name], found[-1][name]) for name in found[0] if name in found[-1]]
+    pairs = [pair for pair in pairs if pair[0].translation.casefold() != pair[1].translation.casefold()]
+    return sorted(pairs, key=lambda pair: -min(link.weight for link in pair))
 
 
-def _parted(summary: Summary) -> list[str]:
-    """What becomes of a word that several texts have, where that differs."""
+def _numbers(summary: Summary, alignment: Alignment, already: list[Link]) -> dict[str, Any]:
+    """Collect the numbers of a text's sentences. already: links that another sentence names."""
     assert summary.target is not None
-    says = []
-    for each in parted(summary)[:PARTED]:
-        ways = [
-            f"{named(summary.target.summary.tokens[text], token)} in text {summary.labels[text]} ({number(weight)})"
-            for text, token, weight in each.became
-        ]
-        says.append(f"{quoted(each.word)} becomes {listed(ways)}")
-    return [f"{'; '.join(says)}: of each target's words the one that looks at it most."] if says else []
-
-
-def told_first(summary: Summary, alignment: Alignment, count: int) -> list[tuple[Aligned, Attended]]:
-    """Choose the target tokens that a table has room for, in the target's order, each with the row that writes it.
-
-    Those that words of several texts become, then words by the largest weight that each gives, then what is no word.
-    """
-    assert summary.target is not None
-    target = summary.target.summary.tokens[alignment.text]
-    telling = {token for each in parted(summary) for text, token, _ in each.became if text == alignment.text}
-
-    def order(told: tuple[Aligned, Attended]) -> tuple[bool, bool, float]:
-        each, row = told
-        no_word = target[each.token].special or not wordlike(each.text)
-        return each.token not in telling, no_word, -row.top[0].weight
-
-    return sorted(sorted(_written(alignment), key=order)[:count], key=lambda told: told[0].token)
-
-
-def _clearest(found: Sequence[Link], alignment: Alignment, sides: Sides, where: str) -> str:
-    """The links with the largest weights between words."""
-    best = sorted((link for link in found if wordlike(link.target_text)), key=lambda link: -link.weight)
-    sharp = _one_a_word([link for link in best if link.weight >= SHARP], sides[1])[:3]
-    layer = f"cross-attention of layer {alignment.written_layer}"
-    layer += "" if alignment.head is None else f", head {alignment.head}"
-    if not best:
-        return ""
-    if not sharp:
-        beside = (
-            ", special tokens and sinks aside"
-            if any(row.apart >= SHARP for row in _rows_of_alignment_links(alignment, best))
-            else ""
-        )
-        return f"{where}no target word has a clear source: none looks at one with {SHARP} or more{beside} ({layer})."
-    source, target = sides
-    says = [f"{named(target, each.target)} comes {_source_of_alignment_link(each, source)}" for each in sharp]
-    beside = ", special tokens and sinks aside" if any(_outdone(alignment, link, source) for link in sharp) else ""
-    return f"{where}{listed(says)}: by the weights of the {layer}, as each is written{beside}."
-
-
-def _rows_of_alignment_links(alignment: Alignment, found: Sequence[Link]) -> list[Attended]:
-    """The rows that write the target tokens of some links."""
-    every = {each.token: row for each, row in _written(alignment)}
-    return [every[link.target] for link in found]
-
-
-def _outdone(alignment: Alignment, link: Link, source: Sequence[Token]) -> bool:
-    """Whether the row of a link gives a special token or a sink more."""
-    (row,) = _rows_of_alignment_links(alignment, [link])
-    special = [weight for weight, token in zip(row.weights or (), source, strict=False) if token.special]
-    return max([*special, *(share.weight for share in row.sinks)], default=0.0) > link.weight
-
-
-def _one_a_word(found: Sequence[Link], target: Sequence[Token]) -> list[Link]:
-    """The first of the links of each target word."""
-    place = {n: number for number, word in enumerate(words(target)) for n in word}
-    first: dict[int, Link] = {}
-    for link in found:
-        first.setdefault(place[link.target], link)
-    return list(first.values())
-
-
-def _word_order_of_target(found: Sequence[Link], sides: Sides, where: str) -> str:
-    """Whether the target's words keep the order of the source's, of links that are sharp."""
-    clear = [link for link in found if link.weight >= SHARP]
-    source, target = sides
-    sharp = [link for link in clear if wordlike(link.target_text) and wordlike(link.source_text)]
-    if len(sharp) < 3:
-        return ""
-    crossed = _crossing_alignment_links(sharp)
-    if not crossed:
-        beside = _crossing_alignment_links(clear)
-        says = f"{where}the order of words is kept: of {len(sharp)} links of {SHARP} or more none crosses another"
-        if not beside:
-            return f"{says}."
-        a, b = _largest_crossing_links(beside)
-        return f"{says}; of those with punctuation {_link(b, sides)} crosses {_link(a, sides)}."
-    a, b = _largest_crossing_links(crossed)
-    return (
-        f"{where}the order changes: {named(target, a.target)} stands before {named(target, b.target)}, but comes from "
-        f"{named(source, a.source)}, which stands after {named(source, b.source)}."
-    )
-
-
-def _crossing_alignment_links(found: Sequence[Link]) -> list[tuple[Link, Link]]:
-    """The pairs of links of which the one that stands before comes from what stands after."""
-    return [(a, b) for n, a in enumerate(found) for b in found[n + 1 :] if a.source > b.source]
-
-
-def _largest_crossing_links(pairs: Sequence[tuple[Link, Link]]) -> tuple[Link, Link]:
-    """The pair whose smaller weight is largest."""
-    return max(pairs, key=lambda pair: min(pair[0].weight, pair[1].weight))
-
-
-def _link(link: Link, sides: Sides) -> str:
-    """A link in a sentence."""
-    source, target = sides
-    return f"{named(target, link.target)} {_source_of_alignment_link(link, source)}"
-
-
-def _source_of_alignment_link(link: Link, source: Sequence[Token]) -> str:
-    return f"from {named(source, link.source)} ({number(link.weight)})"
-
-
-def _unsure(alignment: Alignment, target: Sequence[Token], where: str) -> str:
-    """The target word whose largest weight is smallest."""
-    rows = [each for each in _written(alignment) if not target[each[0].token].special and wordlike(each[0].text)]
-    if len(rows) < 2:
-        return ""
-    least, row = min(rows, key=lambda each: each[1].top[0].weight)
-    looks = [f"{quoted(share.text)} ({number(share.weight)})" for share in row.top[:2]]
-    beside = ", and more than half goes to special tokens or sinks" if row.apart > 0.5 else ""
-    return f"{where}least clear of the words is {named(target, least.token)}: it looks at {listed(looks)}{beside}."
-
-
-def _source_words_left_out(found: Sequence[Link], alignment: Alignment, source: Sequence[Token], where: str) -> str:
-    """Source words that no target token comes from most; sinks are no such words."""
-    sinks = {sink.token for sink in alignment.sinks}
-    every = [word for word in words(source) if wordlike(spelling(source, word)) and not source[word[0]].special]
-    every = [word for word in every if not sinks & set(word)]
-    left = _source_words_not_taken(every, found)
-    if left:
-        named_left = some_of([quoted(spelling(source, word)) for word in left], 4)
-        return f"{where}no target token looks most at {named_left}."
-    if not every:
-        return ""
-    first = [link for link in found if not _outdone(alignment, link, source)]
-    beside = ", special tokens and sinks aside" if sinks or _source_words_not_taken(every, first) else ""
-    return f"{where}every word of the text is what some target token looks at most{beside}."
-
-
-def _source_words_not_taken(every: Sequence[range], found: Sequence[Link]) -> list[range]:
-    """The words that no link comes from."""
-    taken = {link.source for link in found}
-    return [word for word in every if not taken & set(word)]
-
-
-def _agree(alignment: Alignment) -> str:
-    """How far the two views of the alignment agree."""
-    if alignment.written_layer == alignment.read_layer:
-        return ""
-    value = alignment.agreement
-    well = "well" if value >= CLEAR else "somewhat" if value >= SOME else "hardly"
-    return f"{both_views(alignment)} agree {well} ({number(value)} of at most 1)."
+    source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text]
+    links = sorted(links_of_alignment(summary, alignment), key=lambda link: -link.weight)
+    clear, several = [link for link in links if link.weight >= CLEAR], len(summary.target.alignments) > 1
+    shown: list[Link] = []
+    for link in clear:
+        if all(link.word != other.word and link.translation != other.translation for other in [*already, *shown]):
+            shown.append(link)
+    shown = shown[: 3 - several]
+    if any(link.outdone for link in shown):
+        shown = shown[: 2 - several]  # room for "apart from special tokens"
+    outdone = any(link.outdone for link in shown or links)
+    numbers: dict[str, Any] = {"where": f"in text {summary.labels[alignment.text]}, " if several else "",
+                               "clear": len(clear), "least": CLEAR}  # fmt: skip
+    numbers["aside"] = f"apart from special tokens{' and attention sinks' * bool(alignment.sinks)}, " if outdone else ""
+    if shown:
+        first, *others = [(named(target, link.target), quoted(source[link.source].text), number(link.weight))
+                          for link in shown]  # fmt: skip
+        texts = [f"{a} to {b} ({weight})" for a, b, weight in others]
+        numbers["links"] = listed(["{} attends most to {} (weight {})".format(*first), *texts])
+    elif links and not clear:
+        numbers["links"] = f"no translated word attends most to a source word with weight {number(CLEAR)} or more"
+    ordered = combinations(sorted(clear, key=lambda link: link.target), 2)
+    crossed = [
+        (a, b) for a, b in ordered if a.source > b.source and a.word != b.word and a.translation != b.translation
+    ]
+    if crossed:
+        a, b = max(crossed, key=lambda pair: min(link.weight for link in pair))
+        numbers |= {"a": named(target, a.target), "a_source": quoted(source[a.source].text)}
+        numbers |= {"b": named(target, b.target), "b_source": quoted(source[b.source].text)}
+    taken = {link.word.casefold() for link in links}
+    names = [spelling(source, word) for word in words(source)
+             if not source[word[0]].special and not {*word} & {sink.token for sink in alignment.sinks}]  # fmt: skip
+    left = [quoted(name) for name in dict.fromkeys(names) if wordlike(name) and name.casefold() not in taken]
+    return numbers | ({"left": some_of(left, 3)} if left and links else {})

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import ClassVar
 
 from regard.display.answer import Read, TracesAnswer
-from regard.errors import RegardError, control_name
+from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.logits.predictions import names_of
 from regard.generation.generator import Generated
@@ -52,15 +52,11 @@ class Generation(TracesAnswer):
 
     def title(self) -> str:
         """After which text it was written, and how it was steered."""
-        return f"Written after {shortened(self.plain.given, LONG)}{'; ' if self.push else ''}{self.push}"
+        return f"Text generated after {shortened(self.plain.given, LONG)}{'; ' if self.push else ''}{self.push}"
 
     def exactness(self) -> list[str]:
-        """Say what probabilities are, how the states were steered, and what to try where that changed nothing."""
-        said = ["probabilities are as the model gives them, temperature aside", *([self.push] if self.push else [])]
-        if self.steered is not None and self.parts_at is None:
-            strength, layer = control_name("strength", "--strength"), control_name("layer", "--layer")
-            said.append(f"both texts are the same: try a larger {strength}, or another {layer}")
-        return said
+        """Say which probabilities are shown."""
+        return ["Probabilities are the model's own, before temperature and top-k."]
 
     @property
     def parts_at(self) -> int | None:

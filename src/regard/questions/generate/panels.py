@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Panel, Shares, Strip, Table
-from regard.questions.generate.sentences import SURE, prompt_words
+from regard.explain.wording import count_of_tokens, fixed
+from regard.questions.generate.sentences import prompt_words
 from regard.questions.generate.writing import WrittenToken
 from regard.text.quoting import quoted, visible
 from regard.text.word_pieces import spelling
@@ -11,17 +12,16 @@ from regard.text.word_pieces import spelling
 if TYPE_CHECKING:
     from regard.questions.generate.answer import Generation, Written
 
-LOOKED_AT = "What it looked at"
+ENDED = {"end": "ended the text itself", "stop": "stopped at a stop string", "length": "stopped at the token limit"}
 NAMED = 3  # other likely tokens of a row
-NEAR = 0.005  # to 0.5: with two decimals a probability does not say on which side it is
 
 
 def of_generation(found: "Generation") -> list[Panel]:
-    """Show the text with bars, or both texts side by side; the tokens least likely first, or where the texts part."""
+    """Show the text with bars, or both texts side by side; the tokens least likely first, or where the texts differ."""
     likely: list[Panel] = [_probabilities(name if found.push else "", own) for name, own in found.each]
     if found.steered is None:
-        looked = _looked_at_in_prompt(found.plain)
-        return [_with_bars(found.plain), _text_table(found), *likely, *looked, _least_likely(found.plain)]
+        attended = _attention_to_prompt(found.plain)
+        return [_with_bars(found.plain), _text_table(found), *likely, *attended, _least_likely(found.plain)]
     return [_text_table(found), *likely, _side_by_side(found)]
 
 
@@ -39,36 +39,39 @@ def _with_bars(written: "Written") -> Strip:
         stop = len(written.text) if after is None else max(start, written.tokens[after].start)
         pieces[n], start = written.text[start:stop], stop
     chances = {each.token: each.probability for each in written.how.tokens}
+    ended, wrote = ENDED[written.how.ended], count_of_tokens(len(chances))
     return Strip(
-        name="Text", title="", tokens=pieces, values=[chances.get(n) for n in range(len(pieces))], unit="probability",
-        note="A bar: how likely the model found the token; full at 1." if chances else "",
+        name="Text", title="Probability of each written token (full bar: 1)", tokens=pieces,
+        values=[chances.get(n) for n in range(len(pieces))], unit="probability",
+        note=f"The model wrote {wrote} after a prompt of {written.how.given} and {ended}.",
         full=1.0, running=True, screen=True, brief=True,
     )  # fmt: skip
 
 
 def _probabilities(name: str, written: "Written") -> Strip:
     own = written.how.tokens
-    title = f"How likely each written token was{', ' if name else ''}{name}"
+    title = f"Probability of each written token{', ' if name else ''}{name}"
     return Strip(
         name=title, title=title, tokens=[each.text for each in own], values=[each.probability for each in own],
-        unit="probability", picture=True, note="As the model gives them, temperature aside.",
-        tab="How likely" * bool(name),
+        unit="probability", picture=True, note="Probabilities before temperature and top-k.",
+        tab="Probability" * bool(name),
     )  # fmt: skip
 
 
-def _looked_at_in_prompt(written: "Written") -> list[Panel]:
-    """The prompt by whole words, each by what it got while all of it was written; none where nothing was."""
+def _attention_to_prompt(written: "Written") -> list[Panel]:
+    """The prompt by whole words with the attention to each; none if nothing was written."""
     words = prompt_words(written.how, written.tokens)
-    largest = max((share for _, share in words if share is not None), default=0.0)
+    largest = max((weight for _, weight in words if weight is not None), default=0.0)
     if not written.how.tokens or largest == 0:
         return []
-    grey = [n for n, (_, share) in enumerate(words) if share is None]
+    grey = [n for n, (_, weight) in enumerate(words) if weight is None]
     strip = Strip(
-        name=LOOKED_AT, title="What it looked at in its prompt while it wrote, by whole words", unit="attention",
+        name="Attention to the prompt", unit="attention", screen=True, full=largest, special=grey,
+        title=f"Attention to the prompt while writing, by word (full bar: {fixed(largest, 2)})",
         tokens=[_shown_word(written, word) for word, _ in words],
-        values=[sum(written.how.received[n] for n in word) for word, _ in words], full=largest, special=grey,
-        note=f"Mean of all layers, heads and rows that wrote; full at {largest:.3f}."
-        + " Special tokens and attention sinks are in grey." * bool(grey),
+        values=[sum(written.how.received[n] for n in word) for word, _ in words],
+        note="Mean of all layers, heads and rows that wrote a token"
+        + ("; special tokens and attention sinks are in grey." if grey else "."),
     )  # fmt: skip
     return [strip]
 
@@ -82,10 +85,10 @@ def _text_table(found: "Generation") -> Table:
     """All of what was written; of a steered text beside the plain one."""
     if found.steered is None:
         rows: list[list[Cell]] = [[found.plain.given, found.plain.new]]
-        return Table(name="Text", title="Text", columns=[Column("given"), Column("written")], rows=rows)
+        return Table(name="Text", title="Text", columns=[Column("prompt"), Column("written")], rows=rows)
     rows = [[own.text for _, own in found.each]]
     columns = [Column(name) for name, _ in found.each]
-    return Table(name="Texts", title="", columns=columns, rows=rows, screen=True)
+    return Table(name="Texts", title="Plain and steered text", columns=columns, rows=rows, screen=True)
 
 
 def _least_likely(written: "Written") -> Table:
@@ -96,9 +99,9 @@ def _least_likely(written: "Written") -> Table:
         rows.append([f"{n.token}", quoted(n.text), n.probability, Shares(others, digits=2, one_line=True)])
     columns = [
         Column("token"), Column("written"), Column("probability", 2, bar=True),
-        Column("others likely there"),
+        Column("alternatives"),
     ]  # fmt: skip
-    return Table(name="Least likely first", title="Least likely first", columns=columns, rows=rows, screen=bool(rows))
+    return Table(name="Least likely tokens", title="Least likely tokens", columns=columns, rows=rows, screen=bool(rows))
 
 
 def _side_by_side(found: "Generation") -> Table:
@@ -113,6 +116,6 @@ def _side_by_side(found: "Generation") -> Table:
         rows.append(row)
     both = [(Column(name), Column("probability", 2, bar=True)) for name, _ in found.each]
     columns = [Column("token"), *both[0], *both[1]]
-    title = "Token by token" + (", from where they part" if found.parts_at is not None else "")
-    note = "Tokens are counted from the first that was written."
+    title = "Token by token" + (", from the first difference" if found.parts_at is not None else "")
+    note = "Tokens are counted from the first written token."
     return Table(name="Token by token", title=title, note=note, columns=columns, rows=rows, screen=True)

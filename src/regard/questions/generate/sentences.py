@@ -1,9 +1,11 @@
-"""State in a few sentences how a text was written: how much, how surely, and what the model looked at meanwhile."""
+"""Say in at most three sentences what a model attended to while it wrote, and how certain it was."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from regard.explain.wording import capital, count_of_tokens, listed, named, number, quoted, word_numbered
+from regard.display.sentences import Template, sentences
+from regard.errors import control_name
+from regard.explain.wording import listed, named, number, quoted, word_numbered
 from regard.questions.generate.writing import Writing
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, wordlike, words
@@ -11,108 +13,74 @@ from regard.text.word_pieces import spelling, wordlike, words
 if TYPE_CHECKING:
     from regard.questions.generate.answer import Generation, Written
 
-ENDED = {
-    "end": "and ended the text itself",
-    "stop": "and stopped at a string that it was to stop at",
-    "length": "and stopped at the {} asked for",
-}
-SURE = 0.5  # a probability above which a token was more likely than all others together
-PART = 0.01  # parts of attention that are worth a word
-LOOKED = 0.02  # and of a single word
+WORTH_NAMING = 0.01  # a part of the attention; a word needs twice as much
+TABLE: list[list[Template]] = [
+    [
+        ("The model wrote nothing after the prompt.", lambda n: n["nothing"]),
+        ("Apart from attention sinks, the model attended most to {word} in the prompt (mean weight {weight}).",
+         lambda n: n["sinks"] >= WORTH_NAMING),
+        ("While writing, the model attended most to {word} in the prompt (mean weight {weight}).", None),
+    ],
+    [
+        ("The least certain token was {least} (probability {probability}), with {other} ({chance}) as the alternative.",
+         None),
+        ("The least certain token was {least} (probability {probability}).", None),
+    ],
+    [("Its attention went {parts}.", lambda n: not n["nothing"])],
+]  # fmt: skip
+STEERED: list[list[Template]] = [
+    [
+        ("Steering changed no token: try a larger {strength} or another {layer}.", lambda n: n["same"]),
+        ("The texts differ from written token {at}: {plain} in the plain text, {steered} in the steered text.", None),
+    ],
+    [("The least certain token was {plain_least} ({plain_chance}) in the plain text and {steered_least} "
+      "({steered_chance}) in the steered text.", lambda n: not n["same"])],
+]  # fmt: skip
 
 
-def of_generation(found: "Generation") -> list[str]:
-    """Say how it was written; of two texts where they part, and of each how much and how surely."""
-    if found.steered is None:
-        return writing_findings(found.plain.how, found.plain.tokens)
-    said = [_parting(found.plain, found.steered, found.parts_at)]
-    for name, own in found.each:
-        said += [f"{capital(name)}: {each[:1].lower()}{each[1:]}" for each in writing_findings(own.how, own.tokens)[:2]]
-    return said
+def of_generation(answer: "Generation") -> list[str]:
+    """Name the prompt's most attended word and the least likely token, or where the steered text starts to differ."""
+    at, numbers = answer.parts_at, _of_text(answer.plain)
+    if answer.steered is None:
+        return sentences(TABLE, numbers)
+    numbers = {
+        "same": at is None, "at": at if at is None else at + 1, "strength": control_name("strength", "--strength"),
+        "layer": control_name("layer", "--layer"),
+    }  # fmt: skip
+    for name, text in (("plain", answer.plain), ("steered", answer.steered)):
+        own, written = _of_text(text), text.how.tokens
+        numbers |= {f"{name}_least": own.get("least"), f"{name}_chance": own.get("probability"), name: "the end"}
+        if at is not None and at < len(written):
+            chance = number(written[at].probability)
+            numbers[name] = f"{named(text.tokens, written[at].token)} (probability {chance})"
+    return sentences(STEERED, numbers)
 
 
-def _parting(plain: "Written", steered: "Written", at: int | None) -> str:
-    """Where the steered text becomes another than the plain one."""
-    if at is None:
-        return "Both texts are the same: steered, the model writes what it writes plain."
-    ways = [
-        f"{name} writes {named(own.tokens, own.how.tokens[at].token)} ({number(own.how.tokens[at].probability)})"
-        if at < len(own.how.tokens)
-        else f"{name} ends"
-        for name, own in (("plain", plain), ("steered", steered))
-    ]
-    before = "" if at == 0 else f", after {named(plain.tokens, plain.how.given + at - 1)}"
-    return f"Both texts part at token {at + 1} of what is written{before}: {' where '.join(ways)}."
+def _of_text(text: "Written") -> dict[str, Any]:
+    """Collect the numbers of a text's sentences."""
+    writing, tokens = text.how, text.tokens
+    numbers: dict[str, Any] = {"nothing": not writing.tokens, "sinks": writing.sinks}
+    received = [pair for pair in prompt_words(writing, tokens) if wordlike(spelling(tokens, pair[0]))]
+    received = [(word, weight) for word, weight in received if weight is not None]
+    word, weight = max(received, key=lambda pair: pair[1] or 0, default=(range(0), 0.0))
+    if len(received) > 1 and weight and weight >= 2 * WORTH_NAMING:
+        numbers |= {"word": word_numbered(tokens, word, spelling(tokens, word)), "weight": weight}
+    if len(writing.tokens) > 1:
+        least = min(writing.tokens, key=lambda token: token.probability)
+        numbers |= {"least": named(tokens, least.token), "probability": least.probability}
+        for other in [other for other in least.likeliest if other.id != tokens[least.token].id][:1]:
+            numbers |= {"other": quoted(other.text), "chance": other.probability}
+    rest = "to the rest of the prompt" if writing.special + writing.sinks >= WORTH_NAMING else "to the prompt"
+    parts = ((writing.special, "to special tokens"), (writing.sinks, "to attention sinks"), (writing.prompt, rest),
+             (writing.own, "to the new text"))  # fmt: skip
+    numbers["parts"] = listed([f"{part:.0%} {name}" for part, name in parts if part >= WORTH_NAMING]) or None
+    return numbers
 
 
-def writing_findings(found: Writing, tokens: Sequence[Token]) -> list[str]:
-    """Compose the sentences. tokens: of the whole text, prompt included."""
-    ended = ENDED[found.ended].format(count_of_tokens(len(found.tokens)))
-    if not found.tokens:
-        return [f"It wrote nothing after the {count_of_tokens(found.given)} given {ended}."]
-    length = f"It wrote {count_of_tokens(len(found.tokens))} after the {found.given} given, {ended}."
-    about = (length, _sure(found), _least(found, tokens), _what_writing_attended_to(found), _looked_at(found, tokens))
-    return [sentence for sentence in about if sentence]
-
-
-def _sure(found: Writing) -> str:
-    """How many of the tokens were likely, and how many were the likeliest."""
-    count = len(found.tokens)
-    sure = sum(each.probability > SURE for each in found.tokens)
-    others = sum(each.rank > 0 for each in found.tokens)
-    if others == 0:
-        each = "each is the one it found likeliest" if count > 1 else "it is the one it found likeliest"
-    else:
-        each = f"{others} {'is' if others == 1 else 'are'} not what it found likeliest"
-    return f"It gave {sure} of the {count} a probability above {SURE}; {each}."
-
-
-def _least(found: Writing, tokens: Sequence[Token]) -> str:
-    """The token that it found least likely, and what it found likelier or next."""
-    if len(found.tokens) < 2:
-        return ""
-    least = min(found.tokens, key=lambda each: each.probability)
-    others = [each for each in least.likeliest if each.id != tokens[least.token].id]
-    own = f"Least likely was {named(tokens, least.token)} ({number(least.probability)}"
-    before = f", after {named(tokens, least.token - 1)})" if not tokens[least.token - 1].special else ")"
-    if not others:
-        return f"{own}{before}."
-    says = f"{quoted(others[0].text)} ({number(others[0].probability)})"
-    return f"{own}{before}: {'likelier was' if least.rank > 0 else 'next came'} {says}."
-
-
-def _what_writing_attended_to(found: Writing) -> str:
-    """What its attention went to."""
-    named_parts = (
-        ("to special tokens", found.special),
-        ("to attention sinks", found.sinks),
-        ("to the rest of the prompt" if found.special + found.sinks >= PART else "to the prompt", found.prompt),
-        ("to what it had written", found.own),
-    )
-    parts = [f"{part:.0%} {name}" for name, part in named_parts if part >= PART]
-    return f"Meanwhile its attention went {listed(parts)} (mean of all layers and heads)." if parts else ""
-
-
-def _looked_at(found: Writing, tokens: Sequence[Token]) -> str:
-    """The word of the prompt that it looked at most, where it did: a whole word, what it is made of taken together."""
-    every = [(word, share) for word, share in prompt_words(found, tokens) if share is not None]
-    told = [(word, share) for word, share in every if wordlike(spelling(tokens, word))]
-    sinks = [n for n in found.sink_tokens if n < found.given and not tokens[n].special]
-    aside = [n for n in sinks if wordlike(tokens[n].characters)]
-    word, share = max(told, key=lambda each: each[1], default=(range(0), 0.0))
-    if share < LOOKED or len(told) < 2:
-        return ""
-    besides = f", {'attention sinks' if len(aside) > 1 else 'the attention sink'} aside," if aside else ""
-    name = word_numbered(tokens, word, spelling(tokens, word))
-    return capital(f"of the prompt's words{besides} it looked most at {name} ({number(share)}).")
-
-
-def prompt_words(found: Writing, tokens: Sequence[Token]) -> list[tuple[range, float | None]]:
-    """List the prompt's words, the numbers of their tokens, and what each got while the text was written; None where
-    a token of it is special or a sink.
-    """
-    apart = {*found.sink_tokens, *(n for n, token in enumerate(tokens) if token.special)}
+def prompt_words(writing: Writing, tokens: Sequence[Token]) -> list[tuple[range, float | None]]:
+    """List the prompt's words with their mean weight while the text was written, None for special tokens and sinks."""
+    apart = {*writing.sink_tokens, *(n for n, token in enumerate(tokens) if token.special)}
     return [
-        (word, None if apart & {*word} else sum(found.received[n] for n in word))
-        for word in words(tokens[: found.given])
+        (word, None if apart & {*word} else sum(writing.received[n] for n in word))
+        for word in words(tokens[: writing.given])
     ]

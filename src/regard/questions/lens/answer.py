@@ -1,14 +1,15 @@
-"""Hold what the logit lens reads at places of texts, and read it: what a model would say after each of its layers."""
+"""Hold what the logit lens reads at positions of texts: the predictions of each layer."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.display.answer import Read, TracesAnswer
+from regard.display.sentences import MAX_SENTENCES, Template, sentences
 from regard.explain.frames import Row
 from regard.explain.logits.logit_lens import LogitLens
 from regard.explain.texts.summary import Summary, summarise
-from regard.explain.wording import number, numbered
+from regard.explain.wording import numbered
 from regard.questions.lens import panels
 from regard.text.quoting import quoted
 from regard.text.tokens import shortened
@@ -16,12 +17,21 @@ from regard.text.tokens import shortened
 if TYPE_CHECKING:
     from regard.models.model import Model
 
+TABLE: list[list[Template]] = [
+    [
+        ("{place}, the model predicts {token} (probability {probability}), but the last state ranks it number {rank}.",
+         None),
+        ("{place}, the model predicts {token} (probability {probability}), its first choice from layer {settled} on.",
+         None),
+        ("{place}, the model predicts {token} (probability {probability}), its first choice in every layer.", None),
+    ]
+]  # fmt: skip
 LONG = 60  # characters of a text in a title
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Lens(TracesAnswer):
-    """What each state would say. summary: of the texts, or targets, that are read, with its `logit_lenses`; side."""
+    """Predictions read from each hidden state. summary: of the texts or targets, with its `logit_lenses`; side."""
 
     format: ClassVar[str] = "regard lens"
     panels = panels.of_lens
@@ -33,11 +43,12 @@ class Lens(TracesAnswer):
         """Of which text."""
         more = len(self.summary.texts) - 1
         text = shortened(self.summary.texts[0], LONG) + (f" (and {more} more)" if more else "")
-        return f"What each layer would say (logit lens), {text}"
+        return f"Logit lens: predictions of each layer, {text}"
 
     def findings(self) -> list[str]:
-        """Say of each place from which layer on the model's own token is the likeliest."""
-        return [_settled(each, self.summary, self.side) for each in self.summary.logit_lenses]
+        """Say for each place what the model predicts, and from which layer on."""
+        lenses = self.summary.logit_lenses[:MAX_SENTENCES]
+        return [sentence for lens in lenses for sentence in sentences(TABLE, _numbers(lens, self.summary, self.side))]
 
     def rows(self) -> list[Row]:
         """One row a place, state and candidate, the likeliest first."""
@@ -59,16 +70,13 @@ def lens(model: "Model", traces: Sequence[Any], word: str | None = None, *, top:
     return Lens(own, side, traces=traces, about=Read.of(*traces))
 
 
-def _settled(lens: LogitLens, summary: Summary, side: str) -> str:
-    lead, final = "After" if lens.after else "In the place of", lens.final
-    at = numbered(summary.tokens[lens.text], lens.token)
-    where = f" in {side} {summary.labels[lens.text]}" if len(summary.texts) > 1 else ""
-    says = f"{lead} {at}{where} the model would say {quoted(final.text)} ({number(final.probability)})"
-    others = [n for n, layer in enumerate(lens.layers) if layer.rank > 1]
-    if not others:
-        return f"{says}, and so would every state."
-    last = others[-1]
-    before = f"of rank {lens.layers[last].rank:,} {'as it enters layer 0' if last == 0 else f'after layer {last - 1}'}"
-    if last == len(lens.layers) - 1:
-        return f"{says}, though it is {before}."
-    return f"{says}: the likeliest from layer {last} on, and {before}."
+def _numbers(lens: LogitLens, summary: Summary, side: str) -> dict[str, object]:
+    """Collect the numbers of a place's sentence."""
+    text = f" in {side} {summary.labels[lens.text]}" if len(summary.texts) > 1 else ""
+    behind = [n for n, layer in enumerate(lens.layers) if layer.rank > 1]
+    settled = behind[-1] if behind else None  # layer that follows the last state with another likeliest token
+    return {
+        "place": f"{'After' if lens.after else 'In place of'} {numbered(summary.tokens[lens.text], lens.token)}{text}",
+        "token": quoted(lens.final.text), "probability": lens.final.probability, "settled": settled,
+        "rank": lens.layers[-1].rank if settled == len(lens.layers) - 1 else None,
+    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Make the panels of the logit lens: what each state would say, as a table, and as cells as dark as it is likely."""
+"""Make the panels of the logit lens: each state's most likely tokens as a table and as shaded cells."""
 
 from typing import TYPE_CHECKING
 
@@ -27,11 +27,12 @@ def table(lens: LogitLens, summary: Summary, side: str) -> Panel:
         for layer in lens.layers
     ]
     final = quoted(lens.final.text)
-    columns = [Column("state"), Column("likeliest tokens, and their probability"), Column(f"rank of {final}")]
-    title = f"What each layer would say {_where(lens, at)} in {side} {label} (logit lens)"
+    columns = [Column("state"), Column("most likely tokens, with probability"), Column(f"rank of {final}")]
+    title = f"Predictions {_where(lens, at)} in {side} {label}, layer by layer (logit lens)"
     note = (
-        f"The model says {final}: {number(lens.final.probability)}; its own final norm and head are put on each state, "
-        f"and from the last give its logits within {lens.difference:.0e}."
+        "Each state goes through the model's final norm and output head. "
+        f"The model predicts {final} ({number(lens.final.probability)}), and the last state gives its logits within "
+        f"{lens.difference:.0e}."
     )
     return Table(name=_lens_of(lens, summary, side), title=title, note=note, columns=columns, rows=rows, screen=True)
 
@@ -42,13 +43,13 @@ def cells(lens: LogitLens, summary: Summary, side: str) -> Heat:
     found = [layer.candidates for layer in lens.layers]
     final = quoted(lens.final.text)
     return Heat(
-        name=f"{_lens_of(lens, summary, side)}, cells", title=f"{label}: {_where(lens, at)}: what each layer would say",
+        name=f"{_lens_of(lens, summary, side)}, cells", title=f"{label}, {_where(lens, at)}: predictions of each layer",
         rows=[state_name(layer.state) for layer in lens.layers], columns=[str(n + 1) for n in range(len(found[0]))],
-        values=[[each.probability for each in row] for row in found], axes=("state", "place"), unit="probability",
+        values=[[each.probability for each in row] for row in found], axes=("state", "rank"), unit="probability",
         largest=1.0, upwards=True, picture=True, written=[[each.text for each in row] for row in found],
         strong=[(i, j) for i, row in enumerate(found) for j, each in enumerate(row) if each.id == lens.final.id],
         said=[[f"{quoted(each.text)} {fixed(each.probability, 3)}" for each in row] for row in found],
-        caption=f"its likeliest tokens, as dark as likely; bold: {final}, the model's own",
+        caption=f"most likely tokens, darker is more likely; bold: {final}, the model's prediction",
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from regard.display.panels import Cell, Column, Heat, Panel, Table, numbered
-from regard.explain.wording import capital
+from regard.explain.wording import count_of_tokens, fixed
 from regard.questions.steps.sentences import root_of, shares
 from regard.text.quoting import quoted, spelled
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from regard.questions.steps.answer import Steps
     from regard.textbook import HeadSteps
 
+EXP = "exp(score − max)"
 KEYS = 14  # of the first table; the others are one row
 DRAWN = 24  # rows of vectors, those with the largest weights
 
@@ -47,19 +48,20 @@ def _weights(found: "Steps", record: "HeadSteps", where: str) -> Table:
     ]  # fmt: skip
     if rest:
         sums = (float(each[rest].sum()) for each in (record.exponentials, record.weights, given))
-        rows.append([f"{len(rest)} more {'token' if len(rest) == 1 else 'tokens'}", None, None, *sums])
+        rows.append([f"{len(rest)} more token{'s' * (len(rest) > 1)}", None, None, *sums])
     if record.sink is not None:
         grown = 1 - float(record.weights.sum())
-        rows.append(["a sink that the head has learned", None, record.sink, grown * record.total, grown, 0.0])
+        rows.append(["learned sink", None, record.sink, grown * record.total, grown, 0.0])
     hidden = len(order) - len(seen)
-    out = f"; {hidden} {'token' if hidden == 1 else 'tokens'} that it may not look at left out" if hidden else ""
+    out = f"; {count_of_tokens(hidden)} masked" if hidden else ""
     return Table(
-        name="Weights", title=f"{where}: from scores to weights", rows=rows, screen=True, brief=True, picture=True,
+        name="Weights", title=f"Attention from {where}: from scores to weights", rows=rows,
+        screen=True, brief=True, picture=True,
         total=["sum", None, None, record.total, 1.0, float(given.sum())],
-        columns=[Column("key"), *(Column(name, 2, unbounded=True) for name in ("q · k", "score")),
-                 Column("exp(s-max)", 2), Column("weight", 2, bar=True), Column("of output", 2, unbounded=True)],
-        note=f"score: q · k × {record.scale:.4g}, with what else the model does to it; weight: exp(s-max) / "
-        f"{record.total:.4f}; of output: the part that its value has in the context vector{out}",
+        columns=[Column("key"), *(Column(name, 2, unbounded=True) for name in ("q · k", "score")), Column(EXP, 2),
+                 Column("weight", 2, bar=True), Column("contribution", 2, unbounded=True)],
+        note=f"Weight is {EXP} / {fixed(record.total, 2, unbounded=True)}; contribution is the fraction of "
+        f"the context vector from this token{out}.",
     )  # fmt: skip
 
 
@@ -68,20 +70,20 @@ def _numbers(found: "Steps", record: "HeadSteps", where: str, tab: str) -> Table
     steps = [("q · k", record.products), ("× scale", record.scaled)]
     steps += [] if record.softcap is None else [(f"capped at {record.softcap:g}", record.capped)]
     steps += [("+ bias", record.capped + record.bias)] if bool((record.bias != 0).any()) else []
-    ends = [("exp(s-max)", record.exponentials), ("weight", record.weights), ("of output", shares(record))]
+    ends = [(EXP, record.exponentials), ("weight", record.weights), ("contribution", shares(record))]
     hidden = record.scores.isinf().tolist()
     rows: list[list[Cell]] = [
-        [_key(found, n) + ", may not be looked at" * hidden[n], *(float(each[n]) for _, each in steps),
+        [_key(found, n) + " (masked)" * hidden[n], *(float(each[n]) for _, each in steps),
          *(None if hidden[n] else float(each[n]) for _, each in ends)]
         for n in range(len(hidden))
     ]  # fmt: skip
-    sink = "" if record.sink is None else f", a sink's score of {record.sink:z.4f} among it"
     root = f" = {root_of(record)}" if root_of(record) else ""
-    note = f"scale {record.scale:.6g}{root}; sum of exp {record.total:.6f}{sink}; weight = exp / sum"
+    total = f"{fixed(record.total, 2, unbounded=True)}{', with a learned sink' if record.sink is not None else ''}"
+    note = f"Scale is {record.scale:.4g}{root}; weight is {EXP} / {total}"
     return Table(
-        name=f"Every number{tab}", title=f"{where}, step by step", rows=rows, note=capital(note),
+        name=f"Every number{tab}", title=f"{where}, step by step", rows=rows, note=f"{note}.",
         columns=[Column("key"), *(Column(name, 2, unbounded=True) for name, _ in steps),
-                 *(Column(name, 2, bar=name == "weight", unbounded=name == "of output") for name, _ in ends)],
+                 *(Column(name, 2, bar=name == "weight", unbounded=name == "contribution") for name, _ in ends)],
     )  # fmt: skip
 
 
@@ -97,7 +99,7 @@ def _query(record: "HeadSteps", where: str, tab: str, picture: bool) -> Heat:
 def _weighted(found: "Steps", record: "HeadSteps", where: str, tab: str, picture: bool) -> Heat:
     """The weighted values of the keys with the largest weights, and the context vector, which is the sum of all."""
     most = sorted(record.weights.argsort(descending=True, stable=True)[:DRAWN].tolist())
-    few = f", of which the {DRAWN} with the largest weights are here" if len(most) < len(record.weights) else ""
+    few = f"; the {DRAWN} with the largest weights are shown" if len(most) < len(record.weights) else ""
     return Heat(
         name=f"Weighted values{tab}", title=f"{where}: weight × value, and their sum", signed=True,
         rows=[*(_key(found, n) for n in most), "context"], columns=numbered(len(record.context)),
