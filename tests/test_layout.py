@@ -75,6 +75,7 @@ ABOUT_SEVERAL = {
     "cli/verbs/patch",
     "corpus/moby_dick",
     "docs",
+    "docs/plain_words",
     "docs_commands",
     "docs_questions",
     "documented",
