@@ -96,6 +96,7 @@ ABOUT_SEVERAL = {
     "release",
     "site/folds",
     "site/formulas",
+    "site/images",
     "site/live_page",
     "site/pages",
     "site/pictures",
