@@ -174,13 +174,13 @@ def memory(quick: bool, plot: Path | None = None) -> None:
 
 
 def draw(found: dict[int, float], file: Path) -> None:
-    """Memory against length, with the line that n×n would take."""
+    """Draw memory by length, and the memory that whole matrices would need."""
     figure = Figure(figsize=(6.5, 4), layout="constrained")
     axes = figure.add_subplot()
     lengths = list(found)
     axes.loglog(lengths, list(found.values()), "o-", color="#0072b2", label="output and all statistics")
     matrix = [HEADS * length**2 * 4 / MIB for length in lengths]
-    axes.loglog(lengths, matrix, "--", color="#d55e00", label="one n×n float32 matrix a head")
+    axes.loglog(lengths, matrix, "--", color="#d55e00", label="float32 matrices of n × n, all heads")
     axes.set_xticks(lengths, [f"{length:,}" for length in lengths], minor=False)
     axes.minorticks_off()
     axes.set_xlabel("tokens (12 heads of width 64, causal)")

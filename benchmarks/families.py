@@ -226,7 +226,7 @@ def write(rows: list[Row]) -> None:
 
 This table shows how regard works with each architecture of transformers {transformers.__version__},
 tested with a tiny random model (`python -m benchmarks.families --write`): {len(rows)} families, {counted(rows)}.
-Type the name of yours above the table to find its row. [Supported architectures](families.md) explains the words.
+Type a name above the table to find its row. [Supported architectures](families.md) explains the words.
 
 | architecture | | largest differences, or the reason |
 |---|---|---|

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Five lines
 #
-# A trace is one text's way through a model, and it shows itself: a word in it, a map, a ranking, each in one line. What
-# this page prints is what the same lines show in a notebook of your own.
+# A trace records how a text passes through a model. You can show a word of it, an attention map or a ranking with a
+# line of code each. A notebook shows the same output as this page.
 
 # %%
 import regard
@@ -13,8 +13,8 @@ trace = model.trace("Write a poem about a man fishing on a river bank.")
 trace.see("bank")
 
 # %% [markdown]
-# `see` says what was found, in sentences, and then in a table. Without a word it says what is most worth a look in the
-# text. Two texts and words to compare with are one line as well:
+# `see` shows a table and up to three sentences. Without a word, it shows the strongest links of the text. You can also
+# pass two texts and words to compare with:
 
 # %%
 seen = regard.see(
@@ -26,38 +26,39 @@ seen = regard.see(
 seen
 
 # %% [markdown]
-# A map is asked by words, and draws itself into matplotlib's axes. What “bank” gives “river” in layer 0, one number a
-# head; the mean over the query's tokens, the sum over the key's:
+# You can index an attention map by words. These are the weights from “bank” to “river” in layer 0, with a number for
+# each head. If a word has several tokens, you get the mean over the query's tokens and the sum over the key's. `plot`
+# draws a head with matplotlib:
 
 # %%
 weights = trace.attention[0]["bank", "river"]  # (H,)
 head = int(weights.argmax())
 print(
-    f"head {head} gives most: {weights[head]:.3f}; the mean of the heads is "
-    f"{weights.mean():.3f}"
+    f"head {head} has the largest weight, {weights[head]:.3f} (mean of the "
+    f"heads: {weights.mean():.3f})"
 )
 assert abs(float(weights.mean()) - 0.252) < 5e-4
 
 axes = trace.attention[0].plot(head=head)
 
 # %% [markdown]
-# What the word became, and what is behind it, measured by ablating one token or head after the other:
+# Next, the word's vector, and the tokens and heads that changed it most. `why` ablates them in turn:
 
 # %%
 vector = trace["bank"]  # (M,) the word's contextual embedding
 # pooled and normalised as the model's own folder says
 sentence = trace.embedding()
 print(
-    f"{len(vector)} numbers of the word, {len(sentence)} of the sentence, of "
-    f"length {sentence.norm():.3f}"
+    f"the word's vector has {len(vector)} numbers, the sentence's "
+    f"{len(sentence)} (length {sentence.norm():.3f})"
 )
 
 why = model.why(trace, "bank")
 why
 
 # %% [markdown]
-# Every number is there as data: `seen.summary`, `seen.findings()`, `why.tokens`, `why.to_frame()` where pandas is
-# installed. [From text to vectors](lessons/1_text_to_vectors.py) is where the course begins.
+# You can read every number as data: `seen.summary`, `seen.findings()`, `why.tokens`, and `why.to_frame()` if pandas is
+# installed. The course begins with [From text to vectors](lessons/1_text_to_vectors.py).
 
 # %%
 for sentence in seen.findings():

@@ -45,5 +45,11 @@ def test_measured_figures_are_those_of_the_benchmarks() -> None:
     assert "| TransformerLens | 1.34 | 3,245 MiB |" in compared[0]
 
 
+def test_the_comparison_page_begins_with_the_same_table() -> None:
+    table = re.search(r"## How it compares\n\n(\|.*?)\n\n", README, re.S)
+    assert table is not None
+    assert table[1] in (ROOT / "docs" / "compare.md").read_text("utf-8").split("\n## ")[0]
+
+
 def test_a_stranger_is_done_soon() -> None:
     assert sum(any(map(str.isalnum, word)) for word in README.split()) <= 1400

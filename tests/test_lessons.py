@@ -70,7 +70,7 @@ def test_runs_and_stays_in_its_folder(name: str, tmp_path: Path) -> None:
 def test_five_lines_of_python(tmp_path: Path) -> None:
     done = run(ROOT / "docs" / "five_lines.py", tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "head 2 gives most: 0.999; the mean of the heads is 0.252" in done.stdout
+    assert "head 2 has the largest weight, 0.999 (mean of the heads: 0.252)" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 

@@ -75,13 +75,21 @@ def photograph(page: Path) -> Path | None:
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        tab = browser.new_page(viewport={"width": 1100, "height": 640}, device_scale_factor=1.5, color_scheme="light")
-        tab.goto(page.as_uri())
-        tab.get_by_role("tab", name="Lines").click()
-        tab.wait_for_timeout(3000)  # the weights are computed in the page
-        tab.screenshot(path=picture)
+        shoot(browser, page, picture)
         browser.close()
     return picture
+
+
+def shoot(browser: Any, page: Path, picture: Path) -> str:
+    """Save a screenshot of a page's tab Lines; returns the text of the tab."""
+    tab = browser.new_page(viewport={"width": 1100, "height": 640}, device_scale_factor=1.5, color_scheme="light")
+    tab.goto(page.as_uri())
+    tab.get_by_role("tab", name="Lines").click()
+    tab.wait_for_timeout(3000)  # the weights are computed in the page
+    tab.screenshot(path=picture)
+    text = tab.inner_text("body")
+    tab.close()
+    return text
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

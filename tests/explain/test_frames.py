@@ -14,7 +14,6 @@ from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.frames import Table, to_frame
 from regard.explain.logits.logit_lens import logit_lens
 from regard.explain.weights.head_scores import NAMES, head_scores
-from regard.models.readout import Readout
 from regard.trace.display import plain_text_of_display
 from tests.support.own_models import opened
 from tests.support.pairs import make_pair
@@ -71,7 +70,7 @@ def test_layer_updates(trace: Any, tmp_path: Any) -> None:
 def test_the_logit_lens() -> None:
     model = opened("llama")
     trace = model.trace("She takes money.")
-    found = logit_lens(Readout(model, trace), trace, "takes", top=3)
+    found = logit_lens(model, trace, "takes", top=3)
     rows = found.rows()
     one_kind(rows, "occurrence", "token", "at", "state", "place", "id", "candidate", "probability")
     assert [(row["state"], row["place"]) for row in rows] == [(n, k) for n in range(3) for k in (1, 2, 3)]

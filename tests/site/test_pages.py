@@ -221,7 +221,7 @@ def test_a_trace_shows_itself_in_a_notebook() -> None:
     assert "text 1 looks at" in shown  # the table of trace.see
     assert "Both “bank” start as the same vector." in shown  # of regard.see
     assert "“bank” without each token" in shown  # the ranking of model.why
-    assert "of length 1.000" in shown
+    assert "length 1.000" in shown
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -7,6 +7,7 @@ like this: early ones often are not legible.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -15,6 +16,9 @@ from regard.explain.logits.predictions import Candidate, Names, candidates, name
 from regard.explain.places import Place, tokens_of
 from regard.models.readout import Readout
 from regard.trace.trace import Trace, is_causal
+
+if TYPE_CHECKING:
+    from regard.models.model import Model
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class LogitLens(Table):
 
 
 def logit_lens(
-    readout: Readout,
+    model: "Model | Readout",
     trace: Trace,
     place: Place,
     top: int = 5,
@@ -75,7 +79,11 @@ def logit_lens(
     text: int = 0,
     occurrence: str | None = None,
 ) -> LogitLens:
-    """Read the logits of each hidden state of a token, of a word its last token."""
+    """Read the logits of each hidden state of a token, of a word its last token.
+
+    model: the model that made the trace. For a decoder of an encoder-decoder, pass a `Readout` with its source.
+    """
+    readout = model if isinstance(model, Readout) else Readout(model, trace)
     names = names_of(trace) if names is None else names
     token = tokens_of(trace, place)[-1]
     states = torch.stack([state[token] for state in trace.hidden_states])
