@@ -32,12 +32,12 @@ MEANINGS = {
         "attention sinks", "How much a token attends to attention sinks, which attract attention whatever they mean."
     ),
     "duplicate": Meaning(
-        "earlier copies of the token",
+        "earlier duplicates",
         "How much a token attends to its earlier occurrences in the text.",
         mean_of="that occurred before",
     ),
     "induction": Meaning(
-        "the token after an earlier copy",
+        "tokens after duplicates",
         "How much a token attends to the token that followed its earlier occurrence.",
         mean_of="that occurred before and were followed by another token",
     ),
@@ -55,7 +55,7 @@ MEANINGS = {
         unit=ALIKE,
     ),
     "content": Meaning(
-        "the same tokens anywhere",
+        "tokens, wherever they are",
         "How much a head attends to the same tokens after they moved to other positions, from 0 to 1.",
         unit=ALIKE,
     ),

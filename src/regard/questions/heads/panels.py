@@ -9,7 +9,7 @@ from regard.display.panels import Cell, Column, Heat, Panel, Table
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import ALIKE, MEANINGS, SHARE, is_share
 from regard.explain.wording import capital, count_of_tokens, number, short_head
-from regard.questions.heads.sentences import AGAINST, LOOKED, how_to_read, most_of, score_sentence
+from regard.questions.heads.sentences import AGAINST, LOOKED, most_of, score_sentence
 
 if TYPE_CHECKING:
     from regard.questions.heads.answer import Heads
@@ -50,7 +50,11 @@ def _overview_of_heads(means: HeadMeans, of: str) -> Table:
         Column("tokens", 0, detail=True), Column("meaning", detail=True),
     ]  # fmt: skip
     title = f"{capital(of)}{'h' if of else 'H'}eads with the highest scores, {count_of_tokens(means.counts['queries'])}"
-    return Table(name=f"{of}Overview", title=title, columns=columns, rows=rows, screen=True, note=how_to_read(means))
+    units = "".join(f", {name} in {MEANINGS[name].unit}" for name in means.scores if not is_share(name))
+    note = f"L0H2 is layer 0, head 2, and scores are mean attention weights from 0 to 1{units}."
+    if any(name in AGAINST for name in means.scores):
+        note = "Heads are listed by how far one score exceeds the other. L0H2 is layer 0, head 2."
+    return Table(name=f"{of}Overview", title=title, columns=columns, rows=rows, screen=True, note=note)
 
 
 def _score_grid(means: HeadMeans, score: str, of: str, group: str, largest: float) -> Heat:
