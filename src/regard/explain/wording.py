@@ -1,6 +1,5 @@
 """Word what sentences have in common: tokens in quotes, pieces of words, lists, how well two rankings agree."""
 
-import math
 import re
 from collections.abc import Sequence
 
@@ -70,11 +69,6 @@ def exactly_split(parts: str, whole: str, error: float) -> str:
         f"the {parts} sum to the {whole} within {error:.1e} of the sum of their absolute values; norms' statistics are "
         "held fixed, and a part is its writer's, whatever made it write that"
     )
-
-
-def as_among(entropy: float) -> str:
-    """An entropy in nats as the count of tokens that equal weights would spread over: exp(entropy)."""
-    return f"{math.exp(entropy):.1f}"
 
 
 def agreement(correlation: float) -> str:

@@ -20,10 +20,10 @@ TABLE: list[list[Template]] = [
         ("No head attends by induction at step {end}. The highest score is {last} (layer {layer}, head {head}).", None),
     ],
     [
+        ("{query} attends to {key} with weight {weight} at step {end}.", None),
         ("No weight changed between steps {start} and {end}.", lambda n: n["change"] == 0),
         ("No weight changed by {least} or more between steps {start} and {end}.", lambda n: n["change"] < GREW),
         ("Attention from {query} to {key} changed most, from weight {before} to {after}.", None),
-        ("{query} attends to {key} with weight {weight} at step {end}.", None),
     ],
     [
         ("Attention is about as sharp as before: " + SPREAD + "{start_spread:n} at step {start}.", lambda n: n["same"]),

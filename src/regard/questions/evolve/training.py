@@ -128,8 +128,8 @@ class Training(Answer):
         some = [found[n] for n in evenly(len(found), MOST)]
         panels: list[Panel] = [replace(self.loss(), screen=len(found) < 2 and len(self.log) > 1, picture=True)]
         if len(some) < len(found):
-            note = f" {LOG} has {len(found) - len(some)} more evaluations."
-            panels.append(_evaluations("Some evaluations", some, note, screen=True))
+            part = f", {len(some)} of {len(found)} (all in {LOG})"
+            panels.append(_evaluations("Some evaluations", some, part, screen=True))
         if len(found) > 1:
             panels.append(_evaluations("Evaluations", found, screen=len(some) == len(found)))
         return panels
@@ -183,8 +183,8 @@ def evaluations(log: Log) -> list[Evaluation]:
 def _evaluations(name: str, found: Sequence[Evaluation], more: str = "", *, screen: bool) -> Table:
     rows: list[list[Cell]] = [[each.step, each.loss, each.validation] for each in found]
     return Table(
-        name=name, title="Loss at evaluations", rows=rows, screen=screen, brief=bool(more),
-        note=f"Loss is the mean since the previous evaluation, and bars show the held-out loss.{more}",
+        name=name, title=f"Loss at evaluations{more}", rows=rows, screen=screen, brief=bool(more),
+        note="Loss is the mean since the previous evaluation, and bars show the held-out loss.",
         columns=[Column("step", 0), Column("loss", 2, unbounded=True),
                  Column("held out", 2, bar=True, unbounded=True)],
     )  # fmt: skip
