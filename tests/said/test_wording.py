@@ -1,11 +1,9 @@
 """What sentences have in common says its numbers: two digits that count, counts of tokens, how well rankings agree."""
 
-import math
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.explain.wording import agreement, as_among, listed, number, signed
+from regard.explain.wording import agreement, listed, number, signed
 from tests.said.templates import shows
 
 
@@ -36,11 +34,6 @@ def test_a_number_of_a_tenth_and_more_has_two_decimals(value: float) -> None:
 def test_what_is_less_than_1_does_not_read_as_1(value: float, sign: int) -> None:
     assert float(number(value)) < 1
     shows(number(sign * value), sign * value)
-
-
-@given(st.integers(1, 5000))
-def test_equal_weights_are_spread_over_as_many_as_there_are(count: int) -> None:
-    assert as_among(math.log(count)) == f"{count}.0"
 
 
 @given(st.lists(st.text("abc", min_size=1), min_size=1, max_size=5))

@@ -11,7 +11,7 @@ import torch
 
 import regard
 from regard.cli.verbs.map import map_file
-from regard.explain.weights.specific_weights import most_specific_weight, specific_weights
+from regard.explain.weights.specific_weights import most_specific_weight, specific_weights, text_choice
 from regard.explain.wording import number
 from tests.support import ROOT, SHARED, run_all_in_process
 
@@ -140,21 +140,19 @@ def test_without_a_layer_the_one_that_says_most_is_shown(run, minilm, folder: Pa
     best = most_specific_weight(specific_weights(trace))
     run(Path("text.txt"), figure=Path("a.svg"), save_file=Path("a.safetensors"))
     out = " ".join(capsys.readouterr().out.split())
-    (said,) = re.findall(rf"chosen: layer {best.layer} says most, [\d.]+ nats beyond the expected, and in it head "
-                         rf"{best.head}, [\d.]+", out)  # fmt: skip
+    said = text_choice(best.layer)
+    assert said in out
     assert said in (folder / "a.svg").read_text(encoding="utf-8")
     assert regard.open("a.safetensors").attention.kept == (best.layer,)
     of_head = most_specific_weight(specific_weights(trace, head=3))
     run(Path("text.txt"), head=3)
-    assert f"chosen: of the layers of head 3 layer {of_head.layer} says most, " in " ".join(
-        capsys.readouterr().out.split()
-    )
+    assert text_choice(of_head.layer, 3) in " ".join(capsys.readouterr().out.split())
 
 
 def test_windows(run, folder: Path, capsys) -> None:
     run(Path("text.txt"), layer=1, window=64, stride=20, json_file=Path("a.json"), figure=Path("a.svg"))
     out = capsys.readouterr().out
-    assert "In layer 1 a token looks" in out
+    assert "In layer 1, tokens attend" in out
     assert "windows of 64 tokens, stride 20: attention does not reach across windows" in " ".join(out.split())
     data = json.loads((folder / "a.json").read_text(encoding="utf-8"))
     assert len(data["heads"]) == 12
