@@ -112,7 +112,7 @@ def _weights(found: "Evolution", n: int) -> Heat:
 def _difference(found: "Evolution") -> Heat:
     n = len(found.steps) - 1
     return Heat(
-        name="Difference", title=f"Step {found.steps[n]} minus step {found.steps[0]}, {found.whose()}",
+        name="Difference", title=f"Step {found.steps[n]} minus step {found.steps[0]}",
         note=f"Red cells grew and blue cells fell.{_unseen(found)}",
         rows=_names(found.queries), columns=_names(found.keys), values=_seen(found, found.from_start(n)),
         axes=("query", "key"), signed=True, unit="difference of weights", picture=True,
