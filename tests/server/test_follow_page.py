@@ -162,8 +162,8 @@ def test_the_page_of_a_run_that_ended_holds_its_numbers(visit: Any, ended: Path)
         assert len(means) == 300
         for row in (means[0], means[123], means[-1]):
             own = [float(each["loss"] or 0) for each in log[int(row[1]) - 1 : int(row[2])]]
-            assert float(row[3]) == pytest.approx(sum(own) / len(own), abs=1e-4)
-            assert [float(row[4]), float(row[5])] == pytest.approx([min(own), max(own)], abs=1e-4)
+            assert float(row[3]) == pytest.approx(sum(own) / len(own), abs=0.0051)
+            assert [float(row[4]), float(row[5])] == pytest.approx([min(own), max(own)], abs=0.0051)
         found = evolution(open_watched(ended), 1, 3)
         assert found.formed(1, 3) is not None
         page.tab.wait_for_selector("h1:has-text('layer 1, head 3')")  # where induction formed
