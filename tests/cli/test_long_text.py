@@ -61,7 +61,7 @@ def test_one_matrix_of_a_file_of_windows_and_of_a_saved_trace(minilm, tmp_path: 
     assert [each.place for each in one.receivers] == [each.place for each in found.receivers]
     best = whole.matrix(RIVER, None, None, top=3, far=5, console=console)
     assert len(best.traces[0].attention) == 6
-    assert best.why.startswith(f"chosen: layer {best.layer} says most, ")
+    assert best.why.startswith(f"Layer {best.layer} was chosen ")
     assert best.layer in range(6)
     with pytest.raises(RegardError, match="layer 6 is out of range: all-MiniLM-L6-v2 has layers 0 to 5"):
         whole.matrix(RIVER, 6, None, top=3, far=5, console=console)

@@ -189,7 +189,7 @@ def test_evolve_has_both_ends_and_its_panels(regard_command: Command, tmp_path: 
     assert page.data["opening"] == {"view": "panel 1", "call": 3, "head": None, "token": 3}
     assert [text["name"] for text in page.data["texts"]] == ["step 0", "step 20"]
     assert [each["name"] for each in page.data["comparisons"]] == ["step 0 and step 20"]
-    assert [panel["title"] for panel in page.data["panels"][:3]] == ["Step 0", "Step 20", "Step 20 less step 0"]
+    assert [panel["title"] for panel in page.data["panels"][:3]] == ["Step 0", "Step 20", "Step 20 minus step 0"]
 
 
 def test_steps_are_asked_for_and_their_size_is_said_before(regard_command: Command, tmp_path: Path) -> None:

@@ -95,7 +95,11 @@ def test_a_move_is_that_to_the_word_whose_range_is_left_furthest(seed: int) -> N
     plain_and_few(said)
     named = re.findall(WAY, " ".join(said))
     assert len(named) == min(len(moves), 2 if len(summary.occurrences) == 2 else 1)
-    wanted = [moves[label] for label in sorted(moves)] if len(named) == 2 else [max(moves.values(), default=None)] * len(named)
+    wanted = (
+        [moves[label] for label in sorted(moves)]
+        if len(named) == 2
+        else [max(moves.values(), default=None)] * len(named)
+    )
     ranges = {neutral.word: (neutral.low[-1], neutral.high[-1]) for neutral in summary.neutral}
     for (way, word, value, low, high), (_, most, side) in zip(named, wanted, strict=True):
         assert (way, word) == (side, most)

@@ -1,11 +1,9 @@
 """Numbers are written with two decimals, and read as 0 or 1 only where they are."""
 
-import math
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.explain.wording import as_among, fixed, listed, number, signed
+from regard.explain.wording import fixed, listed, number, signed
 from tests.said.reading import shows
 
 
@@ -23,11 +21,6 @@ def test_a_fraction_reads_as_0_or_1_only_where_it_is(value: float) -> None:
     shows(number(-value), -value)
     assert number(value) not in ("0.00", "1.00")
     assert fixed(value, 2, unbounded=True) == f"{value:.2f}"
-
-
-@given(st.integers(1, 5000))
-def test_equal_weights_are_spread_over_as_many_as_there_are(count: int) -> None:
-    assert as_among(math.log(count)) == f"{count}.0"
 
 
 @given(st.lists(st.text("abc", min_size=1), min_size=1, max_size=5))

@@ -1,6 +1,5 @@
 """Word what sentences have in common: tokens in quotes, pieces of words, lists, how well two rankings agree."""
 
-import math
 import re
 from collections.abc import Sequence
 
@@ -68,11 +67,6 @@ def exactly_split(parts: str, whole: str, error: float) -> str:
     return (
         f"The {parts} sum to the {whole} within {error:.1e} of their total size. Normalization statistics are frozen."
     )
-
-
-def as_among(entropy: float) -> str:
-    """An entropy in nats as the count of tokens that equal weights would spread over: exp(entropy)."""
-    return f"{math.exp(entropy):.1f}"
 
 
 def named(tokens: Sequence[Token], number: int) -> str:

@@ -11,7 +11,7 @@ import torch
 
 import regard
 from regard.cli.verbs.map import map_file
-from regard.explain.weights.specific_weights import most_specific_weight, specific_weights
+from regard.explain.weights.specific_weights import most_specific_weight, specific_weights, text_choice
 from regard.explain.wording import number
 from tests.support import ROOT, SHARED, run_all_in_process
 
@@ -47,7 +47,7 @@ def test_the_main_job(regard_command, minilm, tmp_path: Path) -> None:
     assert result.stderr == ""
     assert "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
-    assert "In head 2 of layer 3 a token looks" in result.stdout
+    assert "In layer 3, tokens attend" in result.stdout
     assert sorted(os.listdir(tmp_path)) == ["a.json", "a.png", "a.safetensors", "text.txt"]
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     saved = regard.open(tmp_path / "a.safetensors")
@@ -63,7 +63,7 @@ def test_the_main_job(regard_command, minilm, tmp_path: Path) -> None:
     first = data["pairs"][0]
     assert first["weight"] == pytest.approx(float(dense[first["query"]["token"], first["key"]["token"]]), rel=1e-4)
     assert number(first["weight"]) in result.stdout
-    assert " ".join(result.stdout.split()).startswith("• " + data["findings"][0])
+    assert "• " + data["findings"][0] in " ".join(result.stdout.split())
     again = regard_command(
         "map", "--open", "a.safetensors", "--layer", "3", "--head", "2", "--top", "4", "--far", "30", "--json", "b.json"
     )
@@ -89,7 +89,7 @@ def check_documented(folder: Path, text: str) -> None:
     for code, out, err in run_all_in_process(folder, commands):
         told = re.sub(r"^[a-z ]+: about \S+ \S+ in all\n", "", err)  # where it takes more than ten seconds
         assert (code, told) == (0, "")
-        assert "layer 2 a token looks" in out
+        assert "In layer 2, tokens attend" in out
         assert "windows of 512 tokens" in " ".join(out.split())
     assert {"map.png", "map.json"} <= set(os.listdir(folder))
 
@@ -140,21 +140,19 @@ def test_without_a_layer_the_one_that_says_most_is_shown(run, minilm, folder: Pa
     best = most_specific_weight(specific_weights(trace))
     run(Path("text.txt"), figure=Path("a.svg"), save_file=Path("a.safetensors"))
     out = " ".join(capsys.readouterr().out.split())
-    (said,) = re.findall(rf"chosen: layer {best.layer} says most, [\d.]+ nats beyond the expected, and in it head "
-                         rf"{best.head}, [\d.]+", out)  # fmt: skip
+    said = text_choice(best.layer)
+    assert said in out
     assert said in (folder / "a.svg").read_text(encoding="utf-8")
     assert regard.open("a.safetensors").attention.kept == (best.layer,)
     of_head = most_specific_weight(specific_weights(trace, head=3))
     run(Path("text.txt"), head=3)
-    assert f"chosen: of the layers of head 3 layer {of_head.layer} says most, " in " ".join(
-        capsys.readouterr().out.split()
-    )
+    assert text_choice(of_head.layer, 3) in " ".join(capsys.readouterr().out.split())
 
 
 def test_windows(run, folder: Path, capsys) -> None:
     run(Path("text.txt"), layer=1, window=64, stride=20, json_file=Path("a.json"), figure=Path("a.svg"))
     out = capsys.readouterr().out
-    assert "In layer 1 a token looks" in out
+    assert "In layer 1, tokens attend" in out
     assert "windows of 64 tokens, stride 20: attention does not reach across windows" in " ".join(out.split())
     data = json.loads((folder / "a.json").read_text(encoding="utf-8"))
     assert len(data["heads"]) == 12
@@ -218,8 +216,8 @@ def test_help_does_not_wait_for_torch(regard_command) -> None:
 
 def test_layers_and_heads_count_from_the_end_too(run, folder: Path, capsys) -> None:
     run(Path("text.txt"), layer=-1, head=-2, everything=True, save_file=Path("a.safetensors"))
-    assert "head 10 of layer 5" in " ".join(capsys.readouterr().out.split())
+    assert "layer 5, head 10" in " ".join(capsys.readouterr().out.split())
     run(open_file=Path("a.safetensors"), layer=-1, head=-2, everything=True)
-    assert "head 10 of layer 5" in " ".join(capsys.readouterr().out.split())
+    assert "layer 5, head 10" in " ".join(capsys.readouterr().out.split())
     run(Path("text.txt"), layer=-2, head=-12, window=64, everything=True)
-    assert "head 0 of layer 4" in " ".join(capsys.readouterr().out.split())
+    assert "layer 4, head 0" in " ".join(capsys.readouterr().out.split())

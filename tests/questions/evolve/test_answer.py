@@ -17,6 +17,7 @@ from regard.explain.weights.head_scores import head_scores
 from regard.questions.evolve.answer import Evolution, evolution, evolution_of
 from regard.questions.evolve.training import Training
 from regard.train.log import LOG
+from tests.said.reading import names_in, numbers_in, plain_and_few, shown_with_its_numbers
 from tests.support import MONEY, RIVER
 from tests.support.own_models import opened
 
@@ -128,6 +129,40 @@ def test_a_query_that_sees_one_key_is_not_the_strongest() -> None:
     found = planted(EVEN, SHARP)
     assert found.free_queries == [1, 2]
     assert found.strongest(0) == (0.5, (1, 1))
+
+
+def test_sentences_name_what_changed_most_and_the_spread() -> None:
+    said = planted(EVEN, HALF, SHARP).findings()
+    plain_and_few(said)
+    assert names_in(said[0]) == ["c", "b"]
+    assert numbers_in(said[0]) == ["0.33", "1.00"]
+    assert "sharper" in said[1]
+    assert "broader" in planted(SHARP, EVEN).findings()[1]
+    shown_with_its_numbers(planted(EVEN, HALF, SHARP), [math.exp(x) for x in planted(EVEN, HALF, SHARP).entropy])
+    assert "No weight changed" in planted(EVEN, EVEN).findings()[0]
+    assert "as sharp as" in planted(EVEN, EVEN).findings()[1]
+    assert "0.05 or more" in planted(EVEN, [EVEN[0], [0.51, 0.49, 0.0], EVEN[2]]).findings()[0]
+    alone = planted(EVEN).findings()
+    assert (names_in(alone[0]), numbers_in(alone[0])) == (["b"], ["0.50", "0"])
+    assert "itself" in alone[0]
+
+
+@pytest.mark.parametrize(
+    ("scores", "numbers"),
+    [
+        ((0.1, 0.5, 0.3, 0.8), ["0", "0", "30", "0.80", "30", "0.30", "20"]),  # it fell in between
+        ((0.5, 0.5, 0.5, 0.5), ["0", "0", "30", "0.50"]),
+        ((0.1, 0.1, 0.1, 0.2), ["30", "0.20", "0", "0"]),  # none, and the text repeats
+    ],
+)
+def test_sentences_date_induction(scores: tuple[float, ...], numbers: list[str]) -> None:
+    found = planted(EVEN, HALF, SHARP, SHARP, names=("a", "a", "a"))
+    found = replace(found, induction=[[[x, x / 2]] for x in scores])
+    sentence = found.findings()[0]
+    assert "induction" in sentence
+    assert [number.rstrip(",") for number in numbers_in(sentence)] == numbers
+    other = replace(found, queries=["a", "b", "c"]).findings()[0]
+    assert ("induction" in other) == (scores[-1] >= 0.3)
 
 
 LOSSES: list[dict[str, Any]] = [

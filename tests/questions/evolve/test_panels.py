@@ -33,7 +33,7 @@ def test_one_screen(width: int) -> None:
     assert max(map(len, lines)) <= width
     assert len(lines) <= 40 or width < 80
     out = " ".join(" ".join(lines).split())
-    assert f"{60 - MOST} of 60 steps are left out here" in out
+    assert f"{MOST} of 60 steps" in out
     if width >= 80:
         steps = [line.split()[0] for line in lines if "→" in line]
         assert (len(steps), steps[0], steps[-1]) == (MOST, "0", "590")
@@ -43,7 +43,7 @@ def test_what_lies_between_rows_is_added_up() -> None:
     found = planted(*([EVEN, SHARP] * 30))
     lines = shown(found, 140)
     changes = [float(line.split()[2]) for line in lines if "→" in line]
-    assert sum(changes) == pytest.approx(sum(found.change), abs=1e-3)
+    assert sum(changes) == pytest.approx(sum(found.change), abs=0.005 * len(changes))
 
 
 def test_every_step_on_request() -> None:
@@ -62,7 +62,7 @@ def test_induction_has_a_column_and_with_all_every_head(width: int) -> None:
     assert max(map(len, every)) <= width
     heads = [line.split() for line in every if line.split()[:1] in [[f"L0H{n}"] for n in range(20)]]
     assert [head[0] for head in heads] == [f"L0H{n}" for n in reversed(range(20))]  # those first that end highest
-    assert (heads[0][-2], heads[0][-1]) == ("0.301", "0.523")
+    assert (heads[0][-2], heads[0][-1]) == ("0.30", "0.52")
     assert panel_of(found, "Induction").series[0].y == found.induction_of(0, 19)
 
 
@@ -71,12 +71,11 @@ def test_a_head_without_scores_has_no_line() -> None:
     assert [curve.name for curve in panel_of(found, "Induction").series] == ["L0H1"]
 
 
-@pytest.mark.parametrize("everything", [False, True])
-def test_links_of_tokens_that_see_themselves_alone_are_no_strongest_links(everything: bool) -> None:
-    told = "strongest: of tokens that may look at more than one"
-    assert told in " ".join(" ".join(shown(planted(EVEN, SHARP), 140, everything=everything)).split())
+def test_links_of_tokens_that_see_themselves_alone_are_no_strongest_links() -> None:
+    noted = "strongest link is between tokens that can attend to several"
+    assert noted in panel_of(planted(EVEN, SHARP), "Step by step").note
     free = [[0.4, 0.3, 0.3]] * 3
-    assert told not in " ".join(" ".join(shown(planted(free, free), 140, everything=everything)).split())
+    assert noted not in panel_of(planted(free, free), "Step by step").note
 
 
 def test_how_attention_formed_on_a_page() -> None:
@@ -112,8 +111,8 @@ def test_the_last_grid_has_every_step_for_a_slider(monkeypatch: pytest.MonkeyPat
     shown = [[[value or 0.0 for value in row] for row in grid] for grid in last.over.values]
     torch.testing.assert_close(torch.tensor(shown), torch.tensor(found.weights).float(), rtol=0, atol=5e-5)
     assert last.largest == first.largest == max(w for table in found.weights for row in table for w in row)
-    assert "left out" not in last.note
+    assert "leaves out" not in last.note
     monkeypatch.setattr(panels, "CELLS", 1)
     few = panel_of(found, f"Step {found.steps[-1]}")
     assert few.over.titles == [first.title, last.title]
-    assert few.note.endswith(f"; {len(found.steps) - 2} of {len(found.steps)} steps are left out of the slider")
+    assert few.note.endswith(f"leaves out {len(found.steps) - 2} of {len(found.steps)} steps.")

@@ -11,52 +11,56 @@ from regard.display.page import panel_data
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.questions.evolve.training import DRAWN, MOST, POINTS, Training, evaluations, training_of
 from regard.web.plain_tables import plain_tables
+from tests.said.reading import numbers_in, plain_and_few
 
 
 def log(losses: list[float], held: dict[int, float] | None = None) -> list[dict[str, int | float | None]]:
     return [{"step": n, "loss": loss, "validation": (held or {}).get(n)} for n, loss in enumerate(losses, 1)]
 
 
+def said(losses: list[float], held: dict[int, float] | None = None, vocabulary: int = 65) -> list[str]:
+    found = Training(log(losses, held), vocabulary)
+    plain_and_few(found.findings())
+    return found.findings()
+
+
+def numbers_of(sentence: str) -> list[str]:
+    return [number.rstrip(",") for number in numbers_in(sentence)]
+
+
 def test_the_numbers_are_the_logs() -> None:
-    said = Training(log([4.0, 3.0, 2.0, 1.0], {2: 3.5, 3: 2.5, 4: 2.0}), 65).findings()
-    assert said == [
-        f"From step 1 to 4 the loss fell from 4.00 to 1.00 nats a token: as unsure as among {math.e:.1f} equally "
-        "likely tokens.",
-        f"Guessing evenly among its 65 tokens would be 4.17; the run is {math.log(65) - 1:.2f} below it.",
-        "Held out it is smallest at its last evaluation, 2.00 at step 4: still falling.",
-        "On texts held out the loss is 1.00 larger than on those it trained on.",
-    ]
+    loss, chance, held = said([4.0, 3.0, 2.0, 1.0], {2: 3.5, 3: 2.5, 4: 2.0})
+    assert "fell" in loss
+    assert numbers_in(loss) == ["4.00", "1.00", "1", "4"]
+    assert sorted(numbers_in(chance)) == sorted(["65", f"{math.log(65):.2f}", f"{math.log(65) - 1:.2f}"])
+    assert "still falling" in held
+    assert numbers_in(held) == ["2.00", "4"]
 
 
 def test_what_did_not_fall() -> None:
-    rose = Training(log([4.2, 4.5]), 65).findings()
-    assert "rose from 4.20 to 4.50" in rose[0]
-    assert rose[1].endswith("the run is no better than that.")
-    assert len(rose) == 2
-    assert "stayed at about 4.00 nats" in Training(log([4.0, 4.0]), 65).findings()[0]
+    loss, chance = said([4.2, 4.5])
+    assert "rose" in loss
+    assert "no better" in chance
+    assert "stayed" in said([4.0, 4.0])[0]
 
 
-def test_texts_that_are_learned_by_heart() -> None:
-    said = Training(log([4.0, 2.0, 1.0, 0.5], {1: 4.0, 2: 3.0, 4: 3.4}), 65).findings()
-    assert said[2] == (
-        "Held out it was smallest at step 2 (3.00) and is 3.40 at step 4: since then it learned its own texts, "
-        "not others."
-    )
+def test_a_gap_and_texts_that_are_learned_by_heart() -> None:
+    assert numbers_of(said([4.0, 2.0, 1.0], {2: 2.5, 3: 2.5})[2]) == ["2.50", "3", "1.50"]
+    held = said([4.0, 2.0, 1.0, 0.5], {1: 4.0, 2: 3.0, 4: 3.4})[2]
+    assert "overfits" in held
+    assert numbers_in(held) == ["3.00", "2", "3.40", "4"]
+    assert "overfits" not in said([4.0, 2.0, 3.0, 3.5], {1: 4.0, 2: 3.0, 4: 3.4})[2]
 
 
-def test_one_update_none_and_smoothed_labels() -> None:
-    assert Training([], 65).findings() == []
-    assert Training(log([math.nan]), 65).findings() == []
-    assert Training(log([2.0], {1: 2.0}), 1).findings() == [
-        "After one update the loss is 2.00 nats a token: as unsure as among 7.4 equally likely tokens.",
-        "Held out the loss is 2.00 at step 1.",
-    ]
-    assert "unsure" not in Training(log([3.0, 2.0]), 65, smoothing=0.1).findings()[0]
+def test_one_update_and_none() -> None:
+    assert said([]) == said([math.nan]) == []
+    loss, held = said([2.0], {1: 2.0}, 1)
+    assert numbers_in(loss) == ["2.00"]
+    assert numbers_in(held) == ["2.00", "1"]
 
 
 def test_means_at_the_ends_of_long_runs() -> None:
-    said = Training(log([4.0, 2.0] * 50), 65).findings()
-    assert "stayed at about 3.00 nats a token, each a mean of 2 updates" in said[0]
+    assert numbers_of(said([4.0, 2.0] * 50)[0]) == ["3.00", "1", "100", "2"]
 
 
 def test_evaluations() -> None:
@@ -81,8 +85,8 @@ def test_a_run_fits_one_screen() -> None:
         assert max(map(len, lines)) <= width
         assert len(lines) <= 30
         out = " ".join(" ".join(lines).split())
-        assert "12 more evaluations are in log.jsonl" in out
-        rows = [line.split() for line in lines if line.strip()[:1].isdigit()]
+        assert "8 of 20 (all in log.jsonl)" in out
+        rows = [line.split() for line in lines if "█" in line]
         assert (len(rows), rows[0][0], rows[-1][0]) == (MOST, "5", "100")
     (whole,) = [panel for panel in found.panels() if panel.name == "Evaluations"]
     assert [row[0] for row in whole.rows] == list(held)  # type: ignore[attr-defined]
@@ -92,7 +96,7 @@ def test_without_evaluations_there_is_a_line_and_no_table() -> None:
     lines = printed(Training(log([2.0, 1.0]), 65), 80)
     assert not any("held out" in line for line in lines)
     (line,) = [line.split() for line in lines if "training" in line]
-    assert (line[0], line[-2:]) == ("training", ["2.0000", "1.0000"])
+    assert (line[0], line[-2:]) == ("training", ["2.00", "1.00"])
     assert not any("training" in line for line in printed(Training(log([2.0]), 65), 80))  # it would be a point
 
 
@@ -115,8 +119,7 @@ def test_a_short_run_has_every_update() -> None:
     steps, losses, panel = lines_of_loss(POINTS)
     (line,) = panel["series"]
     assert (line["x"], line["y"], line["since"], line["low"]) == (steps, losses, None, None)
-    assert panel["note"] == "training: each update's own"
-    assert "caption" not in panel
+    assert panel["note"] == "Each point is one update."
 
 
 @pytest.mark.parametrize(("count", "size"), [(POINTS + 1, 2), (2 * POINTS, 2), (2 * POINTS + 1, 4), (12_345, 32)])
@@ -124,7 +127,7 @@ def test_a_long_one_has_means_and_their_ranges(count: int, size: int) -> None:
     steps, losses, panel = lines_of_loss(count, first=7)
     (line,) = panel["series"]
     assert POINTS / 2 <= len(line["x"]) <= POINTS
-    assert f"each point the mean of {size} updates" in panel["note"]
+    assert f"Each point is the mean of {size} updates" in panel["note"]
     for n in range(len(line["x"])):
         own = losses[n * size : (n + 1) * size]
         assert (line["since"][n], line["x"][n]) == (steps[n * size], steps[n * size + len(own) - 1])
@@ -142,7 +145,7 @@ def test_what_is_held_out_is_a_line_of_its_own() -> None:
     training, held = panel["series"]
     assert training["y"] == [3.0, None, 2.0]
     assert (held["name"], held["x"], held["y"]) == ("held out", [2, 3], [2.5, None])
-    assert "labels smoothed by 0.1; held out: what is not trained on" in panel["note"]
+    assert "labels smoothed by 0.1" in panel["note"]
     assert Training([]).loss().series[0].x == []
     unknown = panel_data(Training([{"step": 3, "loss": None, "validation": None}]).loss())
     assert (unknown["series"][0]["x"], unknown["series"][0]["y"]) == ([3], [None])
@@ -152,10 +155,10 @@ def test_a_long_log_has_ranges_without_javascript_too() -> None:
     text = "".join(plain_tables([panel_data(Training(log([float(n) for n in range(1, 802)])).loss())], str))
     assert '<th scope="col">from</th>' in text
     assert (
-        '<th scope="row"><bdi>training</bdi></th><td><bdi>1</bdi></td><td><bdi>4</bdi></td><td><bdi>2.5000</bdi></td>'
+        '<th scope="row"><bdi>training</bdi></th><td><bdi>1</bdi></td><td><bdi>4</bdi></td><td><bdi>2.50</bdi></td>'
         in text
     )
-    assert "<td><bdi>1.0000</bdi></td><td><bdi>4.0000</bdi></td></tr>" in text
+    assert "<td><bdi>1.00</bdi></td><td><bdi>4.00</bdi></td></tr>" in text
 
 
 def test_a_picture_has_the_loss_its_range_and_what_is_held_out(tmp_path: Path) -> None:
@@ -167,9 +170,9 @@ def test_a_picture_has_the_loss_its_range_and_what_is_held_out(tmp_path: Path) -
     np.testing.assert_array_equal(held.get_xydata(), [[200, 4.5], [400, 4.25]])
     assert len(axes.collections) == 1  # the band
     title = Training(own).title()
-    assert title == "Training loss: 5.09 at step 1, 1.00 at step 400; held out: 4.250 at step 400"
+    assert title == "Training loss: 5.09 at step 1, 1.00 at step 400, held out 4.25 at step 400"
     assert title in " ".join(axes.figure.get_suptitle().split())
-    assert "each point the mean of 4 updates" in " ".join(axes.figure.get_suptitle().split())
+    assert "Each point is the mean of 4 updates" in " ".join(axes.figure.get_suptitle().split())
     assert Training(own[:1]).draw(tmp_path / "loss.png") == []
     assert (tmp_path / "loss.png").is_file()
     (line,) = Training(own[:3]).plot().axes[0].lines

@@ -24,7 +24,7 @@ def whole(minilm):
 
 
 def test_the_band_is_what_is_drawn(found) -> None:
-    (axes,) = axes_with(paint_map(found), "All of it, by query and offset")
+    (axes,) = axes_with(paint_map(found), "Whole matrix, by query and offset")
     (image,) = axes.images
     band, drawn = np.array(found.band.values, dtype=float), image.get_array()
     there = ~np.isnan(band) & (band > 0)
@@ -34,9 +34,9 @@ def test_the_band_is_what_is_drawn(found) -> None:
     assert image.get_extent() == [found.band.first - 0.5, found.band.first + found.band.count - 0.5, found.tokens, 0]
     assert found.tokens == len(band) < 256
     assert (there.sum(1) >= 62).all()  # of every query, the keys of its window
-    assert axes.get_xlabel().startswith("offset of the key from the query, in tokens")
-    assert axes.get_ylabel() == "attending (query), in tokens of the text"
-    assert "grey: no two tokens of one window" in axes.get_title()
+    assert axes.get_xlabel().startswith("key position − query position")
+    assert axes.get_ylabel() == "query position"
+    assert "grey: not in one window" in axes.get_title()
     spots = [tuple(line.get_xydata()[0]) for line in axes.lines]
     assert spots == [(pair.key.token - pair.query.token, pair.query.token + 0.5) for pair in found.pairs]
 
@@ -51,8 +51,8 @@ def test_its_title_says_how_the_text_was_read(found, whole) -> None:
 
 
 def test_a_text_that_was_read_as_a_whole_has_its_matrix(whole) -> None:
-    (axes,) = axes_with(paint_map(whole), "All of it; circles: the arcs")
-    assert axes.get_xlabel() == "attended to (key), in tokens"
+    (axes,) = axes_with(paint_map(whole), "Whole matrix, circles: the links above")
+    assert axes.get_xlabel() == "key position"
     np.testing.assert_allclose(axes.images[0].get_array(), np.maximum(whole.picture, np.max(whole.picture) * 1e-5))
     spots = [tuple(line.get_xydata()[0]) for line in axes.lines]
     assert spots == [(pair.key.token + 0.5, pair.query.token + 0.5) for pair in whole.pairs]
@@ -61,7 +61,7 @@ def test_a_text_that_was_read_as_a_whole_has_its_matrix(whole) -> None:
 @pytest.mark.parametrize("which", ["found", "whole"])
 def test_arcs_are_the_far_pairs_with_their_weights_and_heads(which: str, request) -> None:
     shown = request.getfixturevalue(which)
-    (axes,) = axes_with(paint_map(shown), f"The largest weights between tokens more than {shown.far} apart")
+    (axes,) = axes_with(paint_map(shown), f"Strongest links over more than {shown.far} tokens")
     arcs = [line.get_gid() for line in axes.lines if line.get_gid()]
     assert sorted(arcs) == sorted(f"arc {pair.query.token} {pair.key.token}" for pair in shown.pairs)
     texts = [text.get_text() for text in axes.texts]
@@ -71,11 +71,11 @@ def test_arcs_are_the_far_pairs_with_their_weights_and_heads(which: str, request
 
 def test_what_is_received_and_how_far_heads_look(whole, minilm) -> None:
     figure = paint_map(whole)
-    (received,) = [axes for axes in all_axes(figure) if axes.get_xlabel().startswith("token of the text")]
+    (received,) = [axes for axes in all_axes(figure) if axes.get_xlabel().startswith("position in the text")]
     (stairs,) = received.patches
     np.testing.assert_allclose(stairs.get_data().values, whole.received)
     named = {text.get_text() for text in received.texts}
-    assert {f"{each.place.text} {each.received:.1f}" for each in whole.receivers} == named
+    assert {f"{each.place.text} {each.received:.2f}" for each in whole.receivers} == named
     figure.draw_without_rendering()
     highest = received.transData.transform((0, max(whole.received)))[1]
     assert all(text.get_window_extent().y0 > highest for text in received.texts)  # a name stands on no bar
@@ -88,5 +88,5 @@ def test_what_is_received_and_how_far_heads_look(whole, minilm) -> None:
 
 def test_nothing_far_is_said(minilm) -> None:
     short = matrix(minilm.trace("a man on a river bank"), 1)
-    (axes,) = axes_with(paint_map(short), "The largest weights")
-    assert [text.get_text() for text in axes.texts] == ["none: no token attends so far"]
+    (axes,) = axes_with(paint_map(short), "Strongest links")
+    assert [text.get_text() for text in axes.texts] == ["no link this far"]

@@ -1,4 +1,4 @@
-"""What each score of a head means, once: terminal, page, picture and sentences all take it from here."""
+"""What each score of a head means, for tables, plots, pages and sentences."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ ALIKE = "likeness"  # of the attention of two texts, from 0 to 1
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a score is. says: in a sentence. looks_at: what a head looks at that has much of it, in a few words; empty
-    where the score stands in no table of its own.
+    """What a score measures, and the target of a head's attention if it has a high score.
 
-    unit: "share", "likeness", "nats" or "tokens". mean_of: of which tokens it is the mean, where that is not all.
+    looks_at: the target in a few words, empty if no overview lists the score. says: the meaning as a sentence. unit:
+    "share", "likeness", "nats" or "tokens". mean_of: the tokens that the score averages over, if not all.
     """
 
     looks_at: str
@@ -21,60 +21,59 @@ class Meaning:
 
 
 MEANINGS = {
-    "previous": Meaning("the token before", "How much a token attends to the token before it."),
+    "previous": Meaning("the previous token", "How much a token attends to the previous token."),
     "next": Meaning(
-        "the token after", "How much a token attends to the token after it.", mean_of="with one after them"
+        "the next token", "How much a token attends to the next token.", mean_of="followed by another token"
     ),
     "same": Meaning("the token itself", "How much a token attends to itself."),
-    "special": Meaning("special tokens", "How much of its attention a token gives to special tokens such as [CLS]."),
+    "special": Meaning("special tokens", "How much a token attends to special tokens such as [CLS]."),
     "first": Meaning("the first token", "How much a token attends to the first token of the text."),
     "sinks": Meaning(
-        "attention sinks",
-        "How much of its attention a token gives to attention sinks, which take it whatever they mean.",
+        "attention sinks", "How much a token attends to attention sinks, which attract attention whatever they mean."
     ),
     "duplicate": Meaning(
-        "the same token, earlier",
-        "How much a token attends to earlier tokens that are the same as it.",
-        mean_of="that stood in the same text before",
+        "earlier duplicates",
+        "How much a token attends to its earlier occurrences in the text.",
+        mean_of="that occurred before",
     ),
     "induction": Meaning(
-        "what followed it earlier",
-        "How much a token attends to what followed the same token earlier in the text.",
-        mean_of="that stood in the same text before with another token behind them",
+        "tokens after duplicates",
+        "How much a token attends to the token that followed its earlier occurrence.",
+        mean_of="that occurred before and were followed by another token",
     ),
     "entropy": Meaning(
         "many tokens, in nats",
-        "How evenly a token spreads its attention, in nats: 0 where one token gets all of it.",
+        "How evenly a token spreads its attention: its entropy in nats, 0 if a single token gets all.",
         unit="nats",
     ),
     "distance": Meaning(
-        "far away, in tokens",
-        "How far away the tokens lie that a token attends to: their mean distance in tokens, by weight.",
-        unit="tokens",
+        "distant tokens", "How far away a token attends: the mean distance in tokens, by weight.", unit="tokens"
     ),
     "position": Meaning(
-        "a place, any token there",
-        "How much a head looks at the same places when other tokens stand there, from 0 to 1.",
+        "fixed positions",
+        "How much a head attends to the same positions after their tokens were shuffled, from 0 to 1.",
         unit=ALIKE,
     ),
     "content": Meaning(
-        "a token, at any place",
-        "How much a head looks at the same tokens when they stand at other places, from 0 to 1.",
+        "tokens, wherever they are",
+        "How much a head attends to the same tokens after they moved to other positions, from 0 to 1.",
         unit=ALIKE,
     ),
-    "looked": Meaning("", "How much of its attention a token gives to the tokens that changed places."),
+    "looked": Meaning("", "How much a token attends to the shuffled tokens."),
     "written": Meaning(
-        "source of the next token", "How much attention the source of the token that is written now gets."
+        "the source of the next token", "How much attention the source of the token that is written next receives."
     ),
-    "read": Meaning("source of the token read", "How much attention the source of the token that was just read gets."),
+    "read": Meaning(
+        "the source of the current token", "How much attention the source of the token that was just read receives."
+    ),
     "successor": Meaning(
-        "token after that source",
-        "How much attention the source token after that gets.",
-        mean_of="whose source has another token behind it",
+        "the source token after that",
+        "How much attention the source token after that receives.",
+        mean_of="whose source is followed by another token",
     ),
 }
 
 
 def is_share(name: str) -> bool:
-    """Tell whether a score is from 0 to 1, as shares of attention are: all of these have one scale."""
+    """Return whether a score is from 0 to 1, so that all such scores share a scale."""
     return MEANINGS[name].unit in (SHARE, ALIKE)

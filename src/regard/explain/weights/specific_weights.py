@@ -29,7 +29,6 @@ from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
 NEAREST = (-4, -3, -2, -1, 1, 2, 3, 4)
-BEYOND = "nats beyond the expected"
 SAMPLED = 512  # queries that the means are over, of more as many, evenly apart
 
 
@@ -226,26 +225,7 @@ def choose_layer(found: Sequence[Sequence[Sequence[SpecificWeight]]]) -> int | N
     return max(totals, key=lambda layer: totals[layer]) if totals else None
 
 
-def text_choice(
-    found: Sequence[Sequence[SpecificWeight]],
-    tokens: Sequence[Token],
-    layer: int,
-    *,
-    apart: Collection[int] = (),
-    head_asked: bool = False,
-) -> str:
-    """Say why a layer and head are drawn of a text in which no word is followed; "" where nothing does.
-
-    found: of each layer, what `specific_weights` gives; apart: the tokens that are attention sinks. layer: the one that
-    is drawn, which was chosen. head_asked: the head was not.
-    """
-    here = [each for weights in found for each in weights if each.layer == layer]
-    heads = _divergence_by(here, lambda each: each.head)
-    if not heads:
-        return ""
-    count = sum(not token.special for token in tokens) - len(set(apart))
-    most = f"says most{'' if count <= SAMPLED else f' about {SAMPLED} of {count:,} tokens'}"
-    head, part = max(heads.items(), key=lambda each: each[1])
-    if head_asked:
-        return f"chosen: of the layers of head {head} layer {layer} {most}, {part:.1f} {BEYOND}"
-    return f"chosen: layer {layer} {most}, {sum(heads.values()):.1f} {BEYOND}, and in it head {head}, {part:.1f}"
+def text_choice(layer: int, head: int | None = None) -> str:
+    """Say why a layer was chosen for a text, of all layers or of those of one head."""
+    whose = "its attention" if head is None else f"head {head} there"
+    return f"Layer {layer} was chosen because {whose} differs most from what distance or key alone explains."

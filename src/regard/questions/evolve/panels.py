@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from regard.display.panels import Called, Cell, Column, Curve, Curves, Heat, Number, Over, Panel, Point, Scatter, Table
 from regard.explain.wording import quoted, short_head
-from regard.questions.evolve.sentences import of_change, repeats
+from regard.questions.evolve.sentences import repeats
 
 if TYPE_CHECKING:
     from regard.questions.evolve.answer import Evolution
@@ -24,8 +24,8 @@ def of_evolution(found: "Evolution") -> list[Panel]:
     if last:
         panels.append(_difference(found))
         panels += [_course(found, "Entropy", "entropy in nats", found.entropy)]
-        panels += [_course(found, "Change", "mean change since the step before", found.change)]
-    panels.append(_steps(found, range(last + 1), "Step by step", "from the step before"))
+        panels += [_course(found, "Change", "mean change since the previous step", found.change)]
+    panels.append(_steps(found, range(last + 1), "Step by step"))
     if found.induction and last:
         panels.append(_induction(found))
     if found.paths:
@@ -47,25 +47,27 @@ def _in_short(found: "Evolution") -> Table:
     """Of many steps some, evenly, the first and the last among them; what changed between two rows is added up."""
     count = len(found.steps)
     shown = evenly(count, MOST)
-    left = f"; {count - len(shown)} of {count} steps are left out here" if len(shown) < count else ""
-    table = _steps(found, shown, "In short", "of the weights, added up since the row above", left)
-    return replace(table, title=found.title(), screen=True, brief=True)
+    left = f", {len(shown)} of {count} steps" if len(shown) < count else ""
+    table = _steps(found, shown, "In short")
+    return replace(table, title=found.title() + left, screen=True, brief=True)
 
 
-def _steps(found: "Evolution", shown: Sequence[int], name: str, since: str, left: str = "") -> Table:
-    """Some of the steps, a row each. since: what a change is the mean absolute difference of; left: of the rest."""
+def _steps(found: "Evolution", shown: Sequence[int], name: str) -> Table:
+    """Return a row for each of some steps, with the change of the weights since the row above."""
     head, columns, scores = _of_induction(found)
     changes = [sum(found.change[before + 1 : n + 1]) for before, n in pairwise([-1, *shown])]
     rows: list[list[Cell]] = [
         [found.steps[n], math.exp(found.entropy[n]), change, *_strongest(found, n), *([scores[n]] if head else [])]
         for n, change in zip(shown, changes, strict=True)
     ]
-    note = "spread over: tokens that equal weights would go to (e to the entropy); change: mean absolute difference "
+    alone = len(found.free_queries) < len(found.queries)
     return Table(
-        name=name, title=name, note=f"{note}{since}{_aside(found)}{left}", rows=rows,
+        name=name, title=f"Attention by step, {found.whose()}", rows=rows,
+        note="Spread is e to the entropy (in tokens), and change is the mean absolute difference from the row above."
+        + (" The strongest link is between tokens that can attend to several." if alone else ""),
         columns=[
-            Column("step", 0), Column("spread over", 1), Column("change", 2, bar=True), Column("strongest link"),
-            Column("weight", 2), *columns,
+            Column("step", 0), Column("spread", 2, unbounded=True), Column("change", 2, bar=True),
+            Column("strongest link"), Column("weight", 2), *columns,
         ],
     )  # fmt: skip
 
@@ -88,17 +90,11 @@ def _strongest(found: "Evolution", n: int) -> tuple[str, float]:
     return f"{quoted(found.queries[i])} ({i}) → {quoted(found.keys[j])} ({j})", value
 
 
-def _aside(found: "Evolution") -> str:
-    """What the strongest links leave out, where there is something."""
-    alone = len(found.free_queries) < len(found.queries)
-    return "; strongest: of tokens that may look at more than one" if alone else ""
-
-
 def _weights(found: "Evolution", n: int) -> Heat:
     """The weights of a step, in colours that are the same for all; of the last also every step's, for a page."""
     title = f"Step {found.steps[n]}"
     most = max(max(row) for table in found.weights for row in table)
-    note, over = found.title() + _unseen(found), None
+    note, over = f"{found.title()}.{_unseen(found)}", None
     if 0 < n == len(found.steps) - 1:
         shown = evenly(len(found.steps), max(2, CELLS // (len(found.queries) * len(found.keys))))
         values = [
@@ -106,7 +102,7 @@ def _weights(found: "Evolution", n: int) -> Heat:
         ]
         over = Over([f"Step {found.steps[m]}" for m in shown], values)
         left = len(found.steps) - len(shown)
-        note += f"; {left} of {len(found.steps)} steps are left out of the slider" if left else ""
+        note += f" The slider leaves out {left} of {len(found.steps)} steps." if left else ""
     return Heat(
         name=title, title=title, note=note, rows=_names(found.queries), unit="weight", columns=_names(found.keys),
         values=_seen(found, found.weights[n]), axes=("query", "key"), largest=most, over=over, picture=True,
@@ -116,8 +112,8 @@ def _weights(found: "Evolution", n: int) -> Heat:
 def _difference(found: "Evolution") -> Heat:
     n = len(found.steps) - 1
     return Heat(
-        name="Difference", title=f"Step {found.steps[n]} less step {found.steps[0]}",
-        note=f"{found.title()}: where it grew and fell; {of_change(found)}{_unseen(found)}.",
+        name="Difference", title=f"Step {found.steps[n]} minus step {found.steps[0]}",
+        note=f"Red cells grew and blue cells fell.{_unseen(found)}",
         rows=_names(found.queries), columns=_names(found.keys), values=_seen(found, found.from_start(n)),
         axes=("query", "key"), signed=True, unit="difference of weights", picture=True,
     )  # fmt: skip
@@ -132,7 +128,7 @@ def _seen(found: "Evolution", values: list[list[float]]) -> list[list[Number]]:
 
 
 def _unseen(found: "Evolution") -> str:
-    return "; cells without a number: no weight at any step" if any(map(any, found.never)) else ""
+    return " Cells without a number have no weight at any step." if any(map(any, found.never)) else ""
 
 
 def _names(tokens: list[str]) -> list[str]:
@@ -146,7 +142,7 @@ def _induction(found: "Evolution") -> Curves:
     heads.sort(key=lambda head: -found.induction_of(*head)[-1])
     return Curves(
         name="Induction", title="Induction of every head", x="step", y="induction",
-        note="What a token that occurred before gives to those behind its earlier occurrences; L0H2: layer 0, head 2.",
+        note="Induction is the attention of a repeated token to the tokens that followed its earlier occurrences.",
         series=[Curve(short_head(i, j), found.steps, found.induction_of(i, j)) for i, j in heads],
     )  # fmt: skip
 
@@ -157,8 +153,8 @@ def _embeddings(found: "Evolution") -> Scatter:
     for name, path in zip(_names(found.embedded), found.paths, strict=True):
         for n, (x, y) in enumerate(path):
             points.append(Point(x, y, f"{name}, step {found.steps[n]}", name, len(points) - 1 if n else None))
-    shares = [f"{axis}: {share:.0%} of the variance" for axis, share in zip("xy", found.share, strict=True)]
+    shares = [f"{axis} has {share:.0%} of the variance" for axis, share in zip("xy", found.share, strict=True)]
     return Scatter(
-        name="Embeddings", title="The tokens' learned embeddings, step by step", note="; ".join(shares),
+        name="Embeddings", title="Token embeddings by step", note=", ".join(shares),
         x="x", y="y", points=points, called=Called("token and step", "token"), drawn="groups", equal=True, picture=True,
     )  # fmt: skip

@@ -1,17 +1,17 @@
-"""How a training run went: the loss of every update as a curve, what it fell to held out and not, what that means."""
+"""Show how a training run went: the loss of every update as a curve, and what it fell to, in training and held out."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from regard.display.answer import Answer
 from regard.display.panels import Cell, Column, Curve, Curves, Panel, Table
+from regard.display.sentences import Template, sentences
 from regard.explain.frames import Row
-from regard.explain.wording import capital
 from regard.nn.config import TransformerConfig
 from regard.questions.evolve.panels import evenly
 from regard.train.log import LOG, read_log
@@ -28,7 +28,44 @@ POINTS = 400  # of a line of the loss on a page
 DRAWN = 100  # of one in a picture, where nobody can look closer
 
 
-SAME = 0.02  # nats a token: losses that differ by less are called about equal
+SAME = 0.02  # nats per token: losses that differ by less are about equal
+
+HELD = "The held-out loss is {held:n} at step {at}"
+TABLE: list[list[Template]] = [
+    [
+        ("After one update the loss is {last:n} nats per token.", lambda n: n["count"] == 1),
+        (
+            "The loss stayed at about {first:n} nats per token from step {start} to {end}{mean}.",
+            lambda n: abs(n["change"]) < SAME,
+        ),
+        (
+            "The loss fell from {first:n} to {last:n} nats per token from step {start} to {end}{mean}.",
+            lambda n: n["change"] < 0,
+        ),
+        ("The loss rose from {first:n} to {last:n} nats per token from step {start} to {end}{mean}.", None),
+    ],
+    [
+        (
+            "This is no better than guessing evenly among {vocabulary} tokens, which would give {chance:n}.",
+            lambda n: n["better"] < SAME,
+        ),
+        ("This is {better:n} below guessing evenly among {vocabulary} tokens, which would give {chance:n}.", None),
+    ],
+    [
+        (
+            "The held-out loss rose from {lowest:n} at step {then} to {held:n} at step {at} while the training loss "
+            "fell: the model overfits.",
+            lambda n: n["rose"] >= SAME and n["overfits"],
+        ),
+        (
+            "The held-out loss rose from {lowest:n} at step {then} to {held:n} at step {at}.",
+            lambda n: n["rose"] >= SAME,
+        ),
+        (HELD + " and still falling.", lambda n: n["fell"] >= SAME),
+        (HELD + ", {gap:n} above the training loss.", lambda n: n["gap"] >= 5 * SAME),
+        (HELD + ".", None),
+    ],
+]
 
 
 @dataclass(frozen=True)
@@ -56,20 +93,30 @@ class Training(Answer):
             return "Training loss: no update yet"
         ends = ", ".join(f"{_loss(each):.2f} at step {each['step']:.0f}" for each in (self.log[0], self.log[-1]))
         held = [each for each in self.log if each["validation"] is not None][-1:]
-        return f"Training loss: {ends}" + "".join(
-            f"; held out: {e['validation']:.3f} at step {e['step']}" for e in held
-        )
+        return f"Training loss: {ends}" + "".join(f", held out {e['validation']:.2f} at step {e['step']}" for e in held)
 
     def findings(self) -> list[str]:
-        """Say what the loss fell to, held out and not; nothing where none is a number."""
+        """State what the loss fell to, in training and held out. Return nothing if no loss is a number."""
         known = [loss for each in self.log if math.isfinite(loss := _loss(each))]
         if not known:
             return []
-        size = max(1, len(known) // PART)
+        size, held = max(1, len(known) // PART), evaluations(self.log)
         first, last = sum(known[:size]) / size, sum(known[-size:]) / size
-        fell = _fell(self, first, last, size)
-        said = (fell, _chance(last, self.vocabulary), *_held(self.log, last))
-        return [sentence for sentence in said if sentence]
+        chance = math.log(self.vocabulary) if self.vocabulary > 1 else None
+        numbers: dict[str, Any] = {
+            "count": len(self.log), "change": last - first, "first": first, "last": last, "chance": chance,
+            "start": _step(self.log[0]), "end": _step(self.log[-1]), "vocabulary": self.vocabulary,
+            "mean": f", as means of {size} updates" if size > 1 else "", "better": (chance or 0) - last,
+        }  # fmt: skip
+        if held:
+            best = min(held, key=lambda each: each.validation)
+            numbers |= {
+                "held": held[-1].validation, "at": held[-1].step, "lowest": best.validation, "then": best.step,
+                "overfits": held[-1].loss < best.loss, "rose": held[-1].validation - best.validation,
+                "fell": held[-2].validation - held[-1].validation if len(held) > 2 and best is held[-1] else 0.0,
+                "gap": held[-1].validation - last,
+            }  # fmt: skip
+        return sentences(TABLE, numbers)
 
     def rows(self) -> list[Row]:
         """One row an update."""
@@ -81,8 +128,8 @@ class Training(Answer):
         some = [found[n] for n in evenly(len(found), MOST)]
         panels: list[Panel] = [replace(self.loss(), screen=len(found) < 2 and len(self.log) > 1, picture=True)]
         if len(some) < len(found):
-            note = f"{len(found) - len(some)} more evaluations are in {LOG}"
-            panels.append(_evaluations("Some evaluations", some, f"; {note}", screen=True))
+            part = f", {len(some)} of {len(found)} (all in {LOG})"
+            panels.append(_evaluations("Some evaluations", some, part, screen=True))
         if len(found) > 1:
             panels.append(_evaluations("Evaluations", found, screen=len(some) == len(found)))
         return panels
@@ -94,18 +141,13 @@ class Training(Answer):
     def loss(self, most: int = POINTS) -> Curves:
         """Draw the loss: every update's while there is room for so many points, then means over as many each."""
         training, size = _line("training", [(_step(each), _loss(each)) for each in self.log], most)
-        lines, notes = [training], [_each("each update's own", "updates", size)]
-        if self.smoothing:
-            notes[0] += f", with labels smoothed by {self.smoothing:g}"
+        smoothed = f", with labels smoothed by {self.smoothing:g}" if self.smoothing else ""
+        points = "one update" if size == 1 else f"the mean of {size} updates, and the band is their range"
         held = [(_step(each), loss) for each in self.log if (loss := each["validation"]) is not None]
-        if held:
-            line, size = _line("held out", held, most)
-            lines.append(line)
-            notes.append(_each("what is not trained on", "evaluations", size, "held out"))
-        note = "; ".join(notes)
+        note = f"Each point is {points}{smoothed}." + " Held-out texts aren't used for training." * bool(held)
         return Curves(
-            name="Loss", title="Loss, step by step", note=note, caption=capital(note), x="step",
-            y="loss in nats a token", series=lines, unbounded=True,
+            name="Loss", title="Loss, step by step", note=note, caption=note, x="step", y="loss in nats per token",
+            series=[training, *([_line("held out", held, most)[0]] if held else [])], unbounded=True,
         )  # fmt: skip
 
 
@@ -141,8 +183,8 @@ def evaluations(log: Log) -> list[Evaluation]:
 def _evaluations(name: str, found: Sequence[Evaluation], more: str = "", *, screen: bool) -> Table:
     rows: list[list[Cell]] = [[each.step, each.loss, each.validation] for each in found]
     return Table(
-        name=name, title="Loss at evaluations", rows=rows, screen=screen, brief=bool(more),
-        note=f"loss: mean of the updates since the evaluation before; a bar: held out{more}",
+        name=name, title=f"Loss at evaluations{more}", rows=rows, screen=screen, brief=bool(more),
+        note="Loss is the mean since the previous evaluation, and bars show the held-out loss.",
         columns=[Column("step", 0), Column("loss", 2, unbounded=True),
                  Column("held out", 2, bar=True, unbounded=True)],
     )  # fmt: skip
@@ -154,12 +196,6 @@ def _step(each: Mapping[str, int | float | None]) -> int:
 
 def _loss(each: Mapping[str, int | float | None]) -> float:
     return math.nan if each["loss"] is None else each["loss"]
-
-
-def _each(what: str, of: str, size: int, line: str = "training") -> str:
-    if size == 1:
-        return f"{line}: {what}"
-    return f"{line}: each point the mean of {size} {of}, the band from their least to their largest"
 
 
 def _line(name: str, points: Sequence[tuple[int, float]], most: int) -> tuple[Curve, int]:
@@ -177,53 +213,3 @@ def _line(name: str, points: Sequence[tuple[int, float]], most: int) -> tuple[Cu
     means = np.add.reduceat(numbers, starts) / np.subtract(ends, starts)
     first, last = [steps[start] for start in starts], [steps[end - 1] for end in ends]
     return Curve(name, last, means.tolist(), first, low.tolist(), high.tolist()), size
-
-
-def _fell(went: Training, first: float, last: float, size: int) -> str:
-    log, plain = went.log, went.smoothing == 0 and last < 20
-    mean = f", each a mean of {size} updates" if size > 1 else ""
-    among = f": as unsure as among {math.exp(last):.1f} equally likely tokens" if plain else ""
-    begin, end = (f"{each['step']:.0f}" for each in (log[0], log[-1]))
-    if len(log) == 1:
-        return f"After one update the loss is {last:.2f} nats a token{among}."
-    how = "stayed at about" if abs(first - last) < SAME else "fell from" if last < first else "rose from"
-    to = "" if how.startswith("stayed") else f" to {last:.2f}"
-    return f"From step {begin} to {end} the loss {how} {first:.2f}{to} nats a token{mean}{among}."
-
-
-def _chance(last: float, vocabulary: int) -> str:
-    chance = math.log(vocabulary) if vocabulary > 1 else 0.0
-    if not chance:
-        return ""
-    says = "the run is no better than that" if last > chance - SAME else f"the run is {chance - last:.2f} below it"
-    return f"Guessing evenly among its {vocabulary:,} tokens would be {chance:.2f}; {says}."
-
-
-def _held(log: Log, last: float) -> list[str]:
-    """What held-out losses say: whether it still learns, or has begun to learn its texts by heart."""
-    found = evaluations(log)
-    if not found:
-        return []
-
-    def told(loss: float) -> str:
-        return f"{loss:.2f}"
-
-    best, end = min(found, key=lambda each: each.validation), found[-1]
-    if len(found) == 1:
-        says = f"Held out the loss is {told(end.validation)} at step {end.step}."
-    elif end.validation - best.validation >= SAME:
-        since = "learned its own texts, not others" if end.loss < best.loss else "rose"
-        says = (
-            f"Held out it was smallest at step {best.step} ({told(best.validation)}) and is {told(end.validation)} at "
-            f"step {end.step}: since then it {since}."
-        )
-    elif len(found) > 2 and best is end and found[-2].validation - end.validation >= SAME:
-        says = (
-            f"Held out it is smallest at its last evaluation, {told(end.validation)} at step {end.step}: still falling."
-        )
-    else:
-        smallest = f"smallest was {told(best.validation)} at step {best.step}"
-        says = f"Held out it is {told(end.validation)} at step {end.step}; {smallest}."
-    gap = end.validation - last
-    apart = f"On texts held out the loss is {told(gap)} larger than on those it trained on."
-    return [says, apart if gap >= 5 * SAME else ""]

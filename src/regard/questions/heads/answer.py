@@ -1,4 +1,4 @@
-"""Hold what every head's attention follows: the scores of all heads, in texts and in tests, each a table of its own."""
+"""Hold the scores of all heads, with a table for the texts and for each test."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +12,11 @@ from regard.questions.heads import panels, sentences
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Heads(Answer):
-    """The means of every head's scores. tables: by what they are of."""
+    """The mean scores of every head. tables: by the name of their texts or test."""
 
     format: ClassVar[str] = "regard heads"
     findings = sentences.of_heads
     panels = panels.of_heads
-    exactness = sentences.exactness_of_heads
 
     tables: Mapping[str, HeadMeans]
 
@@ -29,14 +28,22 @@ class Heads(Answer):
         layers, heads = next(iter(found.scores.values())).shape
         return f"What {layers * heads} attention heads do over {found.counts['queries']:,} tokens"
 
+    def exactness(self) -> list[str]:
+        """State which tokens the means are over and what read them, and pass on a store's notes."""
+        models = {means.model for means in self.tables.values() if means.model}
+        notes = dict.fromkeys(note for means in self.tables.values() for note in means.notes)
+        read = "".join(f", read with {model}" for model in models)
+        return [f"Means are over all tokens except special tokens and the first token of each text{read}.", *notes]
+
     def rows(self) -> list[Row]:
         """List one row a head and table: of, layer, head, and every score."""
         return [{"of": name, **row} for name, means in self.tables.items() for row in means.rows()]
 
     def data(self) -> dict[str, object]:
-        """Give of each table what is said of every score, the counts, and the heads."""
+        """Return each table's sentences, token counts and scores."""
         return {"tables": {name: _heads_table_as_json(found) for name, found in self.tables.items()}}
 
 
 def _heads_table_as_json(found: HeadMeans) -> dict[str, object]:
-    return {"findings": sentences.of_scores(found), "counts": found.counts, "heads": found.rows()}
+    written = [f"{name}: {sentences.score_sentence(found, name)}" for name in found.scores]
+    return {"findings": written, "counts": found.counts, "heads": found.rows()}

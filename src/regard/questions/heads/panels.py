@@ -1,4 +1,4 @@
-"""What every head's attention follows, as panels: a grid a score, heads with most of each, and all."""
+"""Show the scores of heads: a grid per score, the heads with most of each, and all heads."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -8,15 +8,8 @@ import numpy as np
 from regard.display.panels import Cell, Column, Heat, Panel, Table
 from regard.explain.weights.head_means import HeadMeans
 from regard.explain.weights.score_meanings import ALIKE, MEANINGS, SHARE, is_share
-from regard.explain.wording import capital, number, short_head
-from regard.questions.heads.sentences import (
-    AGAINST,
-    LOOKED,
-    how_to_read,
-    most_of,
-    score_finding,
-    tokens_counted_by_heads,
-)
+from regard.explain.wording import capital, count_of_tokens, number, short_head
+from regard.questions.heads.sentences import AGAINST, LOOKED, most_of, score_sentence
 
 if TYPE_CHECKING:
     from regard.questions.heads.answer import Heads
@@ -43,39 +36,38 @@ def of_heads(found: "Heads") -> list[Panel]:
 
 
 def _overview_of_heads(means: HeadMeans, of: str) -> Table:
-    """Of each score the heads with most of it; on a page also what the score is."""
+    """List the heads with most of each score, on a page with the meaning of the score."""
     rows: list[list[Cell]] = []
     for score in means.scores:
         known, meaning = _known_scores_of_heads(means.scores[score]), MEANINGS[score]
-        if not meaning.looks_at:
-            continue
-        most = most_of(means, score)
-        told = ", ".join(f"{head} {number(value)}" for head, value in most) or "– (no head does)"
-        mean = float(np.mean(known)) if known else None
-        rows.append([score, meaning.looks_at, told if known else "– (no token could)", mean, meaning.says])
+        if meaning.looks_at:
+            most = ", ".join(f"{head} {number(value)}" for head, value in most_of(means, score)) or "none"
+            mean = float(np.mean(known)) if known else None
+            heads = most if known else "no such token"
+            rows.append([score, meaning.looks_at, heads, mean, means.count(score), meaning.says])
     columns = [
-        Column("score"), Column("looks at …"), Column("most: head, mean"), Column("all", 2),
-        Column("what it is", detail=True),
+        Column("score"), Column("attends to"), Column("highest heads"), Column("mean", 2),
+        Column("tokens", 0, detail=True), Column("meaning", detail=True),
     ]  # fmt: skip
-    title = "the heads with most of each score"
-    return Table(
-        name=f"{of}Overview", title=capital(f"{of}{title}"), columns=columns, rows=rows, screen=True,
-        note=how_to_read(means),
-    )  # fmt: skip
+    title = f"{capital(of)}{'h' if of else 'H'}eads with the highest scores, {count_of_tokens(means.counts['queries'])}"
+    units = "".join(f", {name} in {MEANINGS[name].unit}" for name in means.scores if not is_share(name))
+    note = f"L0H2 is layer 0, head 2, and scores are mean attention weights from 0 to 1{units}."
+    if any(name in AGAINST for name in means.scores):
+        note = "Heads are listed by how far one score exceeds the other. L0H2 is layer 0, head 2."
+    return Table(name=f"{of}Overview", title=title, columns=columns, rows=rows, screen=True, note=note)
 
 
 def _score_grid(means: HeadMeans, score: str, of: str, group: str, largest: float) -> Heat:
-    """One score of every head."""
+    """Draw one score of every head."""
     values, unit = means.scores[score], MEANINGS[score].unit
-    what = {SHARE: "share of attention", ALIKE: "how alike attention stays"}.get(unit, unit)
+    what = {SHARE: "mean attention weight", ALIKE: "similarity of attention"}.get(unit, unit)
     looked = means.scores["looked"] if score in AGAINST and "looked" in means.scores else np.ones(values.shape)
-    grey = [
-        (row, head) for row, head in np.argwhere(~(looked >= LOOKED)).tolist() if values[row, head] == values[row, head]
-    ]
-    left_out = f" Grey: {len(grey)} that give{'s' * (len(grey) == 1)} them less, named nowhere." if grey else ""
+    grey = [(row, head) for row, head in np.argwhere(~(looked >= LOOKED) & ~np.isnan(values)).tolist()]
+    heads = "1 grey head attends" if len(grey) == 1 else f"{len(grey)} grey heads attend"
+    second = f"{heads} less than {number(LOOKED)} to these tokens." if grey else score_sentence(means, score)
     return Heat(
-        name=f"{of}{score}", title=f"{score}: {what}, {tokens_counted_by_heads(means, score)}",
-        note=f"{MEANINGS[score].says} {score_finding(means, score)}{left_out}", grey=grey,
+        name=f"{of}{score}", title=f"{score}: {what}, {count_of_tokens(means.count(score))}",
+        note=f"{MEANINGS[score].says} {second}", grey=grey,
         rows=[f"layer {means.layer(n)}" for n in range(values.shape[0])],
         columns=[f"head {n}" for n in range(values.shape[1])], axes=("layer", "head"),
         values=[[None if value != value else float(value) for value in row] for row in values], unit=unit,
@@ -90,12 +82,12 @@ def _all(means: HeadMeans, of: str) -> Table:
         for row in means.rows()
     ]
     return Table(
-        name=f"{of}All heads", title="Every head with every score", rows=rows,
+        name=f"{of}All heads", title="Scores of every head", rows=rows,
         columns=[Column("head"), *(Column(name, 2, unbounded=not is_share(name)) for name in means.scores)],
-        note="One row a head; a click on a column's name sorts by it.",
+        note="Click a column name to sort.",
     )  # fmt: skip
 
 
 def _known_scores_of_heads(values: np.ndarray) -> list[float]:
-    """The numbers that there are."""
+    """Return the scores that aren't NaN."""
     return [float(value) for value in values.ravel() if value == value]

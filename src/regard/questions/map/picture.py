@@ -72,11 +72,10 @@ def _draw_far_map_pairs(axes: Axes, matrix: "Matrix") -> None:
         named |= {each.token: f"{spelled(each.text, 12)} {each.token}" for each in (pair.query, pair.key)}
     draw_arcs(axes, links, matrix.tokens, named, (WIDE - 1.0, OVER - 0.6))
     if not links:
-        axes.text(0.5, 0.6, "none: no token attends so far", transform=axes.transAxes, ha="center", fontsize=10)
-    heads = "" if matrix.head is not None else ", of single heads"
+        axes.text(0.5, 0.6, "no link this far", transform=axes.transAxes, ha="center", fontsize=10)
+    heads = "" if matrix.head is not None else " in single heads"
     axes.set_title(
-        f"The largest weights between tokens more than {matrix.far} apart{heads}, special tokens and sinks aside; "
-        "●: who attends, ▼: to what",
+        f"Strongest links over more than {matrix.far} tokens{heads}, without special tokens and sinks (● query, ▼ key)",
         fontsize=10,
     )
     axes.tick_params(labelbottom=False, length=0)
@@ -89,7 +88,7 @@ def _draw_map_receivers(axes: Axes, matrix: "Matrix") -> None:
     axes.stairs(matrix.received, edges, color=BAR, fill=True)
     axes.axhline(1, color="#777777", linewidth=0.8, linestyle=":")
     named = sorted(matrix.receivers, key=lambda each: each.place.token)
-    names = [f"{spelled(each.place.text, 10)} {each.received:.1f}" for each in named]
+    names = [f"{spelled(each.place.text, 10)} {each.received:.2f}" for each in named]
     above = 1 / (1 - min(0.8, 0.07 + LETTER * max(map(drawn_text_width, names), default=0)))  # names are on no bar
     top = max(matrix.received)
     if top > 20 * float(np.median(matrix.received)):
@@ -110,8 +109,8 @@ def _draw_map_receivers(axes: Axes, matrix: "Matrix") -> None:
                       fontsize=6.5, color=colour)  # fmt: skip
     axes.set_ylabel(f"received{' (log)' if log else ''}\n1: average", fontsize=8)
     axes.tick_params(labelsize=7)
-    kinds = " (grey: special tokens and sinks)" if any(e.special or e.sink for e in named) else ""
-    axes.set_xlabel(f"token of the text; named: the {len(named)} that receive most, with how much{kinds}", fontsize=8)
+    grey = ", grey: special tokens and sinks" if any(each.special or each.sink for each in named) else ""
+    axes.set_xlabel(f"position in the text (labels: the {len(named)} most attended tokens{grey})", fontsize=8)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
 
@@ -129,17 +128,17 @@ def _draw_whole_map(figure: FigureBase, place: Any, matrix: "Matrix") -> None:
         values = np.array(matrix.picture, dtype=float)
         extent = (0.0, float(matrix.tokens), float(matrix.tokens), 0.0)
         _colours(figure, axes, values, extent, _each(matrix.tokens, matrix.tokens, values.shape))
-        axes.set_xlabel("attended to (key), in tokens", fontsize=8)
-        axes.set_ylabel("attending (query), in tokens", fontsize=8)
+        axes.set_xlabel("key position", fontsize=8)
+        axes.set_ylabel("query position", fontsize=8)
     else:
         values = np.array(matrix.band.values, dtype=float)  # null becomes NaN
         extent = (matrix.band.first - 0.5, matrix.band.first + matrix.band.count - 0.5, float(matrix.tokens), 0.0)
         axes.set_facecolor(NOTHING)
         _colours(figure, axes, values, extent, _each(matrix.tokens, matrix.band.count, values.shape))
-        axes.set_xlabel("offset of the key from the query, in tokens (left of 0: earlier ones)", fontsize=8)
-        axes.set_ylabel("attending (query), in tokens of the text", fontsize=8)
+        axes.set_xlabel("key position − query position (below 0: earlier tokens)", fontsize=8)
+        axes.set_ylabel("query position", fontsize=8)
     _circle_far_map_pairs(axes, matrix, by_offset=matrix.band is not None)
-    axes.set_title("; ".join(_map_title_lines(matrix, values)), fontsize=9)
+    axes.set_title(", ".join(_map_title_lines(matrix, values)), fontsize=9)
     axes.tick_params(labelsize=7)
 
 
@@ -161,7 +160,7 @@ def _colours(figure: FigureBase, axes: Axes, values: Any, across: tuple[float, f
     bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     bar.ax.yaxis.set_minor_formatter(NullFormatter())
     bar.ax.tick_params(labelsize=7)
-    bar.set_label(f"mean weight of a cell of {each} (logarithmic)", fontsize=8)
+    bar.set_label(f"mean weight per cell ({each}), log scale", fontsize=8)
 
 
 def _circle_far_map_pairs(axes: Axes, matrix: "Matrix", *, by_offset: bool) -> None:
@@ -176,17 +175,17 @@ def _circle_far_map_pairs(axes: Axes, matrix: "Matrix", *, by_offset: bool) -> N
 
 def _map_title_lines(matrix: "Matrix", values: Any) -> list[str]:
     """What is drawn, and what the marks and missing colours mean, as far as there are some."""
-    legend = ["All of it" if matrix.band is None else "All of it, by query and offset"]
+    legend = ["Whole matrix" if matrix.band is None else "Whole matrix, by query and offset"]
     if bool((values == 0).any()):
-        legend.append("light grey: no weight at all")
+        legend.append("light grey: no weight")
     if bool(np.isnan(values).any()):
-        legend.append("grey: no two tokens of one window")
+        legend.append("grey: not in one window")
     if matrix.pairs:
-        legend.append("circles: the arcs")
+        legend.append("circles: the links above")
     return legend
 
 
 def _each(down: int, across: int, shape: tuple[int, ...]) -> str:
     """How many tokens a cell covers, in words."""
     each = [down / shape[0], across / shape[1]]
-    return "one token" if max(each) == 1 else f"about {each[0]:.3g} × {each[1]:.3g} tokens"
+    return "1 token" if max(each) == 1 else f"about {each[0]:.3g} × {each[1]:.3g} tokens"

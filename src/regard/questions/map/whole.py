@@ -141,15 +141,14 @@ def matrix_of(
 
 
 def chosen_layer(trace: Trace, layer: int | None, head: int | None) -> tuple[int, str]:
-    """Choose the layer that was given, or the one that says most and why; the first there where none says anything."""
+    """Return the given layer, or the most specific layer and why it was chosen. If no weight is specific, the first."""
     if layer is not None:
         return layer, ""
     head = None if head is None else check_head(trace, head)
     apart = [sink.token for sink in sinks(trace)]
-    found = specific_weights(trace, None, apart, head=head)
-    best = most_specific_weight(found)
+    best = most_specific_weight(specific_weights(trace, None, apart, head=head))
     if best is not None:
-        return best.layer, text_choice(found, trace.tokens, best.layer, apart=apart, head_asked=head is not None)
+        return best.layer, text_choice(best.layer, head)
     held = kept_numbers(trace.attention)
     if not held:
         raise RegardError(f"the trace of {trace.status.model} holds no attention")
