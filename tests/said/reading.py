@@ -12,7 +12,7 @@ from regard.display.answer import Answer
 from regard.display.sentences import MAX_SENTENCES, MAX_WORDS
 from regard.display.terminal_parts import plain_lines_of_parts
 
-NUMBER = r"[<>]?[+−-]?\d[\d,]*(?:\.\d+)?(?:e[+-]\d+)?%?"
+NUMBER = r"[<>]?[+−-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]\d+)?%?"
 
 
 def names_in(sentence: str) -> list[str]:
