@@ -232,7 +232,7 @@ def change_sentences(before: Trace | PairTrace | WindowedTrace, after: Trace | P
 
 
 def _changes_of_served_trace(before: Trace, after: Trace, name: str) -> list[str]:
-    done = "; ".join(note for note in after.status.notes if note not in before.status.notes)
+    done = ", ".join(note.removesuffix(".") for note in after.status.notes if note not in before.status.notes)
     if [token.id for token in before.tokens] != [token.id for token in after.tokens]:
         return [f"{name}{done or 'after it'}: the model wrote “{after.text}” instead of “{before.text}”."]
     old, new = before.last_hidden_state.double(), after.last_hidden_state.double()

@@ -14,17 +14,16 @@ TokensBy = Literal["removal", "edges", "contribution", "weight"]
 Measure = Literal["effect", "divergence"]
 TOKENS_BY: tuple[TokensBy, ...] = get_args(TokensBy)
 DEFAULT: TokensBy = "removal"
-PAGE = "docs/faithfulness.md"
 MODELS: dict[Measure, tuple[str, ...]] = {"effect": ("MiniLM",), "divergence": ("SmolLM2", "opus-mt")}
 AGREEMENTS: dict[Measure, dict[TokensBy, tuple[float, ...]]] = {
     "effect": {"edges": (0.91,), "contribution": (0.86,), "weight": (0.82,)},
     "divergence": {"edges": (0.4, 0.5), "contribution": (0.24, 0.46), "weight": (0.23, 0.52)},
 }
 SAID: dict[TokensBy, str] = {
-    "removal": "removing each: measured, where others estimate",
-    "edges": "cutting the word's own look at each: measured, with the ways through other words left open",
-    "contribution": "contribution: an estimate of what removing them does",
-    "weight": "attention weight: an estimate of what removing them does",
+    "removal": "the measured effect of removing each token",
+    "edges": "the measured effect of cutting the word's attention to each token",
+    "contribution": "contribution, an estimate of the effect of removing each token",
+    "weight": "attention weight, an estimate of the effect of removing each token",
 }
 
 
@@ -41,5 +40,5 @@ def token_ranking_reason(tokens_by: TokensBy, by: Measure) -> str:
     """
     known = AGREEMENTS[by]
     figures = ", ".join(f"{name} {' and '.join(f'{number(each)}' for each in known[name])}" for name in known)
-    where = f"rank correlation with removal in {' and '.join(MODELS[by])}"
-    return f"tokens ranked by {SAID[tokens_by]} ({where}: {figures}; {PAGE})"
+    where = f"Rank correlations with removal in {' and '.join(MODELS[by])}"
+    return f"Tokens are ranked by {SAID[tokens_by]}. {where}: {figures}."

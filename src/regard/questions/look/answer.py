@@ -191,7 +191,7 @@ class Looked(TracesAnswer):
                 name=f"Patches{which}", title=title, columns=columns, rows=rows, screen=True,
                 note=f"A patch is named by row and column, counted from 0 at the top left.{left_out}",
             )  # fmt: skip
-            sinks = f"Gray: sink patches, which receive at least {APART} times the median weight." * bool(look.apart)
+            sinks = f"Grey: sink patches, which receive at least {APART} times the median weight." * bool(look.apart)
             grid = Heat(
                 name=f"Heat{which}", title=title, axes=("row", "column"),
                 unit="weight", rows=numbered(high), columns=numbered(wide),

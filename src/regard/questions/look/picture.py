@@ -19,7 +19,7 @@ SCREEN = 900  # pixels of its longer side
 
 
 def paint_looks(looks: "Sequence[Look]", patches: Sequence[Any]) -> Figure:
-    """Draw a row for each image: as it was given, in gray under its heat map, and under the effect of removals."""
+    """Draw a row for each image: as it was given, in grey under its heat map, and under the effect of removals."""
     across = 3 if any(look.removal for look in looks) else 2
     ratios = [each.picture.size[1] / each.picture.size[0] for each in patches]
     figure = empty_figure(across * WIDE + 1.2, sum(0.7 + WIDE * min(ratio, 2.0) for ratio in ratios))

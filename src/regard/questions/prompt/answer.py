@@ -151,7 +151,7 @@ class PromptPainting(Answer):
         small.thumbnail((SMALL, SMALL))
         ink = [[round(1 - pixel / 255, 3) for pixel in line] for line in np.asarray(small).tolist()]
         return Heat(
-            name=PICTURE, under=PICTURE, title="First image, in gray", values=ink, unit="darkness",
+            name=PICTURE, under=PICTURE, title="First image, in grey", values=ink, unit="darkness",
             rows=numbered(small.height), columns=numbered(small.width), axes=("row", "column"),
             largest=1.0, note=f"Reduced to {small.width} × {small.height} pixels.",
         )  # fmt: skip
