@@ -29,7 +29,7 @@ BESIDE = SHARED / "tokenizers"
 RANKS = next((p for p in (Path(os.environ.get("TIKTOKEN_CACHE_DIR", "none")), BESIDE) if (p / CACHED).exists()), None)
 NO_RANKS = "the ranks of cl100k_base are neither in TIKTOKEN_CACHE_DIR nor beside the checkout"
 # what is said on a machine that is slow, or busy
-PROGRESS = re.compile(r"^(\d+ shards, [\d,]+ tokens, [\d,]+ tokens a second.*|.*: about \d+ (s|min) in all)\n", re.M)
+PROGRESS = re.compile(r"^(\d+ shards, [\d,]+ tokens, [\d,]+ tokens/s.*|.*: about \d+ (s|min) in all)\n", re.M)
 EMBED = [["embed", "texts/", "--out", "bank.store", "--where", "word=bank"]]
 FIRST = {  # what a page's commands go on with: the runs of docs/training.md, or a store
     **{f"docs/commands/{name}.md": commands("docs/training.md")[:2] for name in ("evolve", "generate")},

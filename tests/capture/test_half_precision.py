@@ -27,10 +27,10 @@ def test_half_precision_says_how_far_it_is_from_float32(minilm, tmp_path: Path, 
     apart = max(
         float((a.dense() - b.dense()).abs().max()) for a, b in zip(trace.attention, exact.attention, strict=True)
     )
-    assert f"it computes in {name}: its weights are up to {apart:.1e}, and its last states" in trace.status.notes[0]
+    assert all(each in trace.status.notes[0] for each in (f"computes in {name}", f"up to {apart:.1e} and"))
     assert apart > 1e-6
     assert opened.trace("Another text.").status.notes[0] == trace.status.notes[0]  # measured once
-    assert not any("it computes in" in note for note in exact.status.notes)
+    assert not any("computes in" in note for note in exact.status.notes)
 
 
 def test_a_model_in_half_precision_is_left_as_it_is() -> None:
@@ -38,7 +38,7 @@ def test_a_model_in_half_precision_is_left_as_it_is() -> None:
     model.register_buffer("own", torch.ones(3, dtype=torch.bfloat16))
     before = dict((*model.named_parameters(), *model.named_buffers()))
     written = regard.load(model).generate(ids=IDS, max_new_tokens=2).trace.status.notes
-    assert any(note.startswith("it computes in bfloat16") for note in written)
+    assert any("computes in bfloat16" in note for note in written)
     after = dict((*model.named_parameters(), *model.named_buffers()))
     assert after.keys() == before.keys()
     assert all(after[name] is each for name, each in before.items())
@@ -58,7 +58,7 @@ def test_autocast_computes_as_the_plain_model_under_it_and_says_so(family: str) 
     assert apart < 2 * torch.finfo(torch.bfloat16).eps
     assert (before.last_hidden_state - expected).abs().max() > 0
     assert trace.status.dtype == "bfloat16 (autocast)"
-    assert trace.status.notes[0].startswith("it computes in bfloat16 (autocast): its weights are up to")
+    assert trace.status.notes[0].startswith("The model computes in bfloat16 (autocast).")
     assert family == "mpnet" or trace.status.difference < 1e-6
     after = model.trace(**asked).sides[-1]
     assert torch.equal(after.last_hidden_state, before.last_hidden_state)
@@ -76,5 +76,5 @@ def test_half_precision_that_float32_cannot_replace_is_told() -> None:
     model = tiny("llama", DECODERS["llama"], language=True)
     model.model.layers[1].mlp.up_proj = Stubborn(32, 48, bias=False)
     notes = regard.load(model.to(torch.bfloat16)).trace(ids=IDS).status.notes
-    assert "float32 arithmetic on the same weights cannot be had (bfloat16 alone)" in notes[0]
+    assert "(bfloat16 alone)" in notes[0]
     assert not any(isinstance(each, StoredWeight) for each in model.parameters())

@@ -8,6 +8,7 @@ import torch
 import transformers
 
 import regard
+from regard.capture.status_notes import NO_OUTPUTS
 from regard.explain.causes.contributions import contributions
 from regard.models.model import Model
 from tests.support import RIVER
@@ -38,7 +39,7 @@ def test_some_layers_are_those_of_all(minilm) -> None:
         torch.testing.assert_close(some.hidden_states[n], whole.hidden_states[n], atol=1e-6, rtol=0)
         torch.testing.assert_close(some.hidden_states[n + 1], whole.hidden_states[n + 1], atol=1e-6, rtol=0)
     torch.testing.assert_close(some.last_hidden_state, whole.last_hidden_state, atol=1e-6, rtol=0)
-    assert "kept of its 6 layers: 1, 4" in some.status.notes
+    assert "Layers kept of 6: 1, 4." in some.status.notes
     with pytest.raises(regard.RegardError, match=r"attention\[3\] was not kept: of 6 this trace holds 1, 4"):
         some.attention[3]
     with pytest.raises(regard.RegardError, match=r"states cannot be walked along, for of 7 it holds 1, 2, 4, 5,"):
@@ -56,7 +57,7 @@ def test_without_logits_nothing_else_changes(kind: str) -> None:
     whole, without = opened.trace(ids=IDS), opened.trace(ids=IDS, logits=False)
     assert whole.logits.shape == (7, 97)
     assert without.logits is None
-    assert "logits were left out" in without.status.notes
+    assert "Logits were left out." in without.status.notes
     assert torch.equal(without.last_hidden_state, whole.last_hidden_state)
     assert all(torch.equal(a, b) for a, b in zip(without.hidden_states, whole.hidden_states, strict=True))
 
@@ -66,7 +67,7 @@ def test_blocks_are_left_out(layers) -> None:
     opened = model("llama")
     trace, whole = opened.trace(ids=IDS, layers=layers, attention_outputs=False), opened.trace(ids=IDS)
     assert trace.attention_outputs == ()
-    assert "what stands around attention was left out: there are no contributions" in trace.status.notes
+    assert NO_OUTPUTS in trace.status.notes
     assert torch.equal(trace.attention[1].dense(), whole.attention[1].dense())
     with pytest.raises(regard.RegardError, match="does not hold its output projection"):
         contributions(trace, 2, 1)
@@ -112,7 +113,7 @@ def test_no_layers_are_the_states_of_all_without_attention(layers: Any, tmp_path
     assert torch.equal(alone.token_embeddings, whole.token_embeddings)
     assert len(alone.attention) == len(whole.attention)
     assert alone.attention.kept == alone.values.kept == ()
-    assert "no attention was kept, and no weights were compared" in alone.status.notes
+    assert "No attention was kept, so no weights were compared." in alone.status.notes
     with pytest.raises(regard.RegardError, match=r"attention\[1\] was not kept: of 3 this trace holds none"):
         alone.attention[1]
     with pytest.raises(regard.RegardError, match="layers: given none, which keeps states alone"):

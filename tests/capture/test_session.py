@@ -69,7 +69,7 @@ def test_a_model_that_computes_with_its_mask_gets_tensors(passes: list[PassOptio
     for ours, theirs in zip(traces, expected, strict=True):
         torch.testing.assert_close(ours.last_hidden_state, theirs.last_hidden_state, atol=1e-6, rtol=0)
         torch.testing.assert_close(ours.attention[1].dense(), theirs.attention[1].dense(), atol=1e-6, rtol=0)
-        assert any("masks were written out as tensors" in note for note in ours.status.notes)
+        assert any("Masks are stored as tensors" in note for note in ours.status.notes)
 
 
 def test_all_logits_where_the_last_state_is_seen_at_the_head_alone(passes: list[PassOptions]) -> None:

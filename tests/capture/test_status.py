@@ -52,7 +52,7 @@ def test_half_precision_is_compared_in_float32(minilm, monkeypatch, dtype: torch
     model = half(minilm, dtype)
     trace = model.trace(RIVER)
     assert trace.status.difference < 5e-6
-    assert [note.split(":")[0] for note in trace.status.notes] == [f"it computes in {trace.status.dtype}"]
+    assert [f"computes in {trace.status.dtype}" in note for note in trace.status.notes] == [True]
     assert trace.status.compared_with == f"{SAME_INPUTS}, in float32"
     assert trace.attention[0].dtype == torch.float32
 
@@ -90,7 +90,7 @@ def test_what_is_no_number_is_endlessly_far(minilm, monkeypatch) -> None:
     monkeypatch.setattr(modeling_bert, "eager_attention_forward", broken)
     status = minilm.trace(RIVER).status
     assert status.difference == math.inf
-    assert any("their own" in note or "family's own" in note for note in status.notes)
+    assert any("model's own" in note or "attention function" in note for note in status.notes)
 
 
 def test_of_a_pair_it_says_what_either_side_has_to_say(pair) -> None:
@@ -108,5 +108,5 @@ def test_of_a_pair_it_says_what_either_side_has_to_say(pair) -> None:
 
 def test_unknown_characters_of_a_source_are_shown(pair) -> None:
     told = " ".join(str(pair.trace("the man ☃", target="sur la rive").see()).split())
-    assert "tokens of text 1 unknown to the tokenizer of " in told
+    assert "tokens of text 1 are unknown to the tokenizer of " in told
     assert ": “☃”. " in told

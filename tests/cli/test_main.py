@@ -113,7 +113,7 @@ def test_the_dtype_of_a_model_stands_before_the_verb(capsys, minilm, tmp_path: P
     make_tiny(tmp_path, minilm)
     for dtype in ("float16", "auto"):
         _, out, _ = told(capsys, "--dtype", dtype, "see", "A bank.", "--model", str(tmp_path))
-        assert ("it computes in float16" in " ".join(out.split())) == (dtype == "float16")
+        assert ("computes in float16" in " ".join(out.split())) == (dtype == "float16")
 
 
 def test_json_to_standard_output(minilm, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_json_to_standard_output(minilm, tmp_path: Path) -> None:
     ):
         assert code == 0, err
         assert json.loads(out)["format"] == f"regard {call[0]}"
-        assert err == ("wrote a.safetensors\n" if call[0] == "see" else "")
+        assert err == ("Wrote a.safetensors\n" if call[0] == "see" else "")
     assert not (tmp_path / "-").exists()
 
 

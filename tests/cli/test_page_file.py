@@ -32,7 +32,7 @@ def test_see_opens_at_the_word(regard_command: Command, tmp_path: Path) -> None:
     done = regard_command("see", TEXT, "--word", "bank", "--html", "bank.html", "--html-with", "float32")
     assert done.returncode == 0, done.stderr
     size = (tmp_path / "bank.html").stat().st_size
-    assert done.stdout.splitlines()[-1] == f"wrote bank.html ({size / 1e3:.0f} kB): open it in a browser"
+    assert done.stdout.splitlines()[-1] == f"Wrote bank.html ({size / 1e3:.0f} kB). Open it in a browser."
     page = Read(tmp_path / "bank.html")
     assert page.data["opening"]["token"] == 8
     assert page.data["calls"][0]["query"]["scales"] is None

@@ -27,7 +27,7 @@ def test_files_and_terminal_tell_one_answer(tmp_path: Path, capsys: pytest.Captu
         assert [float(row["share"]) for row in csv.DictReader(file)] == [each for row in SWEEP.shares for each in row]
     assert (tmp_path / "a.svg").stat().st_size > 1000
     for name in ("a.csv", "a.json", "a.svg"):
-        assert f"wrote {tmp_path / name}" in "".join(text.splitlines())
+        assert f"Wrote {tmp_path / name}" in "".join(text.splitlines())
 
 
 def test_only_what_shows_more_is_offered() -> None:

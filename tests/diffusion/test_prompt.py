@@ -72,7 +72,7 @@ def test_a_text_that_the_encoder_cut_says_what_it_did_not_read() -> None:
     pipeline, found = encoded(TEXT + " the river")
     prompt = read_prompt(pipeline, found, (1,), LENGTH)
     assert len(prompt.tokens) == LENGTH
-    assert prompt.notes == ("the text encoder cut the text, it did not read 'he river'",), "of 'the' one letter"
+    assert ["'he river'" in note for note in prompt.notes] == [True], "of 'the' one letter"
     assert prompt.padding == []
 
 

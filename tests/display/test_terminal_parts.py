@@ -61,10 +61,7 @@ def test_heights_and_their_largest_parts() -> None:
 
 def test_the_last_lines(bank) -> None:
     status: Status = bank[0].status
-    assert (
-        model_line_in_terminal([status], 1.25)
-        == f"{status.model} ({status.kernels[0]}): {exactness([status])}; 1.2 s in all"
-    )
+    assert model_line_in_terminal([status], 1.25) == f"Model: {status.model}, {status.kernels[0]}, 1.2 s"
     out = printed_parts([ending_lines_in_terminal([status, status], "--full", notes=["a note"])])
-    assert out.count("note: a note") == 1
-    assert out.rstrip().endswith("more: --full")
+    assert out.count("Note: a note") == out.count(exactness([status])) == 1
+    assert out.rstrip().endswith("More: --full")

@@ -64,6 +64,6 @@ def test_a_grid_is_as_the_config_says() -> None:
 def test_what_was_not_seen_is_said() -> None:
     assert seen_note(PICTURE, (0.0, 0.0, 110.0, 70.0)) == ""
     assert seen_note(PICTURE, (11.0, 0.0, 99.0, 70.0)) == (
-        "the model saw 80% of a picture: columns 11 to 99 of 110, rows 0 to 70 of 70"
+        "The model saw 80% of a picture: pixels 11–99 of 110 across and 0–70 of 70 down."
     )
-    assert "is not known" in seen_note(PICTURE, None)
+    assert "aren't known" in seen_note(PICTURE, None)

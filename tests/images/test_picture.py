@@ -43,7 +43,7 @@ def test_what_a_camera_turned_is_upright(tmp_path: Path) -> None:
     picture = read_picture(written(tmp_path, Image.fromarray(WIDE), "a.png", exif=exif))
     assert picture.size == (7, 11)
     assert np.array_equal(np.asarray(picture.pixels), np.rot90(WIDE, -1))
-    assert picture.notes == ("a.png was turned upright, as its EXIF data says",)
+    assert ["EXIF" in note and "a.png" in note for note in picture.notes] == [True]
 
 
 def test_what_is_transparent_lies_on_white() -> None:
@@ -53,7 +53,7 @@ def test_what_is_transparent_lies_on_white() -> None:
     shown = np.asarray(picture.pixels)
     assert shown[0, 0].tolist() == [200, 100, 0]
     assert (shown[1] == 255).all()
-    assert "laid on white" in picture.notes[0]
+    assert "on white" in picture.notes[0]
     pixels[..., 3] = 255
     assert read_picture(Image.fromarray(pixels)).notes == ()
 
@@ -62,7 +62,7 @@ def test_sixteen_bits_are_the_high_byte(tmp_path: Path) -> None:
     deep = (np.arange(35, dtype=np.uint16) * 1777).reshape(5, 7)
     picture = read_picture(written(tmp_path, Image.fromarray(deep), "deep.png"))
     assert np.array_equal(np.asarray(picture.pixels)[:, :, 1], deep >> 8)
-    assert "16 bits" in picture.notes[0]
+    assert "16 bits per pixel" in picture.notes[0]
 
 
 def test_the_first_frame_is_read_and_cmyk_is_told(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_the_first_frame_is_read_and_cmyk_is_told(tmp_path: Path) -> None:
     path = written(tmp_path, frames[0], "film.gif", save_all=True, append_images=frames[1:])
     picture = read_picture(path)
     assert picture.pixels.getpixel((0, 0)) == (255, 0, 0)
-    assert picture.notes == ("film.gif has 3 frames: the first was read",)
+    assert ["3 frames of film.gif" in note for note in picture.notes] == [True]
     printed = read_picture(written(tmp_path, Image.new("CMYK", (5, 3)), "print.jpg"))
     assert printed.pixels.mode == "RGB"
     assert "CMYK" in printed.notes[0]
@@ -85,7 +85,7 @@ def test_a_damaged_second_frame_leaves_the_first(tmp_path: Path) -> None:
     (tmp_path / "a.tiff").write_bytes(content[:second] + b"\1\3" + content[second + 2 :])
     picture = read_picture(tmp_path / "a.tiff")
     assert np.array_equal(np.asarray(picture.pixels), np.rot90(WIDE, -1))
-    assert picture.notes[0] == "a.tiff was turned upright, as its EXIF data says"
+    assert "EXIF" in picture.notes[0]
 
 
 def test_what_pillow_warns_of_is_a_note(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
@@ -94,7 +94,7 @@ def test_what_pillow_warns_of_is_a_note(tmp_path: Path, recwarn: pytest.Warnings
     (tmp_path / "a.tiff").write_bytes(whole[: at + 4] + b"\0\0\1\0" + whole[at + 8 :])
     picture = read_picture(tmp_path / "a.tiff")
     assert np.array_equal(np.asarray(picture.pixels), WIDE)
-    assert picture.notes[0].startswith("a.tiff is damaged in part: ")
+    assert "a.tiff are damaged: " in picture.notes[0]
     assert not list(recwarn)
 
 

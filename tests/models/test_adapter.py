@@ -83,7 +83,7 @@ def test_an_adapter_gives_what_it_gives_beside_the_weights(tmp_path: Path, kind:
         trace = opened.trace(ids=IDS)
         torch.testing.assert_close(trace.logits, logits, atol=2e-6, rtol=0)
         assert opened.name.endswith("base + adapter")
-        assert any("the LoRA adapter 'adapter' (rank 3) is added to the weights" in note for note in trace.status.notes)
+        assert any("LoRA adapter 'adapter' (rank 3)" in note for note in trace.status.notes)
         found = contributions(trace, len(IDS) - 1, 1)  # which checks its sum
         assert found.error < 1e-5
     plain = regard.load(base, device="cpu").trace(ids=IDS)
@@ -129,7 +129,7 @@ def test_an_adapter_is_a_model_to_the_command(minilm, tmp_path: Path, capsys) ->
         assert load_tokenizer(tmp_path / "adapter")("a bank").input_ids == minilm.tokenizer("a bank").input_ids
     for options, code, says in (
         (["--layer", "7"], 2, "layer 7 is out of range"),
-        ([], 0, "the LoRA adapter 'adapter' (rank 3) is added to the weights of base"),
+        ([], 0, "The LoRA adapter 'adapter' (rank 3) was added to the weights of base"),
     ):
         with pytest.raises(SystemExit) as left:
             main(["see", "A bank.", "--word", "bank", "--model", str(tmp_path / "adapter"), *options])

@@ -32,7 +32,7 @@ def test_in_pieces_as_whole(as_object: bool, llama: Path, tmp_path: Path) -> Non
         pieces = regard.load(transformers.AutoModelForCausalLM.from_pretrained(llama, **options))
     else:
         pieces = regard.load(llama, **options)
-        assert pieces.notes == ("its weights are spread by accelerate: 5 modules on cpu, 1 module on disk",)
+        assert pieces.notes == ("Weights are spread by accelerate: 5 modules on cpu, 1 module on disk.",)
     assert {each.device.type for each in pieces.model.parameters()} == {"cpu", "meta"}
     ours, theirs = pieces.trace(ids=IDS), regard.load(llama, device="cpu").trace(ids=IDS)
     assert torch.equal(ours.logits, theirs.logits)
@@ -43,7 +43,7 @@ def test_a_map_by_itself(llama: Path) -> None:
     """On a machine without a GPU all of it goes to the CPU, in float32."""
     opened = regard.load(llama, device_map="auto", dtype="bfloat16")
     assert {(each.is_meta, each.dtype) for each in opened.model.parameters()} == {(False, torch.bfloat16)}
-    assert opened.notes[0].startswith("its weights are spread by accelerate: 1 module on")
+    assert opened.notes[0].startswith("Weights are spread by accelerate: 1 module on")
 
 
 def test_what_is_asked_of_a_real_model_in_pieces(tmp_path: Path, minilm: Any) -> None:

@@ -87,7 +87,7 @@ def test_weights_are_those_of_eager_attention(tmp_path: Path, vision_layers: int
         torch.testing.assert_close(trace.attention[layer].received(), weights[0].sum(1), atol=1e-5, rtol=0)
         torch.testing.assert_close(trace.hidden_states[layer], found.hidden_states[layer][0], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(trace.logits, found.logits[0], atol=1e-4, rtol=1e-4)
-    assert "calls outside the stack 'model.language_model.layers' are left out" in trace.status.notes[-1]
+    assert "outside the stack 'model.language_model.layers'" in trace.status.notes[-1]
     (last,) = looked([trace]).looks
     assert (last.query, last.who, last.layer) == (22, "“?”", 2)
     row = found.attentions[2][0].double().mean(0)[22]
@@ -97,10 +97,9 @@ def test_weights_are_those_of_eager_attention(tmp_path: Path, vision_layers: int
     assert (word.query, float(word.heat.sum())) == (1, 0.0)
     likely, token = found.logits[0, -1].softmax(-1).max(-1)
     assert last.answer == (WORDS[int(token)], pytest.approx(float(likely), abs=1e-5))
-    assert looked([trace], 1, 2, "cat").findings() == [
-        f"cat.png: the next word is most likely “{WORDS[int(token)]}” (probability {likely:.2f}).",
-        "cat.png: in layer 1 (head 2) “cat” gives no patch any weight.",
-    ]
+    following, peak = looked([trace], 1, 2, "cat").findings()
+    assert all(part in following for part in (f"“{WORDS[int(token)]}”", f"{likely:.2f}"))
+    assert all(part in peak for part in ("“cat”", "no patch", "layer 1, head 2"))
 
 
 def test_a_patch_that_is_painted_over_is_the_token_that_changes_most(model: Any) -> None:
@@ -115,7 +114,7 @@ def test_a_patch_that_is_painted_over_is_the_token_that_changes_most(model: Any)
 def test_several_pictures_and_texts(model: Any) -> None:
     one, two = model.trace("what is on the mat ?", images=[noise(131, 97), noise(56, 80)])
     assert one.text == two.text == "<image>\nwhat is on the mat ?"
-    assert "the picture stands before the text: no <image> is in it" in one.status.notes
+    assert any("has no <image>" in note for note in one.status.notes)
     alone = model.trace(["is a cat on the mat ?", TEXT], images=[noise(131, 97)] * 2)
     assert torch.equal(alone[1].logits, model.trace(TEXT, images=noise(131, 97)).logits)
     assert not torch.equal(one.logits, two.logits)

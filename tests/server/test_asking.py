@@ -52,8 +52,8 @@ def test_a_state_of_another_text_is_patched_in(client: TestClient, minilm: Any) 
     asked = {"kind": "patch", "what": "hidden_states", "layer": 2, "source": other, "at": "bank", "source_at": None}
     answer = client.post("/api/traces", json={"texts": [RIVER], "ablations": [asked]})
     page, name = answer.json(), answer.headers["x-page"]
-    assert page["comparisons"][0]["name"].startswith("before and after: patched: what leaves layer 2")
-    assert page["findings"][0].startswith("patched: what leaves layer 2")
+    assert page["comparisons"][0]["name"].startswith("before and after: patched: output of layer 2")
+    assert page["findings"][0].startswith("patched: output of layer 2")
     assert page["opening"]["call"] == 3  # the first layer that it can have changed
     done = patch("hidden_states", layer=2, at="bank", source=minilm.trace(other))
     call = page["calls"][page["comparisons"][0]["after"][3]]
@@ -61,7 +61,7 @@ def test_a_state_of_another_text_is_patched_in(client: TestClient, minilm: Any) 
     there = minilm.trace(RIVER, interventions=[done]).attention[3].query[0].double().numpy()
     assert np.abs(values * scales[..., None] - there).max() <= 1.6e-5 * np.abs(there).max() * 1.02
     itself = client.post("/api/traces", json={"texts": [RIVER], "ablations": [asked | {"source": RIVER}]}).json()
-    assert "no token leaves the last layer changed" in itself["findings"][0]
+    assert "No last hidden state changes" in itself["findings"][0]
 
 
 def test_the_same_question_is_answered_once(client: TestClient) -> None:

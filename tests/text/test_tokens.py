@@ -152,7 +152,7 @@ def test_a_text_of_dropped_characters_only_is_refused(minilm) -> None:
 def test_special_tokens_in_the_text_are_said(minilm) -> None:
     encoded = encode(minilm.tokenizer, "a [SEP] bank")
     assert encoded.tokens[2].special
-    assert encoded.notes == ("[SEP] in the text is read as a special token",)
+    assert encoded.notes == ("Read as a special token: [SEP].",)
     with pytest.raises(RegardError, match="made of special tokens alone"):
         encode(minilm.tokenizer, "[MASK]")
 
@@ -170,7 +170,7 @@ def test_an_unknown_token_that_also_begins_and_ends_texts_is_special(frame: str)
         )
     encoded = encode(tokenizer, "a<|end|> bank")
     assert encoded.unknown == ()
-    assert encoded.notes == ("<|end|> in the text is read as a special token",)
+    assert encoded.notes == ("Read as a special token: <|end|>.",)
     assert [token.special for token in encoded.tokens if token.id == end] == [True] * (1 + bool(frame))
     whole = continued(tokenizer, encoded, [end])
     assert (whole.text, whole.tokens[-1].special) == ("a<|end|> bank", True)

@@ -26,7 +26,7 @@ def test_a_run_may_go_on_for_longer_but_not_as_another() -> None:
     settings = Settings()
     assert settings.differences(with_changes(settings, {"steps": 7, "keep": 5, "rate": 1e-4, "least_rate": 1e-5})) == []
     assert settings.differences(with_changes(settings, {"layers": 3, "seed": 5, "steps": 7})) == ["layers", "seed"]
-    with pytest.raises(RegardError, match="settings: there is none named 'layres'"):
+    with pytest.raises(RegardError, match="settings: 'layres' isn't a setting"):
         with_changes(settings, {"layres": 3})
 
 

@@ -45,9 +45,9 @@ def test_the_status_says_how_exact_the_page_is_and_what_was_left_out(bank: list[
     assert f"is {page.largest_difference():.1e}." in lines[2]
     assert "int16 with one scale a vector" in lines[2]
     assert lines[3:] == [
-        "Only layers 2 are here; the others were left out.",
-        "Only heads 0, 3 are here, numbered anew from 0; the others were left out.",
-        "Parts of the text that are unknown to the tokenizer: “☃”.",
+        "This page has only layers 2.",
+        "This page has only heads 0, 3, renumbered from 0.",
+        "Unknown to the tokenizer: “☃”.",
         "a note",
     ]
     exact = Page("", numbers=NumberStore("float32"))

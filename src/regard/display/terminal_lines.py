@@ -112,7 +112,7 @@ def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
     counts = [f"{len(status.unknown)} of {tokens} tokens" + (f" of {name}" if len(texts) > 1 else "")
               for name, status, tokens in some]  # fmt: skip
     pieces = list(dict.fromkeys(piece for _, status, _ in some for piece in status.unknown))
-    warning = f"Unknown to the tokenizer of {some[0][1].model}: {some_of(counts, FEW)} ("
+    warning = some_of(counts, FEW) + f" are unknown to the tokenizer of {some[0][1].model}: "
     warning += some_of([quoted(short(piece, 12)) for piece in pieces], FEW)
-    warning += "). The model can't tell them apart. Choose a model for this language or script with --model."
+    warning += ". The model can't tell them apart. Choose a model for this language or script with --model."
     return [Text(warning, style="yellow"), Text()]

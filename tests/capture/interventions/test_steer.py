@@ -30,7 +30,7 @@ def test_it_is_what_a_hook_does_on_minilm(minilm) -> None:
         expected = hand_hooks.bert(eager, 3).patched("hidden_states", places, rows, adds=True, **inputs)
         found = minilm.trace(RIVER, interventions=[regard.steer(vector, layer=3, at=at, strength=2.5)])
         assert close(found.last_hidden_state, expected.last_hidden_state[0])
-    assert found.status.notes == ("steered: what leaves layer 3 at “bank”, by 2.5 × a given vector",)
+    assert found.status.notes == ("steered: output of layer 3 at “bank”, by 2.5 × a given vector",)
 
 
 def test_the_vector_of_two_texts(minilm) -> None:

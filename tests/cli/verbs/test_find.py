@@ -20,7 +20,7 @@ def test_lines_files_and_a_sentence_to_compare_with(regard_command, bank_folder:
     with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["document"] for row in rows] == [line["document"] for line in data["lines"]]
-    assert "wrote a.parquet" in result.stdout
+    assert "Wrote a.parquet" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert f"{data['lines'][0]['similarity']:.2f}" in result.stdout
 

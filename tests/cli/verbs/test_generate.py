@@ -30,7 +30,7 @@ def test_both_texts_side_by_side(regard_command, tmp_path) -> None:
     done = regard_command(*call, "--strength", "-100")
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
-    assert "steered: what leaves layer 1 at all positions, by -100 × (the mean state" in said
+    assert "teered: output of layer 1 at all positions, by -100 × (the mean state" in said
     assert "Both texts part at token" in said
     assert "both texts are the same" not in said.lower()
     same = " ".join(regard_command(*call, "--strength", "0").stdout.split())

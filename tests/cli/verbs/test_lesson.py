@@ -64,7 +64,7 @@ def test_text_code_and_output_come_in_order(file: Path, capsys: pytest.CaptureFi
 
 def test_pictures_are_kept_where_that_is_asked_for(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = file.parent / "new" / "pictures"
-    assert f"wrote {folder}/empty.svg" in told(file, capsys, figures=folder).replace("\n", "")
+    assert f"written to {folder}/empty.svg" in told(file, capsys, figures=folder).replace("\n", "")
     assert [each.name for each in folder.iterdir()] == ["empty.svg"]
 
 

@@ -70,7 +70,7 @@ def test_the_main_job(regard_command, minilm, tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
     opened = json.loads((tmp_path / "b.json").read_text(encoding="utf-8"))
     (status,) = opened.pop("statuses")
-    assert any(note.startswith("attention and values were saved of") for note in status["notes"])
+    assert any("has attention and values for" in note for note in status["notes"])
     assert opened == {name: value for name, value in data.items() if name != "statuses"}
 
 

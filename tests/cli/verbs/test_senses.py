@@ -51,7 +51,7 @@ def test_a_page_has_what_json_has(
     call = ["senses", "bank", "--store", str(bank_folder), "--checked", "0", "--words", "2", "--context", "12"]
     result = regard_command(*call, "--html", "a.html", "--json", "a.json")
     assert result.returncode == 0, result.stderr
-    assert "wrote a.html" in result.stdout
+    assert "Wrote a.html" in result.stdout
     page, data = Read(tmp_path / "a.html").data, json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
     cloud, table = page["panels"][:2]
     points = sorted((each["x"], each["y"], f"sense {each['sense']}") for each in data["points"])

@@ -74,7 +74,7 @@ def test_a_word_of_a_target(tmp_path) -> None:
     )
     assert code == 0, err
     assert "“rive” without each head" in out
-    assert "wrote why.json" in out
+    assert "Wrote why.json" in out
     data = json.loads((tmp_path / "why.json").read_text(encoding="utf-8"))
     schema = json.loads(files("regard.questions.why").joinpath("why.schema.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -92,11 +92,11 @@ def test_a_word_of_a_target(tmp_path) -> None:
     again = ["why", "--open", "a.safetensors", "--word", "rive", "--top", "2", "--full"]
     (code_3, out_3, err_3), refused_3 = run_all_in_process(tmp_path, [[*again, "--model", "pair"], again])
     assert code_3 == 0, err_3
-    assert _timeless(out_3) == _timeless(out.split("wrote why.json")[0])
+    assert _timeless(out_3) == _timeless(out.split("Wrote why.json")[0])
     assert refused_3[0] == 2
     assert "is not of all-MiniLM-L6-v2's kind: --model M names the model that made it" in refused_3[2]
     assert code_2 == 0, err_2  # the model writes a target itself, and that is said
-    assert "the model wrote the target itself: 1: " in out_2
+    assert "The model wrote the target itself: 1: " in out_2
     assert "“man” without each token" in out_2
 
 
