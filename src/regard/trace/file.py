@@ -170,9 +170,7 @@ class _TracePacker(Packer):
             here = _in_words("head", range(len(self.heads)))
             notes.append(f"The file has {_in_words('head', self.heads)} of each layer, renumbered as {here}.")
         if self.rounds(trace.last_hidden_state):
-            within = f" Weights are within {self.largest:.1e} of the original trace's ({self.rows} rows)." * bool(
-                self.rows
-            )
+            within = f" Weights are within {self.largest:.1e} of the original ({self.rows} rows)." * bool(self.rows)
             notes.append(f"Tensors are stored as {str(self.dtype).removeprefix('torch.')}.{within}")
         if trace.patches is not None:
             notes.append(f"The file doesn't include {trace.patches.picture.name} or the positions of its patches.")

@@ -63,7 +63,7 @@ def test_the_main_job(regard_command, minilm, tmp_path: Path) -> None:
     first = data["pairs"][0]
     assert first["weight"] == pytest.approx(float(dense[first["query"]["token"], first["key"]["token"]]), rel=1e-4)
     assert number(first["weight"]) in result.stdout
-    assert " ".join(result.stdout.split()).startswith("• " + data["findings"][0])
+    assert " ".join(result.stdout.split()).count("• " + data["findings"][0]) == 1
     again = regard_command(
         "map", "--open", "a.safetensors", "--layer", "3", "--head", "2", "--top", "4", "--far", "30", "--json", "b.json"
     )
@@ -155,7 +155,7 @@ def test_windows(run, folder: Path, capsys) -> None:
     run(Path("text.txt"), layer=1, window=64, stride=20, json_file=Path("a.json"), figure=Path("a.svg"))
     out = capsys.readouterr().out
     assert "In layer 1 a token looks" in out
-    assert "windows of 64 tokens, stride 20: attention does not reach across windows" in " ".join(out.split())
+    assert "windows of 64 tokens, stride 20" in " ".join(out.split())
     data = json.loads((folder / "a.json").read_text(encoding="utf-8"))
     assert len(data["heads"]) == 12
     assert data["picture"] is None
