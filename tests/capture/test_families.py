@@ -165,4 +165,4 @@ def test_families_that_compute_with_their_masks() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "2 families: 2 exact" in done.stdout, done.stdout
     assert done.stdout.count("Masks are stored as tensors") == 2
-    assert "has keys that are no tokens of the text, for n of 1, 3" in done.stdout
+    assert "In layers 1, 3, some keys are not tokens" in done.stdout

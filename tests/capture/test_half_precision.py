@@ -76,5 +76,5 @@ def test_half_precision_that_float32_cannot_replace_is_told() -> None:
     model = tiny("llama", DECODERS["llama"], language=True)
     model.model.layers[1].mlp.up_proj = Stubborn(32, 48, bias=False)
     notes = regard.load(model.to(torch.bfloat16)).trace(ids=IDS).status.notes
-    assert "float32 arithmetic on the same weights cannot be had (bfloat16 alone)" in notes[0]
+    assert "(bfloat16 alone)" in notes[0]
     assert not any(isinstance(each, StoredWeight) for each in model.parameters())

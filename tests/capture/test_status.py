@@ -108,5 +108,5 @@ def test_of_a_pair_it_says_what_either_side_has_to_say(pair) -> None:
 
 def test_unknown_characters_of_a_source_are_shown(pair) -> None:
     told = " ".join(str(pair.trace("the man ☃", target="sur la rive").see()).split())
-    assert "tokens of text 1 unknown to the tokenizer of " in told
+    assert "tokens of text 1 are unknown to the tokenizer of " in told
     assert ": “☃”. " in told

@@ -78,17 +78,17 @@ def test_it_is_said_first_and_in_one_line(minilm, chinese) -> None:
     assert count(minilm, chinese) == "8 of 19 tokens"
     for out in (str(seen([chinese])), str(seen([chinese], "河"))):
         first = " ".join(out.split("\n\n")[0].split())
-        assert first == (
-            "8 of 19 tokens unknown to the tokenizer of all-MiniLM-L6-v2: “们”, “在”, “银” and 5 more. To the model "
-            "they are all the same; a model for that language or script reads them: --model M"
+        assert first.startswith(
+            "8 of 19 tokens are unknown to the tokenizer of all-MiniLM-L6-v2: “们”, “在”, “银” and 5"
         )
-    assert str(matrix(chinese, 1)).startswith("8 of 19 tokens unknown")
+        assert "--model" in first
+    assert str(matrix(chinese, 1)).startswith("8 of 19 tokens are unknown")
 
 
 def test_several_texts_are_named(minilm, chinese, bank) -> None:
     emoji = minilm.trace("a bank 🏦")
     line = told(Read.of(chinese, *bank, emoji).sides)
-    assert line.startswith("8 of 19 tokens of text 1, 1 of 5 tokens of text 4 unknown to the tokenizer")
+    assert line.startswith("8 of 19 tokens of text 1, 1 of 5 tokens of text 4 are unknown to the tokenizer")
     assert line == told(seen([chinese, *bank, emoji]).about.sides)
 
 
@@ -101,12 +101,12 @@ def test_a_long_text_does_not_flood_the_status(minilm) -> None:
     trace = minilm.trace(CHINESE * 20)
     assert len(trace.status.unknown) == 160
     out = " ".join(str(seen([trace], "行")).split())
-    assert "160 of 342 tokens unknown to the tokenizer" in out
+    assert "160 of 342 tokens are unknown to the tokenizer" in out
 
 
 def test_windows_count_the_whole_text(minilm) -> None:
     read = minilm.trace(f"{CHINESE} {RIVER}", window=16)
-    assert told(Read.of(read).sides).startswith(f"8 of {len(read.tokens)} tokens unknown")
+    assert told(Read.of(read).sides).startswith(f"8 of {len(read.tokens)} tokens are unknown")
 
 
 def test_verbs_say_it_first(minilm, monkeypatch, capsys) -> None:

@@ -66,4 +66,4 @@ def test_what_was_not_seen_is_said() -> None:
     assert seen_note(PICTURE, (11.0, 0.0, 99.0, 70.0)) == (
         "The model saw 80% of a picture: pixels 11–99 of 110 across and 0–70 of 70 down."
     )
-    assert "is not known" in seen_note(PICTURE, None)
+    assert "aren't known" in seen_note(PICTURE, None)

@@ -97,10 +97,9 @@ def test_weights_are_those_of_eager_attention(tmp_path: Path, vision_layers: int
     assert (word.query, float(word.heat.sum())) == (1, 0.0)
     likely, token = found.logits[0, -1].softmax(-1).max(-1)
     assert last.answer == (WORDS[int(token)], pytest.approx(float(likely), abs=1e-5))
-    assert looked([trace], 1, 2, "cat").findings() == [
-        f"cat.png: the next word is most likely “{WORDS[int(token)]}” (probability {likely:.2f}).",
-        "cat.png: in layer 1 (head 2) “cat” gives no patch any weight.",
-    ]
+    following, peak = looked([trace], 1, 2, "cat").findings()
+    assert all(part in following for part in (f"“{WORDS[int(token)]}”", f"{likely:.2f}"))
+    assert all(part in peak for part in ("“cat”", "no patch", "layer 1, head 2"))
 
 
 def test_a_patch_that_is_painted_over_is_the_token_that_changes_most(model: Any) -> None:

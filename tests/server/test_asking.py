@@ -61,7 +61,7 @@ def test_a_state_of_another_text_is_patched_in(client: TestClient, minilm: Any) 
     there = minilm.trace(RIVER, interventions=[done]).attention[3].query[0].double().numpy()
     assert np.abs(values * scales[..., None] - there).max() <= 1.6e-5 * np.abs(there).max() * 1.02
     itself = client.post("/api/traces", json={"texts": [RIVER], "ablations": [asked | {"source": RIVER}]}).json()
-    assert "no token leaves the last layer changed" in itself["findings"][0]
+    assert "No last hidden state changes" in itself["findings"][0]
 
 
 def test_the_same_question_is_answered_once(client: TestClient) -> None:

@@ -116,7 +116,7 @@ def test_a_trace_knows_the_turns(folder: Path, tmp_path: Path) -> None:
     assert trace.tokens[0].text == "<"  # the template writes what frames a text, the tokenizer adds nothing to it
     first, last = trace.turns[0].tokens, trace.turns[3].tokens
     assert (
-        f"messages, by their tokens: system {first[0]} to {first[-1]}, user {trace.turns[1].tokens[0]}, "
+        f"Token positions of the messages: system {first[0]} to {first[-1]}, user {trace.turns[1].tokens[0]}, "
         in " ".join(trace.status.notes)
     )
     weights = trace.attention[1][:, list(last), :][..., list(first)]  # what the question gives the system's message
@@ -153,7 +153,7 @@ def test_a_chat_is_seen(folder: Path, tmp_path: Path) -> None:
     file.write_text(json.dumps(ASKED), encoding="utf-8")
     done = run_in_process(tmp_path, ["see", "--chat", "chat.json", "--model", str(folder), "--json", "-"])
     assert done.returncode == 0, done.stderr
-    assert "messages, by their tokens: system " in done.stdout
+    assert "positions of the messages: system " in done.stdout
     for content, says in (
         ("[", "regard: error: --chat 'chat.json': "),
         ("{}", "regard: error: --chat 'chat.json': given dict, needs a list of messages"),

@@ -115,7 +115,7 @@ def test_ctrl_c_saves_and_stops(text: Path, whole: Path, tmp_path: Path) -> None
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=100)
     assert process.returncode == 130, err
-    assert "stopped, go on with the same command and --resume" in out
+    assert "stopped (continue with --resume)" in out
     assert err == ""
     step = int(json.loads((run / "latest.json").read_text())["checkpoint"].removeprefix("step-"))
     assert 2 < step < 60
@@ -184,7 +184,7 @@ def test_the_first_line_comes_through_a_pipe_before_anything_is_done(text: Path,
     )
     assert process.stdout is not None
     try:
-        assert process.stdout.readline() == f"reading {text}\n"
+        assert process.stdout.readline() == f"Reading {text} …\n"
         assert time.monotonic() - began < 30  # alone on the machine: one
         line = ""
         while not line.startswith("Step 1 of 100000: loss "):
@@ -383,7 +383,7 @@ def test_a_run_that_was_killed_behind_its_last_checkpoint_is_finished(
     asked = TrainArguments([text], None, folder, {}, RunOptions(resume=True), False)
     for _ in range(2):
         train_and_follow(asked)
-        assert "its last step is done: what comes after it" in capsys.readouterr().out
+        assert "All steps are done. Finishing the run." in capsys.readouterr().out
         assert (folder / "watch" / "step-000003.safetensors").is_file()
         assert (folder / "samples.txt").read_text().count("step 3: ") == 1
         assert (folder / "loss.png").is_file()

@@ -62,7 +62,7 @@ def test_windows_are_texts(minilm: Any, tmp_path: Path) -> None:
     assert [text["name"] for text in page.data["texts"]] == [
         f"window {n + 1} of {count}, tokens {first} to {stop - 1}" for n, (first, stop) in enumerate(windowed.spans)
     ]
-    assert any("read in" in line and "windows" in line for line in page.data["status"])
+    assert any("Read in" in line and "windows" in line for line in page.data["status"])
     assert page.data["findings"]
     opening = page.data["opening"]
     text = page.data["calls"][opening["call"]]["queries"]

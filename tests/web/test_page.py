@@ -41,18 +41,18 @@ def test_the_status_says_how_exact_the_page_is_and_what_was_left_out(bank: list[
     strange = replace(bank[0].status, unknown=("☃",), notes=("a note",))
     lines = status_lines([bank[0].status, strange], page)
     assert lines[0] == "Computed with all-MiniLM-L6-v2 (float32, cpu), attention by sdpa-cpu."
-    assert re.match(r"Weights within \d\.\de-\d\d of .* \(\d+ rows compared\)\.", lines[1])
-    assert f"is {page.largest_difference():.1e}." in lines[2]
-    assert "int16 with one scale a vector" in lines[2]
+    assert re.match(r"Checked: weights within \d\.\de-\d\d of .* \(\d+ rows\)\.", lines[1])
+    assert f"at most {page.largest_difference():.1e}." in lines[2]
+    assert "int16" in lines[2]
     assert lines[3:] == [
         "This page has only layers 2.",
         "This page has only heads 0, 3, renumbered from 0.",
         "Unknown to the tokenizer: “☃”.",
-        "a note",
+        "A note.",
     ]
     exact = Page("", numbers=NumberStore("float32"))
     add_trace(exact, bank[0], "text 1")
-    assert "kept as float32" in status_lines([bank[0].status], exact)[2]
+    assert "stored as float32" in status_lines([bank[0].status], exact)[2]
     assert exact.largest_difference() < 1e-6 < page.largest_difference()
 
 

@@ -74,7 +74,7 @@ def trace_of(captured: CapturedPass, n: int) -> Trace:
     trace = side.trace(calls, parts[0], captured.last.get("last_hidden_state"), captured.logits)
     left_out = len(captured.calls) - len(calls.calls)
     if left_out:
-        trace.status.notes += (f"{left_out} attention calls outside the stack {stack.path!r} are left out",)
+        trace.status.notes += (f"Attention calls outside the stack {stack.path!r} are left out: {left_out}.",)
     return trace
 
 

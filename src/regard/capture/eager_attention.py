@@ -24,11 +24,10 @@ from regard.model_files.quiet import quiet
 
 KERNEL = "the family's own eager attention"
 NOTE = (
-    "this family computes attention in code of its own: the weights are those that it reports, all written out (memory "
-    "grows with the square of the length); scores are their logarithms; ablations and contributions cannot be had, "
-    "patches of hidden states and of feed-forward outputs and steering can"
+    "This model computes attention in its own code, so regard shows the weights that it reports. Contributions and "
+    "ablations aren't available. Steering and patching of hidden states and feed-forward outputs are."
 )
-ROUNDED = "the family rounds its weights to half precision: they are shown scaled, so that each row sums to 1"
+ROUNDED = "The model rounds its weights to half precision. They are rescaled so that each row sums to 1."
 REPORTED = "the weights that the model reports"
 REASON = "its attention does not go through the attention interface of transformers"
 SUMS = 1e-5  # how far a row of weights may be from summing to 1: some hundred roundings of float32

@@ -39,16 +39,16 @@ def half_precision_notes(session: "Session", source: Encoded, target: Encoded | 
             with torch.autocast(model.device.type, enabled=False), _computing_in_float32(model):
                 wide = session.run([_widened(first)], written, [()], keep)
         except (RegardError, RuntimeError, TypeError) as error:  # families insist on a dtype of their own in many ways
-            return (f"it computes in {name}; float32 arithmetic on the same weights cannot be had ({error})",)
+            return (f"The model computes in {name}. A comparison with float32 isn't available ({error}).",)
     weights = [
         float((ours.weights.dense() - theirs.weights.dense()).abs().max())
         for ours, theirs in zip(own.calls, wide.calls, strict=True)
     ]
     states = [_apart(own.last[key], wide.last[key]) for key in own.last]
     return (
-        f"it computes in {name}: its weights are up to {max(weights, default=0.0):.1e}, and its last states "
-        f"{max(states, default=0.0):.1e} of their largest number, off float32 arithmetic on the same weights (over the "
-        f"first {len(own.sources[0].tokens)} tokens of the first text)",
+        f"The model computes in {name}. Compared with float32, attention weights differ by up to "
+        f"{max(weights, default=0.0):.1e} and last states by up to {max(states, default=0.0):.1e} of their largest "
+        f"number (first {len(own.sources[0].tokens)} tokens).",
     )
 
 

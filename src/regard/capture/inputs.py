@@ -12,7 +12,7 @@ from regard.errors import RegardError
 from regard.images.patches import Patches, patch_tokens
 from regard.text.tokens import Encoded, Token
 
-NUMBERED = "the input is no text: tokens are named by their number, what each of them stands for is not known"
+NUMBERED = "The input isn't text, so tokens are named by their number."
 
 
 @dataclass(frozen=True)

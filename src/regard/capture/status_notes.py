@@ -12,20 +12,14 @@ from regard.capture.state import Capture
 from regard.trace.layer_subset import CallNumber
 
 OTHER_WEIGHTS = (
-    "the family's own attention function reports weights that its output is not made of; shown are those that it is"
+    "The model's attention function reports weights that don't produce its output. regard shows those that do."
 )
-OTHER_OUTPUTS = "the weights and outputs differ from the family's own: do not rely on them"
-CONTRARY = (
-    "this family contradicts itself: its eager attention sees every token, as shown, and PyTorch's kernel would be "
-    "set to attend causally"
-)
-NO_OUTPUTS = "what stands around attention was left out: there are no contributions"
-FROM_WITHIN = (
-    "tokens before the first that was changed were not computed again: their keys and values are the plain run's"
-)
+OTHER_OUTPUTS = "Weights and outputs differ from the model's own. Don't rely on them."
+CONTRARY = "The model's eager attention sees every token, as shown here. PyTorch's kernel would attend causally."
+NO_OUTPUTS = "Attention block outputs were left out, so there are no contributions."
+FROM_WITHIN = "Tokens before the first change were not recomputed. Their keys and values are from the unchanged pass."
 WHOLE_TEXT = (
-    "tokens before the first that was changed were computed again: in this model they attend to later ones, or no "
-    "cache of keys and values alone can be given to it"
+    "Tokens before the first change were recomputed, because this model can't reuse their keys and values alone."
 )
 REUSED = (FROM_WITHIN, WHOLE_TEXT)
 # Differences from which on weights and outputs are not the family's own. Rounding in float32 stays far below both; a
@@ -37,13 +31,13 @@ def notes_on_capture_options(keep: CaptureOptions, depth: int, has_head: bool) -
     """What was left out because it was not asked for. depth: how many layers there are. has_head: a language head."""
     notes: tuple[str, ...] = ()
     if keep.layers == NO_LAYERS:
-        notes += ("no layer was kept, and no weights were compared",)
+        notes += ("No layers were kept, so no weights were compared.",)
     elif keep.layers is not None:
-        notes += (f"kept of its {depth} layers: {', '.join(map(str, sorted(keep.layers)))}",)
+        notes += (f"Layers kept of {depth}: {', '.join(map(str, sorted(keep.layers)))}.",)
     if not keep.attention:
-        notes += ("no attention was kept, and no weights were compared",)
+        notes += ("No attention was kept, so no weights were compared.",)
     if not keep.logits and has_head:
-        notes += ("logits were left out",)
+        notes += ("Logits were left out.",)
     if not keep.attention_outputs and keep.attention:
         notes += (NO_OUTPUTS,)
     return notes
@@ -54,15 +48,15 @@ def of_calls(calls: Mapping[CallNumber, Call], made: Sequence[CallNumber], depth
     counts = Counter(layer for layer, _ in made)
     notes: tuple[str, ...] = ()
     if len(counts) < depth:  # hybrids
-        notes += (f"attention in {len(counts)} of {depth} layers: {', '.join(map(str, sorted(counts)))}",)
+        notes += (f"Layers with attention: {', '.join(map(str, sorted(counts)))} (of {depth}).",)
     several = [layer for layer, count in sorted(counts.items()) if count > 1]
     if several:  # DiffLlama
         which = ", ".join(map(str, several))
-        notes += (f"several attention calls in layers {which}: attention[n] is the first, attention[n, 1] the next",)
+        notes += (f"Layers {which} call attention several times: attention[n] is the first, attention[n, 1] the next.",)
     more = [layer for (layer, _), call in calls.items() if call.weights.shape[-1] != longest]
     if more:
         which = ", ".join(map(str, dict.fromkeys(more)))
-        notes += (f"attention[n] has keys that are no tokens of the text, for n of {which}: all are kept",)
+        notes += (f"In layers {which}, some keys are not tokens of the text. They are kept.",)
     return notes
 
 
@@ -74,11 +68,11 @@ def of_model(capture: Capture, calls: Sequence[Call], states: Mapping[int, Tenso
         notes += (OTHER_WEIGHTS if capture.comparison.outputs <= OUTPUTS_APART else OTHER_OUTPUTS,)
     streams = [state.shape[1] for state in states.values() if state.ndim == 3]
     if streams:
-        notes += (f"a token's states are {streams[0]} streams side by side: states are (L, {streams[0]}, M)",)
+        notes += (f"Each token has {streams[0]} residual streams, so hidden states have shape (L, {streams[0]}, M).",)
     if capture.contradiction:
         notes += (CONTRARY,)
     if reported:
         notes += (NOTE,) if itemsize >= 4 else (NOTE, ROUNDED)
     if capture.written_masks:
-        notes += ("masks were written out as tensors: this family computes with them",)
+        notes += ("Masks are stored as tensors, because this model computes with them.",)
     return notes

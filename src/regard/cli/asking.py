@@ -88,11 +88,11 @@ def ask(
     from regard.cli.console import consoles
 
     screens = consoles(outputs.json)
-    with screens[1].status("loading the model and tracing …") as status:
+    with screens[1].status("Loading the model and tracing …") as status:
         done = traced(source)
 
         def progress(count: int, every: int) -> None:
-            status.update(f"answering … {count} of {every}")
+            status.update(f"Answering … {count} of {every}")
 
         found = asked.answer(done.model, done.traces, progress)
     tell(found, outputs, screens, None if asked.grid else top or NAMED, done.written_first())

@@ -24,13 +24,13 @@ def consoles(json_file: Path | None = None) -> tuple[Console, Console]:
 
 
 def say_written_files(out: Console, errors: Console, files: Sequence[Path | None], notes: Sequence[str] = ()) -> None:
-    """Say which files were written, after notes on a picture."""
+    """Print notes on a plot and the names of written files."""
     console = errors if out.quiet else out
     for note in notes:
-        console.print(f"picture: {note}", style="dim", markup=False)
+        console.print(f"Plot: {note}", style="dim", markup=False)
     for file in files:
         if file is not None and file != STANDARD_OUTPUT:
             size = (
-                f" ({megabytes(file.stat().st_size)}): open it in a browser" if file.suffix.lower() == ".html" else ""
+                f" ({megabytes(file.stat().st_size)}). Open it in a browser." if file.suffix.lower() == ".html" else ""
             )
-            console.print(f"wrote {file}{size}", style="dim", markup=False)
+            console.print(f"Wrote {file}{size}", style="dim", markup=False)

@@ -69,17 +69,17 @@ class LongText:
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
             if self.opened is not None:
-                looking = bars.add_task("going through the matrix", total=1)
+                looking = bars.add_task("Going through the matrix", total=1)
                 trace = trace_of_open_option(self.opened)
                 layer, reason = chosen_layer(trace, layer, head)
                 found = matrix(trace, layer, head, top=top, far=far, progress=partial(bars.advance, looking))
                 return replace(found, why=reason)
-            loading = bars.add_task("loading the model", total=None)
+            loading = bars.add_task("Loading the model", total=None)
             model = load_model(self.model)
             layer = None if layer is None else from_zero("layer", layer, count_layers(model), f"{model.name} has")
             bars.update(loading, total=1, completed=1)
-            tracing = bars.add_task("reading and tracing", total=1)
-            looking = bars.add_task("going through the matrix", total=1)
+            tracing = bars.add_task("Reading and tracing", total=1)
+            looking = bars.add_task("Going through the matrix", total=1)
             if self.window is None:
                 with report_layers_of_pass(model.model, partial(bars.advance, tracing)):
                     trace = model.trace(text, layers=None if layer is None else [layer], logits=False)

@@ -106,7 +106,7 @@ class Traced:
         from regard.text.quoting import visible
 
         written = "; ".join(f"{n}: {target}" for n, (_, target) in enumerate(self.texts, 1))
-        said = visible(f"the model wrote the target itself: {written}\n")
+        said = visible(f"The model wrote the target itself: {written}\n")
         return [Text(said, style="dim")] if any(self.generated) else []
 
 
@@ -193,9 +193,9 @@ def _target_written_by_model(model: "Model", text: str) -> "Generated":
     most = min(MOST_WRITTEN, (model.limit or MOST_WRITTEN + 1) - 1)
     written = model.generate(text, max_new_tokens=most, do_sample=False)
     status = written.trace.sides[-1].status  # the decoder's
-    status.notes += ("the model wrote the target itself, the likeliest token each time",)
+    status.notes += ("The model wrote the target itself, taking the likeliest token each time.",)
     if written.ended == "length":
-        status.notes += (f"the target ends after {most} tokens because no more were asked for",)
+        status.notes += (f"The target stops at the limit of {most} tokens.",)
     return written
 
 

@@ -85,11 +85,11 @@ def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGr
         (bar if shown else out).print(line, markup=False, soft_wrap=True, **style)
 
     if is_main:
-        for note in (*run.notes, f"{run.parameters:,} parameters to learn, on {run.model.device}"):
+        for note in (*run.notes, f"Model: {run.parameters:,} parameters on {run.model.device}."):
             say(note, style="dim")
     writer = board(str(run.folder / "tensorboard")) if board is not None and is_main else None
     settings, watch, prompt = run.settings, run.watched, run.prompt
-    columns = (TextColumn("step {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn(),
+    columns = (TextColumn("Step {task.completed}/{task.total}"), BarColumn(), TimeRemainingColumn(),
                TextColumn("loss {task.fields[loss]}  {task.fields[speed]}"))  # fmt: skip
     speed: list[float] = []
     with Progress(*columns, console=bar, disable=not shown, transient=True) as progress:
@@ -100,8 +100,8 @@ def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGr
             del speed[:-50]
             fast = f"{sorted(speed)[len(speed) // 2]:,.0f} tokens/s"
             progress.update(task, completed=metrics.step, loss=f"{metrics.loss:.3f}", speed=fast)
-            held = "" if metrics.validation is None else f", held out {metrics.validation:.4f}"
-            progress_line = f"step {metrics.step} of {settings.steps}: loss {metrics.loss:.4f}{held}, {fast}"
+            held = "" if metrics.validation is None else f", held-out loss {metrics.validation:.4f}"
+            progress_line = f"Step {metrics.step} of {settings.steps}: loss {metrics.loss:.4f}{held}, {fast}"
             if is_main and (held or (not shown and len(speed) == 1)):  # the first one shows that it trains
                 say(progress_line)
             if writer is not None:
@@ -118,7 +118,7 @@ def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGr
                 return
             if prompt is not None or run.held:
                 text = prompt if prompt is not None else run.held[0].source
-                say(f"  writes: {write_sample(run, text, step)!r}", style="dim")
+                say(f"  Sample: {write_sample(run, text, step)!r}", style="dim")
 
         if watch is not None and is_main and run.state.step == 0:
             save_watched_trace(run, watch, 0)
@@ -129,15 +129,15 @@ def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGr
         return
     went = training_of_log(read_log(run.folder), run.model.config, settings)
     went.draw(run.folder / LOSS)
-    ended = "done" if done.step == settings.steps else "stopped, go on with the same command and --resume"
-    best = "" if done.best is None else f", smallest loss held out {done.best:.4f}"
-    say(f"step {done.step} of {settings.steps}: {ended}{best}")
+    ended = "done" if done.step == settings.steps else "stopped (continue with --resume)"
+    best = "" if done.best is None else f", smallest held-out loss {done.best:.4f}"
+    say(f"Step {done.step} of {settings.steps}: {ended}{best}")
     writes = "translate" if run.held else "generate"
     verbs = (f"regard {verb} TEXT --model {run.folder}" for verb in (writes, "see"))
-    more = f"more: {', '.join(verbs)}; {run.folder / LOSS}"
+    more = f"More: {', '.join(verbs)}. Loss curve: {run.folder / LOSS}"
     for line in ["", *plain_lines_of_parts([*went.shown(out.width), Text(more)], out.width)]:
         say(line)
-    say(f"wrote {run.folder}", style="dim")
+    say(f"Wrote {run.folder}", style="dim")
     if done.step < settings.steps:
         sys.stdout.flush()
         raise SystemExit(130)

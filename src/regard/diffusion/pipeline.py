@@ -78,7 +78,7 @@ class Pipeline:
         blacked = sum(map(bool, getattr(found, "nsfw_content_detected", None) or ()))
         notes = heat.prompt.notes
         if blacked:
-            notes += (f"the pipeline's own safety checker blacked out {blacked} of {samples} pictures",)
+            notes += (f"The pipeline's safety checker blacked out {blacked} of {samples} images.",)
         return PaintedText(tuple(found.images), heat, notes)
 
 

@@ -209,7 +209,7 @@ def _tokens_of(tokenizer: Any, ids: list[int], text: str) -> tuple[list[Token], 
             return list(found), each, []
         if len(found) > len(ids) and [token.id for token in (*found[: end - 1], found[-1])] == ids:
             left = each[found[end - 2].end :].strip()
-            return [*found[: end - 1], found[-1]], each, [f"the text encoder cut the text, it did not read {left!r}"]
+            return [*found[: end - 1], found[-1]], each, [f"The text encoder cut the text and didn't read {left!r}."]
     raise RegardError(
         f"text {shortened(text)}: the pipeline's text encoder read other tokens than its tokenizer gives for it"
         if text.strip()

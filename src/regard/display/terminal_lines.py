@@ -102,7 +102,7 @@ def _token_lines_with_bars(names: Sequence[str], room: int, gap: int) -> list[li
 
 
 def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
-    """One line where a tokenizer knows some of the tokens not: how many, of how many, and what helps. Else nothing.
+    """Warn in a line of tokens that the tokenizer doesn't know; return nothing if it knows all of them.
 
     texts: what each is called, its status, and how many tokens it has.
     """
@@ -112,7 +112,7 @@ def unknown_tokens_line(texts: Sequence[tuple[str, Status, int]]) -> list[Text]:
     counts = [f"{len(status.unknown)} of {tokens} tokens" + (f" of {name}" if len(texts) > 1 else "")
               for name, status, tokens in some]  # fmt: skip
     pieces = list(dict.fromkeys(piece for _, status, _ in some for piece in status.unknown))
-    warning = some_of(counts, FEW) + f" unknown to the tokenizer of {some[0][1].model}: "
+    warning = some_of(counts, FEW) + f" are unknown to the tokenizer of {some[0][1].model}: "
     warning += some_of([quoted(short(piece, 12)) for piece in pieces], FEW)
-    warning += ". To the model they are all the same; a model for that language or script reads them: --model M"
+    warning += ". The model can't tell them apart. Choose a model for this language or script with --model."
     return [Text(warning, style="yellow"), Text()]

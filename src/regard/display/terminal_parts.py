@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from regard.text.quoting import quoted, short, some_of, visible
-from regard.trace.status import Status, exactness
+from regard.trace.status import Status, exactness, note_sentences
 
 FEW = 6  # unknown and dropped parts that a status names
 SET_IN = 2  # cells that the parts of a section are set in by
@@ -58,7 +58,7 @@ def columns(*columns: str | tuple[str, str]) -> Table:
 
 
 def trust_lines_in_terminal(statuses: Sequence[Status]) -> Group:
-    """How far what is shown can be trusted."""
+    """Show the model, exactness, unknown text, notes and time."""
     first = statuses[0]
     lines = [
         f"model       {first.model} ({first.dtype}, {first.device})",
@@ -67,17 +67,15 @@ def trust_lines_in_terminal(statuses: Sequence[Status]) -> Group:
     ]
     sums = [s.embedding_difference for s in statuses if s.embedding_difference is not None]
     if sums:
-        close = max(sums) < 1e-3
-        verdict = (
-            "add up to the model's input within" if close else "are not all: the model's input is off their sum by"
-        )
-        lines.append(f"embeddings  their parts {verdict} {max(sums):.1e}")
+        verdict = "sum to the model's input within" if max(sums) < 1e-3 else "miss part of the model's input: up to"
+        lines.append(f"embeddings  components {verdict} {max(sums):.1e}")
     for name, field in (("unknown", "unknown"), ("dropped", "dropped")):
         found = [f"{quoted(short(part))} in text {n}" for n, s in enumerate(statuses, 1) for part in getattr(s, field)]
         what = "to the tokenizer" if name == "unknown" else "by the tokenizer"
-        lines.append(f"{name:<12}" + (f"{some_of(found, FEW)} ({what})" if found else "no characters"))
-    lines += [f"note        {note}" for note in dict.fromkeys(note for s in statuses for note in s.notes)]
-    lines.append(f"time        {1000 * sum(s.seconds for s in statuses):.0f} ms for {len(statuses)} text(s)")
+        lines.append(f"{name:<12}" + (f"{some_of(found, FEW)} ({what})" if found else "none"))
+    lines += [f"note        {note}" for note in note_sentences(statuses)]
+    texts = "1 text" if len(statuses) == 1 else f"{len(statuses)} texts"
+    lines.append(f"time        {1000 * sum(s.seconds for s in statuses):.0f} ms for {texts}")
     return titled_terminal_section("Status", *(Text(line) for line in lines))
 
 
@@ -131,5 +129,5 @@ def ending_lines_in_terminal(
     statuses: of the traces; their notes are said, too. took: how many seconds it took, None for not to say.
     """
     lines = [exactness(statuses), model_line_in_terminal(statuses, took)] if statuses else []
-    lines += [f"Note: {note}" for note in dict.fromkeys([*(n for s in statuses for n in s.notes), *notes])]
+    lines += [f"Note: {note}" for note in dict.fromkeys([*note_sentences(statuses), *notes])]
     return Group(*(Text(line, style="dim") for line in [*lines, f"More: {more}"]))

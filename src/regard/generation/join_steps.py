@@ -34,7 +34,7 @@ from regard.errors import RegardError
 from regard.generation.pass_range import PassRange, within_pass
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 
-WRITTEN = "its biases or masks come written out, so what was joined of them takes T × T numbers for T tokens"
+WRITTEN = "Biases or masks are stored as T × T numbers for T tokens."
 FAR = 1e-4  # how far sampled rows of a joined map may be from the passes' own
 
 Key = tuple[str, int]  # (path, n-th call of it) of an attention call

@@ -96,7 +96,7 @@ def settings(
     for option, off in UNJOINED.items():
         value = getattr(config, option, None)
         if value is not None and value != off and not (option == "guidance_scale" and value == 1):
-            notes.append(f"the model's own setting {option}={value} is not used: it cannot be joined to one trace")
+            notes.append(f"The model's setting {option}={value} isn't used: its passes don't fit one trace.")
         if value is not None:
             setattr(config, option, off)
     for option, value in QUIETLY.items():

@@ -135,10 +135,8 @@ def unwritten(interventions: Sequence[Intervention], length: int) -> list[Interv
 
 
 def unwritten_notes(interventions: Sequence[Intervention], length: int) -> tuple[str, ...]:
-    """Say what a status says of them."""
-    late = unwritten(interventions, length)
-    named = [each.target if isinstance(each, Ablate) else f"what is {each}" for each in late]
-    return tuple(f"the text ended before {each} was reached" for each in named)
+    """Write a note for each intervention on tokens that were never written."""
+    return tuple(f"The text ended before this took effect: {each}." for each in unwritten(interventions, length))
 
 
 def _in_generated_target(each: Patch | Steer) -> bool:

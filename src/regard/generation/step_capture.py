@@ -171,7 +171,7 @@ class StepCapture:
         if table.shape == own.shape:
             scale = (table * own).sum() / (table * table).sum()  # by which the model multiplies it
             if not float((scale * table - own).abs().max()) <= 1e-5 * float(own.abs().max()):
-                self.notes += ("embedding parts are left out: the learned ones are not those of the tokens",)
+                self.notes += ("Embedding components are left out, because they don't match the embedding table.",)
                 return EmbeddingParts()
         return parts
 
@@ -244,7 +244,7 @@ class StepCapture:
             self._parts = {name: Rows() for name in found}
         if self._parts is None or set(found) != set(self._parts):
             if self._parts:
-                self.notes += ("embedding parts are left out: they were not the same in every pass",)
+                self.notes += ("Embedding components are left out, because they differ between passes.",)
             self._parts = None
             return
         for name, rows in self._parts.items():

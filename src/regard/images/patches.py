@@ -95,13 +95,13 @@ def seen_note(picture: Picture, seen: Box | None) -> str:
     """Say which part of a picture the model saw; "" where it saw all of it."""
     width, height = picture.size
     if seen is None:
-        return f"where on {picture.name} each patch lies is not known: its processor does not resize it evenly"
+        return f"The positions of patches in {picture.name} aren't known, because it isn't resized evenly."
     left, top, right, bottom = (round(each) for each in seen)
     left, top, right, bottom = max(left, 0), max(top, 0), min(right, width), min(bottom, height)
     if (left, top, right, bottom) == (0, 0, width, height):
         return ""
     part = (right - left) * (bottom - top) / (width * height)
     return (
-        f"the model saw {part:.0%} of {picture.name}: columns {left} to {right} of {width}, "
-        f"rows {top} to {bottom} of {height}"
+        f"The model saw {part:.0%} of {picture.name}: pixels {left}–{right} of {width} across and "
+        f"{top}–{bottom} of {height} down."
     )

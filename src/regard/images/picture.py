@@ -72,7 +72,7 @@ def _read(source: Path | BytesIO | Image.Image, name: str, called: str) -> Pictu
                 pixels, notes = _converted(image, name)
                 with suppress(Exception):  # counting reads on, where anything may be damaged
                     if (frames := getattr(image, "n_frames", 1)) > 1:
-                        notes.append(f"{name} has {frames} frames: the first was read")
+                        notes.append(f"Only the first of {frames} frames of {name} was read.")
         except Image.DecompressionBombError as error:
             most = f"at most {MAX_PIXELS:,} are read, {MAX_SIDE:,} a side"
             raise RegardError(f"image {called!r} has too many pixels: {most}; make it smaller") from error
@@ -83,7 +83,7 @@ def _read(source: Path | BytesIO | Image.Image, name: str, called: str) -> Pictu
         except Exception as error:  # of any kind: for damaged files also TypeError, KeyError, struct.error
             raise RegardError(f"image {called!r} is damaged, or cut short: {first_line(error)}") from error
     told = dict.fromkeys(str(each.message) for each in warned if each.category is UserWarning)
-    notes += (f"{name} is damaged in part: {' '.join(warning.split())}" for warning in told)
+    notes += (f"Parts of {name} are damaged: {' '.join(warning.split())}." for warning in told)
     return Picture(pixels, name, tuple(notes))
 
 
@@ -94,20 +94,20 @@ def _converted(opened: Image.Image, name: str) -> tuple[Image.Image, list[str]]:
     notes = []
     opened.seek(0)
     if (image := opened).getexif().get(ExifTags.Base.Orientation) in range(2, 9):
-        notes.append(f"{name} was turned upright, as its EXIF data says")
+        notes.append(f"The EXIF data turned {name} upright.")
         image = ImageOps.exif_transpose(image)
     if image.mode.startswith("I;16"):
-        notes.append(f"{name} has 16 bits a pixel: they were made 8, by the high byte")
+        notes.append(f"Only the upper 8 of the 16 bits per pixel of {name} are used.")
         return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB"), notes
     if image.has_transparency_data:
         image = image if image.mode in ("RGBA", "LA") else image.convert("RGBA")
         if image.getchannel("A").getextrema() != (255, 255):
-            notes.append(f"{name} is transparent in parts: it was laid on white")
+            notes.append(f"Transparent parts of {name} are shown on white.")
         white = Image.new("RGB", image.size, "white")
         white.paste(image, mask=image)
         return white, notes
     if image.mode == "CMYK":
-        notes.append(f"{name} is CMYK, which was made RGB without its colour profile")
+        notes.append(f"The CMYK colours of {name} were converted to RGB without its colour profile.")
     elif image.mode not in PLAIN:
         raise RegardError(f"image {name!r} has pixels of mode {image.mode}, needs 8 bits (or 16 of grey) a colour")
     return image if image.mode == "RGB" and image is not opened else image.convert("RGB"), notes

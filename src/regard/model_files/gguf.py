@@ -17,7 +17,7 @@ from regard.model_files.gguf_header import Header, read_gguf_header
 PACKAGES = ("gguf", "accelerate")  # transformers asks for both before it reads such a file
 OWN_READER = "transformers.integrations.gguf.gguf_tokenizer_mapping"  # reads vocabularies in releases that have it
 WHOLE = ("F64", "F32", "F16", "BF16")  # tensor types that are not quantised
-RAISED_BY_BLOCKS = "raised where they are used, by blocks, so that it may round otherwise than the plain model"
+CONVERTED = "converted to float32 for each product. Results may differ slightly from the original model's."
 _ONE = threading.RLock()  # what is changed for one file while it is read is changed for the process
 
 
@@ -39,16 +39,14 @@ class File:
 
     @property
     def note(self) -> str:
-        """What a trace's status says about such weights."""
+        """Write the note of a status."""
         kinds = self._kinds
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
         if all(kind in WHOLE for kind in kinds):
-            said = f"weights are of a GGUF file that is not quantised (tensors: {counts})"
-            return said + (f": they are {RAISED_BY_BLOCKS}" if self.kept else "")
-        said = (
-            f"weights are of a quantised GGUF file (tensors: {counts}): the model is the quantised one, run in float32"
+            return f"The weights are not quantized (GGUF: {counts})." + f" They are {CONVERTED}" * self.kept
+        return f"The weights are quantized (GGUF: {counts}) and " + (
+            CONVERTED if self.kept else "converted to float32."
         )
-        return said + (f", {RAISED_BY_BLOCKS}" if self.kept else "")
 
 
 def only_gguf_file(folder: Path) -> Path | None:

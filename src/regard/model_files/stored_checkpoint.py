@@ -16,8 +16,8 @@ from regard.model_files.weight_headers import MXFP4
 LEAST = 1 << 14  # numbers of a matrix below which it is raised once and for all: it is small, and sooner used
 
 STORED = (
-    "weights are kept in half precision{}, as the checkpoint has them, and raised where they are used: all arithmetic "
-    "is float32, by blocks, so that it may round otherwise than the plain model"
+    "Weights are kept in half precision{}, as stored, and converted to float32 for each product. Results may differ "
+    "slightly from the original model's."
 )
 
 

@@ -76,7 +76,7 @@ def merge_adapter(opened: Model, folder: str | os.PathLike[str]) -> Model:
     except Exception as error:  # peft raises whatever a config or a shape leads it to
         told = " ".join(str(error).split())[:300] or type(error).__name__
         raise RegardError(f"adapter {called} does not fit {opened.name}: {told}") from error
-    note = f"the LoRA adapter {place.name!r} (rank {config.r}) is added to the weights of {opened.name}"
+    note = f"The LoRA adapter {place.name!r} (rank {config.r}) was added to the weights of {opened.name}."
     return Model(
         model.eval(), opened.tokenizer, name=f"{opened.name} + {Path(os.path.abspath(place)).name}",
         notes=(*opened.notes, note), pooling=opened.pooling, image_processor=opened.image_processor,

@@ -42,6 +42,5 @@ def check_spread_model(model: nn.Module, spread: dict[str, Any], name: str) -> N
 def device_map_note(model: nn.Module) -> str:
     """Say on which devices the modules of a model lie that accelerate has spread."""
     places = Counter(str(place) for place in getattr(model, "hf_device_map", {"": model.device}).values())
-    return "its weights are spread by accelerate: " + ", ".join(
-        f"{count} module{'s' * (count > 1)} on {'GPU ' * place.isdecimal()}{place}" for place, count in places.items()
-    )
+    devices = [f"{n} module{'s' * (n > 1)} on {'GPU ' * name.isdecimal()}{name}" for name, n in places.items()]
+    return f"Weights are spread by accelerate: {', '.join(devices)}."

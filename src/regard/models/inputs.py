@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from regard.capture.inputs import NUMBERED, ModelInput, check_inputs
+from regard.capture.inputs import ModelInput, check_inputs
 from regard.capture.session import Session
 from regard.checks import is_whole
 from regard.errors import RegardError
@@ -117,7 +117,7 @@ def model_source_of_trace(reader: Reader, trace: Trace) -> Encoded:
     """What the model read to give a trace: its text where that has the same tokens, else their ids."""
     if trace.patches is not None:
         raise RegardError(f"the trace has a picture ({trace.patches.picture.name}): what runs its text again has none")
-    if NUMBERED in trace.status.notes:
+    if any(token.id < 0 for token in trace.tokens):
         raise RegardError("the trace is of inputs that are no text: what runs its text again has none")
     ids = [token.id for token in trace.tokens]
     if reader.tokenizer is not None:

@@ -168,7 +168,7 @@ def load(
             require_memory_for_model(held, where, name, torch.float32)
             # what is wrong with the files is so in float32 too; what a family does to its weights may be the reason
             model, notes = read_checkpoint(folder, name, file, held, torch.float32)
-            notes += (f"weights were read in float32, for they cannot be kept as they are stored: {error}",)
+            notes += (f"Weights were read in float32, because they can't be kept as stored ({error}).",)
         tokenizer = tokenizer if tokenizer is not None else _read_tokenizer(folder, name, file)
         if processor is None and not file and "pixel_values" in inspect.signature(model.forward).parameters:
             processor = _read_processor(folder, model)

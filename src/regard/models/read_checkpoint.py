@@ -67,8 +67,8 @@ def read_checkpoint(
         bare, still, others = _filled(transformers.AutoModel, config, name, place, options, held)
         if not still:
             notes += (
-                f"the checkpoint has no language head, which its config names ({model_class.__name__}; missing are "
-                f"{len(missing)} tensors, the first {missing[0]!r}): read was {type(bare).__name__}, without logits",
+                f"The checkpoint lacks the language head of {model_class.__name__} (missing: {missing[0]!r}). regard "
+                f"loaded {type(bare).__name__} instead, without logits.",
             )
             model, missing, unused = bare, [], others
     if missing:
@@ -79,7 +79,7 @@ def read_checkpoint(
         if hasattr(module, "chunk_size_feed_forward"):
             module.chunk_size_feed_forward = 0
     if unused:
-        notes += (f"{len(unused)} tensors of the checkpoint are not used, the first {unused[0]!r}",)
+        notes += (f"Unused tensors in the checkpoint: {len(unused)}, such as {unused[0]!r}.",)
     if spread:
         check_spread_model(model, spread, name)
         notes += (device_map_note(model),)

@@ -71,11 +71,11 @@ class Plan:
         return self.spans[number][0] - self.before
 
     def note(self) -> str:
-        """What a status says of it."""
+        """Write the note of a status."""
         if len(self.spans) == 1:
-            return f"read in one window, the text is no longer than {self.window} tokens"
-        cut = f"read in {len(self.spans)} windows of {self.window} tokens, stride {self.stride}"
-        return f"{cut}: attention does not reach across windows"
+            return f"Read in a single window, because the text has at most {self.window} tokens."
+        cut = f"Read in {len(self.spans)} windows of {self.window} tokens, stride {self.stride}"
+        return f"{cut}. Attention doesn't cross windows."
 
     def _piece(self, start: int, stop: int) -> Encoded:
         whole, end = self.encoded, len(self.encoded.tokens) - self.after

@@ -232,13 +232,13 @@ def change_sentences(before: Trace | PairTrace | WindowedTrace, after: Trace | P
 
 
 def _changes_of_served_trace(before: Trace, after: Trace, name: str) -> list[str]:
-    done = "; ".join(note for note in after.status.notes if note not in before.status.notes)
+    done = ", ".join(note.removesuffix(".") for note in after.status.notes if note not in before.status.notes)
     if [token.id for token in before.tokens] != [token.id for token in after.tokens]:
-        return [f"{name}{done or 'after it'}: the model wrote “{after.text}” instead of “{before.text}”."]
+        return [f"{name}{done or 'after it'}: The model wrote “{after.text}” instead of “{before.text}”."]
     old, new = before.last_hidden_state.double(), after.last_hidden_state.double()
     apart = (new - old).norm(dim=-1) / old.norm(dim=-1).clamp_min(torch.finfo(torch.float64).tiny)
     if not len(apart) or float(apart.max()) < SAME:
-        return [f"{name}{done}: no token leaves the last layer changed."] if done else []
+        return [f"{name}{done}: No last hidden state changes."] if done else []
     cosines = torch.cosine_similarity(old, new, dim=-1)
     order = [n for n in cosines.argsort().tolist() if apart[n] >= SAME][:MOST]
     named = [

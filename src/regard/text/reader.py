@@ -10,7 +10,16 @@ from torch import Tensor
 
 from regard.checks import is_whole
 from regard.errors import RegardError, control_name
-from regard.text.tokens import Encoded, Turn, check_text, check_texts, encode_all, encoded_ids, tokens_in_turns
+from regard.text.tokens import (
+    AS_SPECIAL,
+    Encoded,
+    Turn,
+    check_text,
+    check_texts,
+    encode_all,
+    encoded_ids,
+    tokens_in_turns,
+)
 
 Ids = Sequence[int] | Sequence[Sequence[int]] | Int[Tensor | np.ndarray, "..."]  # of one text, or of several
 INSTEAD = {"target": ", or token ids as target_ids=", "embedding: text": ", or trace(ids=...).embedding()"}
@@ -66,10 +75,10 @@ class Reader:
         turns = tuple(replace(each, tokens=_tokens_of_turn(found, each)) for each in spans)
         said = ", ".join(f"{each.role} {_run(each.tokens)}" for each in turns)
         literal = [t.text for each in turns for n in each.tokens if (t := found.tokens[n]).special]
-        notes: tuple[str, ...] = (f"messages, by their tokens: {said}",)
+        notes: tuple[str, ...] = (f"Token positions of the messages: {said}.",)
         if literal:  # those of the template are meant
-            notes += (f"{', '.join(dict.fromkeys(literal))} in a message is read as a special token",)
-        kept = tuple(note for note in found.notes if not note.endswith("is read as a special token"))
+            notes += (f"{AS_SPECIAL} in a message: {', '.join(dict.fromkeys(literal))}.",)
+        kept = tuple(note for note in found.notes if not note.startswith(AS_SPECIAL))
         tokens = tokens_in_turns(found.tokens, turns)
         return self._check_ids(replace(found, tokens=tokens, turns=turns, notes=(*kept, *notes)), "chat")
 

@@ -18,6 +18,7 @@ from regard.text.tokenizer_limits import tokenizer_panics_caught
 _spelled: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
 
 BLANK = "\u2581"  # the blank of sentencepiece's vocabularies
+AS_SPECIAL = "Read as a special token"  # how a note begins
 
 # The characters that byte-level vocabularies (Radford et al. 2019, GPT-2) spell bytes by: those of Latin-1 that can be
 # seen stand for themselves, the other bytes, in their order, for the characters from 256 on.
@@ -211,7 +212,7 @@ def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
         words, offsets = found.word_ids(n), found["offset_mapping"][n]
     else:
         words, offsets = _aligned(tokenizer, ids, text)
-        notes = ("the tokenizer gives no character positions: they were found by matching its pieces with the text",)
+        notes = ("The tokenizer gives no character positions. regard found them by matching its tokens with the text.",)
     # where characters begin and end, their marks included, in a text that normalising may change
     edges = [] if unicodedata.is_normalized("NFKC", text) else [0, *(x.end() for x in regex.finditer(r"\X", text))]
     dropped = _dropped(tokenizer, text, offsets, edges)
@@ -239,7 +240,7 @@ def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
         raise RegardError(f"text {shortened(text)}: no token of its own is left, {why}")
     literal = dict.fromkeys(token.text for token in tokens if token.special and token.end > token.start)
     if literal:
-        notes += (f"{', '.join(literal)} in the text is read as a special token",)
+        notes += (f"{AS_SPECIAL}: {', '.join(literal)}.",)
     unknown = tuple(token.characters for token in tokens if token.id == unknown_id and not token.special)
     segments = tuple(found["token_type_ids"][n]) if "token_type_ids" in found else None
     names = partial(readable_token, tokenizer)

@@ -165,15 +165,15 @@ class _TracePacker(Packer):
         notes, count = [], len({layer for layer, _ in calls_made(trace.attention)})
         layers = [layer for layer in kept_numbers(trace.attention) if self.layers is None or layer in self.layers]
         if len(layers) < count:
-            notes.append(f"attention and values were saved of {_in_words('layer', layers)} of {count}")
+            notes.append(f"The file has attention and values for {_in_words('layer', layers)} of {count}.")
         if self.heads is not None:
             here = _in_words("head", range(len(self.heads)))
-            notes.append(f"saved were {_in_words('head', self.heads)} of each layer: {here} of this trace")
+            notes.append(f"The file has {_in_words('head', self.heads)} of each layer, renumbered as {here}.")
         if self.rounds(trace.last_hidden_state):
-            within = f": weights within {self.largest:.1e} of those traced, on {self.rows} rows compared"
-            notes.append(f"stored as {str(self.dtype).removeprefix('torch.')}{within if self.rows else ''}")
+            within = f" Weights are within {self.largest:.1e} of the original ({self.rows} rows)." * bool(self.rows)
+            notes.append(f"Tensors are stored as {str(self.dtype).removeprefix('torch.')}.{within}")
         if trace.patches is not None:
-            notes.append(f"{trace.patches.picture.name} is not in the file, nor where on it each patch lies")
+            notes.append(f"The file doesn't include {trace.patches.picture.name} or the positions of its patches.")
         return notes
 
 

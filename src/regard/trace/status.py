@@ -16,7 +16,7 @@ class Status:
     embedding_difference: largest absolute difference between the sum of the embedding parts and what the model adds up,
     None where the parts are not known. These three are of all texts that ran in one batch with this one. unknown: parts
     of the text that the tokenizer does not know. dropped: parts that no token has. notes: sentences on whatever else
-    limits the trace. seconds: this text's share of the time that the batch took.
+    limits the trace, and interventions by name. seconds: this text's share of the time that the batch took.
     """
 
     model: str
@@ -50,6 +50,12 @@ def merge_statuses(encoder: Status, decoder: Status) -> Status:
         notes=tuple(dict.fromkeys((*encoder.notes, *decoder.notes))),
         seconds=max(encoder.seconds, decoder.seconds),
     )
+
+
+def note_sentences(statuses: Sequence[Status]) -> list[str]:
+    """Return the notes of statuses, each once, as sentences."""
+    notes = dict.fromkeys(note.removesuffix(".") for status in statuses for note in status.notes)
+    return [f"{note[:1].upper()}{note[1:]}." for note in notes]
 
 
 def exactness(statuses: Sequence[Status]) -> str:

@@ -123,7 +123,11 @@ def load_checkpoint(
         }
     _set_random(tensors)
     threads, here = notes_content.get("threads"), torch.get_num_threads()
-    notes = () if threads == here else (f"it had {threads} threads, here are {here}: not the same bits",)
+    notes = (
+        ()
+        if threads == here
+        else (f"The run used {threads} threads before and uses {here} now, so results may differ in the last bits.",)
+    )
     return state, notes
 
 

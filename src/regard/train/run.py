@@ -143,7 +143,7 @@ def _text_run(
     ids = encode_training_texts(tokenizer, texts)
     data = NextToken(ids, block=settings.block, batch=settings.batch, held_out=settings.held_out, seed=settings.seed)
     config = text_config(len(tokenizer), settings)
-    notes = (f"{len(ids):,} tokens, {len(data.held):,} of them held out; {len(tokenizer):,} in the vocabulary",)
+    notes = (f"Data: {len(ids):,} tokens, {len(data.held):,} of them held out. Vocabulary: {len(tokenizer):,} tokens.",)
     for option, text, most in (
         ("--watch", options.watch, settings.block),
         ("--prompt", options.prompt, settings.block - 1),
@@ -181,12 +181,12 @@ def prepare_pair_run(file: Path, folder: Path, settings: Settings, options: RunO
     config = pair_config(len(tokenizer), start, settings)
     apart = len(pairs) - len(training) - len(held)
     notes: tuple[str, ...] = (
-        f"{len(kept):,} pairs to train on, {len(held):,} held out; {len(tokenizer):,} in the vocabulary",
+        f"Data: {len(kept):,} training pairs, {len(held):,} held-out pairs. Vocabulary: {len(tokenizer):,} tokens.",
     )
     if apart:
-        notes += (f"{apart:,} pairs share a sentence with one held out and are left out of both",)
+        notes += (f"Pairs left out because they share a sentence with a held-out pair: {apart:,}.",)
     if long:
-        notes += (f"{long:,} pairs are longer than {settings.block} tokens (block) and are left out of training",)
+        notes += (f"Pairs left out of training because they have more than {settings.block} tokens (block): {long:,}.",)
     watched = None if options.watch is None else watched_pair(options.watch, held, str(file))
     if options.prompt is not None:
         check_text(options.prompt, "--prompt")
@@ -278,9 +278,9 @@ def _prepare(
                 f"--resume {str(folder)!r}: all its {state.step} steps are done; ask for more with --steps"
             )
         last = state.step == settings.steps
-        notes += ("its last step is done: what comes after it" if last else f"going on after step {state.step}", *more)
+        notes += ("All steps are done. Finishing the run." if last else f"Resuming after step {state.step}.", *more)
         if (before := read_run_info(folder).settings.rate) != settings.rate:
-            notes += (f"with rate {settings.rate} in place of {before}",)
+            notes += (f"The rate is now {settings.rate} instead of {before}.",)
     if options.is_main:
         write_run_info(folder, info)
         write_tokenizer(folder, tokenizer)

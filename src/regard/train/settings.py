@@ -128,8 +128,8 @@ def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     known = [field.name for field in fields(Settings)]
     for name in sorted(set(changes) - set(known)):
         near = [each for each in known if each in name.split("_")] or difflib.get_close_matches(name, known, n=1)
-        meant = f", did you mean {near[0]!r}?" if near else ";"
-        raise RegardError(f"settings: there is none named {name!r}{meant} docs/training.md lists them")
+        meant = f"Did you mean {near[0]!r}?" if near else f"Settings are {', '.join(known)}."
+        raise RegardError(f"settings: {name!r} isn't a setting. {meant}")
     return replace(settings, **changes)
 
 

@@ -15,7 +15,7 @@ from regard.text.direction import direction
 from regard.text.quoting import quoted, text_with_control_pictures, visible
 from regard.text.tokens import Token
 from regard.text.word_pieces import words
-from regard.trace.status import Status, exactness
+from regard.trace.status import Status, exactness, note_sentences
 from regard.web.numbers import Encoding, NumberStore
 from regard.web.score_rules import Data
 
@@ -145,7 +145,7 @@ def page_data_with_pictures(value: Any) -> Any:
 
 
 def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
-    """Say how the traces were computed and how exact the page is."""
+    """Write how the traces were computed and how exact the page is."""
     lines = []
     for model in dict.fromkeys(status.model for status in statuses):
         own = [status for status in statuses if status.model == model]
@@ -154,18 +154,18 @@ def status_lines(statuses: Sequence[Status], page: Page) -> list[str]:
         lines.append(f"Computed with {model} ({own[0].dtype}, {own[0].device}){by}.")
         lines.append(exactness(own))
     if page.calls:
-        kept = "as int16 with one scale a vector" if page.encoding == "int16" else "as float32"
+        kept = "int16 with a scale per vector" if page.encoding == "int16" else "float32"
         lines.append(
-            f"Weights here are computed from queries and keys kept {kept}: the largest difference to the library's, of "
-            f"all weights, is {page.largest_difference():.1e}."
+            f"This page computes weights from queries and keys stored as {kept}. They differ from the trace by "
+            f"at most {page.largest_difference():.1e}."
         )
     for what, numbers in (("layers", page.layers), ("heads", page.heads)):
         if numbers is not None:
-            renumbered = ", numbered anew from 0" if what == "heads" else ""
-            lines.append(f"Only {what} {', '.join(map(str, numbers))} are here{renumbered}; the others were left out.")
-    for name, parts in (("unknown to", "unknown"), ("dropped by", "dropped")):
+            renumbered = ", renumbered from 0" if what == "heads" else ""
+            lines.append(f"This page has only {what} {', '.join(map(str, numbers))}{renumbered}.")
+    for name, parts in (("Unknown to", "unknown"), ("Dropped by", "dropped")):
         found = [part for status in statuses for part in getattr(status, parts)]
         if found:
             said = ", ".join(quoted(visible(part)) for part in found[:6])
-            lines.append(f"Parts of the text that are {name} the tokenizer: {said}.")
-    return lines + list(dict.fromkeys(note for status in statuses for note in status.notes))
+            lines.append(f"{name} the tokenizer: {said}.")
+    return lines + note_sentences(statuses)

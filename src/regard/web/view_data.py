@@ -33,7 +33,7 @@ def comparison_name(before: Trace, after: Trace, names: tuple[str, str]) -> str:
     """What a comparison is called: by what was done to the second pass alone, or by the names of the texts."""
     done = [note for note in after.status.notes if note not in before.status.notes]
     if done and not set(before.status.notes) - set(after.status.notes):
-        return f"before and after: {'; '.join(done)}"
+        return f"before and after: {', '.join(note.removesuffix('.') for note in done)}"
     return " and ".join(names)
 
 

@@ -19,7 +19,7 @@ from regard.errors import RegardError
 from regard.explain.causes import contributions
 from regard.models.model import Model
 from regard.questions.check import check as module
-from regard.questions.check.answer import FAILED, PASSED, UNMEASURED, Check
+from regard.questions.check.answer import FAILED, NOT_TESTED, PASSED, Check
 from regard.questions.check.check import check
 from tests.capture.test_families import DECODERS, PAIRS, tiny
 from tests.support.own_models import no_checks_of_annotations, opened
@@ -63,7 +63,7 @@ def test_all_checks_of_a_decoder_pass_and_the_model_is_as_before(kind: str) -> N
 def test_pairs_and_other_inputs_and_folders(tmp_path: Path) -> None:
     pair = check(of("marian"))
     assert pair.holds
-    assert [each.check for each in pair.of(UNMEASURED)] == ["generation with a cache"]
+    assert [each.check for each in pair.of(NOT_TESTED)] == ["generation with a cache"]
     model, inputs = make("vit")
     seen = verdicts(check(Model(model, None, name="vit"), inputs=inputs))
     assert [seen[name] for name in ("attention weights", "statistics", "contributions")] == [PASSED] * 3
@@ -88,10 +88,10 @@ def test_texts_of_a_tokenizer_and_one_as_long_as_the_model_reads(
 ) -> None:
     monkeypatch.setattr(module, "LENGTH", 40)
     found = check(minilm)
-    assert set(verdicts(found).values()) == {PASSED, UNMEASURED}, found.rows()
-    assert "longest text: 40 tokens" in found.exactness()[0]
+    assert set(verdicts(found).values()) == {PASSED, NOT_TESTED}, found.rows()
+    assert "up to 40 tokens" in found.exactness()[0]
     alone = verdicts(check(minilm, "A man on a river bank."))
-    assert (alone["attention weights"], alone["a padded batch"]) == (PASSED, UNMEASURED)
+    assert (alone["attention weights"], alone["a padded batch"]) == (PASSED, NOT_TESTED)
 
 
 def test_sinks_of_any_size_are_counted() -> None:
@@ -108,14 +108,14 @@ def test_half_precision_is_allowed_its_own_rounding(dtype: torch.dtype) -> None:
     model = of("marian")
     found = check(Model(model.model.to(dtype), None, name="marian"))
     assert found.holds, found.rows()
-    assert {each.check for each in found.of(UNMEASURED)} <= {
+    assert {each.check for each in found.of(NOT_TESTED)} <= {
         "contributions",
         "an ablated head",
         "generation with a cache",
     }
 
 
-def test_generation_is_not_measured_if_transformers_raises() -> None:
+def test_generation_is_not_tested_if_transformers_raises() -> None:
     model = of("gpt2")
 
     def raises(*_: Any, **__: Any) -> None:
@@ -123,7 +123,7 @@ def test_generation_is_not_measured_if_transformers_raises() -> None:
 
     model.model.generate = raises
     found = check(model).results[-1]
-    assert (found.verdict, found.where) == (UNMEASURED, "its own generate raises ValueError: not today")
+    assert (found.verdict, found.where) == (NOT_TESTED, "its own generate raises ValueError: not today")
 
 
 def larger(found: Any, by: float) -> Any:

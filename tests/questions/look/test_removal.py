@@ -1,6 +1,5 @@
-"""What removing regions changes: against passes made by hand, a model whose answer is known, and its sentences."""
+"""What removing regions changes: against passes made by hand, and a model whose answer is known."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from PIL import Image
 import regard
 from regard.errors import RegardError
 from regard.questions.look.answer import looked
-from regard.questions.look.removal import Removal, removal
+from regard.questions.look.removal import removal
 from tests.models.test_pictured_text import TEXT, WORDS, save_looker
 from tests.models.test_pictures import PROCESSOR, built, noise
 
@@ -71,43 +70,11 @@ def test_regions_are_at_most_four_by_four_and_cover_the_picture(monkeypatch: pyt
     assert found.after.flatten().tolist() == pytest.approx([1.0] * 12)
 
 
-def made(**changes: Any) -> Removal:
-    after = torch.tensor([[0.5, 0.25], [0.125, 0.5]]).double().log()
-    heat = torch.tensor([[0.1, 0.2], [0.6, 0.1]]).double()
-    return replace(Removal("blank", "nats", float(np.log(0.5)), after, heat, (2, 2)), **changes)
-
-
-def test_what_is_told() -> None:
-    assert made().finding("“?”") == (
-        "Without patch 1,0 (blank) the next word's probability goes from 0.50 to 0.13, the largest fall of 4 regions; "
-        "without one of the others it is 0.42 on average. Weights give the same most; rank correlation 1.00."
-    )
-    other = made(heat=torch.tensor([[0.6, 0.2], [0.1, 0.5]]).double())
-    assert other.finding("“?”").endswith("Weights give patch 0,0 most; rank correlation −0.95.")
-    cosine = made(unit="1 − cosine", before=1.0, after=torch.tensor([[0.9, 0.8], [0.4, 1.0]]).double())
-    assert "the cosine of [CLS] to what it was goes from 1.00 to 0.40, the largest fall of 4" in cosine.finding("[CLS]")
-
-
-def test_where_nothing_falls_and_nothing_is_looked_at_no_most_is_told() -> None:
-    higher = made(after=torch.tensor([[0.6, 0.7], [0.8, 0.9]]).double().log(), heat=torch.zeros(2, 2).double())
-    assert higher.finding("“?”") == (
-        "Without patch 0,0 (blank) the next word's probability goes from 0.50 to 0.60, and no region's removal lowers "
-        "it; without one of the others it is 0.80 on average."
-    )
-
-
-def test_a_region_of_several_patches_is_named_by_its_first_and_last() -> None:
-    after = torch.zeros(4, 3).double()
-    after[1, 2] = -1
-    found = Removal("mean", "nats", 0.0, after, torch.rand(4, 3).double(), (11, 3))
-    assert "Without patches 2,2 to 4,2 (mean) the" in found.finding("“?”")
-
-
 def test_it_is_shown_beside_the_weights() -> None:
     model = regard.load(built("dinov2"), processor=PROCESSOR)
     traces = model.trace(images=[noise(131, 97)] * 2)
     plain, found = looked(traces), looked(traces, remove=(model, "blur"))
-    assert len(found.findings()) == len(plain.findings()) + 2
+    assert len(found.findings()) == len(plain.findings()) == 2, "one for each image"
     names = [f"{name} {n}" for n in (1, 2) for name in ("Patches", "Heat", "Removal")]
     assert [panel.name for panel in found.panels()] == names
     assert found.panels()[2].values == found.looks[0].removal.changes.tolist()
@@ -115,8 +82,8 @@ def test_it_is_shown_beside_the_weights() -> None:
     shown = figure.axes[2].images[1]
     assert np.asarray(shown.get_array()) == pytest.approx(found.looks[0].removal.changes.clamp(min=0).numpy())
     assert list(shown.get_extent()) == list(figure.axes[1].images[1].get_extent())
-    assert "a region taken away says that (--remove)" in plain.exactness()[0]
-    assert "try another filling" in found.exactness()[0]
+    assert "--remove" in plain.exactness()[0]
+    assert "blur" in found.exactness()[0]
 
 
 def test_a_trace_of_no_picture_is_refused() -> None:

@@ -1,11 +1,10 @@
-import re
-
 import pytest
 import torch
 
 from regard.display.panels import Heat, Table
-from regard.questions.prompt.answer import NAMED, PromptPainting
+from regard.questions.prompt.answer import PromptPainting
 from regard.text.word_pieces import wordlike
+from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows
 from tests.support.prompt_heat import painted
 
 
@@ -15,30 +14,22 @@ def answer(seed: int, joint: bool = False) -> PromptPainting:
 
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("seed", range(7))
-def test_sentences_hold_against_the_whole_picture(seed: int, joint: bool) -> None:
+def test_sentences_name_the_extremes_and_all_of_the_weight(seed: int, joint: bool) -> None:
     found = answer(seed, joint)
-    *words, spent = found.findings()
-    assert len(words) == NAMED
-    ratios = {
-        w.name: float((h := found.heat.of(w)[0]).max() / h.mean()) for w in found.heat.prompt.words if not w.special
-    }
-    said = []
-    for sentence in words:
-        named, row, column, weight, times = re.fullmatch(
-            r"“(.+)” is looked at most at place (\d+),(\d+) of 5 × 7, which gives it (\S+) of its weight: (\S+) times "
-            r"what an average place does\.",
-            sentence,
-        ).groups()  # type: ignore[union-attr]
-        heat = found.heat.of(named)[0]
-        assert float(heat[int(row), int(column)]) == float(heat.max())
-        assert float(weight) == pytest.approx(float(heat.max()), abs=6e-3)
-        assert float(times) == pytest.approx(ratios[named], rel=6e-3)
-        said.append(named)
-    assert said == sorted(ratios, key=lambda name: -ratios[name])[:NAMED]
-    shares = [float(each) for each in re.findall(r"(\d\.\d+) to ", spent)]
-    assert sum(shares) == pytest.approx(1, abs=0.03)
-    assert ("the picture itself" in spent) == joint
-    assert "padding (3 tokens that stand for nothing)" in spent
+    top, last, mean = found.findings()
+    heats = {word.name: found.heat.of(word)[0] for word in found.heat.prompt.words if not word.special}
+    times = {name: float(heat.max() / heat.mean()) for name, heat in heats.items()}
+    (first,), (even,) = names_in(top), names_in(last)
+    assert (times[first], times[even]) == (max(times.values()), min(times.values()))
+    weight, row, column, most = numbers_in(top)
+    assert float(heats[first][int(row), int(column)]) == float(heats[first].max())
+    shows(weight, float(heats[first].max()))
+    shows(most.rstrip("×"), times[first])
+    assert sum(map(float, numbers_in(mean))) == pytest.approx(1, abs=0.03)
+    assert len(numbers_in(mean)) == 3 + joint
+    sums = [float(found.heat.mean([n])[0].mean()) for word in found.heat.prompt.words for n in word.tokens]
+    padding = float(found.heat.mean([-1])[0].mean())
+    shown_with_its_numbers(found, [sum(sums[:6]), sum(sums[6:]), padding, 1 - sum(sums) - padding])
 
 
 def test_panels_and_rows_have_the_same_numbers() -> None:
@@ -68,10 +59,10 @@ def test_panels_and_rows_have_the_same_numbers() -> None:
     assert found.to_json()["format"] == "regard paint prompt"
 
 
-def test_what_is_said_of_exactness_names_what_is_left_out() -> None:
+def test_what_is_left_out_is_named() -> None:
     found = answer(3)
+    assert numbers_in(found.exactness()[0]) == ["3", "3", "2"], "settings, steps and layers"
     found.heat.guided, found.heat.others = True, {"down.attn1", "up.attn1"}
-    said = " ".join(found.exactness())
-    assert "weights of 3 steps and 2 layers" in said
-    assert "guided" in said
-    assert "2 more attention modules" in said
+    left_out = found.exactness()[-1]
+    assert "guidance" in left_out
+    assert numbers_in(left_out) == ["2"]

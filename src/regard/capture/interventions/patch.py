@@ -50,7 +50,7 @@ class Patch:
     def __str__(self) -> str:
         what = f"{self.what} of layer {self.layer}"
         if self.what == "hidden_states":
-            what = "what enters layer 0" if self.layer == "input" else f"what leaves layer {self.layer}"
+            what = "input of layer 0" if self.layer == "input" else f"output of layer {self.layer}"
         head = "" if self.head is None else f", head {self.head}"
         return f"patched: {what}{OF[self.part]}{head} at {written(self.at)}, from {self._origin()}"
 

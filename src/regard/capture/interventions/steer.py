@@ -36,7 +36,7 @@ class Steer:
         return 0 if self.layer == "input" else self.layer + 1
 
     def __str__(self) -> str:
-        where = "what enters layer 0" if self.layer == "input" else f"what leaves layer {self.layer}"
+        where = "input of layer 0" if self.layer == "input" else f"output of layer {self.layer}"
         return f"steered: {where}{OF[self.part]} at {written(self.at)}, by {self.strength:g} × {self.origin}"
 
 

@@ -36,9 +36,9 @@ def check(
     from regard.questions.check.check import check as measure
 
     screens = consoles(outputs.json)
-    with screens[1].status("loading the model …") as status:
+    with screens[1].status("Loading the model …") as status:
         opened = load_model(model)
-        found = measure(opened, texts, seed=seed, progress=lambda done, of: status.update(f"checking … {done} of {of}"))
+        found = measure(opened, texts, seed=seed, progress=lambda done, of: status.update(f"Checking … {done} of {of}"))
     tell(found, outputs, screens)
     if not found.holds:
         raise typer.Exit(1)

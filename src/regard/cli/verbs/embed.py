@@ -85,7 +85,7 @@ def embed(
                 runner=runner, progress=line.show, prune=prune, follow_links=follow_links,
             )  # fmt: skip
     except KeyboardInterrupt:
-        errors.print("stopped: what is written stays, the same command goes on from there", markup=False)
+        errors.print("Stopped. Run the same command to continue from what is written.", markup=False)
         raise
     tell(Embedded(report, missing_words(out, chosen.where)), outputs, (console, errors))
 
@@ -114,7 +114,7 @@ class _Line:
 
     def __init__(self, console: Any, characters: int | None) -> None:
         self._console, self._all = console, characters
-        self._said, self._status = time.monotonic(), console.status("reading …")
+        self._said, self._status = time.monotonic(), console.status("Reading …")
 
     def __enter__(self) -> "_Line":
         if self._console.is_terminal:
@@ -128,7 +128,7 @@ class _Line:
     def show(self, done: "EmbedProgress") -> None:
         """Say how far it is, how fast, and how long it will take."""
         rate = done.new_tokens / max(1e-9, done.seconds)
-        text = f"{done.shards} shards, {done.tokens:,} tokens, {rate:,.0f} tokens a second"
+        text = f"{done.shards} shards, {done.tokens:,} tokens, {rate:,.0f} tokens/s"
         if self._all and done.new_tokens:
             left = max(0, self._all - done.characters) / max(1, done.characters) * done.seconds
             text += f", about {left / 60:.0f} min left"

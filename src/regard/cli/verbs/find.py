@@ -50,7 +50,7 @@ def find(
     screens = consoles(outputs.json)
     with StoreTables(store, model=model) as opened:
         if like is not None or unit == "texts":
-            with screens[1].status("loading the model …"):
+            with screens[1].status("Loading the model …"):
                 _ = opened.model
         if unit == "texts":
             from regard.questions.nearest.answer import find_texts

@@ -84,7 +84,7 @@ def generate(
     from regard.questions.generate.answer import generation
 
     screens = consoles(outputs.json)
-    with screens[1].status("loading the model and writing …"):
+    with screens[1].status("Loading the model and writing …"):
         opened = load_model(model)
         if opened.pairs:
             raise RegardError(f"generate: {opened.name} is an encoder-decoder: use regard translate")

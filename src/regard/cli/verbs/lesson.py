@@ -116,7 +116,7 @@ def run_lesson(file: Path, out: "Console", *, step: bool = False, figures: Path 
                 return
             shown = run_cell(cell, str(file), names)
             if type(shown).__name__ == "Picture":
-                kept = f"wrote {shown.file}" if figures else "--figures FOLDER keeps it"
+                kept = f"written to {shown.file}" if figures else "--figures FOLDER keeps it"
                 out.print(f"[picture] {shown.shows} ({kept})", style="dim", markup=False)
             elif shown is not None:
                 out.print(shown, markup=False)

@@ -70,7 +70,7 @@ def see(
 
     vectors = vectors if static is None else vectors.read(chosen)
     screens = consoles(outputs.json)
-    with screens[1].status("loading and tracing …"):
+    with screens[1].status("Loading and tracing …"):
         done = traced(given, needs_model=next_token)
         compared = [trace_word(done.model, each, "--compare") for each in chosen.reference_words]
         found = seen(

@@ -45,7 +45,7 @@ def see_images(
     from regard.questions.look.answer import looked
 
     screens = consoles(outputs.json)
-    with screens[1].status("loading and tracing …"):
+    with screens[1].status("Loading and tracing …"):
         asked = texts[0] if texts and len(texts) == 1 else texts
         opened = load_model(model)
         traces = opened.trace(asked, images=list(images))

@@ -44,7 +44,7 @@ def senses(
     from regard.corpus.store import Store
 
     screens = consoles(outputs.json)
-    with Store(store, model=model) as opened, screens[1].status("clustering, and cutting words …"):
+    with Store(store, model=model) as opened, screens[1].status("Clustering, and cutting words …"):
         labelled = None if train is None else read_labelled(train)
         found = opened.senses(
             word, k, by=by, layer=layer, labelled=labelled, examples=examples, words=words, checked=checked,

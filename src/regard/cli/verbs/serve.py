@@ -57,7 +57,7 @@ def serve(
 
     _, errors = consoles()
     with ExitStack() as closed:
-        with errors.status("loading …"):
+        with errors.status("Loading …"):
             followed = [FollowedRun(run) for run in runs or []]
             opened = open_files(files or [], Limits())
             asked = [closed.enter_context(store) for store in open_stores(stores or [])]

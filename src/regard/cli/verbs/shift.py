@@ -50,7 +50,7 @@ def shift(
     chosen = None if values is None else [each.strip() for each in values.split(",")]
     with ExitStack() as stack:
         first, *others = [stack.enter_context(Store(each)) for each in stores]
-        with screens[1].status("comparing …"):
+        with screens[1].status("Comparing …"):
             found = first.shift(
                 word, others[0] if others else None, column, values=chosen, k=k, by=by, layer=layer, rounds=rounds,
                 examples=examples, context=context, seed=seed,

@@ -36,6 +36,6 @@ def steps(
     from regard.questions.steps import answer
 
     screens = consoles(outputs.json)
-    with screens[1].status("loading the model and tracing …"):
+    with screens[1].status("Loading the model and tracing …"):
         found = answer.steps(one_trace(traced(given), open_file), word, layer, head)
     tell(found, outputs, screens, everything=everything, traces=found.traces[0])

@@ -51,7 +51,7 @@ def train(
 
     if is_main and not sys.stdout.isatty():  # through a pipe the first line comes at once
         read = ", ".join(map(str, sources_read))
-        print("drawing repeated letters" if repeated else f"reading {read}", flush=True)
+        print("Drawing repeated letters …" if repeated else f"Reading {read} …", flush=True)
 
     # torch is imported only now: help and bad input do not wait for it
     from regard.cli.train_progress import TrainArguments, train_and_follow

@@ -42,7 +42,7 @@ def translate(
     from regard.questions.see.answer import seen
 
     screens = consoles(outputs.json)
-    with screens[1].status("loading the model and translating …"):
+    with screens[1].status("Loading the model and translating …"):
         done = traced(given)
         if not done.generated:
             raise RegardError(f"translate: {done.model.name} is no encoder-decoder, it reads a text alone")

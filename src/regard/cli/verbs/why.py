@@ -66,13 +66,13 @@ def why(
 
     screens = consoles(outputs.json)
     found: list[tuple[str, Why]] = []
-    with screens[1].status("loading the model, tracing and ablating …") as status:
+    with screens[1].status("Loading the model, tracing and ablating …") as status:
         done = traced(given) if open_file is None else traced_again(given)
         of_texts = [occurrences_to_ask_why(trace, word) for trace in done.traces]
         every = sum(map(len, of_texts))
 
         def progress(count: int, runs: int) -> None:
-            status.update(f"measuring without each … {(len(found) + count / runs) / every:.0%}")
+            status.update(f"Measuring without each … {(len(found) + count / runs) / every:.0%}")
 
         for number, (trace, words) in enumerate(zip(done.traces, of_texts, strict=True), 1):
             for nth, (of, each) in enumerate(words):
@@ -127,7 +127,7 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
     from regard.cli.console import consoles
 
     screens = consoles(outputs.json)
-    with screens[1].status("loading the model and tracing …"):
+    with screens[1].status("Loading the model and tracing …"):
         done = traced(given) if given.file is None else traced_again(given)
         question.check(len(done.traces), called=_called)
         found = replace(question.answer(done.model, done.traces), traces=done.traces)

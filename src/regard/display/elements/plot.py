@@ -15,7 +15,7 @@ from matplotlib.text import Text
 
 FALLBACK_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Emoji", "Noto Sans", "Symbola", "Arial Unicode MS",
                   "Hiragino Sans", "Microsoft YaHei", "Segoe UI Emoji")  # fmt: skip
-MISSING = "no installed font has "
+MISSING = "No installed font has "
 
 
 class Plot(Figure):
@@ -34,9 +34,9 @@ class Plot(Figure):
         codes = [int(said.split()[1]) for each in caught if (said := str(each.message)).startswith("Glyph ")]
         lost = dict.fromkeys(f"{chr(code)!r} ({unicodedata.name(chr(code), 'unnamed')})" for code in codes)
         svg = self.canvas.get_default_filetype() == "svg"
-        then = "an SVG is drawn with the fonts of whoever opens it" if svg else "drawn as a box"
+        then = "The SVG uses the fonts of the reader's computer." if svg else "They are drawn as boxes."
         if lost:
-            warnings.warn(f"{MISSING}{', '.join(lost)}: {then}", stacklevel=2)
+            warnings.warn(f"{MISSING}{', '.join(lost)}. {then}", stacklevel=2)
 
 
 @contextmanager

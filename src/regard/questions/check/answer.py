@@ -6,17 +6,23 @@ from typing import ClassVar
 
 from regard.display.answer import Answer
 from regard.display.panels import Column, Panel, Table
+from regard.display.sentences import Template, sentences
 from regard.explain.frames import Row
-from regard.explain.wording import listed
 
-PASSED, FAILED, UNMEASURED = "passed", "FAILED", "not measured"
+PASSED, FAILED, NOT_TESTED = "passed", "FAILED", "not tested"
+TABLE: list[list[Template]] = [
+    [("All {tested} checks passed.", lambda n: n["passed"] == n["tested"] > 1),
+     ("{passed} of {tested} checks passed.", None)],
+    [("Failed: {failed}.", None)],
+    [("Not tested: {left}.", None)],
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Result:
     """The largest difference that a check found, how large it may be, and its text, layer, head and tokens.
 
-    If a check was not measured, difference and allowed are None, and where is the reason.
+    If a check was not tested, difference and allowed are None, and where is the reason.
     """
 
     check: str
@@ -26,9 +32,9 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """Return whether the check passed, failed or was not measured."""
+        """Return whether the check passed, failed or was not tested."""
         if self.difference is None or self.allowed is None:
-            return UNMEASURED
+            return NOT_TESTED
         return PASSED if self.difference <= self.allowed else FAILED
 
 
@@ -57,10 +63,14 @@ class Check(Answer):
 
     def findings(self) -> list[str]:
         """Count the checks that passed, and name the others."""
-        passed, failed, left = ([x.check for x in self.of(verdict)] for verdict in (PASSED, FAILED, UNMEASURED))
-        found = [f"{len(passed)} of {len(passed + failed)} measured checks passed."]
-        found += [f"{FAILED}: {listed(failed)}."] * bool(failed)
-        return found + [f"Not measured, for the reason in the table: {listed(left)}."] * bool(left)
+        passed, failed, left = ([x.check for x in self.of(verdict)] for verdict in (PASSED, FAILED, NOT_TESTED))
+        numbers = {
+            "passed": len(passed),
+            "tested": len(passed + failed),
+            "failed": failed or None,
+            "left": left or None,
+        }
+        return sentences(TABLE, numbers)
 
     def exactness(self) -> list[str]:
         """Name the library, device and threads."""
@@ -75,10 +85,10 @@ class Check(Answer):
         return {"model": self.name, "holds": self.holds, "computed_with": self.where, "rows": self.rows()}
 
     def panels(self) -> list[Panel]:
-        """Show one table, with the place of a failure or the reason why a check was not measured."""
-        columns = [Column(name) for name in ("check", "difference", "allowed", "verdict", "where, or why not")]
+        """Show one table, with the place of a failure or the reason why a check was not tested."""
+        columns = [Column(name) for name in ("check", "difference", "allowed", "verdict", "place or reason")]
         rows = []
         for each in self.results:
             numbers = ("" if x is None else f"{x:.1e}" for x in (each.difference, each.allowed))
             rows.append([each.check, *numbers, each.verdict, each.where * (each.verdict != PASSED)])
-        return [Table(name="Checks", title=self.title(), columns=columns, rows=rows, screen=True, leads=True)]
+        return [Table(name="Checks", title=self.title(), columns=columns, rows=rows, screen=True)]

@@ -76,8 +76,9 @@ def check(
         if progress is not None:
             progress(number, len(checks))
         results.append(_result(name, findings))
-    where = f"torch {torch.__version__} on {model.model.device}, {torch.get_num_threads()} thread(s)"
-    return Check(model.name, f"{where}; longest text: {longest.size} tokens", results)
+    threads = torch.get_num_threads()
+    where = f"torch {torch.__version__} on {model.model.device} with {threads} thread{'s' * (threads > 1)}"
+    return Check(model.name, f"{where}, on texts of up to {longest.size} tokens", results)
 
 
 def _inputs(model: Model, texts: Any, inputs: Any, seed: int) -> list[dict[str, Any]]:
@@ -105,7 +106,7 @@ def _inputs(model: Model, texts: Any, inputs: Any, seed: int) -> list[dict[str, 
 
 
 def _result(name: str, findings: Iterator[Result]) -> Result:
-    """Take the largest difference compared with what is allowed. A check that regard can't make is not measured."""
+    """Take the largest difference compared with what is allowed. A check that regard can't make is not tested."""
     found, reason = list[Result](), "its own code returns nothing to compare with"
     try:
         found.extend(findings)

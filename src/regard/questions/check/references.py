@@ -136,7 +136,7 @@ def _doubled(tensors: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _run_own(name: str, code: Any, *given: Any) -> Any:
-    """Call the model's own code; whatever it raises is the reason why something is not measured."""
+    """Call the model's own code; whatever it raises is the reason why a check is not tested."""
     try:
         with quiet(), torch.no_grad():
             return code(*given)

@@ -1,4 +1,4 @@
-"""Find where on a picture a model looks, and tell it.
+"""Find which patches of an image a model attends to.
 
 With w the weights (H, L, L) of a layer, one head of it or the mean of all:
 
@@ -6,7 +6,7 @@ With w the weights (H, L, L) of a layer, one head of it or the mean of all:
                   with a picture q is its last token, what the model goes on from, or the last of a word
     received[p] = mean over all queries of w[q, p], mean of heads
 
-Patches that receive ten times the median of all in that layer are told apart: they take weight whatever they show,
+Patches that receive ten times the median of all in that layer are sink patches: they take weight whatever they show,
 as registers do (Darcet et al. 2024, "Vision Transformers Need Registers").
 """
 
@@ -22,9 +22,10 @@ from torch import Tensor
 from regard.checks import from_zero
 from regard.display.answer import Read, TracesAnswer
 from regard.display.panels import Cell, Column, Heat, Panel, Table, numbered
+from regard.display.sentences import MAX_SENTENCES, Numbers, Template, sentences
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.explain.wording import listed, named, number
+from regard.explain.wording import fixed, listed, named
 from regard.images.patches import Box, Patches
 from regard.images.removal import Fill
 from regard.questions.look.removal import Removal, removal
@@ -36,10 +37,39 @@ from regard.trace.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-APART = 10  # times the median of all patches, from which on one is told apart
-TENTH = 0.1  # of the patches, whose part of the heat is told
-NAMED = 5  # patches that a sentence names
+APART = 10  # times the median weight of all patches, from which on a patch is a sink
+TENTH = 0.1  # of the patches, whose fraction of the weight is reported
+NAMED = 3  # patches that a sentence names
 PALE = 4  # times the mean of all patches, at which colours end at least: an almost even heat is pale, not dark all over
+
+PEAK: list[Template] = [
+    ("{where}{who} attends only to sink patches in {place}.", lambda n: not n["weight"] and n["any"]),
+    ("{where}{who} attends to no patch in {place}.", lambda n: not n["weight"]),
+    (
+        "{where}{who} attends most to the non-sink patch {patch} in {place}: weight {weight}, {times:n}× the mean.",
+        lambda n: n["sinks"],
+    ),
+    ("{where}{who} attends most to patch {patch} in {place}: weight {weight}, {times:n}× the mean.", None),
+]
+KEPT: list[list[Template]] = [
+    [("The most likely next token is {answer} (probability {likely}).", None)],
+    PEAK,
+    [
+        ("Sink patches receive at least {apart} times the median weight: {sinks}.", None),
+        ("The {few} patches with the most weight have {fraction:%} of the weight of all {count} patches.", None),
+    ],
+]
+REMOVED: list[list[Template]] = [
+    [
+        (
+            "{where}removing {region} lowers {outcome} most, from {before} to {without} (mean of others: {mean}).",
+            lambda n: n["falls"],
+        ),
+        ("{where}no removed region lowers {outcome} (before {before}, lowest {without} without {region}).", None),
+    ],
+    [("The region with the most weight is {heaviest} (rank correlation of weight and effect: {agreement}).", None)],
+    PEAK,
+]
 
 
 @dataclass(frozen=True)
@@ -86,10 +116,15 @@ class Look:
 
     @property
     def almost_even(self) -> str:
-        """Say that no patch gets twice the mean, where none does; those apart are left out."""
+        """Return a sentence if no patch has twice the mean weight. Sink patches are left out."""
         own = self.heat.flatten()[self.order]
         times = float(own.max() / own.mean()) if bool(own.any()) else math.inf
-        return f"Almost even: at most {number(times)} times the mean." if times < 2 else ""
+        return f"Almost even: at most {fixed(times, 2, unbounded=True)} times the mean." if times < 2 else ""
+
+    @property
+    def place(self) -> str:
+        """Name the layer and head."""
+        return f"layer {self.layer}, " + (f"mean of {self.heads} heads" if self.head is None else f"head {self.head}")
 
     def called(self, patch: int) -> str:
         """Name a patch by its row and column."""
@@ -106,57 +141,23 @@ class Looked(TracesAnswer):
     looks: Sequence[Look]
 
     def title(self) -> str:
-        """Say of which pictures."""
+        """Name the first image, and count the others."""
         more = len(self.looks) - 1
-        return f"Where it looks in {self.looks[0].name}" + (f" (and {more} more)" if more else "")
+        return f"Attention to {self.looks[0].name}" + (f" (and {more} more)" if more else "")
 
     def findings(self) -> list[str]:
-        """Say of each picture where it looks most, and which patches take weight whatever they show."""
-        return [sentence for look in self.looks for sentence in self._told(look)]
-
-    def _told(self, look: Look) -> list[str]:
-        count, heat, order = look.heat.numel(), look.heat.flatten(), look.order
-        who = f"{look.who} {'look' if look.query is None else 'looks'}"
-        of = f"mean of its {look.heads} heads" if look.head is None else f"head {look.head}"
-        told = []
-        if look.answer is not None:
-            word, likely = look.answer
-            told.append(f"{look.name}: the next word is most likely {quoted(word)} (probability {number(likely)}).")
-        if look.removal is not None:
-            told.append(look.removal.finding(look.who))
-        if not bool(heat.any()):
-            return [*told, f"{look.name}: in layer {look.layer} ({of}) {look.who} gives no patch any weight."]
-        if order:
-            best, apart = order[0], ", those told apart left out" if look.apart else ""
-            times = f", {number(float(heat[best] / heat.mean()))} times the mean of all patches"
-            where = f"{look.name}: in layer {look.layer} ({of}) {who} most at patch {look.called(best)}"
-            told.append(f"{where}{self._where(look, best)}{apart}: {number(float(heat[best]))} of the weight{times}.")
-            few, given = order[: max(1, round(TENTH * count))], float(heat[order].sum())
-            if given > 0 and len(few) < len(order):
-                share = float(heat[few].sum()) / given
-                others = f"; tokens that are no patches get {number(look.special)}" if look.special > 0 else ""
-                most = f"The {len(few)} of {len(order)} patches that it looks at most"
-                told.append(f"{most} have {share:.0%} of what it gives them{others}.")
-        if look.apart:
-            named = [f"{look.called(n)} ({float(look.received.flatten()[n]):.0f} times)" for n in look.apart[:NAMED]]
-            more = len(look.apart) - NAMED
-            names = listed(named) if more <= 0 else f"{', '.join(named)} and {more} more"
-            told.append(f"Told apart, for they get {APART} times the median of all patches or more: {names}.")
-        return told
-
-    @staticmethod
-    def _where(look: Look, patch: int) -> str:
-        if look.boxes is None:
-            return ""
-        left, top, right, bottom = (round(each) for each in look.boxes[patch])
-        return f" (pixels {left} to {right} across, {top} to {bottom} down)"
+        """Say where an image is attended to most, or what removing its regions changes; for several, once for each."""
+        if len(self.looks) == 1:
+            table = REMOVED if self.looks[0].removal else KEPT
+            return sentences(table, _numbers(self.looks[0], ""))
+        found = (sentences(REMOVED if k.removal else [PEAK], _numbers(k, f"In {k.name}, "), 1) for k in self.looks)
+        return [sentence for each in found for sentence in each][:MAX_SENTENCES]
 
     def exactness(self) -> list[str]:
-        """Say what heat does not say."""
-        more = " What stands in a region's place shows something too: try another filling."
-        removed = any(look.removal for look in self.looks)
-        told = "Weights say where a token looks, not what the model makes of it"
-        return [f"{told}.{more}" if removed else f"{told}: a region taken away says that (--remove)."]
+        """Name what weights, and effects, depend on."""
+        if any(look.removal for look in self.looks):
+            return ["Effects depend on how a region is filled. Compare blank, mean and blur."]
+        return ["Weights don't measure effects. Use --remove to measure what each region changes."]
 
     def rows(self) -> list[Row]:
         """List one row a patch: where it lies, what it gets of the query, and of all tokens in times the median."""
@@ -173,38 +174,40 @@ class Looked(TracesAnswer):
         return rows
 
     def panels(self) -> list[Panel]:
-        """Show the patches that are looked at most, and each picture's heat as its patches lie."""
+        """Show a table of patches by weight, and for each image a heat map in the layout of its patches."""
         shown: list[Panel] = []
         for n, look in enumerate(self.looks, 1):
             which, (high, wide), heat = f" {n}" if len(self.looks) > 1 else "", look.heat.shape, look.heat.flatten()
-            columns = [Column("patch"), Column("weight", 2, bar=True), Column("times mean", 1), Column("across"),
-                       Column("down")]  # fmt: skip
-            mean, rows = float(heat.mean()) or 1.0, list[list[Cell]]()
+            title = f"Attention from {look.who} to patches of {look.name}, {look.place}"
+            columns = [Column("patch"), Column("weight", 2, bar=True), Column("× mean", 2, unbounded=True),
+                       Column("x pixels"), Column("y pixels")]  # fmt: skip
+            mean, rows = float(heat[look.order].mean()) or 1.0, list[list[Cell]]()
             for p in look.order:
                 box = [round(each) for each in look.boxes[p]] if look.boxes is not None else None
                 places = ["", ""] if box is None else [f"{box[0]}–{box[2]}", f"{box[1]}–{box[3]}"]
                 rows.append([look.called(p), float(heat[p]), float(heat[p]) / mean, *places])
+            left_out = " Sink patches are left out." * bool(look.apart)
             table = Table(
-                name=f"Patches{which}", title=f"Looked at most in {look.name}", columns=columns, rows=rows, screen=True,
-                note="Patches are named by row and column, counted from 0 at the top left; across and down: pixels of "
-                "the picture. Times mean: the weight by the mean of all patches.",
+                name=f"Patches{which}", title=title, columns=columns, rows=rows, screen=True,
+                note=f"A patch is named by row and column, counted from 0 at the top left.{left_out}",
             )  # fmt: skip
+            sinks = f"Grey: sink patches, which receive at least {APART} times the median weight." * bool(look.apart)
             grid = Heat(
-                name=f"Heat{which}", title=f"What each patch of {look.name} gets", axes=("row", "column"),
+                name=f"Heat{which}", title=title, axes=("row", "column"),
                 unit="weight", rows=numbered(high), columns=numbered(wide),
                 values=look.heat.tolist(), grey=[divmod(p, wide) for p in look.apart], picture=True,
                 largest=look.darkest or None,
-                note=" ".join(filter(None, [
-                    "As the patches lie on the picture.", "Grey: told apart." * bool(look.apart), look.almost_even])),
+                note=" ".join(filter(None, [sinks, look.almost_even])) or "Each cell is one patch of the image.",
             )  # fmt: skip
             shown += [table, grid]
             if look.removal is not None:
-                size = look.removal.after.shape
+                size, unit = look.removal.after.shape, look.removal.unit
+                what = "fall of log probability, in nats" if unit == "nats" else unit
                 shown.append(Heat(
-                    name=f"Removal{which}", title=f"What removing each region of {look.name} takes",
-                    axes=("row", "column"), unit=look.removal.unit, rows=numbered(size[0]),
+                    name=f"Removal{which}", title=f"Effect of removing each region of {look.name} ({what})",
+                    axes=("row", "column"), unit=unit, rows=numbered(size[0]),
                     columns=numbered(size[1]), values=look.removal.changes.tolist(), signed=True,
-                    screen=True, note=f"As the regions lie on the picture; instead stands: {look.removal.fill}.",
+                    screen=True, note=f"Each cell is a region of the image (fill: {look.removal.fill}).",
                 ))  # fmt: skip
         return shown
 
@@ -271,6 +274,27 @@ def _look(trace: Any, layer: int | None, head: int | None, word: str | None) -> 
     )  # fmt: skip
 
 
+def _numbers(look: Look, where: str) -> Numbers:
+    """Collect what the sentences name. where: how a sentence names the image, "" for a single image."""
+    heat, order = look.heat.flatten(), look.order
+    numbers: dict[str, Any] = {"where": where, "who": look.who, "place": look.place, "apart": APART, "sinks": None}
+    numbers |= {"any": bool(heat.any()), "weight": 0.0, "count": len(order)}
+    if order and (whole := float(heat[order].sum())):
+        best, few = order[0], order[: max(1, round(TENTH * len(heat)))]
+        numbers |= {"patch": look.called(best), "weight": float(heat[best])}
+        numbers["times"] = numbers["weight"] * len(order) / whole
+        if 1 < len(few) < len(order):
+            numbers |= {"few": len(few), "fraction": float(heat[few].sum()) / whole}
+    if look.apart:
+        sinks, more = [look.called(n) for n in look.apart[:NAMED]], len(look.apart) - NAMED
+        numbers["sinks"] = listed([*sinks, f"{more} more"] if more > 0 else sinks)
+    if look.answer is not None:
+        numbers |= {"answer": quoted(look.answer[0]), "likely": look.answer[1]}
+    if look.removal is not None:
+        numbers |= look.removal.numbers(look.who, numbers.get("answer", "the next token"))
+    return numbers
+
+
 def _answer(trace: Trace) -> tuple[str, float] | None:
     """What a text most likely goes on with, and how likely that is."""
     if not trace.text or trace.logits is None or trace.names is None:
@@ -283,6 +307,6 @@ def _who_looks(trace: Trace, patches: Patches, word: str | None) -> tuple[int | 
     """The number of the token that looks, None for all patches together, and its name."""
     if not trace.text:
         query = next((n for n, token in enumerate(trace.tokens[: patches.first]) if token.text == "[CLS]"), None)
-        return query, "the patches together" if query is None else "[CLS]"
+        return query, "the average patch" if query is None else "[CLS]"
     query = len(trace.tokens) - 1 if word is None else only_word(trace.text, trace.tokens, word).tokens[-1]
     return query, named(trace.tokens, query)

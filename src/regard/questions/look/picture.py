@@ -1,4 +1,4 @@
-"""Draw pictures under the heat of their patches: blue where the model looks, the darker the more."""
+"""Draw images under a heat map of the attention to their patches."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ SCREEN = 900  # pixels of its longer side
 
 
 def paint_looks(looks: "Sequence[Look]", patches: Sequence[Any]) -> Figure:
-    """Draw a row for each picture: as it was given, and grey under its heat, framed; and under what removal takes."""
+    """Draw a row for each image: as it was given, in grey under its heat map, and under the effect of removals."""
     across = 3 if any(look.removal for look in looks) else 2
     ratios = [each.picture.size[1] / each.picture.size[0] for each in patches]
     figure = empty_figure(across * WIDE + 1.2, sum(0.7 + WIDE * min(ratio, 2.0) for ratio in ratios))
@@ -34,13 +34,15 @@ def paint_looks(looks: "Sequence[Look]", patches: Sequence[Any]) -> Figure:
         apart = [divmod(patch, values.shape[1]) for patch in look.apart]
         for row, column in apart:
             values[row, column] = np.nan
-        of = f"mean of {look.heads} heads" if look.head is None else f"head {look.head}"
-        where = f"where {look.who} {'look' if look.query is None else 'looks'}: layer {look.layer}, {of}"
+        where = f"attention from {look.who}, {look.place}"
         even = look.almost_even.removesuffix(".").lower()
-        notes = ["weight", "hatched: told apart" * bool(apart), "framed: what the model saw", even]
-        maps = [(values, look.darkest, where, "; ".join(filter(None, notes)))]
+        notes = ["weight", "hatched: sink patches" * bool(apart), "framed: what the model saw", even]
+        maps = [(values, look.darkest, where, ", ".join(filter(None, notes)))]
         if look.removal is not None:
-            taken, title = look.removal.changes.clamp(min=0).numpy(), f"what its removal takes ({look.removal.fill})"
+            taken, title = (
+                look.removal.changes.clamp(min=0).numpy(),
+                f"effect of removing a region ({look.removal.fill})",
+            )
             maps.append((taken, float(taken.max()), title, look.removal.unit))
         for axes, (shown, most, title, label) in zip((heated, *third), maps, strict=False):
             axes.imshow(np.asarray(small.convert("L")), extent=(0, width, height, 0), cmap="gray", vmin=0, vmax=255)

@@ -1,7 +1,7 @@
-"""Take a picture away region by region, run again, and see what changes: beside weights, which say where it looks.
+"""Remove regions of an image, run the model again for each, and measure the effect.
 
-What changes is a text's next word's log probability; without a text the cosine of [CLS], or of all patches' mean, to
-what it was. The control is the mean over the other regions, each about as large.
+The outcome is the next token's log probability. Without a text it is the cosine of [CLS], or of the mean of all
+patches, with its original vector. The control is the mean over the other regions, each about as large.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from regard.explain.causes.rank_correlation import spearman
-from regard.explain.wording import number
 from regard.images.removal import Fill
 from regard.trace.trace import Trace
 
@@ -41,29 +40,26 @@ class Removal:
         """Compute how much less the outcome is without each region."""
         return self.before - self.after
 
-    def finding(self, who: str) -> str:
-        """Say which region's removal changes most, against the others, and whether weights say the same."""
+    def numbers(self, who: str, token: str) -> dict[str, Any]:
+        """Collect what sentences name. who: whose vector is compared without a text. token: the most likely token."""
         changes, heat, nats = self.changes.flatten(), self.heat.flatten(), self.unit == "nats"
-        told = torch.cat([torch.tensor([self.before]), self.after.flatten()])
-        before, *after = (told.exp() if nats else told).tolist()
-        best, most = int(changes.argmax()), int(heat.argmax())
-        what = "the next word's probability" if nats else f"the cosine of {who} to what it was"
-        others = (sum(after) - after[best]) / max(1, len(after) - 1)
-        fall = f"the largest fall of {len(after)} regions" if changes[best] > 0 else "and no region's removal lowers it"
-        said = (
-            f"Without {self._called(best)} ({self.fill}) {what} goes from {number(before)} to {number(after[best])}, "
-            f"{fall}; without one of the others it is {number(others)} on average."
-        )
-        if not bool(heat.any()):
-            return said
-        named = "the same" if best == most else self._called(most)
-        agree = number(spearman(changes.tolist(), heat.tolist()))
-        return f"{said} Weights give {named} most; rank correlation {agree}."
+        outcomes = torch.cat([torch.tensor([self.before]), self.after.flatten()])
+        before, *after = (outcomes.exp() if nats else outcomes).tolist()
+        best = int(changes.argmax())
+        numbers = {
+            "outcome": f"the probability of {token}" if nats else f"the cosine of {who} with its original vector",
+            "region": self._called(best), "falls": float(changes[best]) > 0, "before": before, "without": after[best],
+            "mean": (sum(after) - after[best]) / max(1, len(after) - 1),
+        }  # fmt: skip
+        if bool(heat.any()):
+            agreement = spearman(changes.tolist(), heat.tolist())
+            numbers |= {"heaviest": self._called(int(heat.argmax())), "agreement": agreement}
+        return numbers
 
     def _called(self, region: int) -> str:
         places = zip(divmod(region, self.after.shape[1]), map(_cuts, self.patches), strict=True)
         (top, bottom), (left, right) = [(cuts[n], cuts[n + 1] - 1) for n, cuts in places]
-        return f"patch {top},{left}" if (top, left) == (bottom, right) else f"patches {top},{left} to {bottom},{right}"
+        return f"patch {top},{left}" if (top, left) == (bottom, right) else f"patches {top},{left}–{bottom},{right}"
 
 
 def removal(model: Any, trace: Trace, heat: Float[Tensor, "rows columns"], query: int | None, fill: Fill) -> Removal:

@@ -1,7 +1,7 @@
-"""Tell where the picture that a pipeline of diffusers painted looks at each word of its text."""
+"""Show where an image that a diffusers pipeline painted attends to each word of its text."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,17 +13,42 @@ from regard.diffusion.pipeline import PaintedText, Pipeline
 from regard.diffusion.prompt import PromptWord
 from regard.display.answer import Answer, Read
 from regard.display.panels import Cell, Column, Heat, Over, Panel, Table, numbered
+from regard.display.sentences import Template, sentences
 from regard.explain.frames import Row
-from regard.explain.wording import listed, number
+from regard.explain.wording import listed
 from regard.text.quoting import quoted
 from regard.text.word_pieces import wordlike
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAMED = 3  # words that sentences name
 DRAWN = 6  # words that a picture has room for
 PICTURE, SMALL = "Picture", 64  # the panel of the picture itself, and the most pixels of its sides
+TABLE: list[list[Template]] = [
+    [
+        (
+            "The attention to {top} is the most concentrated: weight {weight} at row {row}, column {column}, "
+            "{top_times:n}× its mean over the image.",
+            None,
+        ),
+    ],
+    [
+        (
+            "The attention to {last} is the most even, with at most {last_times:n}× its mean over the image.",
+            lambda n: n["words"] > 1,
+        ),
+    ],
+    [
+        (
+            "Mean weights: {text} for the words, {special} for special tokens, {padding} for padding, {image} for the "
+            "image itself.",
+            None,
+        ),
+        ("Mean weights: {text} for the words, {special} for special tokens, {image} for the image itself.", None),
+        ("Mean weights: {text} for the words, {special} for special tokens, {padding} for padding.", None),
+        ("Mean weights: {text} for the words, {special} for special tokens.", None),
+    ],
+]
 
 
 @dataclass(frozen=True)
@@ -69,53 +94,39 @@ class PromptPainting(Answer):
         return HeatPeak(row, column, float(heat.max()), float(heat.mean()))
 
     def title(self) -> str:
-        """What was painted, and by whom."""
+        """Name the text and the pipeline."""
         return f"{quoted(self.heat.prompt.text)}, painted by {self.model}"
 
     def findings(self) -> list[str]:
-        """Say where the words that stand out are looked at, and what an average place gives to what."""
-        rows, columns = self.heat.grid
-        said = []
-        for word in self.words[:NAMED]:
+        """Name the words with the most and the least concentrated attention, and the mean weights."""
+        numbers: dict[str, Any] = {"words": len(self.words), "padding": None, "image": None}
+        for name, word in zip(("top", "last"), (*self.words[:1], *self.words[-1:]), strict=False):
             peak = self.peak(word)
-            said.append(
-                f"{quoted(word.name)} is looked at most at place {peak.row},{peak.column} of {rows} × {columns}, which "
-                f"gives it {number(peak.weight)} of its weight: {number(peak.times)} times what an average place does."
-            )
-        return [*said, self._spent()]
-
-    def _spent(self) -> str:
-        """How an average place splits its weight."""
-        named = [(quoted(word.name), self._mean(list(word.tokens))) for word in self.heat.prompt.words if word.special]
-        own = [n for word in self.heat.prompt.words if not word.special for n in word.tokens]
-        parts = [("the text's own words", self._mean(own)), *named]
-        padding = len(self.heat.prompt.padding)
-        if padding:
-            parts.append((f"padding ({padding} tokens that stand for nothing)", self._mean([-1])))
-        rest = 1 - sum(weight for _, weight in parts)
-        if rest > 1e-4:
-            parts.append(("the picture itself", rest))
-        given = listed([f"{number(weight)} to {name}" for name, weight in parts])
-        return f"An average place gives {given}."
+            numbers |= {name: quoted(word.name), f"{name}_times": peak.times}
+            numbers |= {"weight": peak.weight, "row": peak.row, "column": peak.column} if name == "top" else {}
+        words = self.heat.prompt.words
+        for name, special in (("text", False), ("special", True)):
+            numbers[name] = self._mean([n for word in words if word.special == special for n in word.tokens])
+        if self.heat.prompt.padding:
+            numbers["padding"] = self._mean([-1])
+        rest = 1 - numbers["text"] - numbers["special"] - (numbers["padding"] or 0)
+        return sentences(TABLE, numbers | ({"image": rest} if rest > 1e-4 else {}))
 
     def _mean(self, tokens: list[int]) -> float:
-        return float(self.heat.mean(tokens)[0].mean())
+        return float(self.heat.mean(tokens)[0].mean()) if tokens else 0.0
 
     def exactness(self) -> list[str]:
-        """Say what was recorded, and what heat does not say."""
-        said = [
-            f"painted with {self.settings}; weights of {len(self.heat.weights)} steps and {len(self.heat.layers)} "
-            "layers, as the pipeline computed with them; a mean lays coarse grids on the finest",
-            "heat says where the picture looks at a word, not that the word is why something stands there",
-            *self.painted_as.notes,
+        """Return the settings, the pipeline's notes and what was left out."""
+        weights, layers = len(self.heat.weights), len(self.heat.layers)
+        lines = [
+            f"Painted with {self.settings}. Weights are the pipeline's own, from {weights} steps and {layers} layers."
         ]
-        if self.heat.guided:
-            said.append("the picture was guided: what ran beside it without the words is not shown")
-        if self.heat.beside:
-            said.append(f"{len(self.heat.beside)} layers look at a picture that was given, too: that is not shown")
-        if self.heat.others:
-            said.append(f"{len(self.heat.others)} more attention modules have no words among their keys, or not alone")
-        return said
+        left_out = [
+            *["the guidance pass without the text"] * self.heat.guided,
+            *[f"{len(self.heat.beside)} layers' attention to a given image"] * bool(self.heat.beside),
+            *[f"{len(self.heat.others)} attention modules without words among their keys"] * bool(self.heat.others),
+        ]
+        return [*lines, *self.painted_as.notes, *[f"Not shown: {listed(left_out)}."] * bool(left_out)]
 
     def rows(self) -> list[Row]:
         """List one row a picture, word and place of the finest grid: its heat, the mean of steps, layers and heads."""
@@ -140,12 +151,13 @@ class PromptPainting(Answer):
         small.thumbnail((SMALL, SMALL))
         ink = [[round(1 - pixel / 255, 3) for pixel in line] for line in np.asarray(small).tolist()]
         return Heat(
-            name=PICTURE, under=PICTURE, title="The first picture, in grey", values=ink, unit="darkness",
+            name=PICTURE, under=PICTURE, title="First image, in grey", values=ink, unit="darkness",
             rows=numbered(small.height), columns=numbered(small.width), axes=("row", "column"),
-            largest=1.0, note=f"Made smaller, to {small.width} × {small.height}",
+            largest=1.0, note=f"Reduced to {small.width} × {small.height} pixels.",
         )  # fmt: skip
 
     def _table(self) -> Table:
+        high, wide = self.heat.grid
         rows: list[list[Cell]] = []
         for word in self.words:
             peak = self.peak(word)
@@ -153,14 +165,14 @@ class PromptPainting(Answer):
         columns = [
             Column("word"),
             Column("mean", 2),
-            Column("most", 2, bar=True),
+            Column("maximum", 2, bar=True),
             Column("at"),
-            Column("times mean", 1),
+            Column("× mean", 2, unbounded=True),
         ]
         return Table(
-            name="Words", title="Where each word is looked at most", columns=columns, rows=rows, screen=True,
-            note="The first picture; a place is row,column of the finest grid, from 0 at the top left. Weights are the "
-            "mean of steps, layers and heads.",
+            name="Words", title="Attention from the first image to each word, mean of steps, layers and heads",
+            columns=columns, rows=rows, screen=True,
+            note=f"“At” is the row and column of the maximum in a grid of {high} × {wide}, from 0 at the top left.",
         )  # fmt: skip
 
     def _steps(self, word: PromptWord) -> Float[Tensor, "steps rows columns"]:
@@ -179,7 +191,7 @@ class PromptPainting(Answer):
             unit="weight", picture=n < DRAWN, group="Heat", tab="Heat", under=PICTURE,
             largest=most,
             over=Over(titles, values.tolist()),
-            note="The mean of layers and heads, as the places lie on the picture",
+            note="Mean of layers and heads.",
         )  # fmt: skip
 
     def _layers(self) -> Heat:
@@ -189,10 +201,10 @@ class PromptPainting(Answer):
             for layer in range(len(self.heat.layers))
         ]
         return Heat(
-            name="Layers", title="What an average place gives, layer by layer", values=values, unit="weight",
+            name="Layers", title="Mean attention from the image to each word, by layer", values=values, unit="weight",
             rows=[f"{n} {each.path}" for n, each in enumerate(self.heat.layers)],
             columns=[name for name, _ in parts], axes=("layer", "word"),
-            note="The mean of steps and heads",
+            note="Mean of steps and heads.",
         )  # fmt: skip
 
     def painted(self) -> "tuple[Figure, list[str]]":
