@@ -126,9 +126,9 @@ def _links(
     ranked = sorted(best.values(), key=lambda link: -link.divergence)
     of_token: dict[int, list[Link]] = {}
     for link in ranked:
-        query, key = names[int(place[link.query])], names[int(place[link.key])]
-        telling = is_content_word(query) or query in PRONOUNS or link.query == len(place) - 1
-        telling = telling and is_content_word(key) and link.weight >= LEAST
+        asking, asked = names[int(place[link.query])], names[int(place[link.key])]
+        telling = is_content_word(asking) or asking in PRONOUNS or link.query == len(place) - 1
+        telling = telling and is_content_word(asked) and link.weight >= LEAST
         if telling and len(of_token.setdefault(link.query, [])) < OF_A_TOKEN:
             of_token[link.query].append(link)
     first = sorted(of_token.values(), key=lambda links: -sum(link.divergence for link in links))
@@ -161,4 +161,8 @@ def _largest_pairs(
                 for value, n in zip(values.tolist(), numbers.tolist(), strict=True)
                 if value > 0
             ]
-    return [pair for links in largest.values() for _, *pair in sorted(links, reverse=True)[: CANDIDATES[long]]]
+    return [
+        (head, query, key)
+        for links in largest.values()
+        for _, head, query, key in sorted(links, reverse=True)[: CANDIDATES[long]]
+    ]
