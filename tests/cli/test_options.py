@@ -63,6 +63,6 @@ def test_an_old_name_is_read_as_the_new_one_and_not_shown() -> None:
     old = ["--target", "a", "--next", "--all", "--with", "b"]
     with group.make_context("regard", ["see"]) as parent:
         given = COMMANDS["see"].make_context("see", ["text", *old], parent=parent).params
-    assert [given[name] for name in ("targets", "next_token", "everything", "references")] == [["a"], True, True, "b"]
+    assert [given[name] for name in ("targets", "next_token", "everything", "references")] == [["a"], True, True, ["b"]]
     names = {name for verb in VERBS for each in options(verb) for name in each.opts}
     assert names.isdisjoint(f"--{name}" for name in OLD_NAMES)

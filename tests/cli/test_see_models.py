@@ -50,9 +50,9 @@ def test_pairs(folder: Path) -> None:
     )
     assert (code, code_2, code_3) == (0, 0, 0), err + err_2 + err_3
     for says in (
-        "Target 1: 7 tokens, special ones included",
-        "Where target 2 looks in text 2 (cross-attention)",
-        "What looks at “bank” of text 2 in the target (mean of heads)",
+        "Target 1: 7 tokens, with special tokens",
+        "Cross-attention from target 2 to text 2",
+        "Target tokens that attend to “bank” of text 2 (mean of heads)",
         "“bank” in text 1 attends to",
     ):
         assert says in out
@@ -90,7 +90,7 @@ def test_what_models_say(folder: Path) -> None:
         folder, calls
     )
     assert (code, code_2, code_3, code_4) == (0, 0, 0, 0), err + err_2 + err_4
-    for says in ("What the model says next", "Predictions after “river” in text 1, layer by layer (logit lens)"):
+    for says in ("What the model predicts next", "Predictions after “river” in text 1, layer by layer (logit lens)"):
         assert says in out
         assert says in out_2
     assert "id " not in out_3  # there is no vocabulary, but the file spells what it predicts

@@ -22,10 +22,10 @@ BARS = " ▁▂▃▄▅▆▇█"
 def test_a_name_and_its_number_stay_on_one_line() -> None:
     shares = Shares([("river", 0.25), ("bank", 0.125), ("a", 0.0625)])
     assert in_lines(shares, 24).plain == "river 0.25  bank 0.12\na 0.06"
-    assert in_lines(Shares(shares.parts, one_line=True, mark="*"), 23).plain == "river 0.250*"
-    assert in_lines(Shares(shares.parts[:1], signed=True, digits=1), 24).plain == "river +0.25"
+    assert in_lines(Shares(shares.parts, one_line=True, mark="*"), 20).plain == "river 0.25*"
+    assert in_lines(Shares(shares.parts[:1], signed=True), 24).plain == "river +0.25"
     assert in_lines(Shares([]), 24).plain == "–"
-    assert in_lines(Shares([("a\nb\x1b", 1.0)]), 24).plain == "a↵b\\x1b 1.000"
+    assert in_lines(Shares([("a\nb\x1b", 1.0)]), 24).plain == "a↵b\\x1b 1.00"
 
 
 def strip(count: int, marked: int) -> Strip:

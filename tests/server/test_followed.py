@@ -58,7 +58,7 @@ def test_the_paths_are_the_librarys(client: TestClient, minilm: Any) -> None:
     panel = next(panel for panel in answer.json()["panels"] if panel["kind"] == "paths")
     assert [each["neutral"]["sentences"] for each in panel["curves"]] == [39, 39]
     assert any(
-        line.startswith("Text 1 moves “bank” towards “river” (cosine 0.48; ") for line in answer.json()["findings"]
+        line.startswith("Text 1 moves “bank” towards “river” (cosine 0.48, ") for line in answer.json()["findings"]
     )
     alone = client.post("/api/traces", json={"texts": [RIVER], "word": "bank"})
     assert alone.json()["opening"]["view"] == "tokens"  # one path is nothing to compare

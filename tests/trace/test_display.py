@@ -20,7 +20,7 @@ def test_a_word(bank, minilm) -> None:
     seen = bank[0].see("bank", references=minilm.trace(["money", "river"]))
     assert isinstance(seen, Seen)
     assert seen.findings() == findings(summarise([bank[0]], "bank", references=minilm.trace(["money", "river"])))
-    assert " ".join(str(seen).split()).startswith("• " + seen.findings()[0])
+    assert "• " + seen.findings()[0] in " ".join(str(seen).split())
     assert repr(seen) == str(seen)
     console = Console(width=90, record=True, file=io.StringIO())
     console.print(seen)
@@ -53,7 +53,7 @@ def test_a_long_trace_says_its_size(minilm) -> None:
     assert len(trace.tokens) < LONG
     longer = regard.load(minilm.model, tokenizer=minilm.tokenizer).trace("a b c d " * 127)
     assert len(longer.tokens) <= LONG
-    assert "moves most" in re.sub(r"<[^>]+>", "", trace._repr_html_())
+    assert "changes most" in re.sub(r"<[^>]+>", "", trace._repr_html_())
 
 
 def test_a_map_in_a_notebook(bank) -> None:
@@ -61,16 +61,16 @@ def test_a_map_in_a_notebook(bank) -> None:
     page = weights[0]._repr_html_()
     received = weights[0].dense().double().mean((0, 1)).tolist()
     assert re.findall(r'title="([^"]+)">([^<]+)<', page) == [
-        (f"{value:.3f}", token.text) for value, token in zip(received, bank[0].tokens, strict=True)
+        (f"{value:.2f}", token.text) for value, token in zip(received, bank[0].tokens, strict=True)
     ]
     most = max(value for value, token in zip(received, bank[0].tokens, strict=True) if not token.special)
     assert page.count("#2b7bba 65%") == 1  # the token that receives most, special ones, which are grey, aside
-    assert f"What each token receives in this layer, on average (strongest colour: {most:.3f})" in page
+    assert f"Mean attention received in this layer (strongest color: {most:.2f})" in page
     assert page.count("#888") == 2
     assert all(each._repr_html_() in weights._repr_html_() for each in weights)
     assert "<b>attention[5]</b>" in weights._repr_html_()
     shades = bank[0].see("bank")._repr_html_()
-    assert "What “bank” looks at" in shades
+    assert "Attention from “bank”" in shades
     assert shades.count('<span style="background:color-mix') == len(bank[0].tokens)
 
 
@@ -98,8 +98,8 @@ def test_the_picture_of_a_word(bank) -> None:
 
 def test_nothing_is_printed_beside_in_a_notebook(bank, monkeypatch, capsys) -> None:
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    assert bank[0].see("bank")._repr_html_().startswith("<ul>")
-    assert str(bank[0].see("bank")).startswith("• ")
+    assert bank[0].see("bank")._repr_html_().endswith("</ul>")
+    assert "• " in str(bank[0].see("bank"))
     assert capsys.readouterr().out == ""
 
 
@@ -158,6 +158,6 @@ def test_a_ranking_shows_what_was_found(bank, minilm) -> None:
     why = minilm.why(bank[0], "bank")
     page = " ".join(re.sub(r"<[^>]+>", "", why._repr_html_()).split())
     assert why.findings()[0] in page
-    assert f"{why.tokens[0].effect:.4f}" in page
+    assert f"{why.tokens[0].effect:.2f}" in page
     assert why.findings()[0][:40] in " ".join(str(why).split())
     assert repr(why) == str(why)

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,8 +32,8 @@ def test_it_opens_at_the_word_in_the_head_that_the_first_sentence_names(bank: li
     opening = page.data["opening"]
     assert opening["view"] == "tokens"
     assert opening["token"] == bank[0].word("bank")[0].tokens[0]
-    first = seen.findings()[0].split("text 1: ")[1].split(";")[0]
-    assert first.endswith(f" in layer {page.data['calls'][opening['call']]['layer']}, head {opening['head']}")
+    layer, head = (int(n) for n in re.findall(r"layer (\d+), head (\d+)", seen.findings()[0])[0])
+    assert (layer, head) == (page.data["calls"][opening["call"]]["layer"], opening["head"])
     assert page.data["title"].endswith(" (and 1 more)")
     check_page(page, bank)
 

@@ -36,7 +36,7 @@ def test_every_kind_of_panel_has_its_numbers_in_a_table() -> None:
         name="t", title="t", rows=["r"], columns=["a", "b"], values=[[0.5, None]], unit="share", axes=("row", "column")
     )
     assert read(grid) == [
-        ["share", "a", "b"], ["r", "0.500", "–"],
+        ["share", "a", "b"], ["r", "0.50", "–"],
     ]  # fmt: skip
     sums = Sums(rows=[0.5, 2.0], columns=[2.5], all=2.5, across="all across", down="all down", name="all")
     summed = replace(grid, rows=["r", "s"], columns=["a"], values=[[0.5], [2.0]], unit="", digits=1, sums=sums)
@@ -48,7 +48,7 @@ def test_every_kind_of_panel_has_its_numbers_in_a_table() -> None:
     assert read(cloud) == [["label", "group", "text", "across", "up"], ["d", "g", "w", "0.500", "−1.000"]]
     assert read(Strip(name="t", title="t", tokens=["a", "b"], values=[1.0, None], unit="nats")) == [
         ["token", "nats"],
-        ["a", "1.000"],
+        ["a", "1.00"],
         ["b", "–"],
     ]
 

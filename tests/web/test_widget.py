@@ -1,5 +1,6 @@
 """The widget in Python alone: its traits, what they refuse, and what a saved notebook keeps of it."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,8 @@ def test_traits_are_where_the_page_opens(widget: AttentionWidget, bank: Any) -> 
     assert widget.token == bank[0].word("bank")[0].tokens[0]
     call = widget.page["calls"][widget.page["opening"]["call"]]
     assert (widget.layer, widget.nth) == (call["layer"], call["nth"])
-    first = widget.page["findings"][0].split("text 1: ")[1].split(";")[0]
-    assert first.endswith(f" in layer {widget.layer}, head {widget.head}")
+    layer, head = (int(n) for n in re.findall(r"layer (\d+), head (\d+)", widget.page["findings"][0])[0])
+    assert (layer, head) == (widget.layer, widget.head)
 
 
 def test_traits_can_be_set_and_negative_numbers_count_from_the_end(widget: AttentionWidget) -> None:

@@ -198,7 +198,7 @@ def map_html(*maps: "LabelledMap", what: str = "in this layer") -> str | None:
     if label is None or len(label.tokens) > LONG or any(each.shape[2] != len(label.tokens) for each in maps):
         return None
     got = [each.dense().double().mean((0, 1)).cpu() for each in maps]
-    said = f"What each token receives {what}, on average"
+    said = f"Mean attention received {what}"
     apart = [n for n, token in enumerate(label.tokens) if token.special]
     return tokens_html([token.text for token in label.tokens], (sum(got[1:], got[0]) / len(got)).tolist(), said, apart)
 
@@ -215,11 +215,11 @@ def tokens_html(
     for n, (token, value) in enumerate(zip(tokens, values, strict=True)):
         part = round(65 * min(1.0, max(0.0, (value or 0.0) / full)))
         shade = f"color-mix(in srgb,{'#888' if n in apart else '#2b7bba'} {part}%,transparent)"
-        number = "" if value is None else f' title="{value:.3f}"'
+        number = "" if value is None else f' title="{value:.2f}"'
         spans.append(f'<span style="background:{shade};padding:.1em .2em"{number}>{escape(visible(token))}</span>')
-    if "a full bar is" not in said and any(value is not None for value in values):
-        said += f" (strongest colour: {full:.3f})"
-    told = escape(visible(said.replace("a full bar is", "strongest colour:")))
+    if "full bar:" not in said and any(value is not None for value in values):
+        said += f" (strongest color: {full:.2f})"
+    told = escape(visible(said.replace("full bar:", "strongest color:")))
     return f'<div style="{FONT}"><div style="opacity:.75">{told}</div><div dir="auto">{" ".join(spans)}</div></div>'
 
 

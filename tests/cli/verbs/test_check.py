@@ -1,6 +1,7 @@
 """`regard check`: its screen, its files, its exit codes, and what is refused before a model is loaded."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def test_all_checks_pass_and_the_exit_code_says_so(tmp_path: Path, capsys: pytes
     file = tmp_path / "check.json"
     assert left_with(["check", "--text", TEXT, "--text", "bank", "--json", str(file)]) == 0
     shown = capsys.readouterr().out
-    assert shown.index("attention weights") < shown.index("8 of 8 measured checks passed.")  # the table comes first
+    assert shown.index("attention weights") < shown.index("• ")  # the table comes first
     data = json.loads(file.read_text("utf-8"))
     assert (data["holds"], data["model"]) == (True, "all-MiniLM-L6-v2")
     assert [row["check"] for row in data["rows"] if row["verdict"] != "passed"] == ["generation with a cache"]
@@ -43,7 +44,7 @@ def test_a_wrong_kernel_is_named_and_the_exit_code_is_one(
     assert left_with(["check", "--text", TEXT]) == 1
     shown = capsys.readouterr().out
     assert "attentions[" in shown
-    assert "FAILED: attention weights" in shown
+    assert re.search(r"• .*attention weights", shown)
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ def test_the_main_job(regard_command, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     assert "equal to the last bit" in result.stdout
-    assert "after layer 5    0.847" in result.stdout
-    assert "river 0.252  fishing 0.116" in result.stdout
+    assert "after layer 5      0.85" in result.stdout
+    assert "river 0.25  fishing 0.12" in result.stdout
     assert "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert sorted(os.listdir(tmp_path)) == ["a.json", "a.png", "a.safetensors"]
@@ -49,7 +49,7 @@ def test_the_main_job(regard_command, tmp_path: Path) -> None:
 def test_an_overview(regard_command) -> None:
     result = regard_command("see", "a man on a river bank", "--full")
     assert result.returncode == 0
-    assert "where each token looks most" in result.stdout
+    assert "what each token attends to most" in result.stdout
 
 
 def test_what_was_found_fits_one_screen(regard_command) -> None:
@@ -57,19 +57,17 @@ def test_what_was_found_fits_one_screen(regard_command) -> None:
     lines = result.stdout.splitlines()
     assert len(lines) <= 39  # and one for the picture's name
     assert max(map(len, lines)) <= 80
-    assert lines[0].startswith("• What “bank” singles out most")
-    assert "• Both “bank” start as the same vector." in lines
+    assert lines[0].startswith("Attention from “bank” in layer 0")  # bars first, then numbers, then sentences
     text = " ".join(result.stdout.split())
-    assert "text 1: “river” 0.25, then [CLS] 0.19; text 2: [CLS] 0.23, then “a” (10) 0.15." in text
-    assert "text 2: “withdrawing” 0.39 (others 0.13) in layer 0, head 0." in text
-    assert "They end at cosine 0.85 after layer 5; layer 0 parts them most (1.00 → 0.90)." in text
-    assert "more: --full" in lines[-1]
+    assert text.index("river 0.") < text.index("Text 1 moves “bank” towards “river” (cosine 0.48, ")
+    assert "“withdrawing” in text 2 (0.39, layer 0, head 0)" in text
+    assert "end at cosine 0.85, with the largest drop in layer 0." in text
+    assert "More: --full" in text
 
 
 def test_what_is_worth_a_look_without_a_word(regard_command) -> None:
     out = regard_command("see", RIVER).stdout
-    assert re.search(r"“\w+” moves most: it leaves the last layer at cosine 0\.\d\d", out)
-    assert "Of the links between words that are no neighbours, the sharpest, one a head" in " ".join(out.split())
+    assert re.search(r"• “\w+” attends distinctively to “\w+” \(0\.\d\d, layer \d, head \d+\)", " ".join(out.split()))
 
 
 @pytest.mark.long  # a process of its own

@@ -23,7 +23,7 @@ def test_rankings(regard_command, minilm, tmp_path) -> None:
     assert "Tokens by effect on “bank”" in result.stdout
     assert "Heads by effect on “bank”" in result.stdout
     assert "Rank correlation with the effect: mean weight" in result.stdout
-    assert "more rows: left out here, in --json" in result.stdout
+    assert "more rows (see --json)" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 

@@ -55,8 +55,8 @@ def test_the_page_opens_at_the_alignment_and_the_picture_shows_it(found: Transla
 def test_all_shows_both_views_of_every_token(found: Translation) -> None:
     lines = plain_lines_of_parts(found.shown(120, 1000, everything=True), 120)
     told = "\n".join(lines)
-    assert told.count("Where target") == 2
-    assert "left out" not in told
+    assert told.count("Cross-attention from target") == 2
+    assert "Not shown" not in told
     for text in (*own_models.TEXTS[1:], *own_models.TARGETS[1:]):
         assert text in told
 

@@ -132,7 +132,7 @@ def test_tokens_words_and_heads_in_a_terminal() -> None:
     by_word = replace(BY_TOKENS, unit="word")
     assert printed(by_word) == [["“rivers”", "(0)", "+3.00"], ["“run”", "(2)", "−0.50"], ["sum", "+2.50"]]
     assert printed(BY_HEADS, top=1) == [["L0H1", "+2.00"]]  # no sum: they do not make the outcome
-    assert any("3 smaller ones: left out here" in line for line in plain_lines_of_parts(BY_HEADS.shown(90, 1), 90))
+    assert any("Not shown: 3 smaller ones" in line for line in plain_lines_of_parts(BY_HEADS.shown(90, 1), 90))
 
 
 def test_bars_of_a_picture_are_the_parts() -> None:

@@ -31,9 +31,9 @@ def test_forms_stand_below_each_other_and_fit() -> None:
 
 def test_what_is_left_out_is_said_and_similarities_are_there() -> None:
     lines = [line("a ", "bank", f" {n}", 0.876) for n in range(30)]
-    said = "\n".join(plain_lines_of_parts(made(*lines, like="a bank").shown(80, 4, "in --json"), 80))
+    said = "\n".join(plain_lines_of_parts(made(*lines, like="a bank").shown(80, 4, "--json"), 80))
     assert said.count("0.88") == 5  # and in the sentence
-    assert "26 more rows: left out here, in --json" in said
+    assert "Not shown: 26 more rows (see --json)" in said
     assert "Occurrences" in "\n".join(plain_lines_of_parts(made().shown(80), 80))
 
 

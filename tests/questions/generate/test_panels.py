@@ -37,7 +37,7 @@ def test_one_screen(done: Generated, width: int) -> None:
     assert lines[1].startswith("a bank of")
     assert set(lines[2].strip()) <= set(" ▁▂▃▄▅▆▇█")
     if len(done.trace.tokens) - done.start > TOP:
-        assert any("more rows: left out here" in line for line in lines)
+        assert any("more rows (see" in line for line in lines)
     least = min(each.probability for each in found.plain.how.tokens)
     assert any(f"  {least:.2f}  " in line for line in lines)
 
@@ -46,7 +46,7 @@ def test_all_has_the_whole_text_first(done: Generated) -> None:
     lines = plain_lines_of_parts(generation(done).shown(80, 1000, everything=True), 80)
     told = " ".join(" ".join(lines).split())
     assert told.startswith("Text prompt written")
-    assert "left out here" not in told
+    assert "Not shown" not in told
 
 
 def test_a_bar_under_what_was_written_alone(done: Generated) -> None:

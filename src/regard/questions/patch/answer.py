@@ -14,8 +14,7 @@ from regard.text.quoting import quoted, short
 from regard.trace.status import UNKNOWN, Status
 
 if TYPE_CHECKING:
-    from regard.web.assemble import Choice
-    from regard.web.page import Page
+    pass
 
 Direction = Literal["denoising", "noising"]
 By = Literal["positions", "heads"]
@@ -87,20 +86,16 @@ class PatchSweep(Answer):
 
     def title(self) -> str:
         """Say which text's activations are patched into which text."""
-        source, run = ("clean", "corrupted") if self.direction == "denoising" else ("corrupted", "clean")
-        return f"Patching {panels.activations(self)} of the {source} text into the {run} text"
+        source, run = (self.clean, self.corrupted) if self.direction == "denoising" else (self.corrupted, self.clean)
+        kind = "clean" if self.direction == "denoising" else "corrupted"
+        texts = f"the {kind} text {quoted(short(source, LONG))} into {quoted(short(run, LONG))}"
+        return f"Patching {panels.activations(self)} of {texts}"
 
     def exactness(self) -> list[str]:
         """Say of estimates that they are estimates."""
         return (
             [] if self.method is None else ["One gradient estimates all patches. Run `regard patch` to measure them."]
         )
-
-    def page(self, choice: "Choice | None" = None) -> "Page":
-        """Make the page, with both texts in its title."""
-        page = super().page(choice)
-        page.title += f": clean {quoted(short(self.clean, LONG))}, corrupted {quoted(short(self.corrupted, LONG))}"
-        return page
 
     def data(self) -> dict[str, object]:
         """Return all fields, and the shares."""
