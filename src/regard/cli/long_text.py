@@ -40,9 +40,7 @@ class LongText:
                 if given is not None:
                     raise RegardError(f"--open and {option}: the saved trace is looked at as it is, give one of them")
         if self.window is not None and layer is None:
-            raise RegardError(
-                "--layer is needed with --window: windows go by one after another, none is there to choose by"
-            )
+            raise RegardError("--window needs --layer: choose a layer, such as --layer 2")
         if self.stride is not None and self.window is None:
             raise RegardError("--stride needs --window: it says how far one window is past the last")
         if saved and self.window is not None:

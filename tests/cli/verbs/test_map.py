@@ -165,7 +165,7 @@ def test_windows(run, folder: Path, capsys) -> None:
     ("file", "options", "says"),
     [
         (None, {}, "no file given: regard map FILE --layer N"),
-        ("text.txt", {"layer": None, "window": 64}, "--layer is needed with --window"),
+        ("text.txt", {"layer": None, "window": 64}, "--window needs --layer"),
         ("none.txt", {}, "'none.txt' cannot be read: No such file"),
         (".", {}, "'.' cannot be read: it needs to be a regular file"),
         ("empty.txt", {}, "'empty.txt' is empty"),

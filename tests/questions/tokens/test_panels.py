@@ -21,7 +21,7 @@ def test_one_screen(minilm, width: int, count: int) -> None:
     out = " ".join(" ".join(lines).split())
     shown = min(count, 3)
     more = f"{shown * (len(own) - (ROWS if shown == 1 else SEVERAL) // shown):,} more tokens"
-    assert f"{more}{' and 4 more texts' * (count == 7)}: left out here" in out
+    assert f"Not shown: {more}{' and 4 more texts' * (count == 7)}" in out
 
 
 def test_each_text_is_whole_in_its_panels() -> None:

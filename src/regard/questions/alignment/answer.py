@@ -84,7 +84,7 @@ def _sources(summary: Summary) -> Table:
             marked |= row.apart > 0.5
     sinks = " and attention sinks" * any(each.sinks for each in few)
     more = len(summary.target.alignments) - len(few)
-    notes = [f"{count_of_tokens(left)}{f' and {more} more texts' * (more > 0)} left out"] if left + more else []
+    notes = [f"{count_of_tokens(left)}{f' and {more} more texts' * (more > 0)} not shown"] if left + more else []
     notes += [f"* most attention goes to special tokens{sinks}"] if marked else []
     head = "mean of heads" if few[0].head is None else f"head {few[0].head}"
     title = f"Cross-attention as each token is written (layer {few[0].written_layer}, {head})"

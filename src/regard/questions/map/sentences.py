@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.display.sentences import Template, sentences
 from regard.explain.wording import quoted
+from regard.text.function_words import is_content_word
 
 if TYPE_CHECKING:
     from regard.questions.map.answer import Matrix
@@ -50,7 +51,14 @@ def of_matrix(matrix: "Matrix") -> list[str]:
     if f"{low.special:.0%}" != f"{high.special:.0%}":
         numbers |= {"low": low.special, "low_head": low.head, "high": high.special, "high_head": high.head}
     if matrix.pairs:
-        pair = matrix.pairs[0]
+        # a link between two content words says more than one between pieces or repetitions of a word
+        telling = (
+            pair for pair in matrix.pairs
+            if is_content_word(pair.query.text) and is_content_word(pair.key.text)
+            and pair.query.text.strip().isalpha() and pair.key.text.strip().isalpha()
+            and pair.query.text.casefold() != pair.key.text.casefold()
+        )  # fmt: skip
+        pair = next(telling, matrix.pairs[0])
         query, key = quoted(pair.query.text), quoted(pair.key.text)
         numbers |= {"query": query, "key": f"another {key}" if query == key and "“" in key else key}
         numbers |= {"distance": pair.distance, "way": "ahead" if pair.key.token > pair.query.token else "back"}

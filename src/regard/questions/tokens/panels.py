@@ -31,7 +31,7 @@ def of_tokens(found: "Tokens") -> list[Panel]:
     table = Table(
         name="First tokens", title="", columns=[*[Column("text")] * several, *COLUMNS], screen=True,
         brief=True, rows=[[str(n), *row] if several else row for n, row in rows],
-        note=f"{more}: left out here" if more else "",
+        note=f"Not shown: {more}" if more else "",
     )  # fmt: skip
     whole = [panel for n, (text, own) in enumerate(found.found, 1) for panel in _whole(found, n, own, text)]
     return [*brief, table, *whole]
