@@ -65,9 +65,9 @@ def test_a_file_s_and_the_model_s(bank, minilm, tmp_path: Path) -> None:
     references = [minilm.trace("river"), minilm.trace("money")]
     seen = summarise(bank, "bank", references=references)
     assert StaticVectors(None).beside(seen, bank, references) is seen
-    learned = StaticVectors("learned").beside(seen, bank, references).static
+    learned = StaticVectors("model").beside(seen, bank, references).static
     assert learned is not None
-    assert learned.source == "the learned embeddings of all-MiniLM-L6-v2"
+    assert learned.source == "the token embeddings of all-MiniLM-L6-v2"
     assert [each.word for each in learned.words] == ["bank", "river", "money"]
     assert learned.width == 384
     file = tmp_path / "glove.txt"

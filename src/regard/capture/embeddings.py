@@ -181,7 +181,7 @@ def most_positions_of_model(model: Any) -> int | None:
 
 
 def _add_embedding_part(group: EmbeddingParts, kind: str, output: Tensor) -> None:
-    """Make an output a part of a group where it fits beside the learned embedding."""
+    """Make an output a part of a group where it fits beside the token embedding."""
     learned = group.token_embeddings
     if learned is None or output.shape[-2:] != learned.shape[-2:] or getattr(group, kind) is not None:
         return

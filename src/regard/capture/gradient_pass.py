@@ -1,4 +1,4 @@
-"""Run one text through a model with gradients: what the learned embeddings and every layer's states do to an outcome.
+"""Run one text through a model with gradients: what the token embeddings and every layer's states do to an outcome.
 
 The model's own fused attention runs and is differentiated, so nothing of n × n is made; where heads are to be told
 apart, regard's, through PyTorch's fused kernels. Parameters get no gradient.
@@ -23,7 +23,7 @@ from regard.errors import RegardError
 from regard.model_files.quiet import quiet
 from regard.text.tokens import Encoded
 
-# Gives the learned embeddings of the n-th text that the model looks up (an encoder's first) what it is to go on with.
+# Gives the token embeddings of the n-th text that the model looks up (an encoder's first) what it is to go on with.
 Exchange = Callable[[int, Float[Tensor, "L W"]], Float[Tensor, "L W"]]
 
 
@@ -31,7 +31,7 @@ Exchange = Callable[[int, Float[Tensor, "L W"]], Float[Tensor, "L W"]]
 class GradientPass:
     """What one pass computed, part of a graph that can be differentiated, of each stack (an encoder's first).
 
-    embeddings: the learned embeddings, as they were looked up or exchanged. states: what enters each layer, and at the
+    embeddings: the token embeddings, as they were looked up or exchanged. states: what enters each layer, and at the
     end what leaves the last one, with the batch axis that the model has. last_hidden_state, logits: of the last stack.
     heads: of each attention call in order, where they were asked for.
     """
@@ -76,7 +76,7 @@ def gradient_pass(
         if not kept.found:
             raise RegardError(f"heads of {session.name}: none of its attention calls was seen")
     if not found.embeddings or "last_hidden_state" not in last:
-        what = "learned embeddings" if not found.embeddings else "its last hidden state"
+        what = "token embeddings" if not found.embeddings else "its last hidden state"
         raise RegardError(f"gradients: {session.name} does not show {what} to hooks: it cannot be differentiated here")
     found.last_hidden_state = last["last_hidden_state"][0]
     logits = getattr(output, "logits", None)
@@ -86,7 +86,7 @@ def gradient_pass(
 
 @contextmanager
 def _exchanged(model: Any, found: GradientPass, exchange: Exchange | None) -> Iterator[None]:
-    """Make leaves of a graph of the learned embeddings that are looked up inside the block."""
+    """Make leaves of a graph of the token embeddings that are looked up inside the block."""
 
     def leaf(_module: nn.Module, _args: Any, output: Tensor) -> Tensor:
         rows = output[0].detach()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from regard.explain.texts.summary import Summary
     from regard.trace.trace import PairTrace, Trace
 
-LEARNED = "learned"  # the model's own embeddings, in the place of a file of static vectors
+OF_MODEL = ("model", "learned")  # the model's token embeddings instead of a file; the second is the old name
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ControlFile:
 
 @dataclass(frozen=True)
 class StaticVectors:
-    """given: a file of word2vec or GloVe, "learned", or None for no static vectors. found: the vectors of a file."""
+    """given: a file of word2vec or GloVe, "model", or None for no static vectors. found: the vectors of a file."""
 
     given: str | None
     found: "Mapping[str, Tensor]" = field(default_factory=dict)
@@ -48,12 +48,12 @@ class StaticVectors:
         """Refuse static vectors of no words, and a file that cannot be read."""
         if self.given is not None and not chosen.reference_words:
             raise RegardError("--static needs --word and --compare: it compares words' static vectors")
-        if self.given not in (None, LEARNED):
+        if self.given not in (None, *OF_MODEL):
             check_readable(Path(self.given), "--static")
 
     def read(self, chosen: Selection) -> "StaticVectors":
         """Read the vectors of a file, where there is one, before a model is loaded."""
-        if self.given is None or self.given == LEARNED:
+        if self.given in (None, *OF_MODEL):
             return self
         from regard.text.word_vectors import read_static
 
@@ -71,9 +71,9 @@ class StaticVectors:
         from regard.explain.vectors.static_words import learned_words, static_words
 
         word, words, vectors, name = seen.word or "", [each.text for each in references], self.found, self.given
-        if self.given == LEARNED:
+        if self.given in OF_MODEL:
             first = traces[0].sides[0]
-            vectors, name = learned_words(word, first, references), f"the learned embeddings of {first.status.model}"
+            vectors, name = learned_words(word, first, references), f"the token embeddings of {first.status.model}"
         return replace(seen, static=static_words(vectors, word, words, name))
 
 

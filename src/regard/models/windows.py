@@ -194,7 +194,7 @@ class WindowedTrace(ShownTrace):
 
     @cached_property
     def token_embeddings(self) -> Float[Tensor, "L W"] | None:
-        """The learned embeddings, as a trace has them."""
+        """The token embeddings, as a trace has them."""
         return self._joined(lambda trace: trace.token_embeddings)
 
     @cached_property

@@ -30,9 +30,9 @@ class TransformerConfig:
         one more at the end ("pre-norm"), or behind its residual ("post-norm").
     positions: how tokens learn where they stand. rotary_base: of rotary and sinusoidal angles.
     segments: how many kinds of segments a text may have (BERT's token types), 0 for none.
-    scale_embeddings: whether learned embeddings are multiplied by √d_model (Vaswani et al. 2017). norm_embeddings:
+    scale_embeddings: whether token embeddings are multiplied by √d_model (Vaswani et al. 2017). norm_embeddings:
         whether a norm follows the sum of the embeddings (BERT).
-    output: the language head: "tied" to the learned embeddings, "free", or "none". output_bias: whether it has a bias.
+    output: the language head: "tied" to the token embeddings, "free", or "none". output_bias: whether it has a bias.
         output_transform: whether a layer with an activation and a norm stands before it (BERT).
     bias: whether linear layers and layer norms have one.
     dropout: of the embeddings and of what each part adds to the states. attention_dropout: of the weights; PyTorch's

@@ -210,7 +210,7 @@ def _language_head_weights(head: nn.Module | None, config: TransformerConfig) ->
 
 
 def _kind_of_language_head(model: Any) -> str:
-    """Whether a language head is the table of learned embeddings, or a free one."""
+    """Whether a language head is the table of token embeddings, or a free one."""
     tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
     return "tied" if tied else "free"
 

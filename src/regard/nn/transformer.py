@@ -192,7 +192,7 @@ class Transformer(nn.Module):
         return self.embedding.weight.dtype
 
     def get_input_embeddings(self) -> nn.Module:
-        """Return the table of learned embeddings."""
+        """Return the table of token embeddings."""
         return self.embedding
 
     def get_output_embeddings(self) -> nn.Linear | None:
@@ -251,7 +251,7 @@ class SinusoidalEmbedding(nn.Module):
 
 
 def _added_positions(config: TransformerConfig) -> nn.Module | None:
-    """What is added to the learned embeddings, looked up by position."""
+    """What is added to the token embeddings, looked up by position."""
     if config.positions == "learned":
         assert config.length is not None
         return Learned(config.length, config.d_model).table

@@ -70,7 +70,7 @@ def static_words(
 def learned_words(word: str, trace: Trace, references: Sequence[Trace]) -> dict[str, Tensor]:
     """Take words' vectors from a model's learned token embeddings: of a word of several tokens, their mean."""
     if trace.token_embeddings is None:
-        raise RegardError(f"--static learned: no table of learned embeddings was found in {trace.status.model}")
+        raise RegardError(f"--static model: no table of token embeddings was found in {trace.status.model}")
     found = {word: vector(trace.token_embeddings, trace.word(word)[0])}
     for each in references:
         if each.token_embeddings is not None:

@@ -35,7 +35,7 @@ class Evolution(TracesAnswer):
 
     what: which attention it is. queries, keys: the tokens down and across. `weights[n][i][j]`: at steps[n]. entropy[n]:
     the mean, in nats, of what the queries attend to; change[n]: the mean absolute difference from the step before, 0
-    for the first. embedded: the tokens whose learned embeddings paths follow, one point a step, on the plane of all of
+    for the first. embedded: the tokens whose token embeddings paths follow, one point a step, on the plane of all of
     them; share: the part of the variance each of its axes keeps. `induction[n][layer][head]`: at steps[n], what tokens
     that occurred before give to those behind their earlier occurrences (`head_scores`); empty where there are none, and
     for cross-attention. training: how the run went, whose loss a page shows. Its traces are the first and the last.
@@ -213,7 +213,7 @@ def _induction(traces: Sequence[Trace]) -> list[list[list[float]]]:
 
 
 def _paths(traces: Sequence[Trace]) -> tuple[list[str], list[Path2D], tuple[float, float]]:
-    """The learned embeddings of a text's different tokens, step by step, on one plane."""
+    """The token embeddings of a text's different tokens, step by step, on one plane."""
     if any(trace.token_embeddings is None for trace in traces):
         return [], [], (0.0, 0.0)
     order = {token.id: n for n, token in reversed(list(enumerate(traces[0].tokens)))}
