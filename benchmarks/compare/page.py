@@ -133,7 +133,7 @@ def long(found: Found) -> str:
     lines = [
         f"| of {length:,} tokens | |", "|---|---|",
         f"| regard: the trace | {took['trace']:.0f} s, {seen['mib']:,.0f} MiB with all that follows |",
-        f"| what the last token looks at, all {length:,} weights | {took['row']:.2f} s |",
+        f"| attention of the last token, all {length:,} weights | {took['row']:.2f} s |",
         f"| a region of 256 × 256 weights | {took['region']:.2f} s |",
         f"| the whole as a picture of 256 × 256 true means, the 8 largest weights and entropy of every token | "
         f"{took['whole']:.0f} s |",

@@ -238,7 +238,7 @@ def test_a_slider_goes_through_the_steps_of_a_training(page_of: Any, tmp_path: P
     ):
         page.tab.keyboard.press(key)
         assert page.tab.locator("h2").last.inner_text() == title
-        assert [row[2] for row in rows_of(page.tab, title)][:2] == [f"{weights[0][j]:.3f}" for j in (0, 1)]
+        assert [row[2] for row in rows_of(page.tab, title)][:2] == [f"{weights[0][j]:.2f}" for j in (0, 1)]
     page.tab.click("[data-play]")
     page.tab.wait_for_selector("h2:text-is('Step 10')")
     page.tab.wait_for_selector("[data-play]:has-text('play')")

@@ -44,7 +44,7 @@ def test_heads_are_sorted_and_filtered_by_a_score(page_of: Any, bank: Any) -> No
     assert 0 < kept < 72
     assert len(heads_in_order(page.tab)) == kept
     assert page.tab.inner_text("[data-kept]").startswith(f"{kept} of 72 heads")
-    assert "the token before it" in page.tab.inner_text("[role=tabpanel]")
+    assert "the previous token" in page.tab.inner_text("[role=tabpanel]")
 
 
 def test_a_map_is_the_heads_weights(page_of: Any, bank: Any) -> None:

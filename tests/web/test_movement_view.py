@@ -171,16 +171,16 @@ def test_where_no_plane_is_right_the_page_says_so(shown: Any, minilm: Any, bank:
     page = shown(page_as_seen(bank[:1], None, "bank", references=[minilm.trace("river")]))
     assert page.tab.locator("[data-plane]").count() == 0
     said = page.tab.locator("[data-sentence]").all_inner_texts()
-    assert said == ["Only the curves are drawn, no plane: there are no two distances to compare."]
+    assert said == ["Only the curves are drawn. There are no two distances to compare."]
     assert page.tab.locator("[data-curve]").count() == 1
 
 
 def test_what_is_said_is_what_was_computed(shown: Any, seen: Summary, bank: list[Trace], made: Any) -> None:
     page = shown(made)
     said = page.tab.locator("[data-sentence]").all_inner_texts()
-    assert said[0].endswith("nearer here is nearer in all 384 dimensions (has the larger cosine).")
+    assert "384 dimensions" in said[0]
     assert seen.movement is not None
-    assert f"it keeps {sum(seen.movement.share):.0%} of their variance." in said[2]
+    assert f"{sum(seen.movement.share):.0%} of the variance" in said[-1]
     places_ = places(page, "data-at")
     page.tab.locator("[data-plane]").evaluate("box => box.scrollIntoView({block: 'center'})")
     box = page.tab.locator("[data-plane] svg").bounding_box()

@@ -95,15 +95,15 @@ def test_a_heat_map_names_its_cells_and_has_them_all_in_a_table(opened: Any) -> 
     assert alpha == 0  # no number, no colour
     box = canvas.bounding_box()
     page.tab.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] * 0.1)
-    assert page.tab.inner_text("[data-says]") == "<b>bold</b> · three: step 0.000"
+    assert page.tab.inner_text("[data-says]") == "<b>bold</b> · three: step 0.00"
     page.tab.focus("[role=application]")
     for key in ("ArrowDown", "ArrowDown", "Home"):
         page.tab.keyboard.press(key)
     said = page.tab.inner_text("[data-says]")
-    assert "[31mred · one: step −1.000" in said
+    assert "[31mred · one: step −1.00" in said
     open_twin(page.tab)
     rows = rows_of(page.tab, "Grid")
-    assert [row[1:] for row in rows[3:6]] == [["one", "−3.000"], ["two", "–"], ["three", "+1.500"]]
+    assert [row[1:] for row in rows[3:6]] == [["one", "−3.00"], ["two", "–"], ["three", "+1.50"]]
 
 
 def test_a_scatter_has_arrows_marks_and_labels_apart(opened: Any) -> None:
@@ -136,7 +136,7 @@ def test_a_strip_colours_tokens_by_their_numbers(opened: Any) -> None:
     page = opened()
     page.open_view("Line")
     page.tab.click("[data-token='4']")
-    assert page.tab.inner_text("[role=tabpanel] .says") == "4 “bank”: nats 1.250"
+    assert page.tab.inner_text("[role=tabpanel] .says") == "4 “bank”: nats 1.25"
     page.tab.keyboard.press("Home")
     assert page.tab.evaluate("document.activeElement.dataset.token") == "0"
     colours = page.tab.evaluate("[...document.querySelectorAll('[data-token]')].map(each => each.style.background)")
@@ -144,7 +144,7 @@ def test_a_strip_colours_tokens_by_their_numbers(opened: Any) -> None:
     assert colours[2] == "rgb(8, 48, 107)"  # the largest
     assert len({colours[n] for n in (0, 2, 3, 4)}) == 4
     open_twin(page.tab)
-    assert [row[2] for row in rows_of(page.tab, "Line")] == ["0.500", "–", "2.000", "0.000", "1.250"]
+    assert [row[2] for row in rows_of(page.tab, "Line")] == ["0.50", "–", "2.00", "0.00", "1.25"]
 
 
 def shown(page_of: Any, file: Path, *panels: Panel) -> Any:
@@ -238,8 +238,8 @@ def test_a_word_is_found_in_every_panel(opened: Any) -> None:
         ("Words", "bank 139", "1 of 1", "bank 139"),
         ("Grid", "two", "1 of 1", "<b>bold</b> · two: no number"),
         ("Places", "p17", "1 of 1", "p17"),
-        ("Line", "BANK", "1 of 1", "4 “bank”: nats 1.250"),
-        ("Line", "zebra", "not here", "4 “bank”: nats 1.250"),
+        ("Line", "BANK", "1 of 1", "4 “bank”: nats 1.25"),
+        ("Line", "zebra", "not here", "4 “bank”: nats 1.25"),
     ]:
         page.open_view(view)
         page.tab.keyboard.press("/")

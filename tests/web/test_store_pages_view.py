@@ -9,6 +9,7 @@ import pytest
 import regard
 from regard.corpus.embed_texts import embed
 from regard.corpus.store import Store
+from regard.display.panels import decimals
 from regard.display.written import number_text
 from regard.questions.senses.answer import Senses
 from regard.questions.senses.sentences import of_senses, senses_title
@@ -104,7 +105,7 @@ def test_the_tables_have_every_number(senses: Any, found: Senses) -> None:
             f"sense {each.name}",
             f"{each.occurrences}",
             f"{each.share:.2f}",
-            f"{each.distance:.3f}",
+            f"{each.distance:.{decimals([each.distance for each in found.senses])}f}",
             ", ".join(word.word for word in each.words) or "none",
         ]
         for each in found.senses
@@ -112,6 +113,7 @@ def test_the_tables_have_every_number(senses: Any, found: Senses) -> None:
     page.open_view("Marker words")
     told = [(sense, word) for sense in found.senses for word in sense.words]
     assert any(word.checked for _, word in told)
+    moves = [(word.moved, word.random_moved) for _, word in told]
     assert rows_of(page.tab, "Marker words") == [
         [
             word.word,
@@ -122,7 +124,10 @@ def test_the_tables_have_every_number(senses: Any, found: Senses) -> None:
             f"{word.checked}",
         ]
         + ["–" if v is None else f"{v:.2f}" for v in (word.changed, word.random_changed)]
-        + ["–" if v is None else f"{v:.3f}" for v in (word.moved, word.random_moved)]
+        + [
+            "–" if v is None else f"{v:.{decimals(moved)}f}"
+            for v, moved in zip((word.moved, word.random_moved), zip(*moves, strict=True), strict=True)
+        ]
         for sense, word in told
     ]
     page.open_view("Examples")
@@ -158,11 +163,11 @@ def test_every_head_has_its_scores_in_a_grid_and_in_the_table(page_of: Any, tmp_
             page.tab.keyboard.press(key)
         row = values[1]
         unit = {"entropy": "nats ", "distance": "tokens "}.get(name, "share ")
-        number = "no number" if np.isnan(row[1]) else f"{unit}{row[1]:.3f}"
+        number = "no number" if np.isnan(row[1]) else f"{unit}{row[1]:.2f}"
         assert page.tab.inner_text("[data-says]") == f"layer 1 · head 1: {number}"
         open_twin(page.tab)
         assert [each[2] for each in rows_of(page.tab, title)] == [
-            "–" if np.isnan(value) else f"{value:.3f}" for value in values.ravel()
+            "–" if np.isnan(value) else f"{value:.2f}" for value in values.ravel()
         ]
     page.tab.focus("[role=application]")
     for key in ("Home", "Enter"):
@@ -170,14 +175,14 @@ def test_every_head_has_its_scores_in_a_grid_and_in_the_table(page_of: Any, tmp_
     shown = page.tab.inner_text("[data-says]").split(":")[0].replace(" · ", ", ")
     row, head = (int(each.split()[1]) for each in shown.split(", "))
     told = [
-        f"{name} {number_text(values[row, head], 3)}".replace("–", "no number") for name, values in found.scores.items()
+        f"{name} {number_text(values[row, head], 2)}".replace("–", "no number") for name, values in found.scores.items()
     ]
     for grid in ("previous", "next"):  # the head stays chosen in all
         page.open_grid(grid)
         assert page.tab.inner_text("[data-told]").startswith(f"{shown}: {', '.join(told)}.")
     page.open_view("All heads")
-    rows = rows_of(page.tab, "Every head with every score")
-    expected = [[f"{value:.3f}".replace("nan", "–") for value in each.ravel()] for each in found.scores.values()]
+    rows = rows_of(page.tab, "Scores of every head")
+    expected = [[f"{value:.2f}".replace("nan", "–") for value in each.ravel()] for each in found.scores.values()]
     assert [row[1:] for row in rows] == [list(each) for each in zip(*expected, strict=True)]
 
 

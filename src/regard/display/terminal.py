@@ -125,10 +125,10 @@ def _curves(panel: Curves, width: int, top: int, more: str) -> RenderableType:
         bars = resampled_for_terminal([y or 0.0 for y in curve.y], width - 4)
         step = (curve.x[-1] - curve.x[0]) / max(1, len(curve.x) - 1)
         each = max(1, round(step * len(curve.x) / len(bars)))
-        what = f"a {panel.x}" if each == 1 else f"about {each} {panel.x}s, the largest of them"
+        what = f"one {panel.x}" if each == 1 else f"the largest value of about {each} {panel.x}s"
         line = Text(f"  {terminal_height_characters(bars, panel.full)}", style="cyan")
-        legend = f"a bar: {what}; full at {number_text(panel.full, panel.digits)} {panel.y}"
-        legend += ", taller ones are cut" * (max(bars) > panel.full)
+        cut = " or more" * (max(bars) > panel.full)
+        legend = f"Each bar is {what}. A full bar is {number_text(panel.full, panel.digits)} {panel.y}{cut}."
         said = [Text(each, style="dim") for each in (legend, visible(panel.caption)) if each]
         return panel_section(panel, line, *said)
     grid = columns("", panel.y, ("first", "right"), ("last", "right"))

@@ -83,13 +83,10 @@ def only_word(text: str, tokens: Sequence[Token], given: "str | Word | tuple[str
         raise RegardError(f"word {word!r}, occurrence {number}: it occurs {there}")
     if number is None and len(found) > 1:
         starts = ", ".join(str(each.start) for each in found)
-        shown = ", ".join(
-            f"({word!r}, {n}) for {letters_of_occurrence(n)}, {_around(text, each)}"
-            for n, each in enumerate(found[:MOST_SHOWN])
-        )
+        shown = ", ".join(f"({word!r}, {n}) for {_around(text, each)}" for n, each in enumerate(found[:MOST_SHOWN]))
         more = f", and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else ""
         times = f"{len(found)} times (at characters {starts})"
-        raise RegardError(f"word {word!r} occurs {times}: give one of trace.word({word!r}), or {shown}{more}")
+        raise RegardError(f"word {word!r} occurs {times}: pass {shown}{more}, or one of trace.word({word!r})")
     return found[number or 0]
 
 

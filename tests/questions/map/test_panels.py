@@ -22,7 +22,7 @@ def test_one_screen(minilm, width: int) -> None:
     place = told.index(found.panels()[0].title)
     for sentence in found.findings():
         place = told.index(sentence, place)
-    assert f"full at {found.panels()[0].full:.2f}" in told
+    assert f"A full bar is {found.panels()[0].full:.2f}" in told
 
 
 def test_all_of_it_names_every_head_pair_and_receiver(minilm) -> None:

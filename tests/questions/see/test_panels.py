@@ -28,7 +28,7 @@ def test_bars_come_first_then_tables_then_sentences(bank, minilm) -> None:
 
 
 def test_tables_of_targets_say_so() -> None:
-    assert [name_of("Says", side) for side in ("text", "target")] == ["Says", "Says of targets"]
+    assert [name_of("Predictions", side) for side in ("text", "target")] == ["Predictions", "Predictions of targets"]
 
 
 def test_the_tables_are_the_summarys(bank, minilm) -> None:

@@ -111,7 +111,7 @@ def test_tokens_are_ranked_by_what_is_asked_for(minilm, tmp_path) -> None:
 
 def test_a_word_that_occurs_twice_is_to_be_chosen(minilm) -> None:
     trace = minilm.trace("a bank by a bank")
-    with pytest.raises(regard.RegardError, match=r"'bank' occurs 2 times: give one of trace.word\('bank'\)"):
+    with pytest.raises(regard.RegardError, match=r"'bank' occurs 2 times: pass one of trace.word\('bank'\)"):
         minilm.why(trace, "bank")
     with pytest.raises(regard.RegardError, match="the nearest are 'bank'"):
         minilm.why(trace, "bonk")

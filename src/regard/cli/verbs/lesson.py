@@ -80,7 +80,7 @@ def list_lessons(files: list[Path], out: "Console") -> None:
         needs += [f"more with {' or '.join(named)}"] * bool(named)
         table.add_row(number, title, "; ".join(needs) or "nothing", f"{seconds} s")
     out.print(table)
-    out.print("\nregard lesson 1 runs the first of them, with --step piece by piece.", style="dim", markup=False)
+    out.print("\nStart with regard lesson 1. Add --step to go piece by piece.", style="dim", markup=False)
 
 
 def cells(text: str) -> Iterator[Cell]:

@@ -180,8 +180,8 @@ def why_these_layers(alignment: Alignment, texts: int = 1) -> str:
     """Say why `choose` took an alignment's layers. texts: over so many."""
     written, read = alignment.written_layer, alignment.read_layer
     if written == read:
-        best = f"layer {written} agrees most with itself, as tokens are written and as they are read"
+        best = f"both rows of layer {written} agree most"
     else:
-        best = f"layer {written}, as tokens are written, agrees most with layer {read}, as they are read"
-    together = " over all texts" if texts > 1 else ""
-    return f"{best}{together} (agreement {number(alignment.agreement)} of at most 1)"
+        best = f"layer {written}, written, and layer {read}, read, agree most"
+    together = " over all texts, in this text by" if texts > 1 else ","
+    return f"{best}{together} {number(alignment.agreement)} of at most 1"

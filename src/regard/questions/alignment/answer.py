@@ -11,7 +11,7 @@ from regard.explain.wording import called, count_of_tokens
 from regard.questions.alignment.sentences import TEXTS, alignment_findings, translated_differently
 from regard.questions.see.answer import Seen
 from regard.questions.see.pair_panels import looks
-from regard.text.tokens import shortened
+from regard.text.quoting import short as shortened
 from regard.text.word_pieces import wordlike
 
 MOST_ROWS = 14  # of the table on the first screen, over all its texts
@@ -61,7 +61,7 @@ def _texts(summary: Summary, *, short: bool) -> Table:
     rows: list[list[Cell]] = list(map(list, zip(summary.texts, summary.target.summary.texts, strict=True)))
     if short:
         most = LETTERS[min(len(rows), TEXTS)]
-        rows = [[shortened(str(text), most).strip("'") for text in each] for each in rows[:TEXTS]]
+        rows = [[shortened(str(text), most) for text in each] for each in rows[:TEXTS]]
     columns = [Column("text"), Column("target")]
     return Table(name="Texts", title="", columns=columns, rows=rows, screen=short, brief=short)
 

@@ -35,7 +35,7 @@ SHARES: list[Template] = [
     (HEAD + "attends almost only to {target}" + WEIGHT, lambda n: n["value"] >= 0.95),
     (HEAD + "attends mostly to {target}" + WEIGHT, lambda n: n["value"] >= 0.5),
     (HEAD + "attends most to {target} of all heads" + WEIGHT, lambda n: n["value"] >= LOOKED),
-    ("{where}no head attends much to {target}: {value} at most (layer {layer}, head {head}).", None),
+    ("{where}no head attends to {target} with more than {value} on average (layer {layer}, head {head}).", None),
     ("{where}no head attends to {target}.", None),
 ]
 

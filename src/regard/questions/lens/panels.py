@@ -31,8 +31,8 @@ def table(lens: LogitLens, summary: Summary, side: str) -> Panel:
     title = f"Predictions {_where(lens, at)} in {side} {label}, layer by layer (logit lens)"
     note = (
         "Each state goes through the model's final norm and output head. "
-        f"The model predicts {final} ({number(lens.final.probability)}), and the last state gives its logits within "
-        f"{lens.difference:.0e}."
+        f"The model predicts {final} ({number(lens.final.probability)}). The last state's logits are within "
+        f"{lens.difference:.1e} of the model's."
     )
     return Table(name=_lens_of(lens, summary, side), title=title, note=note, columns=columns, rows=rows, screen=True)
 

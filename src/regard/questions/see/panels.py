@@ -59,7 +59,7 @@ def _side(summary: Summary, side: str, source: Summary | None = None) -> list[Pa
             panels.append(Later(name, partial(word.updates, each, summary, side, source)))
         panels += [Later("Reference words", partial(word.references, summary))] if summary.references else []
         panels += [word.static(summary.static)] if summary.static is not None else []
-    panels += [Later(name_of("Says", side), partial(_predictions, summary, side))] if summary.predictions else []
+    panels += [Later(name_of("Predictions", side), partial(_predictions, summary, side))] if summary.predictions else []
     return panels + [lens.table(each, summary, side) for each in summary.logit_lenses]
 
 

@@ -41,7 +41,7 @@ class Steps(TracesAnswer):
     def exactness(self) -> list[str]:
         """Say how far the weights of the records are from those of the trace."""
         error = max(record.error for _, record in self.found)
-        return [f"The last weights differ from the model's by at most {error:.1e}."]
+        return [f"These weights differ from the model's by at most {error:.1e}."]
 
     def rows(self) -> list[Row]:
         """One row a token of the word and a key: every number of the key, and its part of the context vector."""

@@ -23,9 +23,9 @@ TABLE: list[list[Template]] = [
         ("In layer {layer}, head {head}, {query} attends most to {top} (weight {weight}).", None),
     ],
     [
-        ("For {shown}, q · k is {product:n}, {scaled} gives the score {score:n}, and softmax makes it the weight "
-         "{shown_weight}.", lambda n: n["plain"]),
-        ("For {shown}, q · k is {product:n}, the final score is {score:n}, and softmax makes it the weight "
+        ("For {shown}, q · k is {product:n}, which is {scaled} to give the score {score:n}. Softmax turns that into "
+         "the weight {shown_weight}.", lambda n: n["plain"]),
+        ("For {shown}, q · k is {product:n} and the final score {score:n}. Softmax turns that into the weight "
          "{shown_weight}.", None),
     ],
     [("The largest contribution to the context vector (the sum of weighted values) is from {source} ({part:%}).",

@@ -78,8 +78,7 @@ def only_occurrence(trace: Trace | PairTrace, word: str, part: Part | None = Non
         places = [(part or of, each) for of, each in occurrences_to_ask_why(trace, word)]
     if len(places) > 1:
         raise RegardError(
-            f"why: {word!r} occurs {len(places)} times: give one of trace.word({word!r}), and its part where there are "
-            "two"
+            f"why: {word!r} occurs {len(places)} times: pass one of trace.word({word!r}), and `part` for two texts"
         )
     return places[0]
 

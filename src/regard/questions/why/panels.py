@@ -48,7 +48,7 @@ def _text(why: "Why", label: str, part: str | None, *, alone: bool) -> Strip:
     note = EFFECTS[why.by].format("attention" if ablated else "token")
     return Strip(
         name=f"The {side}text{'' if alone else f', {label}'}", tokens=[token.name for token in tokens],
-        title=f"{title} (full scale: {fixed(full, decimals([full]), unbounded=True)})",
+        title=f"{title} (full bar: {fixed(full, decimals([full]), unbounded=True)})",
         values=[why.measured(token) for token in tokens], unit="effect",
         special=[n for n, token in enumerate(tokens) if (token.special or token.sink) and not token.own],
         marked=[n for n, token in enumerate(tokens) if token.own], tab=WHY if alone else place(label, why),
