@@ -231,7 +231,7 @@ for axes, step in zip(figure.subplots(1, 4), (0, 20, 40, 400), strict=True):
         followed=followed,
         least=0.05,
     )
-figure.suptitle(f"What “that” looks at, layer {layer}, head {head}")
+figure.suptitle(f"Attention from “that”, layer {layer}, head {head}")
 keep(
     figure,
     "attention_forms.svg",
