@@ -16,7 +16,7 @@ import regard
 from regard.explain.texts.summary import Summary, summarise
 from regard.models.control import trace_control
 from regard.models.model import Model
-from regard.questions.movement.sentences import told
+from regard.questions.see.sentences import leaves_range
 from regard.text.neutral_sentences import neutral_sentences
 from regard.trace.trace import Trace
 
@@ -105,13 +105,13 @@ def measured(model: Model, word: str, texts: tuple[str, str], references: Sequen
         right = right and any(w in own for w in towards) and all(w in own for w in towards)
         over = [cosines(seen)[w, label] - next(n.high[-1] for n in seen.neutral if n.word == w) for w in own]
         furthest.append(max(over))
-        said.append("; ".join(shown(seen, label)) or "not told apart")
+        said.append("; ".join(shown(seen, label)) or "in the neutral range")
     return Row(word, texts, (said[0], said[1]), right, min(furthest))
 
 
 def sides(seen: Summary, label: str) -> dict[str, str | None]:
-    neutral = {each.word: each for each in seen.neutral}
-    return {r.word: told(seen, r, neutral[r.word]) for r in seen.references if r.occurrence == label}
+    own = [r for r in seen.references if r.occurrence == label]
+    return {r.word: leaves_range(seen, label, r.word, r.last_hidden_state) for r in own}
 
 
 def cosines(seen: Summary) -> dict[tuple[str, str], float]:
@@ -135,8 +135,9 @@ def by_chance(model: Model, references: dict[str, Sequence[Trace]]) -> tuple[int
     for word in SENSES:
         traces = model.trace(neutral_sentences(word, OTHERS), logits=False)
         seen = summarise(traces, word, references=references[word], control=trace_control(model, traces, word))
-        neutral = {each.word: each for each in seen.neutral}
-        outside += sum(told(seen, each, neutral[each.word]) is not None for each in seen.references)
+        outside += sum(
+            leaves_range(seen, r.occurrence, r.word, r.last_hidden_state) is not None for r in seen.references
+        )
         total += len(seen.references)
     return outside, total
 

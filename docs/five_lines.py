@@ -13,8 +13,8 @@ trace = model.trace("Write a poem about a man fishing on a river bank.")
 trace.see("bank")
 
 # %% [markdown]
-# `see` shows a table and up to three sentences. Without a word, it shows the strongest links of the text. You can also
-# pass two texts and words to compare with:
+# `see` shades each token by its attention and adds up to three sentences. Without a word, it shows the most distinctive
+# links of the text. You can also pass two texts and words to compare with:
 
 # %%
 seen = regard.see(

@@ -78,7 +78,7 @@ lengths = [
         river.input,
     )
 ]
-names = ["learned", "+ positional", "+ segment", "= input"]
+names = ["token embedding", "+ positional", "+ segment", "= input"]
 show_numbers(torch.stack(lengths)[:, None], names, ["length for “bank”"])
 summed = river.token_embeddings + river.position_embeddings + river.segment
 torch.testing.assert_close(summed, river.input, atol=1e-5, rtol=0)
@@ -150,12 +150,15 @@ run(
 
 # %% [markdown]
 # Further: [lesson 8](../lessons/8_contextual_embeddings.py) shows both plots side by side, and
-# [Movement](../movement.md) measures twenty such pairs. The article also says that "bank" gives itself the largest
-# weight. In the first layer of this model, over all heads, it doesn't:
+# [Movement](../movement.md) measures twenty such pairs. The article also says that "bank" attends most to
+# itself. In the first layer of this model, over all heads, it doesn't:
 
 # %%
 row = river.attention[0][:, at].mean(0)
-print(f"“bank” gives itself {row[at]:.2f}, and “river” {row[at - 1]:.2f}")
+print(
+    f"“bank” attends to itself with weight {row[at]:.2f}, and to “river” with "
+    f"{row[at - 1]:.2f}"
+)
 assert row[at] < row[at - 1]
 
 # %% [markdown]
@@ -267,7 +270,7 @@ if folder:
     beside(
         alone,
         figures["learned_embedding_of_bank_first_5"],
-        title="learned",
+        title="token embedding",
         digits=2,
     )
     both = figures["contextual_embedding_of_bank_first_5"].values()
@@ -281,7 +284,7 @@ if folder:
     beside(
         corners(a.token_embeddings),
         figures["learned_corners"],
-        title="learned, corners",
+        title="token embeddings, corners",
     )
     beside(
         corners(a.last_hidden_state),
@@ -290,8 +293,8 @@ if folder:
     )
 else:
     print(
-        "DistilBERT was not there when this page was made: its 87 figures are "
-        "unverified here"
+        "DistilBERT wasn't available for this page, so its 87 numbers are not "
+        "checked here"
     )
 show_numbers(
     torch.stack(
@@ -301,7 +304,7 @@ show_numbers(
             money.last_hidden_state[at],
         ]
     )[:, :5],
-    ["learned", "river text", "money text"],
+    ["token embedding", "river text", "money text"],
     title="the first five of “bank” in all-MiniLM-L6-v2",
 )
 

@@ -154,7 +154,7 @@ queries = torch.bmm(head_query, stacked).mT
 heads = regard.attend(queries, keys.mT, values.mT)
 names = [f"head {n}" for n in range(sizes["multi_head_heads"])]
 show_numbers(
-    heads.weights[:, 1, :], names, words, title="what “is” looks at", digits=4
+    heads.weights[:, 1, :], names, words, title="attention from “is”", digits=4
 )
 assert heads.output[:, 1].shape == (3, 28)
 

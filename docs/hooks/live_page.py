@@ -24,7 +24,7 @@ BLOCKS = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
 FRAMES = re.compile(r"^<iframe [^>]*\bsrc=\"live/([^\"]+)\"[^>]*></iframe>$", re.M)
 BUILT = Path("src", "regard", "web", "built", "page.js")
 HOME, KEPT = "live/home.png", "images/page.png"  # of the first page; what it shows where none can be made
-LEFT_OUT = "*The live page stood here, had the built page been there when these pages were made (`make page`).*"
+LEFT_OUT = "*This build of the documentation has no interactive page here. Run `make page` before you build it.*"
 
 
 def commands(page: str) -> dict[str, list[str]]:

@@ -21,7 +21,7 @@ from mkdocs.structure.files import File
 PAGE = "pictures.md"
 QUESTIONS = "questions"  # a folder of pages
 SMOLLM2 = "SmolLM2-135M-Instruct"
-LEFT_OUT = f"*The picture that this command draws stood here, had {SMOLLM2} been there when these pages were made.*"
+LEFT_OUT = f"*This build of the documentation has no figure here, because it had no {SMOLLM2} to draw it with.*"
 FOLDER = Path("out", "pictures")
 STORY = Path(__file__).with_name("story.txt")  # the page.txt of the commands
 SHOWN = re.compile(r"!\[[^]]*\]\(drawn/([^)]+)\)")

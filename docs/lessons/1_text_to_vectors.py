@@ -59,8 +59,8 @@ figure = transformer.embedding_process(
 assert torch.equal(embedded[0][-1], embedded[1][-1])
 assert not torch.allclose(mixed[0][-1], mixed[1][-1], atol=0.01)
 shows = (
-    "The way of a text: tokens, ids, learned embeddings plus positions are X, "
-    "attention makes y of it"
+    "From text to output: tokens, ids, token embeddings plus positions (X), "
+    "and the attention output y"
 )
 keep(figure, "overview.svg", shows)
 

@@ -68,7 +68,7 @@ figure = embedding_process(
 keep(
     figure,
     "added.svg",
-    "Six learned embeddings, the positional encodings added to them, and "
+    "Six token embeddings, the positional encodings added to them, and "
     "their sums",
 )
 
@@ -157,12 +157,7 @@ lengths = [
         river.input,
     )
 ]
-names = [
-    "learned embedding of “bank”",
-    "+ position 11",
-    "+ segment 0",
-    "= input",
-]
+names = ["token embedding of “bank”", "+ position 11", "+ segment 0", "= input"]
 show_numbers(torch.tensor(lengths), names, ["length"])
 
 positions = model.model.embeddings.position_embeddings.weight.detach()
@@ -185,8 +180,8 @@ figure = position_grid(
 keep(
     figure,
     "learned_positions.png",
-    "Cosines of learned positions: those that are near are alike, without "
-    "anybody having said so",
+    "Cosines of learned positions: nearby positions have similar vectors, "
+    "although nothing in training asks for it",
 )
 
 # %% [markdown]

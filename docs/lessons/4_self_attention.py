@@ -93,8 +93,8 @@ show_numbers(
     rows,
     columns,
     title=(
-        "cosine of “bank” to two words; alone: of learned embeddings, no "
-        "positions added"
+        "cosine of “bank” to two words; alone: token embeddings without "
+        "positions"
     ),
 )
 expected = [

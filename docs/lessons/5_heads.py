@@ -66,7 +66,7 @@ show_numbers(
     heads.weights[:, 1, :],
     ["head 0", "head 1", "head 2"],
     ["Life", "is", "short", "eat", "dessert", "first"],
-    title="what “is” looks at",
+    title="attention from “is”",
     digits=4,
 )
 for head in range(3):  # each is what a layer of its own gives
@@ -309,13 +309,13 @@ print(
 assert far.max() > 3 * far.min()
 # weight of the token before
 before = trace.attention[near_layer][near_head].diagonal(-1)[:-1].mean()
-print(f"the nearest head gives {before:.2f} of its weight to the token before")
+print(f"the nearest head attends to the token before with weight {before:.2f}")
 takes = trace.attention[far_layer][far_head][real].mean(0)
 most = [
     f"{trace.tokens[n].text} {takes[n]:.2f}"
     for n in takes.topk(4).indices.tolist()
 ]
-print(f"the farthest head gives on average most to: {', '.join(most)}")
+print(f"the farthest head attends most, on average, to: {', '.join(most)}")
 
 # %%
 figure = Figure(figsize=(11, 5.2), layout="constrained")

@@ -231,7 +231,7 @@ for axes, step in zip(figure.subplots(1, 4), (0, 20, 40, 400), strict=True):
         followed=followed,
         least=0.05,
     )
-figure.suptitle(f"What “that” looks at, layer {layer}, head {head}")
+figure.suptitle(f"Attention from “that”, layer {layer}, head {head}")
 keep(
     figure,
     "attention_forms.svg",
@@ -393,11 +393,11 @@ if folder:
     )
     n, head = divmod(int(looks.argmax()), looks.shape[1])
     print(
-        f"layer {n}, head {head} gives {looks.max():.2f} of its weight to "
-        f"“France”, all heads {looks.mean():.3f}"
+        f"layer {n}, head {head} attends to “France” with weight "
+        f"{looks.max():.2f}, the mean of all heads is {looks.mean():.3f}"
     )
-    # over all heads and all that it wrote, the prompt's words taken whole:
-    # many heads rest on an empty word, as they do on [CLS] in page 5
+    # over all heads and written tokens, by word of the prompt: many heads
+    # attend to a word without content, as they attend to [CLS] in lesson 5
     rests = generation(said["France"]).findings()[0]
     print(rests)
     assert "attended most to “the”" in rests

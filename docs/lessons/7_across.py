@@ -125,7 +125,7 @@ figure = transformer.blocks(config)
 keep(
     figure,
     "encoder_decoder.svg",
-    "An encoder block, and a decoder block whose cross-attention looks at "
+    "An encoder block, and a decoder block whose cross-attention reads "
     "the encoder",
 )
 
@@ -186,7 +186,7 @@ for head, axes in enumerate(figure.subplots(1, 2)):
         written,
         asked,
         title=f"head {head}",
-        labels=("about to write", "looks at"),
+        labels=("about to write", "attends to"),
         axes=axes,
     )
 mean = looks.dense().mean(0)
@@ -244,7 +244,7 @@ if folder:
             names,
             tokens[0],
             title=told,
-            labels=("about to write", "looks at"),
+            labels=("about to write", "attends to"),
             axes=axes,
         )
         row = next(n for n, name in enumerate(names) if word in name)
@@ -252,14 +252,15 @@ if folder:
         bank = next(n for n, name in enumerate(tokens[0]) if "bank" in name)
         most = tokens[0][int(rows[row].argmax())]
         print(
-            f"   “{word}” looks at {most} most; at “bank” {rows[row, bank]:.2f}"
+            f"   while it writes “{word}”, the model attends most to “{most}” "
+            f"(weight of “bank”: {rows[row, bank]:.2f})"
         )
         assert rows[row, bank] > 2 / len(tokens[0])
     shown = keep(
         figure,
         "opus_mt.svg",
-        "Which English words a real translator looks at while it writes "
-        "French ones",
+        "Attention of a real translator to English words while it writes "
+        "French words",
     )
 else:
     print("REGARD_OPUS_MT names no folder: opus-mt-en-fr is left out here")
@@ -468,7 +469,7 @@ for axes, title in zip(
     axes.set_title(title, size=10)
     axes.set_axis_off()
 figure.suptitle(
-    "Each patch's weight for each word: bright where the patch looks at it"
+    "Each patch's weight for each word: bright where the patch attends to it"
 )
 square, circle = (
     torch.nn.functional.avg_pool2d(each[None].float(), 4)[0] > 0.9

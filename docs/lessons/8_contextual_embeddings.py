@@ -147,7 +147,7 @@ numbers.show_numbers(
     torch.tensor(measured),
     [*words][1:],
     ["dot", "cosine", "distance"],
-    title="learned “bank” and other words",
+    title="token embeddings: “bank” and other words",
 )
 by_dot, by_cosine, by_distance = torch.tensor(measured).T
 assert by_dot.argsort().equal(by_cosine.argsort())
@@ -192,7 +192,7 @@ assert [row[4] for row in near.values()] == ["financial", "banker", "banco"]
 # %% [markdown]
 # ## Attention from "bank"
 #
-# You often read that a word gives itself the largest weight. In layer 0, over all heads, "bank" doesn't. Much of its
+# You often read that a word attends most to itself. In layer 0, over all heads, "bank" doesn't. Much of its
 # attention goes to the special tokens, which carry no text.
 
 # %%
@@ -210,7 +210,7 @@ shares = torch.stack(
 )
 numbers.show_numbers(
     shares[None],
-    ["share of special tokens"],
+    ["attention to special tokens"],
     [f"layer {n}" for n in range(6)],
     digits=2,
 )
@@ -510,7 +510,7 @@ sizes = [
 largest = float((route.last_hidden_state - itself).abs().max())
 print(
     f"random DistilBERT: contextual embeddings differ by {largest:.1e} at "
-    "most, learned ones are equal"
+    "most, token embeddings are equal"
 )
 print(
     f"{sizes[0]:,} numbers against BERT's {sizes[1]:,}: "
@@ -546,8 +546,8 @@ if where:
     original = regard.load(where)
     a, b = original.trace(sentences)
     for name, rows, expected in (
-        ("learned", a.token_embeddings, learned),
-        ("contextual", a.last_hidden_state, contextual),
+        ("token embeddings", a.token_embeddings, learned),
+        ("contextual embeddings", a.last_hidden_state, contextual),
     ):
         numbers.show_numbers(
             corners(rows),
