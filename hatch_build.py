@@ -45,7 +45,7 @@ class PageHook(BuildHookInterface):
             raise FileNotFoundError(f"a release carries the page, and {missing[0]} is not built: run make page first")
         if self.target_name == "wheel":
             lessons = Path(self.root) / "docs" / "lessons"  # which regard lesson runs
-            for file in lessons.rglob("*.py"):
+            for file in (*lessons.rglob("*.py"), *lessons.rglob("*.json")):
                 build_data["force_include"][str(file)] = f"regard/lessons/{file.relative_to(lessons).as_posix()}"
 
 

@@ -1,13 +1,14 @@
 """The pages on four articles: each runs, keeps its article's order, and takes printed figures from their one place."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from regard.textbook import PRINTED, printed
-from tests.support import ROOT
+from drawings.printed import PRINTED, printed
+from tests.support import ROOT, SHARED
 from tests.test_lessons import run
 
 FOLDER = ROOT / "docs" / "articles"
@@ -52,6 +53,34 @@ def figures(found: Any) -> set[str]:
     if isinstance(found, dict | list):
         return {each for part in (found.values() if isinstance(found, dict) else found) for each in figures(part)}
     return {str(abs(found))} if isinstance(found, float) and len(str(found).partition(".")[2]) >= 3 else set()
+
+
+RECORDED = {  # where the figures of the articles were first written down, beside the checkout
+    "one sentence": "one_sentence_step_by_step",
+    "contextual embeddings": "text_to_contextual_embeddings",
+    "formula": "attention_from_its_formula",
+    "river and finance": "river_and_finance",
+}
+
+
+def is_recorded(ours: object, theirs: object) -> bool:
+    """Whether all that we have is there, to the last digit."""
+    if isinstance(ours, dict):
+        return isinstance(theirs, dict) and all(is_recorded(ours[name], theirs.get(name)) for name in ours)
+    return ours == theirs
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not (SHARED / "expected").is_dir(), reason="no recorded figures beside the checkout")
+@pytest.mark.parametrize("article", RECORDED)
+def test_printed_figures_are_the_recorded_ones(article: str) -> None:
+    recorded = json.loads((SHARED / "expected" / f"{RECORDED[article]}.json").read_text("utf-8"))
+    ours = printed(article)
+    assert ours.pop("source", "") in recorded["source"]  # there in quotes
+    for corners in ("learned_corners", "contextual_corners"):  # of a model that is not there
+        ours.get("pretrained", {}).pop(corners, None)
+    assert ours
+    assert is_recorded(ours, recorded)
 
 
 def test_printed_figures_have_no_second_copy() -> None:

@@ -1,190 +1,124 @@
-"""The textbook's definitions against closed forms, PyTorch and real models."""
+"""The textbook's 150 lines give the numbers of the library's layers, of `attend`, and of the articles."""
 
-import json
+import ast
+import subprocess
+import sys
 
 import pytest
 import torch
-import transformers
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from torch import nn
 
 import regard
-from regard import RegardError
-from regard.models.model import Model
-from regard.textbook import (
-    dictionary,
-    head_steps,
-    look_up,
-    plain_softmax,
-    printed,
-    self_attention,
-    softmax,
-    steps,
-    word_tokens,
-)
-from tests.support import RIVER, SHARED
+from drawings.printed import printed
+from regard import textbook
+from tests.support import ROOT
 
-TEXT = "Life is short, eat dessert first"
-RECORDED = {  # where the figures of the articles were first written down, beside the checkout
-    "one sentence": "one_sentence_step_by_step",
-    "contextual embeddings": "text_to_contextual_embeddings",
-    "formula": "attention_from_its_formula",
-    "river and finance": "river_and_finance",
-}
+FILE = ROOT / "src" / "regard" / "textbook.py"
+CLOSE = {"atol": 1e-6, "rtol": 1e-6}
 
 
-def is_recorded(ours: object, theirs: object) -> bool:
-    """Whether all that we say is said there, to the last digit."""
-    if isinstance(ours, dict):
-        return isinstance(theirs, dict) and all(is_recorded(ours[name], theirs.get(name)) for name in ours)
-    return ours == theirs
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not (SHARED / "expected").is_dir(), reason="no recorded figures beside the checkout")
-@pytest.mark.parametrize("article", RECORDED)
-def test_printed_figures_are_the_recorded_ones(article: str) -> None:
-    recorded = json.loads((SHARED / "expected" / f"{RECORDED[article]}.json").read_text("utf-8"))
-    ours = printed(article)
-    assert ours.pop("source", "") in recorded["source"]  # there in quotes
-    for corners in ("learned_corners", "contextual_corners"):  # of a model that is not there
-        ours.get("pretrained", {}).pop(corners, None)
-    assert ours
-    assert is_recorded(ours, recorded)
-
-
-def test_no_other_article_is_printed() -> None:
-    with pytest.raises(RegardError, match="article 'heads': there are 'one sentence', 'contextual embeddings', 'form"):
-        printed("heads")
-
-
-def test_the_dictionary_sorts_capitals_first_and_drops_commas() -> None:
-    assert dictionary(TEXT) == {"Life": 0, "dessert": 1, "eat": 2, "first": 3, "is": 4, "short": 5}
-    assert look_up(TEXT, dictionary(TEXT)).tolist() == [0, 4, 5, 2, 1, 3]
-    assert dictionary("a b a") == {"a": 0, "b": 1}
-
-
-def test_a_word_that_is_not_in_the_dictionary() -> None:
-    with pytest.raises(RegardError, match=r"dictionary of 6 words has no 'cake'"):
-        look_up("eat cake", dictionary(TEXT))
-
-
-def test_word_tokens_know_their_characters() -> None:
-    tokens = word_tokens(TEXT, dictionary(TEXT))
-    assert (
-        [TEXT[t.start : t.end].rstrip(",") for t in tokens] == [t.text for t in tokens] == TEXT.replace(",", "").split()
-    )
-    assert [t.id for t in tokens] == [0, 4, 5, 2, 1, 3]
-    odd = "1,000 , eat,, x"
-    assert [(t.text, t.start, t.end) for t in word_tokens(odd, dictionary(odd))] == [
-        ("1000", 0, 5), ("eat", 8, 11), ("x", 14, 15),
-    ]  # fmt: skip
-
-
-def test_softmax_is_torchs_and_the_plain_one_overflows() -> None:
-    small, large = torch.randn(5, 7), torch.tensor([1.0, 500.0, 501.0])
-    torch.testing.assert_close(softmax(small), small.softmax(-1))
-    torch.testing.assert_close(plain_softmax(small), small.softmax(-1))
-    torch.testing.assert_close(softmax(large), large.softmax(-1))
-    assert plain_softmax(large).isnan().any()
-
-
-def test_attention_without_parameters() -> None:
-    x = torch.randn(7, 11)
-    torch.testing.assert_close(self_attention(x), (x @ x.T).softmax(-1) @ x)
-    torch.testing.assert_close(self_attention(x, scale=0.3), (0.3 * x @ x.T).softmax(-1) @ x)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.data())
-def test_each_step_follows_from_those_before(data: st.DataObject) -> None:
-    torch.manual_seed(data.draw(st.integers(0, 999)))
-    heads, groups = data.draw(st.sampled_from([(1, 1), (6, 3), (5, 1)]))
-    query, key, value = torch.randn(1, heads, 7, 5), torch.randn(1, groups, 11, 5), torch.randn(1, groups, 11, 3)
-    softcap = data.draw(st.sampled_from([None, 2.0]))
-    bias = data.draw(st.sampled_from([None, torch.randn(heads, 7, 11), torch.randn(11)]))
-    sinks = data.draw(st.sampled_from([None, torch.randn(heads)]))
-    causal = data.draw(st.booleans())
-    rule = {"softcap": softcap, "bias": bias, "sinks": sinks, "causal": causal}
-    result = regard.attend(query, key, value, **rule)
-    head, row = data.draw(st.integers(0, heads - 1)), data.draw(st.integers(0, 6))
-    found = steps(result.weights, value[0], row, head=head)
-    expected = result.output[0, head, row].double()
-    torch.testing.assert_close(found.context, expected, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(found.products, found.key @ found.query)
-    torch.testing.assert_close(found.scaled, found.products * 5**-0.5)
-    if softcap is not None:
-        torch.testing.assert_close(found.capped, softcap * torch.tanh(found.scaled / softcap))
-    seen = found.scores.isfinite()
-    assert int(seen.sum()) == (row + 5 if causal else 11)  # the last query stands at the last key
-    torch.testing.assert_close(found.scores[seen], (found.capped + found.bias)[seen])
-    extra = 0.0 if found.sink is None else torch.tensor(found.sink).double().exp()
-    grown = found.scores.exp()
-    torch.testing.assert_close(found.weights, grown / (grown.sum() + extra))
-    torch.testing.assert_close(found.weighted, found.weights[:, None] * found.value)
-    torch.testing.assert_close(found.context, found.weighted.sum(0))
-
-
-def test_a_map_without_heads() -> None:
-    x = torch.randn(5, 3)
-    weights = regard.attend(x, x, x).weights
-    torch.testing.assert_close(steps(weights, x, 2).weights.float(), weights[2])
-
-
-def test_a_record_that_is_not_the_map_s_is_refused(monkeypatch) -> None:
-    x = torch.randn(5, 3)
-    weights = regard.attend(x, x, x).weights
-    assert steps(weights, x, 2).error < 1e-6
-    monkeypatch.setattr("regard.textbook.TOLERANCE", -1.0)
-    with pytest.raises(RegardError, match=r"steps of query 2, head 0 are .* from the map's weights"):
-        steps(weights, x, 2)
-
-
-def test_steps_of_the_default_model(minilm) -> None:
-    trace = minilm.trace(RIVER)
-    found = head_steps(trace, 11, 0, 3)
-    assert found.error < 1e-6
-    assert found.scale == 32**-0.5
-    torch.testing.assert_close(found.weights.float(), trace.attention[0][3, 11], atol=1e-6, rtol=0)
-    mixed = trace.values[0][3].double().T @ found.weights
-    torch.testing.assert_close(found.context, mixed)
-
-
-def test_cross_attention_has_steps_too() -> None:
+@pytest.fixture(autouse=True)
+def seed() -> None:
     torch.manual_seed(0)
-    config = transformers.T5Config(vocab_size=97, d_model=24, d_kv=8, d_ff=37, num_layers=2, num_heads=3,
-                                   decoder_start_token_id=0)  # fmt: skip
-    pair = Model(transformers.T5ForConditionalGeneration(config).eval(), None, name="t5").trace(
-        ids=[5, 7, 11, 13, 17], target_ids=[3, 19, 23]
-    )
-    found = head_steps(pair.decoder, 1, 1, 2, part="cross")
-    torch.testing.assert_close(found.weights.float(), pair.decoder.cross[1][2, 1], atol=1e-6, rtol=0)
-    own = head_steps(pair.encoder, 4, 0, 1)
-    assert own.bias.abs().max() > 0  # T5's relative positions
 
 
-def test_layers_and_heads_count_from_the_end_too(minilm) -> None:
-    trace = minilm.trace(RIVER)
-    assert torch.equal(head_steps(trace, 3, -1, -2).weights, head_steps(trace, 3, 5, 10).weights)
+def test_it_is_short_and_imports_torch_alone() -> None:
+    source = FILE.read_text("utf-8")
+    assert len(source.splitlines()) <= 150
+    tree = ast.parse(source)
+    assert all(node.end_lineno - node.lineno < 15 for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    imported = {(each.module or "") if isinstance(each, ast.ImportFrom) else each.names[0].name
+                for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom)}  # fmt: skip
+    assert imported == {"math", "torch"}
+    alone = "import runpy, sys; runpy.run_path(sys.argv[1]); print('regard' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", alone, FILE], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
-@pytest.mark.parametrize(
-    ("token", "layer", "head", "says"),
-    [
-        (99, 0, 0, "token 99 is out of range: there are tokens 0 to 13"),
-        (0, 6, 0, "layer 6 is out of range: there are layers 0 to 5"),
-        (0, 0, 12, "head 12 is out of range: there are heads 0 to 11"),
-        (-1, 0, 0, "token -1"),
-        (0, -7, 0, "layer -7 is out of range: there are layers 0 to 5, or -6 to -1 from the end"),
-    ],
-)
-def test_places_that_do_not_exist(minilm, token: int, layer: int, head: int, says: str) -> None:
-    with pytest.raises(RegardError, match=says):
-        head_steps(minilm.trace(RIVER), token, layer, head)
+def test_words_are_numbered_in_alphabetical_order() -> None:
+    text = "Life is short, eat dessert first"
+    numbers = textbook.dictionary(text)
+    assert numbers == {"Life": 0, "dessert": 1, "eat": 2, "first": 3, "is": 4, "short": 5}
+    assert textbook.ids(text, numbers).tolist() == [0, 4, 5, 2, 1, 3]
 
 
-def test_a_query_that_sees_nothing() -> None:
-    x = torch.randn(3, 5)
-    mask = torch.tensor([[True, True, True], [False, False, False], [True, False, False]])
-    with pytest.raises(RegardError, match="query 1 may attend to nothing"):
-        steps(regard.attend(x, x, x, mask=mask).weights, x, 1)
+@pytest.mark.parametrize(("length", "width"), [(1, 4), (100, 400), (7, 3)])
+def test_positions_are_the_librarys(length: int, width: int) -> None:
+    torch.testing.assert_close(textbook.sinusoidal(length, width), regard.sinusoidal(length, width), **CLOSE)
+
+
+def test_the_position_matrix_is_the_articles() -> None:
+    shown = torch.tensor(printed("contextual embeddings")["positional_encoding"]["values"])
+    torch.testing.assert_close(textbook.sinusoidal(5, 3), shown, atol=5e-3, rtol=0)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_attends(causal: bool) -> None:
+    query, key, value = torch.randn(2, 3, 7, 5), torch.randn(2, 3, 7, 5), torch.randn(2, 3, 7, 4)
+    mask = torch.ones(7, 7, dtype=torch.bool).tril() if causal else None
+    output, weights = textbook.attention(query, key, value, mask)
+    expected = regard.attend(query, key, value, causal=causal)
+    torch.testing.assert_close(output, expected.output, **CLOSE)
+    torch.testing.assert_close(weights, expected.weights.dense(), **CLOSE)
+
+
+def test_layers_take_the_librarys_weights() -> None:
+    x, context = torch.randn(2, 7, 64), torch.randn(2, 5, 64)
+    pairs: list[tuple[nn.Module, nn.Module, tuple]] = [
+        (regard.SelfAttention(64, 24, 28), textbook.SelfAttention(64, 24, 28), (x,)),
+        (regard.CrossAttention(64, 64, 24, 28), textbook.CrossAttention(64, 24, 28), (x, context)),
+        (regard.MultiHeadAttention(d_model=64, heads=4), textbook.MultiHeadAttention(64, 4), (x,)),
+        (regard.MultiHeadAttention(d_model=64, heads=4), textbook.MultiHeadAttention(64, 4), (x, context)),
+    ]
+    for library, plain, inputs in pairs:
+        plain.load_state_dict(library.state_dict())
+        torch.testing.assert_close(plain(*inputs), library(*inputs), **CLOSE)
+    assert pairs[1][1](x, context).shape == (2, 7, 28)
+
+
+def test_a_transformer_that_writes() -> None:
+    config = regard.TransformerConfig(vocabulary=50, positions="sinusoidal", d_model=64, heads=4, layers=3)
+    library, plain = regard.Transformer(config).eval(), textbook.Decoder(50, 64, heads=4, layers=3)
+    plain.load_state_dict(library.state_dict())
+    ids = torch.randint(50, (2, 33))
+    torch.testing.assert_close(plain(ids), library(ids).logits, **CLOSE)
+    written = plain.generate(ids, 5)
+    assert torch.equal(written[:, :33], ids)
+    assert torch.equal(written[:, -1], plain(written[:, :-1])[:, -1].argmax(-1))
+    assert written.shape == plain.generate(ids, 5, temperature=2.0).shape == (2, 38)
+
+
+def test_a_transformer_that_translates() -> None:
+    config = regard.TransformerConfig.translator(50, start=0, d_model=64, layers=2)
+    library = regard.Transformer(config).eval()
+    plain = textbook.EncoderDecoder(50, 64, heads=8, layers=2, d_hidden=512, activation=nn.functional.relu)
+    plain.load_state_dict(library.state_dict())
+    source, target = torch.randint(50, (2, 9)), torch.randint(50, (2, 5))
+    expected = library(source, target).logits
+    torch.testing.assert_close(plain(target, plain.encode(source)), expected, atol=1e-6, rtol=1e-5)
+    assert plain.generate(target, 3, context=plain.encode(source)).shape == (2, 8)
+
+
+def test_one_head_gives_the_figures_of_the_sentence_step_by_step() -> None:
+    article = printed("one sentence")
+    ids = textbook.ids(article["sentence"], textbook.dictionary(article["sentence"]))
+    torch.manual_seed(123)
+    x = nn.Embedding(6, 16)(ids).detach()
+    torch.manual_seed(123)
+    query, key, value = (x @ torch.rand(width, 16).mT for width in (24, 24, 28))
+    context, weights = textbook.attention(query, key, value)
+    torch.testing.assert_close(weights[1], torch.tensor(article["weights"]), atol=5e-5, rtol=0)
+    torch.testing.assert_close(context[1], torch.tensor(article["context"]), atol=5e-5, rtol=0)
+
+
+@pytest.mark.parametrize("words", ["river", "finance"])
+def test_bank_between_river_and_finance_words_gives_the_article_s_figures(words: str) -> None:
+    article = printed("river and finance")
+    x = torch.tensor([[float(value) for value in article["embeddings"][word]] for word in article[words]])
+    mixed = (x @ x.mT).softmax(-1) @ x  # no parameters
+    torch.testing.assert_close(mixed, torch.tensor(article["parameter_free_attention"][words]), atol=6e-4, rtol=0)
+    torch.manual_seed(0)
+    layer = textbook.SelfAttention(4, 3)
+    for projection in (layer.query, layer.key, layer.value):
+        projection.weight.data = torch.rand(4, 3).mT
+    torch.testing.assert_close(layer(x), torch.tensor(article["self_attention_layer"][words]), atol=6e-4, rtol=0)

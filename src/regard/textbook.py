@@ -1,181 +1,150 @@
-"""The few definitions that only the worked examples need, as the formulas have them: read them, then the real thing.
+"""The whole system in plain PyTorch, to be read from top to bottom: from words to a transformer that translates.
 
-What the rest of the library has is not here: attention itself is `regard.attend`, its layers are `SelfAttention`,
-`CrossAttention` and `MultiHeadAttention`, positional encodings are `regard.nn.positions`.
+`regard.nn` has the same layers with more options, and `regard.attend` needs no (L, S) matrix. Their weights fit these
+classes: `textbook.Decoder(50, 64).load_state_dict(model.state_dict())`.
+
+Shapes: B texts, L tokens that attend, S tokens attended to, M = d_model, H heads. Source: Vaswani et al. 2017.
 """
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+import math
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor
-
-from regard.attention.attend import attend
-from regard.attention.attention_map import AttentionMap
-from regard.capture.interventions.names import Part
-from regard.checks import from_zero
-from regard.errors import RegardError
-from regard.json_files import parse_json
-from regard.text.tokens import Token
-from regard.trace.trace import Trace, asks_for_cross_attention
-
-PRINTED = Path(__file__).with_name("printed.json")  # the figures of four articles, as they print them
-TOLERANCE = 1e-5  # how far a record's weights may be from the map's, whose kernel rounds otherwise
+from torch import nn
 
 
-def printed(article: str) -> dict[str, object]:
-    """Read the figures of "one sentence", "contextual embeddings", "formula" or "river and finance", as printed there.
-
-    Lessons, the pages on the four articles, and tests hold what they compute against these, and have no copy.
-
-    Raises:
-        RegardError: there is no such article.
-    """
-    articles: dict[str, dict[str, object]] = parse_json(PRINTED.read_bytes())
-    if article not in articles:
-        raise RegardError(f"article {article!r}: there are {', '.join(map(repr, articles))}")
-    return articles[article]
+def dictionary(text):
+    """Number the different words of a text in alphabetical order."""
+    return {word: number for number, word in enumerate(sorted(set(text.replace(",", "").split())))}
 
 
-def dictionary(text: str) -> dict[str, int]:
-    """Number the words of a text: commas dropped, split on blanks, sorted (capitals first), from 0."""
-    return {word: number for number, word in enumerate(sorted(set(_split_for_dictionary(text))))}
+def ids(text, numbers):
+    """Look up the number of each word: the token ids, (L,)."""
+    return torch.tensor([numbers[word] for word in text.replace(",", "").split()])
 
 
-def look_up(text: str, numbers: Mapping[str, int]) -> Int[Tensor, " L"]:
-    """Look up the ids of a text's words.
-
-    Raises:
-        RegardError: a word is not in the dictionary: a textbook's dictionary knows nothing else.
-    """
-    unknown = [word for word in _split_for_dictionary(text) if word not in numbers]
-    if unknown:
-        raise RegardError(f"the dictionary of {len(numbers)} words has no {unknown[0]!r}")
-    return torch.tensor([numbers[word] for word in _split_for_dictionary(text)])
+def sinusoidal(length, d_model):
+    """Encode positions as waves: sin and cos of position / 10000^(2i / d_model), (L, M)."""
+    rate = 10000 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)  # (M / 2,): from fast to slow waves
+    angle = torch.arange(length)[:, None] * rate  # (L, M / 2)
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, :d_model].float()
 
 
-def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
-    """Look up words as tokens that know their characters, as every other tokenizer of `regard` gives them."""
-    spans = [match.span() for match in re.finditer(r"[^\s,]+(?:,+[^\s,]+)*", text)]
-    ids = look_up(text, numbers).tolist()
-    return [
-        Token(number, text[start:end].replace(",", ""), start, end, place, False, text)
-        for place, (number, (start, end)) in enumerate(zip(ids, spans, strict=True))
-    ]
+def attention(query, key, value, mask=None):
+    """Mix values by how well each query fits each key: softmax(Q Kᵀ / √d_k) V, and these weights."""
+    scores = query @ key.mT / math.sqrt(key.shape[-1])  # (…, L, S): how well they fit
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)  # exp(-inf) = 0: not attended to
+    weights = scores.softmax(-1)  # each row sums to 1
+    return weights @ value, weights  # (…, L, d_v), (…, L, S)
 
 
-def plain_softmax(scores: Float[Tensor, "*rows S"]) -> Float[Tensor, "*rows S"]:
-    """Compute exp(scores) / sum, as the formula is printed: for scores of 100 in float32 it overflows, giving NaN."""
-    grown = scores.exp()
-    return grown / grown.sum(-1, keepdim=True)
+class SelfAttention(nn.Module):
+    """One head: every token attends to all tokens of the same text."""
+
+    def __init__(self, d_in, d_k, d_v=None):
+        super().__init__()
+        self.query = nn.Linear(d_in, d_k, bias=False)  # what a token looks for
+        self.key = nn.Linear(d_in, d_k, bias=False)  # what it is found by
+        self.value = nn.Linear(d_in, d_v or d_k, bias=False)  # what it passes on
+
+    def forward(self, x):  # (…, L, d_in) → (…, L, d_v)
+        return attention(self.query(x), self.key(x), self.value(x))[0]
 
 
-def softmax(scores: Float[Tensor, "*rows S"]) -> Float[Tensor, "*rows S"]:
-    """Compute the softmax with each row's largest score taken off first: equal, and it cannot overflow."""
-    grown = (scores - scores.amax(-1, keepdim=True)).exp()
-    return grown / grown.sum(-1, keepdim=True)
+class CrossAttention(SelfAttention):
+    """One head: the tokens of x attend to those of another text, of another length."""
+
+    def forward(self, x, context):  # (…, L, d_in), (…, S, d_in) → (…, L, d_v)
+        return attention(self.query(x), self.key(context), self.value(context))[0]
 
 
-def self_attention(x: Float[Tensor, "L M"], *, scale: float = 1.0) -> Float[Tensor, "L M"]:
-    """Attend without parameters: softmax(scale · x @ xᵀ) @ x. The words themselves are query, key and value."""
-    output: Tensor = attend(x, x, x, scale=scale).output
-    return output
+class MultiHeadAttention(nn.Module):
+    """H heads side by side, each of width M / H, joined by one more projection: Concat(heads) W_O."""
+
+    def __init__(self, d_model, heads):
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value, self.output = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x, context=None, mask=None):  # (B, L, M), (B, S, M) → (B, L, M)
+        context = x if context is None else context  # of another text, or its own
+        parts = self.query(x), self.key(context), self.value(context)
+        heads = (part.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for part in parts)  # (B, H, L, M / H)
+        mixed, _ = attention(*heads, mask)
+        return self.output(mixed.transpose(-3, -2).flatten(-2))
 
 
-@dataclass(frozen=True, eq=False)
-class HeadSteps:
-    """One query's way through one head, in float64; each tensor follows from the ones before.
+class FeedForward(nn.Module):
+    """Two linear layers, for each token by itself."""
 
-    products = key @ query; scaled = scale · products; capped = softcap · tanh(scaled / softcap), or scaled where there
-    is no softcap; scores = capped + bias, -inf where the query may not look; exponentials = exp(scores - largest);
-    total = their sum, and a sink's; weights = exponentials / total; weighted = weights · value, a row a key;
-    context = the sum of its rows. error: how far the weights are from those of the model's own map.
-    """
+    def __init__(self, d_model, d_hidden, activation):
+        super().__init__()
+        self.up, self.output, self.activation = nn.Linear(d_model, d_hidden), nn.Linear(d_hidden, d_model), activation
 
-    query: Float[Tensor, " D"]
-    key: Float[Tensor, "S D"]
-    value: Float[Tensor, "S E"]
-    scale: float
-    softcap: float | None
-    sink: float | None
-    products: Float[Tensor, " S"]
-    scaled: Float[Tensor, " S"]
-    capped: Float[Tensor, " S"]
-    bias: Float[Tensor, " S"]
-    scores: Float[Tensor, " S"]
-    exponentials: Float[Tensor, " S"]
-    total: float
-    weights: Float[Tensor, " S"]
-    weighted: Float[Tensor, "S E"]
-    context: Float[Tensor, " E"]
-    error: float
+    def forward(self, x):
+        return self.output(self.activation(self.up(x)))
 
 
-def steps(
-    map: AttentionMap, value: Float[Tensor, "G S E"] | Float[Tensor, "S E"], query: int, *, head: int = 0
-) -> HeadSteps:
-    """Compute every step of one query of an attention map; value are the vectors that it weighs.
+class Block(nn.Module):
+    """A layer of an encoder or decoder: each part adds its output to the states (the residual stream)."""
 
-    Raises:
-        RegardError: there is no such query or head, or the record is not within 1e-5 of the map's own weights.
-    """
-    if not 0 <= query < map.query.shape[2]:
-        raise RegardError(f"query {query} is out of range: there are queries 0 to {map.query.shape[2] - 1}")
-    rule, heads = map.rule, map.query.shape[1]
-    head = from_zero("head", head, heads, "there are")
-    values = value if value.ndim == 3 else value[None]
-    q = map.query[0, head, query].double()  # (D,)
-    k = map.key[0, head * map.key.shape[1] // heads].double()  # (S, D)
-    v = values[head * len(values) // heads].double()  # (S, E)
-    products = k @ q
-    scaled = rule.scale * products
-    capped = scaled if rule.softcap is None else rule.softcap * torch.tanh(scaled / rule.softcap)
-    bias = torch.zeros_like(capped)
-    if rule.bias is not None:
-        whole = rule.bias.expand(*map.query.shape[:3], len(k))
-        bias = whole[0, head, query].double()
-    row = (0,) * (map.ndim - 3) + (head,) * (map.ndim > 2) + (query,)  # of a map with all its axes, or the last ones
-    own = map.scores[row]
-    scores = (capped + bias).masked_fill(own == -torch.inf, -torch.inf)
-    sink = None if rule.sinks is None else float(rule.sinks[head])
-    largest = max(float(scores.max()), -torch.inf if sink is None else sink)
-    if largest == -torch.inf:
-        raise RegardError(f"query {query} may attend to nothing: there are no weights to compute")
-    exponentials = (scores - largest).exp()
-    total = exponentials.sum() + (0.0 if sink is None else torch.tensor(sink - largest).double().exp())
-    weights = exponentials / total
-    weighted = weights[:, None] * v
-    error = float((weights - map[row].double()).abs().max())
-    if not error <= TOLERANCE:
-        raise RegardError(f"the steps of query {query}, head {head} are {error:.1e} from the map's weights")
-    return HeadSteps(
-        q, k, v, float(rule.scale), rule.softcap, sink, products, scaled, capped, bias, scores, exponentials,
-        float(total), weights, weighted, weighted.sum(0), error,
-    )  # fmt: skip
+    def __init__(self, d_model, heads, d_hidden=None, activation=nn.functional.gelu, cross=False):
+        super().__init__()
+        self.attention, self.attention_norm = MultiHeadAttention(d_model, heads), nn.LayerNorm(d_model)
+        if cross:  # a decoder that reads an encoder's states
+            self.cross, self.cross_norm = MultiHeadAttention(d_model, heads), nn.LayerNorm(d_model)
+        self.feedforward = FeedForward(d_model, d_hidden or 4 * d_model, activation)
+        self.feedforward_norm = nn.LayerNorm(d_model)
+
+    def forward(self, x, context=None, mask=None):
+        x = x + self.attention(self.attention_norm(x), mask=mask)
+        if context is not None:
+            x = x + self.cross(self.cross_norm(x), context)
+        return x + self.feedforward(self.feedforward_norm(x))
 
 
-def head_steps(trace: Trace, token: int, layer: int, head: int, *, part: Part | None = None) -> HeadSteps:
-    """Compute every step of one token of a trace in one layer and head; part "cross": on the encoder's tokens.
+class Decoder(nn.Module):
+    """A transformer that writes, as GPT: each token attends to itself and the tokens before it."""
 
-    Layers and heads count from 0, or from the end: -1 is the last.
+    def __init__(self, vocabulary, d_model=128, heads=4, layers=4, **block):
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, d_model)  # a vector for each token id
+        self.decoder = nn.ModuleList(Block(d_model, heads, **block) for _ in range(layers))
+        self.decoder_norm, self.head = nn.LayerNorm(d_model), nn.Linear(d_model, vocabulary, bias=False)
+        self.head.weight = self.embedding.weight  # the same table reads and writes
 
-    Raises:
-        RegardError: there is no such token, layer or head, or another part is named, or the trace does not hold the
-            layer's values.
-    """
-    cross = asks_for_cross_attention("head_steps", part)
-    maps, values = (trace.cross, trace.cross_values) if cross else (trace.attention, trace.values)
-    if not 0 <= token < len(trace.tokens):
-        raise RegardError(f"token {token} is out of range: there are tokens 0 to {len(trace.tokens) - 1}")
-    layer = from_zero("layer", layer, len(maps), "there are")
-    value = values[layer]
-    if value is None:
-        raise RegardError(f"the trace does not hold the values of layer {layer}")
-    return steps(maps[layer], value, token, head=head)
+    def embed(self, ids):  # (B, L) → (B, L, M)
+        return self.embedding(ids) + sinusoidal(ids.shape[-1], self.embedding.embedding_dim)
+
+    def forward(self, ids, context=None):  # (B, L) → (B, L, vocabulary): the logits of each next token
+        x, length = self.embed(ids), ids.shape[-1]
+        mask = torch.ones(length, length, dtype=torch.bool).tril()  # no token sees a later one
+        for block in self.decoder:
+            x = block(x, context, mask)
+        return self.head(self.decoder_norm(x))
+
+    @torch.no_grad()
+    def generate(self, ids, count, temperature=0.0, context=None):  # (B, L) → (B, L + count)
+        for _ in range(count):
+            logits = self(ids, context)[:, -1] / max(temperature, 1e-9)  # at 0 the likeliest token has all the chance
+            ids = torch.cat([ids, logits.softmax(-1).multinomial(1)], -1)
+        return ids
 
 
-def _split_for_dictionary(text: str) -> list[str]:
-    return text.replace(",", "").split()
+class EncoderDecoder(Decoder):
+    """A transformer that translates: its encoder reads the source text, its decoder writes and attends to that."""
+
+    def __init__(self, vocabulary, d_model=128, heads=4, layers=4, **block):
+        super().__init__(vocabulary, d_model, heads, layers, cross=True, **block)
+        self.encoder = nn.ModuleList(Block(d_model, heads, **block) for _ in range(layers))
+        self.encoder_norm = nn.LayerNorm(d_model)
+
+    def embed(self, ids):  # scaled by √M, so that embeddings and waves are of similar size
+        embedded = self.embedding(ids) * math.sqrt(self.embedding.embedding_dim)
+        return embedded + sinusoidal(*embedded.shape[-2:])
+
+    def encode(self, source):  # (B, S) → (B, S, M)
+        x = self.embed(source)
+        for block in self.encoder:
+            x = block(x)
+        return self.encoder_norm(x)

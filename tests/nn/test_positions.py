@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawings.printed import printed
 from regard.nn import positions
 from regard.nn.positions import Alibi, Learned, Rotary, Sinusoidal
-from regard.textbook import printed
 
 
 def normal(seed: int, *shape: int) -> torch.Tensor:

@@ -8,10 +8,10 @@ from torch import nn
 from transformers import LlamaConfig, LlamaModel
 
 import regard
+from drawings.printed import printed
 from regard.nn.from_transformers import from_transformers
 from regard.nn.multihead import MultiHeadAttention
 from regard.nn.single_head import CrossAttention, SelfAttention
-from regard.textbook import printed
 from tests.attention.cases import random
 
 BANKS, SENTENCE = printed("river and finance"), printed("one sentence")  # to 3 and to 4 decimals

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.explain.causes.block_steps import block_steps
-from regard.textbook import HeadSteps, head_steps
+from regard.explain.weights.head_steps import HeadSteps, head_steps
 from tests.support import generation
 from tests.web.tables import read_number
 

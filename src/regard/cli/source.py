@@ -171,7 +171,7 @@ def one_trace(found: Traced, file: Path | None) -> "Trace":
     (trace,) = found.traces
     if isinstance(trace, PairTrace):
         name = trace.decoder.status.model
-        raise RegardError(f"steps: {name} is an encoder-decoder: use regard.textbook.head_steps in Python")
+        raise RegardError(f"steps: {name} is an encoder-decoder: use regard.explain.head_steps in Python")
     return trace
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from regard.explain.weights.content_or_position import content_or_position as content_or_position
     from regard.explain.weights.head_means import mean_scores as mean_scores
     from regard.explain.weights.head_scores import head_scores as head_scores
+    from regard.explain.weights.head_steps import head_steps as head_steps
     from regard.explain.weights.repeated_tokens import repeated_tokens as repeated_tokens
     from regard.explain.weights.score_directions import score_directions as score_directions
     from regard.explain.weights.sinks import sinks as sinks
@@ -54,7 +55,7 @@ _WHERE = {  # names by the module that has them, or the package of a name that i
 _SAME = {  # functions whose module has their name, by its package
     "causes": "contributions layer_updates removal rollout",
     "logits": "logit_lens",
-    "weights": "content_or_position head_scores repeated_tokens score_directions sinks",
+    "weights": "content_or_position head_scores head_steps repeated_tokens score_directions sinks",
 }
 _HOMES = {name: home for home, names in _WHERE.items() for name in names.split()} | {
     name: f"regard.explain.{room}.{name}" for room, names in _SAME.items() for name in names.split()

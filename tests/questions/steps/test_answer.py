@@ -6,8 +6,8 @@ import pytest
 
 from regard.display.panels import Panel
 from regard.errors import RegardError
+from regard.explain.weights.head_steps import head_steps
 from regard.questions.steps.answer import Steps, steps
-from regard.textbook import head_steps
 
 
 @pytest.fixture(scope="module")

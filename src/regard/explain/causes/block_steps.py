@@ -5,7 +5,7 @@
     total     = residual + projected                                            (M)
     normed    = norm(total), where the norm stands behind the residual          (M)
 
-`regard.textbook.head_steps` has the way to one head's context. What stands around attention is read from the trace, and
+`regard.explain.head_steps` has the way to one head's context. What stands around attention is read from the trace, and
 the projection is held against what the model itself computed.
 """
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from regard.explain.weights import cross_head_scores as cross_head_scores
     from regard.explain.weights import head_means as head_means
     from regard.explain.weights import head_scores as head_scores
+    from regard.explain.weights import head_steps as head_steps
     from regard.explain.weights import random_tokens as random_tokens
     from regard.explain.weights import repeated_tokens as repeated_tokens
     from regard.explain.weights import score_directions as score_directions

@@ -8,11 +8,11 @@ from regard.display.answer import IN_PYTHON, Read, TracesAnswer
 from regard.display.panels import Panel
 from regard.explain.frames import Row
 from regard.explain.weights.attended import check_head, check_layer
+from regard.explain.weights.head_steps import HeadSteps, head_steps
 from regard.explain.weights.sinks import Sink, sinks
 from regard.questions.steps import panels, sentences
 from regard.text.quoting import quoted
 from regard.text.tokens import Token
-from regard.textbook import HeadSteps, head_steps
 from regard.trace.trace import Trace
 
 if TYPE_CHECKING:

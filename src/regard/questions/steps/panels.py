@@ -8,8 +8,8 @@ from regard.questions.steps.sentences import root_of, shares
 from regard.text.quoting import quoted, spelled
 
 if TYPE_CHECKING:
+    from regard.explain.weights.head_steps import HeadSteps
     from regard.questions.steps.answer import Steps
-    from regard.textbook import HeadSteps
 
 EXP = "exp(score − max)"
 KEYS = 14  # of the first table; the others are one row

@@ -10,8 +10,8 @@ from regard.explain.wording import quoted
 from regard.text.word_pieces import wordlike
 
 if TYPE_CHECKING:
+    from regard.explain.weights.head_steps import HeadSteps
     from regard.questions.steps.answer import Steps
-    from regard.textbook import HeadSteps
 
 TABLE: list[list[Template]] = [
     [

@@ -59,7 +59,8 @@ def tokens(texts: Sequence[str], tokenizer: str | None = None, ranks: Path | Non
 
 def _read(texts: Sequence[str], tokenizer: str | None, ranks: Path | None) -> list[Sequence[Token]]:
     if tokenizer == "words":
-        from regard.textbook import dictionary, word_tokens
+        from regard.text.word_tokens import word_tokens
+        from regard.textbook import dictionary
 
         numbers = dictionary(" ".join(texts))
         return [word_tokens(text, numbers) for text in texts]
