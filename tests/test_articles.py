@@ -106,7 +106,7 @@ def test_a_figure_that_differs_stops_the_page(tmp_path: Path) -> None:
     text = PRINTED.read_text("utf-8")
     assert text.count("[0.957, 0.314, 0.256]") == 1
     (tmp_path / "changed.json").write_text(text.replace("[0.957, 0.314, 0.256]", "[0.957, 0.314, 0.257]"), "utf-8")
-    before = "import pathlib\nimport regard.textbook\nregard.textbook.PRINTED = pathlib.Path('changed.json')\n"
+    before = "import pathlib\nimport drawings.printed\ndrawings.printed.PRINTED = pathlib.Path('changed.json')\n"
     changed.write_text(before + (FOLDER / "river_and_finance.py").read_text("utf-8"), "utf-8")
     done = run(changed, tmp_path)
     assert done.returncode == 1

@@ -21,8 +21,10 @@ from drawings.command import run
 from drawings.kept import keep
 from drawings.numbers import beside, show_numbers
 from drawings.positions import position_grid
+from drawings.printed import printed
+from regard.explain import head_steps
 from regard.nn.positions import sinusoidal
-from regard.textbook import head_steps, printed, self_attention
+from regard.textbook import attention
 from regard.trace.word_rows import gives
 
 article = printed("contextual embeddings")
@@ -93,13 +95,17 @@ torch.testing.assert_close(summed, river.input, atol=1e-5, rtol=0)
 
 # %%
 cat, mouse = model.trace(["the cat ate the mouse", "the mouse ate the cat"])
-first, second = (
-    self_attention(cat.token_embeddings),
-    self_attention(mouse.token_embeddings),
-)
+
+
+def mix(x):
+    """Self-attention without parameters: softmax(X Xᵀ) X."""
+    return (x @ x.T).softmax(-1) @ x
+
+
+first, second = mix(cat.token_embeddings), mix(mouse.token_embeddings)
 torch.testing.assert_close(first[2], second[5])  # "cat" in either
 added = [
-    self_attention(each.token_embeddings + each.position_embeddings)
+    mix(each.token_embeddings + each.position_embeddings)
     for each in (cat, mouse)
 ]
 print(
@@ -170,7 +176,7 @@ assert row[at] < row[at - 1]
 x = (river.token_embeddings + river.position_embeddings)[1:-1]
 similarity = x @ x.T
 weights = (similarity / x.shape[1] ** 0.5).softmax(-1)
-torch.testing.assert_close(weights @ x, self_attention(x, scale=384**-0.5))
+torch.testing.assert_close(weights @ x, attention(x, x, x)[0])
 assert river.attention[0].rule.scale == 32**-0.5
 
 # %% [markdown]

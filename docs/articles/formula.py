@@ -15,9 +15,9 @@ from drawings import sheet
 from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.numbers import show_numbers
+from drawings.printed import printed
 from drawings.token_strip import token_strip
 from regard.text.tiktoken import cl100k_base, cl100k_tokens
-from regard.textbook import plain_softmax, printed, softmax
 
 article = printed("formula")
 question = article["question"]
@@ -67,6 +67,14 @@ assert rows[2, 0] > 0.99
 
 
 # %%
+def plain_softmax(scores):
+    return scores.exp() / scores.exp().sum(-1, keepdim=True)
+
+
+def softmax(scores):  # the same, and it can't overflow
+    return plain_softmax(scores - scores.amax(-1, keepdim=True))
+
+
 def attention(q, k, v):
     weights = softmax(q @ k.T / math.sqrt(k.shape[-1]))
     return weights @ v, weights

@@ -13,7 +13,10 @@ from drawings import attention as schematic
 from drawings.command import run
 from drawings.kept import keep
 from drawings.numbers import beside, show_numbers
-from regard.textbook import dictionary, look_up, printed, steps
+from drawings.printed import printed
+from regard.explain.weights.head_steps import steps
+from regard.textbook import dictionary
+from regard.textbook import ids as look_up
 
 article = printed("one sentence")
 sizes = article["shapes"]

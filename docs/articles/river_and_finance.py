@@ -10,7 +10,7 @@ import torch
 
 import regard
 from drawings.numbers import beside
-from regard.textbook import printed, self_attention
+from drawings.printed import printed
 
 article = printed("river and finance")
 
@@ -73,7 +73,14 @@ hold(
     {name: each.scores[:] for name, each in maps.items()},
     article["raw_scores"],
 )
-mixed = {name: self_attention(rows) for name, rows in x.items()}
+
+
+def mix(rows):
+    """Self-attention without parameters: softmax(X Xᵀ) X."""
+    return (rows @ rows.T).softmax(-1) @ rows
+
+
+mixed = {name: mix(rows) for name, rows in x.items()}
 hold("softmax(x xᵀ) x", mixed, article["parameter_free_attention"])
 assert not torch.allclose(mixed["river"][1], mixed["finance"][1], atol=0.1)
 
@@ -162,7 +169,7 @@ for name, layer in {
         "on does"
     )
 assert torch.equal(convolved(other)[0], convolved(x["river"])[0])
-assert not torch.equal(self_attention(other)[0], self_attention(x["river"])[0])
+assert not torch.equal(mix(other)[0], mix(x["river"])[0])
 
 # %% [markdown]
 # Further: [heads that look near and far](../lessons/5_heads.py), and the course from its

@@ -16,10 +16,12 @@ import regard
 from drawings import sheet, transformer
 from drawings.kept import keep
 from drawings.numbers import show_numbers
+from drawings.printed import printed
 from drawings.token_strip import token_strip
 from regard.text import tokenizers
 from regard.text.tiktoken import cl100k_base, cl100k_tokens
-from regard.textbook import dictionary, look_up, printed, self_attention
+from regard.textbook import dictionary
+from regard.textbook import ids as look_up
 
 # %% [markdown]
 # ## The whole process
@@ -47,7 +49,8 @@ embedded = [
     (trace.token_embeddings + trace.position_embeddings)[1:-2]
     for trace in (river, money)
 ]
-mixed = [self_attention(x) for x in embedded]
+# self-attention without parameters: softmax(X Xᵀ) X
+mixed = [(x @ x.T).softmax(-1) @ x for x in embedded]
 figure = transformer.embedding_process(
     [token.text for token in words],
     [token.id for token in words],
@@ -91,8 +94,8 @@ assert ids.tolist() == article["ids"]
 try:
     look_up("Life is sweet", words)
     raise AssertionError("a word was found that is not there")
-except regard.RegardError as error:
-    print(error)
+except KeyError as error:
+    print(f"the dictionary has no {error}")
 
 # %% [markdown]
 # ## Byte pairs: a vocabulary for every word

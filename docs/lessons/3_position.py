@@ -18,9 +18,9 @@ import regard
 from drawings.kept import keep
 from drawings.numbers import show_numbers
 from drawings.positions import position_grid
+from drawings.printed import printed
 from drawings.transformer import embedding_process
 from regard.nn.positions import alibi_slopes, rotary_angles, rotate, sinusoidal
-from regard.textbook import printed, self_attention
 
 # %% [markdown]
 # ## Sines and cosines
@@ -237,16 +237,20 @@ cat, mouse = (
     model.trace(text)
     for text in ("the cat ate the mouse", "the mouse ate the cat")
 )
+
+
+def mix(x):
+    """Self-attention without parameters: softmax(X Xᵀ) X."""
+    return (x @ x.T).softmax(-1) @ x
+
+
 # [CLS] the cat ate the mouse [SEP], with cat and mouse exchanged
 swapped = [0, 1, 5, 3, 4, 2, 6]
-without = (
-    self_attention(cat.token_embeddings),
-    self_attention(mouse.token_embeddings),
-)
+without = (mix(cat.token_embeddings), mix(mouse.token_embeddings))
 torch.testing.assert_close(without[0][swapped], without[1])
 with_them = (
-    self_attention(cat.token_embeddings + cat.position_embeddings),
-    self_attention(mouse.token_embeddings + mouse.position_embeddings),
+    mix(cat.token_embeddings + cat.position_embeddings),
+    mix(mouse.token_embeddings + mouse.position_embeddings),
 )
 change = [float((a[swapped] - b).abs().max()) for a, b in (without, with_them)]
 print(

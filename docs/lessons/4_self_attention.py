@@ -15,15 +15,11 @@ from drawings import attention as schematic
 from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.numbers import show_numbers
+from drawings.printed import printed
 from regard.explain.vectors.planes import plane
 from regard.explain.vectors.similarity import cosine
-from regard.textbook import (
-    plain_softmax,
-    printed,
-    self_attention,
-    softmax,
-    steps,
-)
+from regard.explain.weights.head_steps import steps
+from regard.textbook import attention
 
 # %% [markdown]
 # ## One sentence, no parameters
@@ -47,7 +43,7 @@ river, money = model.trace(
 words = [token.text for token in river.tokens[1:-2]]
 x = (river.token_embeddings + river.position_embeddings)[1:-2]  # (11, 384)
 similarities = x @ x[-1]
-weights = softmax(similarities / 384**0.5)
+weights = (similarities / 384**0.5).softmax(-1)
 y = weights @ x
 way = torch.stack([similarities, similarities / 384**0.5, weights], 1)
 show_numbers(
@@ -56,7 +52,7 @@ show_numbers(
     ["similarity", "scaled", "weight"],
     title="“bank” and the words around it",
 )
-torch.testing.assert_close(y, self_attention(x, scale=384**-0.5)[-1])
+torch.testing.assert_close(y, attention(x, x, x)[0][-1])
 
 
 def moved(embed):
@@ -66,8 +62,8 @@ def moved(embed):
         word: embed(model.trace(word))[1] for word in ("bank", "river", "money")
     }
     mixed = [
-        self_attention(embed(trace)[1:-2], scale=384**-0.5)[-1]
-        for trace in (river, money)
+        attention(rows, rows, rows)[0][-1]
+        for rows in (embed(trace)[1:-2] for trace in (river, money))
     ]
     return torch.tensor(
         [
@@ -133,7 +129,7 @@ assert float(weights.max()) < 0.11
 
 # %%
 scores = x @ x.T
-matrix = softmax(scores)
+matrix = scores.softmax(-1)
 # the same by a fused kernel, the way to the weights kept open
 result = regard.attend(x, x, x, scale=1.0)
 torch.testing.assert_close(result.output, matrix @ x)
@@ -225,7 +221,16 @@ assert (round(float(diagonal.min()), 3), round(float(diagonal.max()), 3)) == (
 # float32 can't hold $e^{89}$, so the formula as printed divides infinity by infinity. Subtract the largest score of
 # each row first. The result stays the same, because $e^{s - c} / \sum e^{s - c}$ doesn't depend on $c$.
 
+
 # %%
+def plain_softmax(scores):
+    return scores.exp() / scores.exp().sum(-1, keepdim=True)
+
+
+def softmax(scores):
+    return plain_softmax(scores - scores.amax(-1, keepdim=True))
+
+
 large = torch.tensor([[10.0, 20.0, 30.0], [100.0, 200.0, 300.0]])
 show_numbers(plain_softmax(large), title="as printed", digits=6)
 show_numbers(softmax(large), title="with the largest score taken off", digits=6)
@@ -303,7 +308,7 @@ print(
     "with itself: “money” is the longer vector"
 )
 assert loan["money"] > loan["loan"]
-mixed = {name: self_attention(rows) for name, rows in x.items()}
+mixed = {name: (rows @ rows.T).softmax(-1) @ rows for name, rows in x.items()}
 show("softmax(x xᵀ) x", mixed, article["parameter_free_attention"])
 for name, (water, gold) in {
     name: rows[1, :2].tolist() for name, rows in mixed.items()
@@ -334,9 +339,8 @@ projected = regard.SelfAttention.from_weights(
 )
 show("projected", {name: projected(rows) for name, rows in x.items()}, written)
 for rows in x.values():
-    by_hand = softmax((rows @ w_query) @ (rows @ w_key).T / 2**0.5) @ (
-        rows @ w_value
-    )
+    scores = (rows @ w_query) @ (rows @ w_key).T / 2**0.5
+    by_hand = scores.softmax(-1) @ (rows @ w_value)
     torch.testing.assert_close(projected(rows), by_hand)
 
 # %% [markdown]

@@ -16,7 +16,6 @@ from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.links import links
 from drawings.numbers import show_numbers
-from regard.textbook import softmax
 from regard.trace.word_rows import gives
 
 # %% [markdown]
@@ -153,7 +152,7 @@ for head in range(8):
         m @ parts[f"{name}.weight"][own].T + parts[f"{name}.bias"][own]
         for name in ("query", "key", "value")
     )
-    joined.append(softmax(q @ k.T / 64**0.5) @ v)  # (7, 64)
+    joined.append((q @ k.T / 64**0.5).softmax(-1) @ v)  # (7, 64)
 joined = torch.cat(joined, -1)
 assert joined.shape == (7, 8 * 64)
 assert parts["output.weight"].shape == (512, 8 * 64)

@@ -22,6 +22,7 @@ from transformers import (
 
 import regard
 from drawings import kept, numbers, transformer
+from drawings.printed import printed
 from regard.explain.vectors.similarity import (
     across_texts,
     cosine,
@@ -240,7 +241,7 @@ assert one.rule.scale == 32**-0.5  # of one head, not of the model's 384
 # the closer of two marks has the larger cosine.
 
 # %%
-article = regard.textbook.printed("contextual embeddings")
+article = printed("contextual embeddings")
 made_up = article["movement_plot"]
 toy, start, end = (
     made_up["words"],

@@ -39,7 +39,7 @@ def test_some_layers_are_those_of_all(minilm) -> None:
         torch.testing.assert_close(some.hidden_states[n], whole.hidden_states[n], atol=1e-6, rtol=0)
         torch.testing.assert_close(some.hidden_states[n + 1], whole.hidden_states[n + 1], atol=1e-6, rtol=0)
     torch.testing.assert_close(some.last_hidden_state, whole.last_hidden_state, atol=1e-6, rtol=0)
-    assert "Layers kept of 6: 1, 4." in some.status.notes
+    assert "The trace has only layers 1, 4 of 6." in some.status.notes
     with pytest.raises(regard.RegardError, match=r"attention\[3\] was not kept: of 6 this trace holds 1, 4"):
         some.attention[3]
     with pytest.raises(regard.RegardError, match=r"states cannot be walked along, for of 7 it holds 1, 2, 4, 5,"):

@@ -51,7 +51,7 @@ def test_of_a_heat_map_the_columns_with_the_largest_numbers_are_kept() -> None:
     assert 3 in shown
     assert all(max(abs(row[n]) for row in values) <= least for n in range(31) if n not in shown)
     assert "  A share. More of it." in text
-    assert f"  Not shown: {31 - len(shown)} more with smaller numbers (see --json)" in text
+    assert f"  Not shown: {31 - len(shown)} columns with smaller numbers (see --json)" in text
 
 
 def test_columns_are_as_far_apart_as_their_room_is_reckoned_with() -> None:
@@ -87,7 +87,7 @@ def test_names_of_a_heat_maps_columns_fold_before_a_column_is_left_out() -> None
     assert "quiet" in " ".join(folded)
     assert "quiet 5" not in " ".join(folded)
     assert not any("left out" in line for line in [*whole, *folded])
-    assert any("1 more with smaller numbers" in line for line in fewer)
+    assert any("1 columns with smaller numbers" in line for line in fewer)
 
 
 def test_a_heat_maps_column_takes_no_more_room_than_it_needs() -> None:

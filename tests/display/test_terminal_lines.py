@@ -52,7 +52,7 @@ def test_of_a_long_text_the_lines_around_what_is_marked() -> None:
     lines = plain_lines_of_parts(text_with_bars(strip(400, 211), 80), 80)
     assert any("token211" in line for line in lines)
     assert len(lines) == 2 * MOST_LINES + 1
-    assert "lines of its 400 tokens are not shown" in lines[-1]
+    assert "lines not shown (400 tokens in all)" in lines[-1]
 
 
 def test_a_text_without_numbers_has_no_bars() -> None:

@@ -65,7 +65,7 @@ def test_chosen_layers_and_heads(folder: Path, data: Any) -> None:
             assert len(here) == len(there)
             for n in range(len(here)):
                 if n not in layers:
-                    with pytest.raises(regard.RegardError, match=rf"\[{n}\] was not saved: of \d+ the file holds"):
+                    with pytest.raises(regard.RegardError, match=rf"\[{n}\] was not saved: the file has"):
                         there[n]
                     continue
                 torch.testing.assert_close(there[n].dense(), here[n].dense()[heads], atol=1e-6, rtol=0)
@@ -92,7 +92,7 @@ def test_chosen_layers_of_a_hybrid_and_of_several_calls(tmp_path: Path) -> None:
             torch.testing.assert_close(opened.attention[call].dense(), trace.attention[call].dense(), atol=1e-6, rtol=0)
         assert calls_made(opened.attention) == calls_made(trace.attention)
         with pytest.raises(
-            regard.RegardError, match=r"attention\[0\] (was not saved: of 2|is not there: layer 0 has no)"
+            regard.RegardError, match=r"attention\[0\] (was not saved: the file has|is not there: layer 0 has no)"
         ):
             opened.attention[0]
 
@@ -115,7 +115,7 @@ def test_an_opened_trace_is_saved_anew_over_its_own_file(bank: Any, tmp_path: Pa
     again = regard.open(file)
     assert again.status.notes == opened.status.notes == ("The file has attention and values for layers 1, 4 of 6.",)
     torch.testing.assert_close(again.attention[-2].dense(), bank[0].attention[4].dense(), atol=1e-6, rtol=0)
-    with pytest.raises(regard.RegardError, match=r"attention\[3\] was not saved: of 6 the file holds 1, 4"):
+    with pytest.raises(regard.RegardError, match=r"attention\[3\] was not saved: the file has 1, 4 of 6"):
         opened.save(file, layers=[3])
     with pytest.raises(regard.RegardError, match=r"attention cannot be walked along, for of 6 it holds 1, 4"):
         list(again.attention)

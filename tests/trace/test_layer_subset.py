@@ -16,7 +16,7 @@ def test_an_item_that_is_missing_is_refused_with_the_reason() -> None:
     with pytest.raises(RegardError, match=re.escape("attention[2] was not kept")):
         few[1:]
     saved = LayerSubset("values", 3, {}, reason=NOT_SAVED)
-    with pytest.raises(RegardError, match=re.escape("values[2] was not saved: of 3 the file holds none")):
+    with pytest.raises(RegardError, match=re.escape("values[2] was not saved: the file has none of 3")):
         saved[2]
     assert repr(few) == "LayerSubset('attention', 2 of 6 kept: 1, 4)"
 
@@ -36,7 +36,7 @@ def test_layers_without_attention_say_so() -> None:
     with pytest.raises(RegardError, match=no):
         hybrid[2]
     few = LayerSubset("attention", 4, {3: "d"}, reason=NOT_SAVED, made=[(1, 0), (3, 0)])
-    with pytest.raises(RegardError, match=re.escape("attention[1] was not saved: of 4 the file holds 3")):
+    with pytest.raises(RegardError, match=re.escape("attention[1] was not saved: the file has 3 of 4")):
         few[1]
     with pytest.raises(RegardError, match=no):
         few[2]

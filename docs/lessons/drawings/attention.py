@@ -22,8 +22,8 @@ from drawings.sheet import (
     tensor,
     write,
 )
+from regard.explain.weights.head_steps import HeadSteps
 from regard.text.quoting import quoted
-from regard.textbook import HeadSteps
 
 SIGNS = "each cell is a number, 0 is white; numbers below 0 are grey, in a grey tensor red"
 CELL = 0.1  # inches of a cell of a tensor that is drawn to scale
@@ -104,7 +104,7 @@ def without_projections(
 def single_head(steps: HeadSteps, query: str, keys: Sequence[str]) -> Figure:
     """Draw one query's way through one head, from left to right, with its numbers: scores, weights, and what is mixed.
 
-    steps: of `regard.textbook.steps`. query, keys: the words they belong to.
+    steps: of `regard.explain.weights.head_steps.steps`. query, keys: the words they belong to.
     """
     count, depth, wide = len(keys), len(steps.query), steps.value.shape[1]
     cell, tall = 0.075, 0.3

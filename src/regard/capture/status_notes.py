@@ -33,7 +33,7 @@ def notes_on_capture_options(keep: CaptureOptions, depth: int, has_head: bool) -
     if keep.layers == NO_LAYERS:
         notes += ("No layers were kept, so no weights were compared.",)
     elif keep.layers is not None:
-        notes += (f"Layers kept of {depth}: {', '.join(map(str, sorted(keep.layers)))}.",)
+        notes += (f"The trace has only layers {', '.join(map(str, sorted(keep.layers)))} of {depth}.",)
     if not keep.attention:
         notes += ("No attention was kept, so no weights were compared.",)
     if not keep.logits and has_head:

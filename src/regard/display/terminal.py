@@ -90,7 +90,7 @@ def _heat(panel: Heat, width: int, top: int, more: str) -> RenderableType:
                              for n, value in zip(kept, shown, strict=True)))  # fmt: skip
     more_columns = len(names) - len(kept)
     legend = [Text(visible(panel.note), style="dim")] if panel.note else []
-    missing = left_out([f"{more_columns:,} more with smaller numbers" if more_columns else ""], more)
+    missing = left_out([f"{more_columns:,} columns with smaller numbers" if more_columns else ""], more)
     return panel_section(panel, grid, *legend, *missing)
 
 

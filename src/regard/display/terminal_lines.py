@@ -83,7 +83,7 @@ def text_with_bars(strip: Strip, width: int) -> list[RenderableType]:
         parts += [written, under] if any(each is not None for each in has) else [written]
     hidden = len(lines) - MOST_LINES
     if hidden > 0:
-        told = f"… {hidden} of {len(lines)} lines of its {len(names)} tokens are not shown"
+        told = f"… {hidden} of {len(lines)} lines not shown ({len(names)} tokens in all)"
         parts.append(Text(told, style="dim"))
     return parts
 

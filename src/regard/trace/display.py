@@ -217,9 +217,9 @@ def tokens_html(
         shade = f"color-mix(in srgb,{'#888' if n in apart else '#2b7bba'} {part}%,transparent)"
         number = "" if value is None else f' title="{value:.2f}"'
         spans.append(f'<span style="background:{shade};padding:.1em .2em"{number}>{escape(visible(token))}</span>')
-    if "full bar:" not in said and any(value is not None for value in values):
+    if "full bar" not in said and any(value is not None for value in values):
         said += f" (strongest color: {full:.2f})"
-    told = escape(visible(said.replace("full bar:", "strongest color:")))
+    told = escape(visible(said.replace("full bar", "strongest color")))
     return f'<div style="{FONT}"><div style="opacity:.75">{told}</div><div dir="auto">{" ".join(spans)}</div></div>'
 
 

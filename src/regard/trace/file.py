@@ -168,7 +168,7 @@ class _TracePacker(Packer):
             notes.append(f"The file has attention and values for {_in_words('layer', layers)} of {count}.")
         if self.heads is not None:
             here = _in_words("head", range(len(self.heads)))
-            notes.append(f"The file has {_in_words('head', self.heads)} of each layer, renumbered as {here}.")
+            notes.append(f"The file has {_in_words('head', self.heads)} of each layer, renumbered {here}.")
         if self.rounds(trace.last_hidden_state):
             within = f" Weights are within {self.largest:.1e} of the original ({self.rows} rows)." * bool(self.rows)
             notes.append(f"Tensors are stored as {str(self.dtype).removeprefix('torch.')}.{within}")

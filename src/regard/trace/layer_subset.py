@@ -18,7 +18,7 @@ U = TypeVar("U")
 NOT_CAPTURED = (
     "was not kept: of {count} this trace holds {kept}; trace with that layer in layers=, or without layers= for all"
 )
-NOT_SAVED = "was not saved: of {count} the file holds {kept}"
+NOT_SAVED = "was not saved: the file has {kept} of {count}"
 NO_ATTENTION = "is not there: layer {layer} has no such attention; of {count} layers these have: {having}"
 
 SHOWN = 12  # layers that show themselves

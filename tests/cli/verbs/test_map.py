@@ -125,7 +125,7 @@ def test_a_saved_trace(run, minilm, folder: Path, capsys) -> None:
     run(open_file=Path("one.safetensors"), layer=2)
     assert "layer 2" in capsys.readouterr().out
     for file, given, says in (
-        ("one.safetensors", {"layer": 3}, r"attention\[3\] was not saved: of 6 the file holds 2"),
+        ("one.safetensors", {"layer": 3}, r"attention\[3\] was not saved: the file has 2 of 6"),
         ("two.safetensors", {"layer": 2}, "holds 2 traces, map looks at one"),
         ("one.safetensors", {"layer": 2, "window": 64}, "--open and --window"),
         ("one.safetensors", {"layer": 2, "file": Path("text.txt")}, "--open and FILE"),

@@ -31,7 +31,7 @@ def test_each_score_is_a_grid_with_a_sentence_and_shares_have_one_scale() -> Non
     found = made()
     page: Any = answer_of(found).page().data()
     script_json(page)
-    assert page["title"] == "What 6 attention heads do over 1,234 tokens"
+    assert page["title"] == "Scores of 6 attention heads over 1,234 tokens"
     assert page["status"][0].endswith(", read with a model.")
     assert page["status"][1] == "the store is not finished"
     *grids, overview, table = page["panels"]
@@ -93,7 +93,7 @@ def test_several_tables_are_one_page() -> None:
     page = Heads({"texts": made(), "a test": made()}).page()
     one = [str(panel["name"]) for panel in answer_of(made()).page().panels]
     assert [panel["name"] for panel in page.panels] == [f"{of}: {name}" for of in ("texts", "a test") for name in one]
-    assert page.title == "What attention heads do: texts; a test"
+    assert page.title == "Scores of attention heads: texts, a test"
     assert page.panels[len(SCORES)]["title"] == "Texts: heads with the highest scores, 1,234 tokens"
     alone = Heads({"corpus": made()}).page().data()
     assert alone == answer_of(made()).page().data()

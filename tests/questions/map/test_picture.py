@@ -79,10 +79,10 @@ def test_what_is_received_and_how_far_heads_look(whole, minilm) -> None:
     figure.draw_without_rendering()
     highest = received.transData.transform((0, max(whole.received)))[1]
     assert all(text.get_window_extent().y0 > highest for text in received.texts)  # a name stands on no bar
-    (near,) = axes_with(figure, "How far each head looks")
+    (near,) = axes_with(figure, "Mean weight by distance")
     np.testing.assert_array_equal(near.images[0].get_array(), np.array(whole.near.values))
     one = matrix(minilm.trace(TEXT, layers=[2]), 2, 3)
-    (near,) = axes_with(paint_map(one), "How far each head looks")
+    (near,) = axes_with(paint_map(one), "Mean weight by distance")
     np.testing.assert_array_equal(near.images[0].get_array(), np.array(one.near.values))
 
 

@@ -62,7 +62,7 @@ class Evolution(TracesAnswer):
 
     def title(self) -> str:
         """Which attention of which layer and head it is."""
-        return capital(f"{self.what} of {self.whose()}, while it was trained")
+        return capital(f"{self.what} of {self.whose()}, during training")
 
     def whose(self) -> str:
         """Name the layer and the head."""

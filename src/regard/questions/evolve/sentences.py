@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 SAME = 0.05  # entropies in nats that differ by less are about equal
 GREW = 0.05  # smaller changes of a weight are not named
 
-HEAD, SPREAD = "Layer {layer}, head {head} attends by induction ", "spread over {spread:n} tokens at step {end}, "
+HEAD = "Layer {layer}, head {head} attends by induction "
+SPREAD = "spread over {start_spread:n} tokens at step {start} and {spread:n} at step {end}."
 TABLE: list[list[Template]] = [
     [
-        (HEAD + "from step {formed} on. Its score is {last} at step {end}, {first} at step {previous}.", None),
+        (HEAD + "from step {formed} on. Its score was {first} at step {previous} and is {last} at step {end}.", None),
         (HEAD + "at step {end} (score {last}).", lambda n: n["found"]),
         ("No head attends by induction at step {end}. The highest score is {last} (layer {layer}, head {head}).", None),
     ],
@@ -26,8 +27,8 @@ TABLE: list[list[Template]] = [
         ("Attention from {query} to {key} changed most, from weight {before} to {after}.", None),
     ],
     [
-        ("Attention is about as sharp as before: " + SPREAD + "{start_spread:n} at step {start}.", lambda n: n["same"]),
-        ("Attention became {how}: " + SPREAD + "{start_spread:n} at step {start}.", None),
+        ("Attention is about as sharp as before: " + SPREAD, lambda n: n["same"]),
+        ("Attention became {how}: " + SPREAD, None),
         ("Attention at step {end} is spread over {spread:n} tokens.", None),
     ],
 ]

@@ -46,10 +46,10 @@ TABLE: list[list[Template]] = [
     ],
     [
         (
-            "This is no better than guessing evenly among {vocabulary} tokens, which would give {chance:n}.",
+            "This is no better than guessing evenly among {vocabulary} tokens ({chance:n}).",
             lambda n: n["better"] < SAME,
         ),
-        ("This is {better:n} below guessing evenly among {vocabulary} tokens, which would give {chance:n}.", None),
+        ("Guessing evenly among {vocabulary} tokens would give {chance:n}.", None),
     ],
     [
         (

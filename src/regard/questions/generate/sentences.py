@@ -22,7 +22,7 @@ TABLE: list[list[Template]] = [
         ("While writing, the model attended most to {word} in the prompt (mean weight {weight}).", None),
     ],
     [
-        ("The least certain token was {least} (probability {probability}), with {other} ({chance}) as the alternative.",
+        ("The least certain token was {least} (probability {probability}). The next candidate was {other} ({chance}).",
          None),
         ("The least certain token was {least} (probability {probability}).", None),
     ],

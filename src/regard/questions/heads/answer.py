@@ -23,10 +23,10 @@ class Heads(Answer):
     def title(self) -> str:
         """Say how many heads over how many tokens, or what the tables are of."""
         if len(self.tables) > 1:
-            return f"What attention heads do: {'; '.join(self.tables)}"
+            return f"Scores of attention heads: {', '.join(self.tables)}"
         (found,) = self.tables.values()
         layers, heads = next(iter(found.scores.values())).shape
-        return f"What {layers * heads} attention heads do over {found.counts['queries']:,} tokens"
+        return f"Scores of {layers * heads} attention heads over {found.counts['queries']:,} tokens"
 
     def exactness(self) -> list[str]:
         """State which tokens the means are over and what read them, and pass on a store's notes."""

@@ -115,7 +115,7 @@ def near_offsets_of_map(found: "Matrix") -> Heat:
     there = [n for n in range(len(values[0])) if any(row[n] for row in values)] or [0]
     shown = range(there[0], there[-1] + 1)
     return Heat(
-        name="By distance", title=f"How far each head looks: mean weight by distance, layer {found.layer}",
+        name="By distance", title=f"Mean weight by distance, layer {found.layer}, per head",
         note="Offsets below 0 are earlier tokens.", axes=("head", "offset"),
         rows=[f"head {each.head}" for each in found.heads], columns=[str(first + n) for n in shown],
         values=[[row[n] for n in shown] for row in values], unit="mean weight",

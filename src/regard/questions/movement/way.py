@@ -41,7 +41,7 @@ def _cosines_to_references(summary: Summary, drawn: Sequence[str]) -> list[Curve
             name = f"{neutral.sentences} neutral sentences, mean and range"
             series.append(_line(name, neutral.mean, neutral.low, neutral.high))
         other = "itself as it enters layer 0" if each.word is None else quoted(each.word)
-        panels.append(_layers(f"How near {quoted(summary.word or '')} is to {other}", series))
+        panels.append(_layers(f"Cosine of {quoted(summary.word or '')} to {other}, by layer", series))
     return panels
 
 
@@ -51,7 +51,9 @@ def _occurrences(summary: Summary, drawn: Sequence[str]) -> list[Curves]:
     shown = [pair for pair in pairs if pair.a in drawn and pair.b in drawn][:MOST]
     left = f" ({len(shown)} of {len(pairs)} pairs)" if len(shown) < len(pairs) else ""
     series = [_line(f"{pair.a} and {pair.b}", pair.hidden_states) for pair in shown]
-    return [_layers(f"How alike the {quoted(summary.word or '')} are, layer by layer{left}", series)] if series else []
+    return (
+        [_layers(f"Cosine between the {quoted(summary.word or '')} vectors, by layer{left}", series)] if series else []
+    )
 
 
 def _line(
@@ -61,7 +63,7 @@ def _line(
 
 
 def _layers(title: str, series: Sequence[Curve]) -> Curves:
-    return Curves(name=title, title=title, x="leaves layer (−1: enters layer 0)", y="cosine", series=series)
+    return Curves(name=title, title=title, x="after layer (−1: input of layer 0)", y="cosine", series=series)
 
 
 def _plane(summary: Summary, moved: Movement, drawn: Sequence[str]) -> list[Scatter]:

@@ -65,7 +65,7 @@ def _senses(result: "Senses") -> Table:
     ]  # fmt: skip
     note = "distance: mean 1 − cosine between an occurrence and the centroid of its sense."
     if result.told_apart and result.learned is None and result.k is None:
-        note += " Of 47 words with a single sense, 9 were split as well, so read the examples."
+        note += " In our test, 9 of 47 words with a single sense were split too. Read the examples."
     return Table(
         name="Senses", title=f"Senses of {senses_title(result)}, layer {result.layer}", note=note, columns=columns,
         rows=[row[: len(columns)] for row in rows], screen=True, picture=result.told_apart,

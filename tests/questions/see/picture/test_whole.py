@@ -55,7 +55,7 @@ def test_the_head_drawn_is_that_of_the_sentence(bank) -> None:
         assert framed(axes) == [(own.tokens[0], link.token)]
         title = " ".join(axes.get_title().split())
         assert f"“{trace.tokens[link.token].text}” ({number(link.weight)})" in title
-        assert len(axes_with(figure, f"gives each token in layer {link.layer}")) >= 1
+        assert len(axes_with(figure, f"in layer {link.layer}, by head")) >= 1
     for n in range(6):
         assert len(axes_with(figure, f"layer {n}")) >= 2
 
@@ -111,7 +111,7 @@ def test_a_long_text_without_a_word_is_drawn_as_map_draws_it(minilm) -> None:
     assert title.startswith(
         f"Text 1: Attention of {len(trace.tokens)} tokens, layer {first.layer}, head {first.head}\n“"
     )
-    assert len(axes_with(figure, "How far each head looks")) == 1
+    assert len(axes_with(figure, "Mean weight by distance")) == 1
 
 
 def test_more_occurrences_than_are_drawn_are_noted(minilm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,12 +79,11 @@ class WordRows:
         weight_bar(figure, image, axes, self.trace.tokens, self.sinks)
 
     def _title(self, layer: int, chosen: Sequence[int], values: Any) -> str:
-        what = f"{self._named()} gives each token in layer {layer}, a row a head"
+        title = f"Attention from {self._named()} in layer {layer}, by head"
         if len(chosen) == len(self.trace.tokens):
-            return f"What {what}"
-        share = float(values.sum(1).mean())
-        part = f"the {len(chosen)} of {len(self.trace.tokens)} tokens that a head gives most: {share:.0%} of all"
-        return f"What {what}\n{part}"
+            return title
+        share, count = float(values.sum(1).mean()), len(self.trace.tokens)
+        return f"{title}\nthe {len(chosen)} of {count} tokens with the largest weights ({share:.0%} of all attention)"
 
     def _named(self) -> str:
         label = f" ({self.occurrence.label})" if len(self.summary.occurrences) > 1 else ""

@@ -208,7 +208,7 @@ def _overview_row(summary: Summary, trace: Trace, number: int, chosen: Choice) -
         shown = own_tokens(trace.tokens, sinks)
         framed = None if chosen.head is None else (chosen.layer, chosen.head)
         image = paint_grid(axes, layers, shown, framed)
-        axes.set_title(f"Text {summary.labels[number]}: the matrix of every head; framed: the one on the left",
+        axes.set_title(f"Text {summary.labels[number]}: all heads (frame: the head on the left)",
                        fontsize=10)  # fmt: skip
         weight_bar(figure, image, axes, trace.tokens, sinks)
 
