@@ -208,9 +208,8 @@ def _shift_groups_by_column(
         raise RegardError(f"column: no document with the word has {column!r} {missing[0]!r}; there are {listed}")
     left_out = sum(value not in wanted for value in own)
     if left_out:
-        notes.append(
-            f"{left_out} of {len(own)} occurrences are left out, because their {column} is neither {wanted[0]} nor {wanted[1]}."
-        )
+        neither = f"neither {wanted[0]} nor {wanted[1]}"
+        notes.append(f"{left_out} of {len(own)} occurrences are left out, because their {column} is {neither}.")
     parts = [found.take([n for n, value in enumerate(own) if value == each]) for each in wanted]
     return (parts[0], parts[1]), (f"{column}={wanted[0]}", f"{column}={wanted[1]}")
 
