@@ -11,6 +11,7 @@ from torch import nn
 import regard
 from drawings.printed import printed
 from regard import textbook
+from regard.nn.positions import sinusoidal
 from tests.support import ROOT
 
 FILE = ROOT / "src" / "regard" / "textbook.py"
@@ -44,7 +45,7 @@ def test_words_are_numbered_in_alphabetical_order() -> None:
 
 @pytest.mark.parametrize(("length", "width"), [(1, 4), (100, 400), (7, 3)])
 def test_positions_are_the_librarys(length: int, width: int) -> None:
-    torch.testing.assert_close(textbook.sinusoidal(length, width), regard.sinusoidal(length, width), **CLOSE)
+    torch.testing.assert_close(textbook.sinusoidal(length, width), sinusoidal(length, width), **CLOSE)
 
 
 def test_the_position_matrix_is_the_articles() -> None:
@@ -117,8 +118,8 @@ def test_bank_between_river_and_finance_words_gives_the_article_s_figures(words:
     x = torch.tensor([[float(value) for value in article["embeddings"][word]] for word in article[words]])
     mixed = (x @ x.mT).softmax(-1) @ x  # no parameters
     torch.testing.assert_close(mixed, torch.tensor(article["parameter_free_attention"][words]), atol=6e-4, rtol=0)
-    torch.manual_seed(0)
     layer = textbook.SelfAttention(4, 3)
+    torch.manual_seed(0)
     for projection in (layer.query, layer.key, layer.value):
         projection.weight.data = torch.rand(4, 3).mT
     torch.testing.assert_close(layer(x), torch.tensor(article["self_attention_layer"][words]), atol=6e-4, rtol=0)

@@ -31,7 +31,7 @@ def test_what_is_refused(text: LongText, saved: bool, says: str) -> None:
 
 
 def test_windows_need_a_layer() -> None:
-    with pytest.raises(RegardError, match="--layer is needed with --window: windows go by one after another"):
+    with pytest.raises(RegardError, match="--window needs --layer"):
         LongText(FILE, window=8).check(None, saved=False)
     LongText(FILE).check(None, saved=True)
 

@@ -62,7 +62,7 @@ def test_random_scores() -> None:
         totals = [pairs.sum(1), pairs.sum(0)]
         largest = [int(total.abs().argmax()) for total in totals]
         if part >= 0.1:
-            before, _, after = more[0].partition("×")
+            before, _, after = more[0].partition("” with ")
             assert (name(strongest[0]) in before, name(strongest[1]) in after) == (True, True)
             shows(numbers_in(more[0])[-1], float(pairs[strongest]))
         elif size:
@@ -73,6 +73,6 @@ def test_random_scores() -> None:
         for sentence in more[1:]:
             printed = [number for number in numbers_in(sentence) if "." in number]
             for number, word, total, n in zip(printed, ("bank", "river"), totals, largest, strict=True):
-                assert f"{name(n)} in “{word}”" in sentence
+                assert f"{name(n)} of “{word}”" in sentence
                 shows(number, float(total[n]))
     assert lengths == {0, 1, 2}

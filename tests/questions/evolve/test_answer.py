@@ -150,7 +150,7 @@ def test_sentences_name_what_changed_most_and_the_spread() -> None:
 @pytest.mark.parametrize(
     ("scores", "numbers"),
     [
-        ((0.1, 0.5, 0.3, 0.8), ["0", "0", "30", "0.80", "30", "0.30", "20"]),  # it fell in between
+        ((0.1, 0.5, 0.3, 0.8), ["0", "0", "30", "0.30", "20", "0.80", "30"]),  # it fell in between
         ((0.5, 0.5, 0.5, 0.5), ["0", "0", "30", "0.50"]),
         ((0.1, 0.1, 0.1, 0.2), ["30", "0.20", "0", "0"]),  # none, and the text repeats
     ],

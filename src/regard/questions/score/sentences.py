@@ -18,12 +18,12 @@ TABLE: list[list[Template]] = [
     ],
     [
         ("No pair of components moves the score from the mean.", lambda n: n.get("share") == 0),
-        ("The largest pair is the {query_of_pair} of {query} with the {key_of_pair} of {key} ({pair_score:+}).",
+        ("The largest pair is {query_of_pair} of {query} with {key_of_pair} of {key} ({pair_score:+}).",
          lambda n: n["share"] >= LEAST_SHARE),
         ("No single pair explains this: the largest of {pairs} has {share:%} of the sum of absolute values.", None),
     ],
     [
-        ("The largest components are the {query_part} of {query} ({query_sum:+}) and the {key_part} of {key} "
+        ("The largest components are {query_part} of {query} ({query_sum:+}) and {key_part} of {key} "
          "({key_sum:+}).",
          lambda n: n["share"] > 0 and (n["query_of_pair"], n["key_of_pair"]) != (n["query_part"], n["key_part"])),
     ],

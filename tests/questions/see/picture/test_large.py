@@ -21,10 +21,10 @@ def test_of_windows_the_occurrences_that_say_most_are_drawn_and_the_others_grey(
     figure, _ = paint_seen(summary, traces)
     titles = " ".join(axes.get_title() for axes in all_axes(figure))
     for label in labels:
-        assert (f"What “bank” ({label}) gives each token" in titles) == (label in most)
+        assert (f"Attention from “bank” ({label}) in layer" in titles) == (label in most)
     said = [text.get_text() for text in figure.findobj(Text)]
     assert "8 of 14 occurrences are drawn large, those whose attention says most about them" in said
     words = " ".join(" ".join(said).split())
-    assert "How alike the “bank” are, layer by layer (12 of 91 pairs)" in words
+    assert "Cosine between the “bank” vectors, by layer (12 of 91 pairs)" in words
     assert summary.movement.states == []  # no plane has 14 paths right: none is drawn, and a line says so
     assert "Only the curves are drawn." in words
