@@ -112,7 +112,7 @@ class WordRows:
         title = f"layer {layer}" + (": large" if layer == shown else "")
         axes.set_title(title, fontsize=8, color="black" if layer == shown else "#777777")
         if first:
-            axes.set_ylabel(f"{self._named()}\na row a head", fontsize=7, color="#777777")
+            axes.set_ylabel(f"{self._named()}\none row per head", fontsize=7, color="#777777")
 
 
 def strip_rows(rows: WordRows, shown: int) -> list[Row]:
