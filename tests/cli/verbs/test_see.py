@@ -84,7 +84,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 def test_an_ascii_terminal(regard_process) -> None:
     result = regard_process("see", "a café bank 银", "--word", "bank", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert result.returncode == 0, result.stderr
-    assert '* What "bank"' in result.stdout
+    assert '* "bank" attends' in result.stdout
     assert "##" in result.stdout
     assert set(re.findall(r"\\[ux]\w+", result.stdout)) == {"\\u94f6"}
 
