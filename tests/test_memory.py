@@ -149,3 +149,11 @@ def test_a_device_is_tried_out() -> None:
     for name in ("abacus", "meta"):
         with pytest.raises(regard.RegardError, match=f"device '{name}' cannot be used here"):
             memory.device_to_load_on(name)
+
+
+def test_the_widest_layer_of_gpt_2_counts() -> None:
+    """Its feed-forward layers are transformers' Conv1D, not nn.Linear."""
+    import transformers
+
+    config = transformers.GPT2Config(n_embd=24, n_layer=1, n_head=3, vocab_size=50)
+    assert Sizes.of(transformers.GPT2LMHeadModel(config)).inner == 4 * 24

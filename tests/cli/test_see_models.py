@@ -154,7 +154,7 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
     ]
     says = [
         "is no encoder-decoder, it reads a text alone",
-        "has no language head",
+        "has no language-model head",
         "--window: texts with a target cannot be read in windows",
         "is an encoder-decoder, which cannot read a text in windows",
         "text: word 'bunk' is not in",

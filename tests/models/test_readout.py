@@ -35,7 +35,7 @@ def test_other_models_are_refused() -> None:
     trace = gpt.trace(TEXT)
     with pytest.raises(RegardError, match="next: transformer is an encoder-decoder: the trace is of another model"):
         Readout(both, trace)
-    with pytest.raises(RegardError, match="next: .* has no language head"):
+    with pytest.raises(RegardError, match="has no language-model head"):
         Readout(bert, bert.trace(TEXT))
     larger = opened("gpt").trace(ids=[0, 1])
     large = replace(larger, tokens=tuple(replace(token, id=10**6) for token in larger.tokens))

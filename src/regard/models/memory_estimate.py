@@ -46,7 +46,9 @@ class Sizes:
         each = _number_in_model_config(config, "head_dim") or width // heads
         groups = _number_in_model_config(config, "num_key_value_heads") or heads
         wide = [
-            module.out_features for module in model.modules() if isinstance(module, nn.Linear) and module is not head
+            getattr(module, "nf", 0) or module.out_features  # of transformers' Conv1D, which GPT-2 has, or nn.Linear
+            for module in model.modules()
+            if (isinstance(module, nn.Linear) and module is not head) or type(module).__name__ == "Conv1D"
         ]
         return Sizes(
             layers=_number_in_model_config(config, "num_hidden_layers") or 1, heads=heads, width=width,

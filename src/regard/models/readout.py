@@ -93,7 +93,7 @@ class Readout:
             output = model(**inputs)
         logits = getattr(output, "logits", None)
         if not isinstance(logits, Tensor) or logits.ndim != 3 or logits.shape[1] != len(ids):
-            raise RegardError(f"next: {self.name} has no language head")
+            raise RegardError(f"logit lens: {self.name} has no language-model head. Use a causal or masked LM")
         return logits[0]
 
 

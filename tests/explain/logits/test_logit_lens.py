@@ -84,7 +84,7 @@ def test_another_models_trace_is_refused(minilm) -> None:
     other = opened(minilm, "llama", num_key_value_heads=3, num_hidden_layers=2)
     with pytest.raises(regard.RegardError, match="next: no layers of .* it is of another model"):
         Readout(model, other.trace(TEXT))
-    with pytest.raises(regard.RegardError, match="next: all-MiniLM-L6-v2 has no language head"):
+    with pytest.raises(regard.RegardError, match="logit lens: all-MiniLM-L6-v2 has no language-model head"):
         Readout(minilm, minilm.trace(TEXT))
 
 

@@ -55,7 +55,7 @@ def test_a_decoder_is_read_at_its_target() -> None:
 
 
 def test_a_model_without_a_language_head_is_refused(minilm, bank) -> None:
-    with pytest.raises(RegardError, match="has no language head"):
+    with pytest.raises(RegardError, match="has no language-model head"):
         lens(minilm, bank, "bank")
 
 
