@@ -286,3 +286,22 @@ def test_a_call_that_does_not_fit() -> None:
     layer(x, cache=cache)
     with pytest.raises(ValueError, match=r"cache: given key of shape \(1, 3, 5, 4\), needs \(2, 3, "):
         layer(x[:1], cache=cache)
+
+
+@pytest.mark.parametrize("convention", ["x @ W", "W @ x"])
+def test_a_layer_from_weights_is_the_heads_side_by_side(convention: str) -> None:
+    query, key, value, output = (torch.randn(6, 8), torch.randn(6, 8), torch.randn(6, 10), torch.randn(10, 6))
+    given = [each if convention == "x @ W" else each.mT for each in (query, key, value, output)]
+    before = torch.get_rng_state()
+    layer = MultiHeadAttention.from_weights(*given, heads=2, convention=convention)
+    assert torch.equal(torch.get_rng_state(), before)
+    x = torch.randn(5, 6)
+    heads = [
+        ((x @ query[:, q]) @ (x @ key[:, q]).mT / 4**0.5).softmax(-1) @ (x @ value[:, v])
+        for q, v in ((slice(0, 4), slice(0, 5)), (slice(4, 8), slice(5, 10)))
+    ]
+    torch.testing.assert_close(layer(x), torch.cat(heads, -1) @ output)
+    with pytest.raises(ValueError, match="heads: given 3, needs a number that divides 8 and 10"):
+        MultiHeadAttention.from_weights(*given, heads=3, convention=convention)
+    with pytest.raises(ValueError, match="output: given"):
+        MultiHeadAttention.from_weights(*given[:3], given[0], heads=2, convention=convention)

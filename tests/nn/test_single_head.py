@@ -151,3 +151,9 @@ def test_what_does_not_fit_is_refused() -> None:
         layer(torch.zeros(2, 5, 3), torch.zeros(2, 7, 6))
     with pytest.raises(ValueError, match=r"context: given shape \(2, 7, 4\), needs \(batch, positions, 6\)"):
         layer(torch.zeros(2, 5, 4), torch.zeros(2, 7, 4))
+
+
+def test_values_are_as_wide_as_keys_by_default() -> None:
+    x, context = torch.randn(5, 4), torch.randn(7, 6)
+    assert regard.SelfAttention(4, 3)(x).shape == (5, 3)
+    assert regard.CrossAttention(4, 6, 3)(x, context).shape == (5, 3)

@@ -20,7 +20,7 @@ from regard.attention.masks import Mask
 from regard.attention.recording import scope
 from regard.checks import check_integer
 from regard.nn.kv_cache import KeyValueCache
-from regard.nn.single_head import check_layer_input
+from regard.nn.single_head import as_linear_weights, check_layer_input
 
 _no_scope = nullcontext()
 
@@ -113,6 +113,43 @@ class MultiHeadAttention(nn.Module):
         self.value = nn.Linear(d_values, key_heads * d_v, bias)
         self.output = nn.Linear(heads * d_v, d_model, bias)
         self.positions = positions
+
+    @classmethod
+    def from_weights(
+        cls,
+        query: Float[Tensor, "_ _"],
+        key: Float[Tensor, "_ _"],
+        value: Float[Tensor, "_ _"],
+        output: Float[Tensor, "_ _"],
+        *,
+        heads: int,
+        convention: str,
+    ) -> "MultiHeadAttention":
+        """Make a layer without biases from copies of W_Q, W_K, W_V and W_O, which have the heads side by side.
+
+        Args:
+            output: W_O, from all heads' values to d_model.
+            query, key, value, convention: with their errors as `SelfAttention.from_weights` takes them.
+
+        Raises:
+            ValueError: the widths are no multiples of heads, or W_O does not fit.
+        """
+        query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
+        output = output.mT if convention == "x @ W" else output
+        if query.shape[0] % heads or value.shape[0] % heads:
+            raise ValueError(f"heads: given {heads}, needs a number that divides {query.shape[0]} and {value.shape[0]}")
+        if output.shape != (query.shape[1], value.shape[0]):
+            given, needed = tuple(output.shape), (query.shape[1], value.shape[0])
+            raise ValueError(f"output: given {given} as (out, in), needs {needed}")
+        with torch.device("meta"):  # nothing is drawn, as in SelfAttention.from_weights
+            layer = cls(
+                d_model=query.shape[1], heads=heads, d_k=query.shape[0] // heads, d_v=value.shape[0] // heads,
+                d_context=key.shape[1], d_values=value.shape[1], bias=False,
+            )  # fmt: skip
+        parts = (layer.query, layer.key, layer.value, layer.output)
+        for part, weight in zip(parts, (query, key, value, output), strict=True):
+            part.weight = nn.Parameter(weight.detach().clone())
+        return layer
 
     @classmethod
     def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":

@@ -56,9 +56,10 @@ class SelfAttention(_OneHead):
     The map's shape is (B, 1, L, L), or (L, L) for an input without a batch.
     """
 
-    def __init__(self, d_in: int, d_k: int, d_v: int, *, bias: bool = False) -> None:
+    def __init__(self, d_in: int, d_k: int, d_v: int | None = None, *, bias: bool = False) -> None:
+        """Make the three projections. d_v: the width of the values, d_k by default."""
         check_integer("d_in", d_in)
-        super().__init__(d_in, d_in, d_k, d_v, bias)
+        super().__init__(d_in, d_in, d_k, d_k if d_v is None else d_v, bias)
 
     @classmethod
     def from_weights(
@@ -73,7 +74,7 @@ class SelfAttention(_OneHead):
         Raises:
             ValueError: the convention is neither, or the matrices do not fit each other.
         """
-        query, key, value = _as_linear_weights(convention, query=query, key=key, value=value)
+        query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
         for name, weight in (("key", key), ("value", value)):
             if weight.shape[1] != query.shape[1]:
                 raise ValueError(f"{name}: given weights for inputs of width {weight.shape[1]}, needs {query.shape[1]}")
@@ -93,10 +94,11 @@ class CrossAttention(_OneHead):
     `layer(x, context)` gives (B, L, d_v) or (L, d_v); with `return_attention=True` the map too, (B, 1, L, S) or (L, S).
     """
 
-    def __init__(self, d_query: int, d_context: int, d_k: int, d_v: int, *, bias: bool = False) -> None:
+    def __init__(self, d_query: int, d_context: int, d_k: int, d_v: int | None = None, *, bias: bool = False) -> None:
+        """Make the three projections. d_v: the width of the values, d_k by default."""
         check_integer("d_query", d_query)
         check_integer("d_context", d_context)
-        super().__init__(d_query, d_context, d_k, d_v, bias)
+        super().__init__(d_query, d_context, d_k, d_k if d_v is None else d_v, bias)
 
     @classmethod
     def from_weights(
@@ -107,7 +109,7 @@ class CrossAttention(_OneHead):
         Args:
             query, key, value, convention: with their errors as `SelfAttention.from_weights` takes them.
         """
-        query, key, value = _as_linear_weights(convention, query=query, key=key, value=value)
+        query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
         if value.shape[1] != key.shape[1]:
             raise ValueError(f"value: given weights for inputs of width {value.shape[1]}, needs {key.shape[1]}")
         return cls._of_weights((query.shape[1], key.shape[1], query.shape[0], value.shape[0]), query, key, value)
@@ -126,7 +128,7 @@ class CrossAttention(_OneHead):
         return self._attention(x, context, return_attention, rule)
 
 
-def _as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
+def as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
     """Return query, key and value matrices as (out, in), as nn.Linear has them.
 
     Raises:
