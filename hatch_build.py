@@ -47,6 +47,9 @@ class PageHook(BuildHookInterface):
             lessons = Path(self.root) / "docs" / "lessons"  # which regard lesson runs
             for file in (*lessons.rglob("*.py"), *lessons.rglob("*.json")):
                 build_data["force_include"][str(file)] = f"regard/lessons/{file.relative_to(lessons).as_posix()}"
+            articles = Path(self.root) / "docs" / "articles"  # which regard article runs
+            for file in articles.rglob("*.py"):
+                build_data["force_include"][str(file)] = f"regard/articles/{file.relative_to(articles).as_posix()}"
 
 
 class ReadmeHook(MetadataHookInterface):

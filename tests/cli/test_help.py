@@ -75,7 +75,13 @@ def call(monkeypatch, tmp_path: Path):
     monkeypatch.setattr("regard.diffusion.pipeline.load_pipeline", stop("loads"))
     (tmp_path / "watched" / "model_index.json").touch()
     texts |= {"paint": ["watched", "a cat on the mat"]}
-    texts |= {"lesson": ["1"], "embed": ["a.txt"], "shift": ["word", "--column", "date"], "patch": ["a text", "b text"]}
+    texts |= {
+        "lesson": ["1"],
+        "article": ["1"],
+        "embed": ["a.txt"],
+        "shift": ["word", "--column", "date"],
+        "patch": ["a text", "b text"],
+    }
 
     def run(verb: str, *options: str) -> str:
         with pytest.raises((RegardError, USAGE_ERROR)) as refused:

@@ -81,6 +81,7 @@ CASES = {
     "shift": ["shift", "bank", "--store", "bank.store", "--column", "kind"],
     "check": ["check", "--text", "A man."],
     "lesson": ["lesson", "1"],
+    "article": ["article"],
 }
 
 

@@ -41,6 +41,8 @@ check
 check MODEL --json check.json
 lesson
 lesson 4 --step
+article
+article 1 --step
 """
 
 

@@ -22,7 +22,7 @@ from regard.cli.verbs.evolve import evolve
 from regard.cli.verbs.find import find
 from regard.cli.verbs.generate import generate
 from regard.cli.verbs.heads import heads
-from regard.cli.verbs.lesson import lesson
+from regard.cli.verbs.lesson import article, lesson
 from regard.cli.verbs.map import map_file
 from regard.cli.verbs.paint import paint
 from regard.cli.verbs.see import see
@@ -40,7 +40,7 @@ from regard.questions import QUESTIONS
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever the installed typer keeps it
 
 # Verbs that load no model, or one whose arithmetic is their own.
-WITHOUT_DTYPE = ("tokens", "train", "paint", "evolve", "embed", "find", "senses", "shift", "lesson")
+WITHOUT_DTYPE = ("tokens", "train", "paint", "evolve", "embed", "find", "senses", "shift", "lesson", "article")
 LONGEST = 60  # characters of a text that are said again
 IN_ASCII = str.maketrans(  # for encodings without these characters; darker characters are higher bars
     dict(zip("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉▒•“”‘’×–—−·★◆○●│␣⍽\xa0", "..:-+*##...####=*\"\"''x---.*#oo|__ ", strict=True))
@@ -134,6 +134,7 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("senses", senses, "Find the senses of a word in an index."),
     ("shift", shift, "Compare a word's meaning between two indexes or periods."),
     ("lesson", lesson, "List the lessons of the course, or run a lesson."),
+    ("article", article, "List the four articles on self-attention, or run an article."),
     ("check", check, "Verify regard's numbers against the model's own code."),
 )
 HEADINGS = {  # by the first verb below each

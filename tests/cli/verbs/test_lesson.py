@@ -16,6 +16,8 @@ from regard.cli.verbs.lesson import Cell, cells, lesson_files, run_cell, run_les
 from regard.errors import RegardError
 from tests.support import ROOT
 
+ARTICLES = ROOT / "docs" / "articles"
+
 LESSON = """# %% [markdown]
 # # 1. A title
 #
@@ -163,3 +165,37 @@ def test_a_whole_lesson_runs(tmp_path: Path) -> None:
     pictures = sorted(path.name for path in (tmp_path / "kept").iterdir())
     assert pictures == sorted(re.findall(r'keep\(\s*figure,\s*"([^"]+)"', text))
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_articles_are_listed_and_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("REGARD_OUT", "none")  # set back when the test is done
+    for arguments, code in ((["article"], 0), (["article", "5"], 2), (["article", "4"], 0)):
+        with pytest.raises(SystemExit) as left:
+            main(arguments)
+        assert left.value.code == code
+        out, err = capsys.readouterr()
+        if arguments == ["article"]:
+            titles = [
+                re.findall(r"^# # (.+)$", (ARTICLES / f"{name}.py").read_text("utf-8"), re.M)[0]
+                for name in verb.ARTICLES
+            ]
+            assert out.splitlines()[:4] == [f"{n}  {title}" for n, title in enumerate(titles, 1)]
+        elif code:
+            assert "article '5': there are 1 to 4" in err
+        else:
+            assert "the same to 3 decimals: 9 of 9" in out
+            assert "$" not in out
+
+
+@pytest.mark.parametrize(
+    ("formula", "plain"),
+    [
+        (r"$$ \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V $$", "softmax(Q Kᵀ / √d_k) V"),
+        (r"$y_i = \sum_j w_{ij} v_j$", "y_i = Σ_j w_ij v_j"),
+        (r"$2\pi \cdot 10000^{2i/d}$", "2π · 10000^(2i/d)"),
+        (r"$e^{89}$", "e⁸⁹"),
+    ],
+)
+def test_formulas_are_readable_in_a_terminal(formula: str, plain: str) -> None:
+    assert verb.FORMULA.sub(verb.plain_formula, formula).replace("\\", "") == plain

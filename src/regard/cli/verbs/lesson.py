@@ -1,4 +1,4 @@
-"""`regard lesson`: the lessons of the course, listed, or one of them run in the terminal, its text between its code."""
+"""`regard lesson` and `regard article`: list the course's lessons or the four articles, or run one in the terminal."""
 
 import ast
 import os
@@ -19,10 +19,20 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[2]
 FOLDERS = PACKAGE / "lessons", PACKAGE.parents[1] / "docs" / "lessons"  # of a wheel, of a clone
+ARTICLES = "one_sentence", "contextual_embeddings", "formula", "river_and_finance"  # in docs/articles
 SECONDS = 20, 70, 20, 20, 20, 30, 40, 20, 50  # about, of each lesson on two cores
 LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
+FORMULA = re.compile(r"\$\$?([^$]+)\$?\$")
+SYMBOLS = {
+    "cdot": "·", "sum": "Σ", "pi": "π", "sigma": "σ", "omega": "ω", "ell": "loss", "dots": "…", "quad": "   ",
+    "qquad": "   ", "left": "", "right": "", "log": "log", "sin": "sin", "cos": "cos",
+}  # fmt: skip
+RAISED = str.maketrans("0123456789TQKVO-+", "⁰¹²³⁴⁵⁶⁷⁸⁹ᵀQKVO⁻⁺")
 Number = Annotated[
     str | None, typer.Argument(metavar="NUMBER", help="Lesson to run. Without a number, list all lessons.")
+]
+ArticleNumber = Annotated[
+    str | None, typer.Argument(metavar="NUMBER", help="Article to run. Without a number, list all articles.")
 ]
 Step = Annotated[bool, option("--step")]
 Figures = Annotated[Path | None, option("--figures", "don't save them")]
@@ -41,22 +51,44 @@ def lesson(number: Number = None, step: Step = False, figures: Figures = None) -
     from regard.cli.console import consoles
 
     files, out = lesson_files(), consoles()[0]
-    if number is None and (step or figures):
-        raise RegardError(f"{'--step' if step else '--figures'} needs the number of a lesson, 1 to {len(files)}")
-    if number is None:
+    if number is None and not (step or figures):
         list_lessons(files, out)
-    elif number not in [str(n) for n in range(1, len(files) + 1)]:
-        raise RegardError(f"lesson {number!r}: there are 1 to {len(files)}, and regard lesson lists them")
-    elif step and (sys.stdin is None or sys.stdin.closed):
-        raise RegardError("--step: standard input is closed, it waits for Enter there: leave --step out")
     else:
-        try:  # before the lesson has run
-            if figures is not None:
-                figures.mkdir(parents=True, exist_ok=True)
-                TemporaryDirectory(dir=figures).cleanup()
-        except OSError as error:
-            raise RegardError(f"--figures {str(figures)!r}: needs a folder: {error.strerror or error}") from error
-        run_lesson(files[int(number) - 1], out, step=step, figures=figures)
+        _run_page("lesson", number, files, out, step=step, figures=figures)
+
+
+def article(number: ArticleNumber = None, step: Step = False, figures: Figures = None) -> None:
+    """List the four articles, or run an article here: its text, its code and each printed number compared."""
+    from regard.cli.console import consoles
+
+    folder, out = lesson_files()[0].parents[1] / "articles", consoles()[0]
+    files = [folder / f"{name}.py" for name in ARTICLES]
+    if number is None and not (step or figures):
+        for n, file in enumerate(files, 1):
+            out.print(f"{n}  {file.read_text('utf-8').partition('# # ')[2].partition(chr(10))[0]}", markup=False)
+        out.print("\nStart with regard article 1. Add --step to go piece by piece.", style="dim", markup=False)
+    else:
+        _run_page("article", number, files, out, step=step, figures=figures)
+
+
+def _run_page(
+    what: str, number: str | None, files: list[Path], out: "Console", *, step: bool, figures: Path | None
+) -> None:
+    """Run the lesson or article of a number, after what can be refused is refused."""
+    if number is None:
+        asked, one = "--step" if step else "--figures", "a lesson" if what == "lesson" else "an article"
+        raise RegardError(f"{asked} needs the number of {one}, 1 to {len(files)}")
+    if number not in [str(n) for n in range(1, len(files) + 1)]:
+        raise RegardError(f"{what} {number!r}: there are 1 to {len(files)}, and regard {what} lists them")
+    if step and (sys.stdin is None or sys.stdin.closed):
+        raise RegardError("--step: standard input is closed, it waits for Enter there: leave --step out")
+    try:  # before the lesson has run
+        if figures is not None:
+            figures.mkdir(parents=True, exist_ok=True)
+            TemporaryDirectory(dir=figures).cleanup()
+    except OSError as error:
+        raise RegardError(f"--figures {str(figures)!r}: needs a folder: {error.strerror or error}") from error
+    run_lesson(files[int(number) - 1], out, step=step, figures=figures)
 
 
 def lesson_files() -> list[Path]:
@@ -103,12 +135,12 @@ def run_lesson(file: Path, out: "Console", *, step: bool = False, figures: Path 
 
     colours = Syntax("", "python", theme="ansi_light", background_color="default")
     names: dict[str, Any] = {"__name__": "lesson", "__file__": str(file)}
-    sys.path.insert(0, str(file.parent))  # its drawings lie beside it
+    sys.path[:0] = [str(file.parent), str(file.parents[1] / "lessons")]  # where drawings are
     with TemporaryDirectory() as forgotten:
         os.environ["REGARD_OUT"] = str(figures or forgotten)
         for cell in cells(file.read_text(encoding="utf-8")):
             if not cell.code:
-                out.print(Markdown(LINK.sub(_where_to_read, cell.content)), end="\n\n")
+                out.print(Markdown(FORMULA.sub(plain_formula, LINK.sub(_where_to_read, cell.content))), end="\n\n")
                 continue
             for line in colours.highlight(cell.content.rstrip()).split("\n"):
                 out.print(Text("│ ", "dim").append_text(line))
@@ -137,6 +169,20 @@ def run_cell(cell: Cell, file: str, names: dict[str, Any]) -> Any:
 def _where_to_read(link: "re.Match[str]") -> str:
     lesson = re.match(r"(\d)_\w+\.py", link[2])
     return f"{link[1]} (`regard lesson {lesson[1]}`)" if lesson else link[1]
+
+
+def plain_formula(formula: "re.Match[str]") -> str:
+    """Write a formula of TeX as a terminal shows it: softmax(Q Kᵀ / √d_k) V."""
+    text = formula[1].strip()
+    while (simpler := re.sub(r"\\(?:mathrm|text)\{([^{}]*)\}", r"\1", text)) != text:
+        text = simpler
+    text = re.sub(r"\\sqrt\{([^{}]*(?:\{[^{}]*\})?[^{}]*)\}", r"√\1", text)
+    text = re.sub(r"\\frac\{((?:[^{}]|\{[^{}]*\})*)\}\{((?:[^{}]|\{[^{}]*\})*)\}", r"\1 / \2", text)
+    text = re.sub(r"\\([a-zA-Z]+)", lambda name: SYMBOLS.get(name[1], name[1]), text).replace("\\,", " ")
+    text = re.sub(r"\^(?:([0-9T])|\{([0-9T+-]+)\})", lambda power: (power[1] or power[2]).translate(RAISED), text)
+    text = re.sub(r"([_^])\{(\w+)\}", r"\1\2", text)
+    text = re.sub(r"([_^])\{([^{}]*)\}", r"\1(\2)", text)
+    return re.sub(r" +", " ", text).replace("_", r"\_").replace("*", r"\*")
 
 
 def _goes_on(out: "Console") -> bool:
