@@ -25,8 +25,8 @@ sizes = article["shapes"]
 # ## Self-attention
 #
 # You can't translate a text word by word. The noun that decides between "le" and "la" comes later, and adjectives
-# change places. Attention lets every word attend to all others. The transformer of 2017 is made of it, with six
-# layers on each side, width 512 and eight heads.
+# change places. Attention lets every word attend to all others. The 2017 transformer is built from attention, with
+# six layers on each side, width 512 and eight heads.
 
 # %%
 config = regard.TransformerConfig.translator(
@@ -192,9 +192,9 @@ wider = regard.CrossAttention(d_query=16, d_context=20, d_k=24, d_v=28)
 print(tuple(wider(x, torch.rand(8, 20)).shape))
 
 # %% [markdown]
-# The article names translation and Stable Diffusion as applications. Further: [lesson 7 on
+# The article names translation and Stable Diffusion as applications. See also [lesson 7 on
 # both](../lessons/7_across.py), [`regard translate`](../commands/translate.md), and [a painter of
-# digits](../lessons/9_words_that_paint.py), with a test whether its heat maps show the cause.
+# digits](../lessons/9_words_that_paint.py), which tests whether its heat maps show the cause.
 #
 # ## Conclusion
 #

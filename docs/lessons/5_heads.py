@@ -96,9 +96,9 @@ keep(
 
 # %% [markdown]
 # The transformer has six encoder blocks that read and six decoder blocks that write, with feed-forward layers of
-# width 2,048. The norm comes **after** each residual connection, while newer models have it before. At the bottom is
-# the embedding layer, with a row of 512 numbers for each of 37,000 pieces of words. It has 63 million learned numbers
-# (without positions), and the paper gives 65 million.
+# width 2,048. The norm comes **after** each residual connection, while newer models put it before the block. At the
+# bottom is the embedding layer, with a row of 512 numbers for each of 37,000 pieces of words. It has 63 million
+# learned numbers (without positions), and the paper gives 65 million.
 
 # %%
 original = regard.TransformerConfig.translator(

@@ -272,7 +272,7 @@ shown
 #
 # A diffusion model learns to remove noise from images, with the help of a text. Here you train a single step of this,
 # small enough for a page. The images have 32 × 32 pixels and two shapes under heavy noise, and are cut into patches
-# of 8 × 8 pixels. The captions have seven words. Each **patch** is a query, and each **word** has a key and a value.
+# of 8 × 8 pixels. Each caption has seven words. Each **patch** is a query, and each **word** has a key and a value.
 # The model predicts the clean patch.
 
 # %%

@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 8. Contextual embeddings
 #
-# To search for a particular "bank", you need a vector for each word **in its text**. This is the output of the whole
-# process: tokens, token embeddings, positions, and attention in many heads and layers. On this page you get these
-# vectors from pretrained models, in two well-known ways and with regard, and measure the effect of context on a word.
+# To search for a particular "bank", you need a vector for each word **in its text**. It is the output of the whole
+# process, from tokens through token embeddings and positions to attention in many heads and layers. On this page you
+# get these vectors from pretrained models, in two well-known ways and with regard, and measure the effect of context
+# on a word.
 
 # %%
 import os
@@ -237,8 +238,8 @@ assert one.rule.scale == 32**-0.5  # of one head, not of the model's 384
 # The upper plots show the cosine of "bank" to each word after each layer. Grey is the range of the 39 sentences, and
 # the dotted line is their mean. The lower left plot shows the movement as it is usually drawn, with made-up
 # coordinates (from the article). The lower right plot shows measured vectors, with the final position of each "bank".
-# A plane only shows two of 384 dimensions. This plane is rotated so that, seen from each ★, from each ◆ and from ○,
-# the closer of two marks has the larger cosine.
+# A plane only shows two of 384 dimensions. This plane is rotated so that distance and cosine agree: of any two marks,
+# the one closer to a ★, a ◆ or ○ also has the larger cosine to it.
 
 # %%
 article = printed("contextual embeddings")
@@ -387,7 +388,7 @@ assert bool(((low < of_money) & (of_money < high)).all())
 #
 # Two sentences are an example, not a measurement. Here are three words with two senses each, and four sentences for
 # each sense, none with keywords of the other sense. How similar are two uses of a word if they have the same sense,
-# and how similar if they don't? A static vector has 1.000 in both columns.
+# and how similar if they don't? A static vector would score 1.000 in both columns.
 
 # %%
 uses = {
