@@ -122,7 +122,7 @@ assert abs(float(cosines[-1]) - 0.847) < 5e-4
 
 # %% [markdown]
 # You can measure similarity in three ways. The dot product grows with length, the cosine doesn't, and the Euclidean
-# distance is small for similar vectors. For these five words, all three give the same order.
+# distance is small for similar vectors. For these five words, all three measures give the same order.
 
 # %%
 words = {
@@ -156,8 +156,8 @@ assert by_dot.argsort().equal(by_cosine.argsort())
 assert by_dot.argsort().equal(by_distance.argsort(descending=True))
 
 # %% [markdown]
-# Which is the most expensive? Compute the distances of 512 queries to 512 keys as written (subtract, square, add,
-# root) and compare the time with a single matrix product:
+# Which measure is the most expensive? Compute the distances of 512 queries to 512 keys as written (subtract, square,
+# add, root) and compare the time with a single matrix product:
 
 # %%
 q, keys = torch.randn(2, 512, 64)
@@ -171,7 +171,7 @@ assert ratio > 3
 
 # %% [markdown]
 # The three measures can differ, because a cosine ignores different lengths. Among all of MiniLM's token embeddings,
-# the four closest to "bank" are the same with each measure. The fifth is different with each.
+# the four closest to "bank" are the same with each measure. The fifth is a different token with each measure.
 
 # %%
 learned = model.model.embeddings.word_embeddings.weight.detach().double()
@@ -348,7 +348,7 @@ kept.keep(
 # ## The effect of each text
 #
 # If a cosine leaves the range of the 39 sentences, the text is the reason. The river text moves "bank" towards
-# "river" and away from "deposit". The money text names money, but it changes these cosines no more than neutral
+# "river" and away from "deposit". The money text mentions money, but it changes these cosines no more than neutral
 # sentences do.
 
 # %%
@@ -480,18 +480,20 @@ assert int(summed[1, 2]) == summed[:, 2].max() == 23
 assert int(summed[-1, 2]) == 21
 
 # %% [markdown]
-# By chance, 10 of 24 nearest neighbours would have the right sense. The inputs differ in position only, so the few
-# extra matches there come from words at the same position. After layer 0, 23 are right, as many as after any layer.
-# At the end, 21 are right. But the cosines differ less than plots suggest: all uses of "bank" remain similar, and the
-# sense is a small component of the vector. So always measure, and compare with a baseline.
+# By chance, 10 of 24 nearest neighbours would have the right sense. Before layer 0, the vectors of a word differ in
+# position only, so the few extra matches there come from words at the same position. After layer 0, 23 neighbours are
+# right, and later layers give no more. At the end, 21 neighbours are right. But the cosines differ less than plots
+# suggest: all uses of "bank" remain similar, and the sense is a small component of the vector. So always measure, and
+# compare with a baseline.
 #
 # ## The published model
 #
 # The article prints 87 numbers of distilbert-base-uncased: 72 with four decimals (the corners of two tensors) and 15
 # with two. **They are not verified here**, because the model was not available. To check all 87, set
 # `REGARD_LESSON_MODEL` to `distilbert-base-uncased` or to its folder. The last cell does this. A DistilBERT of the
-# same size with random weights shows that the method is right. DistilBERT is said to be 40 % smaller than BERT, which
-# you can count, and 60 % faster, which its authors measured (Sanh et al. 2019).
+# same size with random weights shows that the method is right. The article says that DistilBERT is 40 % smaller than
+# BERT and 60 % faster. You can check the size by counting the parameters. The authors of DistilBERT measured the
+# speed (Sanh et al. 2019).
 
 # %%
 torch.manual_seed(0)
