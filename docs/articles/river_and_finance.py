@@ -161,7 +161,7 @@ other = x["river"].clone()
 other[2] = torch.tensor(article["embeddings"]["money"])  # "mud" becomes "money"
 for name, layer in {
     "convolution": convolved,
-    "attention": self_attention,
+    "attention": mix,
 }.items():
     change = (layer(other)[0] - layer(x["river"])[0]).abs().max()
     print(
