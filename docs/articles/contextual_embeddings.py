@@ -227,8 +227,8 @@ for target in example["should_attend_to"]:
 
 # %% [markdown]
 # The article also says that each head gets a chunk of the embedding. In fact the output of the projections is cut,
-# and each head reads the whole token. [Lesson 5](../lessons/5_heads.py) measures this, and [`regard
-# heads`](../commands/heads.md) finds the role of each head.
+# and each head reads the whole token. [Lesson 5](../lessons/5_heads.py) measures this, and
+# [`regard heads`](../commands/heads.md) finds the role of each head.
 #
 # ## 4 Embeddings of a pretrained model
 #

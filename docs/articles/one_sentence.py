@@ -74,8 +74,8 @@ beside(x, article["embedding"]["values"], words, title="the embedded sentence")
 # ## Defining the weight matrices
 #
 # Draw three matrices from the same seed. Queries and keys have width 24, because they meet in a dot product. You are
-# free to choose the width of the values, here 28. The article computes `W @ x`, and PyTorch's layers compute `x @
-# W.T`, so regard asks you for the convention.
+# free to choose the width of the values, here 28. The article computes `W @ x`, and PyTorch's layers compute
+# `x @ W.T`, so regard asks you for the convention.
 
 # %%
 torch.manual_seed(123)
