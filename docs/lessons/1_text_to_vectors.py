@@ -253,8 +253,8 @@ keep(
 #
 # In formulas, a look-up is the product of a one-hot vector $o$ (1 at the id and 0 elsewhere) and the table $E$:
 # $x = o E$. One article calls `nn.Embedding` a linear layer with the identity as activation, and another article says
-# that the tokenizer outputs embeddings. In fact `nn.Embedding` is a look-up that gives the same result as the product, and
-# the tokenizer outputs ids.
+# that the tokenizer outputs embeddings. In fact `nn.Embedding` is a look-up that gives the same result as the product,
+# and the tokenizer outputs ids.
 
 # %%
 learned = model.model.get_input_embeddings().weight.detach()

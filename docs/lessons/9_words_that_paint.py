@@ -38,8 +38,8 @@ from regard.train.settings import Settings
 #
 # A picture has two handwritten digits (Alpaydin and Kaynak 1998), each in a corner of 16 × 16 pixels. A line of text
 # names the digits and their corners. The digits come with scikit-learn
-# (`pip install -c constraints.txt scikit-learn`). You train on 1,200 digits. The other 597 train a judge that recognizes
-# the digit in a corner, so you don't have to rely on your eyes.
+# (`pip install -c constraints.txt scikit-learn`). You train on 1,200 digits. The other 597 train a judge that
+# recognizes the digit in a corner, so you don't have to rely on your eyes.
 #
 # The whole painter is in a single file next to this lesson, [painter.py](painter.py). You can read it from top to
 # bottom and change it.
