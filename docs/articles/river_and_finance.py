@@ -159,10 +159,7 @@ def convolved(rows):
 
 other = x["river"].clone()
 other[2] = torch.tensor(article["embeddings"]["money"])  # "mud" becomes "money"
-for name, layer in {
-    "convolution": convolved,
-    "attention": mix,
-}.items():
+for name, layer in {"convolution": convolved, "attention": mix}.items():
     change = (layer(other)[0] - layer(x["river"])[0]).abs().max()
     print(
         f"{name:11} “stream” changes by {change:.3f} when the word two places "
