@@ -226,7 +226,12 @@ def write(rows: list[Row]) -> None:
 
 This table shows how regard works with each architecture of transformers {transformers.__version__},
 tested with a tiny random model (`python -m benchmarks.families --write`): {len(rows)} families, {counted(rows)}.
-Type a name above the table to find its row. [Supported architectures](families.md) explains the words.
+Type a name above the table to find its row.
+
+*exact*: all attention weights are within 1e-5 of the architecture's own eager attention, and states within 1e-4.
+*noted*: regard shows the weights, and the trace's status reports their peculiarity. *refused*: not supported, and
+regard raises an error with the reason in the row. *unfit* and *no input*: not tested, for the reason in the row.
+*wrong*: wrong numbers, or a failure without a clear reason. [Supported architectures](families.md) explains more.
 
 | architecture | | largest differences, or the reason |
 |---|---|---|

@@ -13,8 +13,8 @@ trace = model.trace("Write a poem about a man fishing on a river bank.")
 trace.see("bank")
 
 # %% [markdown]
-# `see` shades each token by its attention and adds up to three sentences. Without a word, it shows the most distinctive
-# links of the text. You can also pass two texts and words to compare with:
+# `see` shades each token by its attention and adds a summary of up to three sentences. Without a word, it shows the
+# most distinctive links of the text. You can also pass two texts and words to compare with:
 
 # %%
 seen = regard.see(
@@ -26,8 +26,8 @@ seen = regard.see(
 seen
 
 # %% [markdown]
-# You can index an attention map by words. These are the weights from “bank” to “river” in layer 0, with a number for
-# each head. If a word has several tokens, you get the mean over the query's tokens and the sum over the key's. `plot`
+# You can index an attention map by words. These are the weights from “bank” to “river” in layer 0, one number per
+# head. If a word has several tokens, you get the mean over the query's tokens and the sum over the key's. `plot`
 # draws a head with matplotlib:
 
 # %%
@@ -42,7 +42,8 @@ assert abs(float(weights.mean()) - 0.252) < 5e-4
 axes = trace.attention[0].plot(head=head)
 
 # %% [markdown]
-# Next, the word's vector, and the tokens and heads that changed it most. `why` ablates them in turn:
+# Next, you get the word's vector, and the tokens and heads that changed this vector most. `why` ablates each of them
+# in turn:
 
 # %%
 vector = trace["bank"]  # (M,) the word's contextual embedding

@@ -2,8 +2,8 @@
 # # From text to contextual embeddings
 #
 # This page reproduces the article "Self-Attention Explained with Code" section by section. You see each printed
-# number next to the number that was computed when this page was built, except for those of a single model. A
-# difference would stop the build.
+# number next to the number that was computed when this page was built. A difference would stop the build. The
+# exception is the numbers of a single model, DistilBERT.
 
 # %%
 import os
@@ -51,7 +51,7 @@ print(
 assert alike < 0.9
 
 # %% [markdown]
-# Further: [words before context](../lessons/2_words_before_context.py), where you train such vectors.
+# See also [words before context](../lessons/2_words_before_context.py), where you train such vectors.
 #
 # **1.4 Learned embeddings, and 1.5 their origin.** The token embedding is a table with a row for each of $V$ entries.
 # The article calls it a linear layer with the identity as activation. In fact it is a look-up that gives the same
@@ -66,8 +66,8 @@ torch.testing.assert_close(one_hot.float() @ table, river.token_embeddings[at])
 print(tuple(table.shape))
 
 # %% [markdown]
-# **1.6 The process in four steps**: split into tokens, map to rows, add positions, attend. A trace has the result of
-# each step.
+# **1.6 The process in four steps.** The model splits the text into tokens, maps them to rows, adds positions, and
+# applies attention. A trace has the result of each step.
 
 # %%
 print(*(token.text for token in river.tokens))
@@ -86,7 +86,7 @@ summed = river.token_embeddings + river.position_embeddings + river.segment
 torch.testing.assert_close(summed, river.input, atol=1e-5, rtol=0)
 
 # %% [markdown]
-# Further: [from text to vectors](../lessons/1_text_to_vectors.py), [traces](../traces.md).
+# See also [from text to vectors](../lessons/1_text_to_vectors.py) and [traces](../traces.md).
 #
 # ## 2 Positional encoding
 #
@@ -118,8 +118,8 @@ assert not torch.allclose(added[0][2], added[1][5], atol=1e-2)
 # **2.2 As in "Attention is All You Need", and 2.3 other kinds.** Sines and cosines, learned, rotary, ALiBi: [lesson
 # 3](../lessons/3_position.py) has all four.
 #
-# **2.4 A positional encoder.** You see five positions of width 3, rounded to two decimals, and their sum with five
-# embeddings.
+# **2.4 A positional encoder.** You see the encoding of five positions with width 3, rounded to two decimals, and its
+# sum with five embeddings.
 
 # %%
 encoder = article["positional_encoding"]
@@ -155,9 +155,9 @@ run(
 )
 
 # %% [markdown]
-# Further: [lesson 8](../lessons/8_contextual_embeddings.py) shows both plots side by side, and
-# [Movement](../movement.md) measures twenty such pairs. The article also says that "bank" attends most to
-# itself. In the first layer of this model, over all heads, it doesn't:
+# [Lesson 8](../lessons/8_contextual_embeddings.py) shows both plots side by side, and [Movement](../movement.md)
+# measures twenty such pairs. The article also says that "bank" attends most to itself. In the first layer of this
+# model, over all heads, it doesn't:
 
 # %%
 row = river.attention[0][:, at].mean(0)
@@ -198,7 +198,7 @@ torch.testing.assert_close(
 )
 
 # %% [markdown]
-# Further: [`regard steps`](../commands/steps.md), and [lesson 4](../lessons/4_self_attention.py).
+# See also [`regard steps`](../commands/steps.md) and [lesson 4](../lessons/4_self_attention.py).
 #
 # **3.6 The database.** If scores are far apart, attention returns a single row, as a database does.
 
@@ -227,13 +227,13 @@ for target in example["should_attend_to"]:
 
 # %% [markdown]
 # The article also says that each head gets a chunk of the embedding. In fact the output of the projections is cut,
-# and each head reads the whole token. Further: [lesson 5](../lessons/5_heads.py) measures this, and
+# and each head reads the whole token. [Lesson 5](../lessons/5_heads.py) measures this, and
 # [`regard heads`](../commands/heads.md) finds the role of each head.
 #
 # ## 4 Embeddings of a pretrained model
 #
 # **4.1 to 4.4.** The article uses DistilBERT and says that it is 40 % smaller than BERT and 60 % faster. You can
-# count the first. The second is not measured here.
+# check the size by counting the parameters. We didn't measure the speed here.
 
 # %%
 with torch.device("meta"):  # sizes alone
@@ -256,8 +256,8 @@ print("“bank” is token", at, "of both")
 
 # %% [markdown]
 # **4.6, 4.7 Learned and contextual embeddings.** The 87 numbers are DistilBERT's. To check them, set
-# `REGARD_LESSON_MODEL` to its name or folder: 15 numbers of "bank" and 72 of the tensors' corners. Without the model,
-# they are not checked.
+# `REGARD_LESSON_MODEL` to its name or folder. Fifteen of the numbers are of "bank", and 72 are corners of two
+# tensors. Without the model, the numbers are not checked.
 
 
 # %%
@@ -315,7 +315,7 @@ show_numbers(
 )
 
 # %% [markdown]
-# **4.8 Ids to tokens**: a trace has both, and the characters of each token.
+# **4.8 Ids to tokens.** A trace has both, and the characters of each token.
 
 # %%
 print(*(f"{token.id} {token.text}" for token in river.tokens[at - 1 : at + 1]))
@@ -323,5 +323,5 @@ print(*(f"{token.id} {token.text}" for token in river.tokens[at - 1 : at + 1]))
 # %% [markdown]
 # ## 5 Conclusion
 #
-# Further: [contextual embeddings](../lessons/8_contextual_embeddings.py) of pretrained models in three ways, with a
-# measurement of polysemy, and [`regard see`](../commands/see.md) for any word and model.
+# To continue, compute [contextual embeddings](../lessons/8_contextual_embeddings.py) of pretrained models in three
+# ways and measure polysemy, or use [`regard see`](../commands/see.md) for any word and model.

@@ -2,8 +2,8 @@
 # # The formula
 #
 # This page reproduces an article on attention that begins with "What is the capital of France?" and ends with the
-# formula's output. The article prints tokens and sizes and draws a matrix. This page asserts its claims. If a claim
-# is imprecise, you find the exact statement here.
+# formula's output. The article prints tokens and sizes and draws a matrix. This page asserts the article's claims. If
+# a claim is imprecise, you find the exact statement here.
 
 # %%
 import math
@@ -55,7 +55,7 @@ assert rows.argmax(1).tolist() == [0, 0, 0]
 assert rows[2, 0] > 0.99
 
 # %% [markdown]
-# Further: [the same as a database](../lessons/4_self_attention.py), and [which heads make a model say
+# See also [the same as a database](../lessons/4_self_attention.py) and [which heads make a model say
 # Paris](../questions/paris.md).
 #
 # ## The formula and its parts
@@ -93,7 +93,7 @@ show_numbers(
 assert bool(plain_softmax(large).isnan().any())
 
 # %% [markdown]
-# Further: [`regard.attend`](../attention.md) returns the same without building a matrix, and lesson 4 explains [the
+# [`regard.attend`](../attention.md) returns the same result without building a matrix, and lesson 4 explains [the
 # root](../lessons/4_self_attention.py).
 #
 # ## The question in tokens
@@ -124,13 +124,13 @@ token_strip(axes, tokens)
 keep(figure, "question.svg", "The question in seven tokens; a dot is a blank")
 
 # %% [markdown]
-# In your terminal, run `regard tokens "What is the capital of France?" --tokenizer cl100k_base`. Further: [byte
-# pairs](../lessons/1_text_to_vectors.py), [`regard tokens`](../commands/tokens.md).
+# In your terminal, run `regard tokens "What is the capital of France?" --tokenizer cl100k_base`. See also [byte
+# pairs](../lessons/1_text_to_vectors.py) and [`regard tokens`](../commands/tokens.md).
 #
 # ## Several heads
 #
-# These are the original sizes: $d_{model}$ = 512 and eight heads of $512 / 8 = 64$. The tokens' vectors are random
-# here, because you only need the sizes and the algebra.
+# These are the original sizes: $d_{model}$ is 512, and each of the eight heads has width $512 / 8 = 64$. The tokens'
+# vectors are random here, because you only need the sizes and the algebra.
 
 # %%
 torch.manual_seed(0)
@@ -161,12 +161,12 @@ torch.testing.assert_close(
 )
 
 # %% [markdown]
-# Further: [heads](../lessons/5_heads.py).
+# See also [heads](../lessons/5_heads.py).
 #
 # ## The attention matrix as a picture
 #
-# Here $Q = K = V = M$, and M has the default model's embeddings of the same question. These vectors are short, so you
-# see more without the root.
+# Here $Q = K = V = M$, and M has the default model's embeddings of the same question. These vectors are short, so the
+# differences are easier to see without the root.
 
 # %%
 trace = model.trace(question)
@@ -219,7 +219,7 @@ assert share < 0.5
 # %% [markdown]
 # ## The overall output
 #
-# $y_i = \sum_j w_{ij} v_j$: the output has as many rows as the input, and each row is a mixture of all.
+# $y_i = \sum_j w_{ij} v_j$: the output has as many rows as the input, and each row is a mixture of all values.
 
 # %%
 torch.testing.assert_close(
@@ -228,4 +228,4 @@ torch.testing.assert_close(
 print(tuple(m.shape), "in,", tuple(output.shape), "out")
 
 # %% [markdown]
-# Further: see a use of such rows in [contextual embeddings](../lessons/8_contextual_embeddings.py).
+# [Contextual embeddings](../lessons/8_contextual_embeddings.py) shows a use of such rows.

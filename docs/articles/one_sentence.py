@@ -25,8 +25,8 @@ sizes = article["shapes"]
 # ## Self-attention
 #
 # You can't translate a text word by word. The noun that decides between "le" and "la" comes later, and adjectives
-# change places. Attention lets every word attend to all others. The transformer of 2017 is made of it, with six
-# layers on each side, width 512 and eight heads.
+# change places. Attention lets every word attend to all others. The 2017 transformer is built from attention, with
+# six layers on each side, width 512 and eight heads.
 
 # %%
 config = regard.TransformerConfig.translator(
@@ -46,7 +46,7 @@ print(f"{blocks:,} numbers in its twelve blocks")
 assert blocks == 6 * (3_152_384 + 4_204_032)
 
 # %% [markdown]
-# Further: [train a translator](../lessons/7_across.py) and [a transformer that
+# See also how to [train a translator](../lessons/7_across.py) and [a transformer that
 # writes](../lessons/6_a_transformer_that_writes.py), both with plots.
 #
 # ## Embedding an input sentence
@@ -68,14 +68,14 @@ words = sentence.replace(",", "").split()
 beside(x, article["embedding"]["values"], words, title="the embedded sentence")
 
 # %% [markdown]
-# A real vocabulary has 30,000 entries or more. Further: [byte pairs, special tokens,
-# padding](../lessons/1_text_to_vectors.py), and [`regard tokens`](../commands/tokens.md).
+# A real vocabulary has 30,000 entries or more. See also [byte pairs, special tokens,
+# padding](../lessons/1_text_to_vectors.py) and [`regard tokens`](../commands/tokens.md).
 #
 # ## Defining the weight matrices
 #
 # Draw three matrices from the same seed. Queries and keys have width 24, because they meet in a dot product. You are
-# free to choose the width of the values, here 28. The article multiplies `W @ x`, and PyTorch's layers `x @ W.T`, so
-# regard asks you for the convention.
+# free to choose the width of the values, here 28. The article computes `W @ x`, and PyTorch's layers compute
+# `x @ W.T`, so regard asks you for the convention.
 
 # %%
 torch.manual_seed(123)
@@ -94,8 +94,8 @@ def hold(**found):
 hold(keys=key, values=value)
 
 # %% [markdown]
-# The article has two small errors. The text speaks of the third element, index 2, but the code takes `[1]`, the
-# second. And a printed line ends in `shape:)`, which isn't valid Python.
+# The article has two small errors. The text speaks of the third element, index 2, but the code takes the second
+# element, `[1]`. And a printed line ends in `shape:)`, which isn't valid Python.
 #
 # ## Computing the unnormalised attention weights
 #
@@ -112,7 +112,7 @@ beside(
 beside(way.products, article["unnormalised_weights"], words, title="ω of “is”")
 
 # %% [markdown]
-# Further: [`regard steps`](../commands/steps.md) does this for any word, layer and head of a pretrained model.
+# [`regard steps`](../commands/steps.md) does this for any word, layer and head of a pretrained model.
 #
 # ## Computing the attention scores
 #
@@ -132,7 +132,7 @@ keep(
 )
 
 # %% [markdown]
-# Further: [the reason for the root](../lessons/4_self_attention.py), with the gradients that vanish without it.
+# Lesson 4 shows [the reason for the root](../lessons/4_self_attention.py), with the gradients that vanish without it.
 #
 # ## Multi-head attention
 #
@@ -164,12 +164,13 @@ assert heads.output[:, 1].shape == (3, 28)
 # %% [markdown]
 # The article compares heads with the kernels of a convolution: several of them work in parallel, and each can find
 # something different. But a kernel's weights stay the same after training, while a head computes its weights for each
-# text. Further: [heads](../lessons/5_heads.py), and [`regard heads`](../commands/heads.md), which finds the role of
+# text. See also [heads](../lessons/5_heads.py) and [`regard heads`](../commands/heads.md), which finds the role of
 # each head in a pretrained model.
 #
 # ## Cross-attention
 #
-# Queries come from a sequence, and keys and values from another, which can have a different length. Here it is eight.
+# Queries come from a sequence, and keys and values come from another sequence, which can have a different length.
+# Here its length is eight.
 
 # %%
 other = torch.rand(8, 16)
@@ -192,12 +193,12 @@ wider = regard.CrossAttention(d_query=16, d_context=20, d_k=24, d_v=28)
 print(tuple(wider(x, torch.rand(8, 20)).shape))
 
 # %% [markdown]
-# The article names translation and Stable Diffusion as applications. Further: [lesson 7 on
+# The article names translation and Stable Diffusion as applications. See also [lesson 7 on
 # both](../lessons/7_across.py), [`regard translate`](../commands/translate.md), and [a painter of
-# digits](../lessons/9_words_that_paint.py), with a test whether its heat maps show the cause.
+# digits](../lessons/9_words_that_paint.py), which tests whether its heat maps show the cause.
 #
 # ## Conclusion
 #
-# The article leaves the training of these matrices to a later article. Here you find it in [your own
+# The article leaves the training of these matrices to a later article. Here you find the training in [your own
 # transformer](../transformer.md) and [`regard train`](../commands/train.md). For efficient attention, use
 # [`regard.attend`](../attention.md). It builds no n × n matrix, and you can still read every weight.

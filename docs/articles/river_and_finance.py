@@ -17,8 +17,8 @@ article = printed("river and finance")
 # %% [markdown]
 # ## "bank" beside river and beside finance
 #
-# There are two texts of three words. Each word has four numbers, made by hand. The first number means water, the
-# second money.
+# There are two texts of three words. Each word has four numbers, made by hand. The first number means water, and the
+# second means money.
 
 # %%
 texts = {name: article[name] for name in ("river", "finance")}
@@ -31,8 +31,8 @@ for name, words in texts.items():
         print(f"{name:8} {word:7}", *(f"{number:5.1f}" for number in vector))
 
 # %% [markdown]
-# Further: [the origin of such vectors](../lessons/2_words_before_context.py), and the limits of a single vector per
-# word.
+# Lesson 2 shows [the origin of such vectors](../lessons/2_words_before_context.py) and the limits of a single vector
+# per word.
 #
 # ## A layer without context
 #
@@ -60,8 +60,8 @@ assert torch.equal(plain["river"][1], plain["finance"][1])
 # %% [markdown]
 # ## The smallest useful idea
 #
-# Compare the words by dot products, turn these into weights, and mix the words. You need no parameters, and no
-# scaling yet.
+# Compare the words by dot products, turn the products into weights, and mix the words with these weights. You need no
+# parameters, and no scaling yet.
 
 # %%
 maps = {
@@ -85,8 +85,8 @@ hold("softmax(x xᵀ) x", mixed, article["parameter_free_attention"])
 assert not torch.allclose(mixed["river"][1], mixed["finance"][1], atol=0.1)
 
 # %% [markdown]
-# "bank" is now mostly water in one text and mostly money in the other. Further: lesson 4 does the same without
-# parameters [on a pretrained model's embeddings](../lessons/4_self_attention.py), where almost all weights are equal.
+# "bank" is now mostly water in one text and mostly money in the other. Lesson 4 does the same without parameters [on
+# a pretrained model's embeddings](../lessons/4_self_attention.py), where almost all weights are equal.
 #
 # ## What a learned layer should decide
 #
@@ -123,7 +123,7 @@ print(
 assert (scaled - unscaled).abs().max() > 0.01
 
 # %% [markdown]
-# Further: [the reason for the root](../lessons/4_self_attention.py), measured for widths from 4 to 512.
+# Lesson 4 measures [the reason for the root](../lessons/4_self_attention.py) for widths from 4 to 512.
 #
 # ## The recipe as a class
 #
@@ -142,7 +142,7 @@ hold(
 )
 
 # %% [markdown]
-# Further: [layers](../attention.md) with a single head or several, for a sequence or two, with masks.
+# See also [layers](../attention.md) with a single head or several heads, for a single sequence or two, with masks.
 #
 # ## Why not only locality
 #
@@ -169,5 +169,5 @@ assert torch.equal(convolved(other)[0], convolved(x["river"])[0])
 assert not torch.equal(mix(other)[0], mix(x["river"])[0])
 
 # %% [markdown]
-# Further: [heads that look near and far](../lessons/5_heads.py), and the course from its
-# [beginning](../lessons/1_text_to_vectors.py).
+# See also [heads that look near and far](../lessons/5_heads.py), or begin the course with its [first
+# lesson](../lessons/1_text_to_vectors.py).

@@ -127,9 +127,9 @@ assert pieces["widest"][-1] == "est"
 
 # %% [markdown]
 # Several OpenAI models use `cl100k_base`, which was made in this way from bytes and has 100,277 entries. A space
-# belongs to the word after it. Its ranks are a file of 1.7 MB. tiktoken downloads it if you have a network.
-# Otherwise, set `TIKTOKEN_CACHE_DIR` to a folder that has it. Without the file, this page prints a note and continues
-# with the published ids.
+# belongs to the word after it. Its ranks are a file of 1.7 MB. tiktoken downloads this file if you have a network.
+# Otherwise, set `TIKTOKEN_CACHE_DIR` to a folder that has the file. Without the file, this page prints a note and
+# continues with the published ids.
 
 # %%
 formula = printed("formula")
@@ -209,10 +209,10 @@ assert batch.mask.sum(1).tolist() == [12, 4]
 
 # %% [markdown]
 # A model has positions for a fixed number of tokens, its **context length**. Here it is 512. GPT-3 had 2,048 (Brown
-# et al. 2020, "Language Models are Few-Shot Learners", though a source gives 4,096). GPT-4 had 8,192 and 32,768, and
-# GPT-4 Turbo 128,000 (OpenAI's announcements of March and November 2023). Llama 3.1 has 131,072 (Grattafiori et al.
-# 2024). Some libraries cut longer texts silently. regard raises an error, and reads the text in windows if you ask
-# for it.
+# et al. 2020, "Language Models are Few-Shot Learners"), although one article gives 4,096. GPT-4 had 8,192 or 32,768,
+# and GPT-4 Turbo had 128,000 (OpenAI's announcements of March and November 2023). Llama 3.1 has 131,072 (Grattafiori
+# et al. 2024). Some libraries cut longer texts silently. regard raises an error, and reads the text in windows if you
+# ask for it.
 
 # %%
 try:
@@ -252,9 +252,9 @@ keep(
 # ## A look-up equals a matrix product
 #
 # In formulas, a look-up is the product of a one-hot vector $o$ (1 at the id and 0 elsewhere) and the table $E$:
-# $x = o E$. A source calls `nn.Embedding` a linear layer with the identity as activation, and another says that the
-# tokenizer outputs embeddings. In fact it is a look-up that gives the same result as the product, and the tokenizer
-# outputs ids.
+# $x = o E$. One article calls `nn.Embedding` a linear layer with the identity as activation, and another article says
+# that the tokenizer outputs embeddings. In fact `nn.Embedding` is a look-up that gives the same result as the product,
+# and the tokenizer outputs ids.
 
 # %%
 learned = model.model.get_input_embeddings().weight.detach()

@@ -256,9 +256,9 @@ for kind in kinds:
 # %% [markdown]
 # ## The limit: one word, two meanings
 #
-# A word has a single vector, whatever it means. To see the effect, merge two words (Gale et al. 1992 call the result
-# a pseudoword). Every "module" and every "exception" gets the same spelling, which is then as ambiguous as "bank".
-# How close is the merged word to the 20 neighbours that each word had before?
+# A word has a single vector, whatever it means. To see the effect, merge two words into a pseudoword (Gale et al.
+# 1992). Every "module" and every "exception" gets the same spelling, so this spelling is as ambiguous as "bank". How
+# close is the merged word to the 20 neighbours that each word had before?
 
 
 # %%
@@ -303,12 +303,10 @@ assert min(equal[3:]) >= 1
 assert unequal[1] > unequal[0]
 
 # %% [markdown]
-# If both words are about equally common, the merged vector is between the two
-# groups of neighbours. If one word is rare and the other is common, the
-# vector stays with the common word, and the rare meaning is almost lost. No
-# context can
-# change the vector. All tables with a single vector per word share this limit: GloVe, the token embeddings of page 1,
-# and the input to the first layer of a transformer.
+# If both words are about equally common, the merged vector is between the two groups of neighbours. If one word is
+# rare and the other is common, the vector stays with the common word, and the rare meaning is almost lost. No context
+# can change the vector. All tables with a single vector per word share this limit: GloVe, the token embeddings of
+# page 1, and the input to the first layer of a transformer.
 #
 # ## A table that was learned from six billion words
 #

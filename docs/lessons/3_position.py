@@ -75,7 +75,7 @@ keep(
 # %% [markdown]
 # ## A hundred positions, 400 wide
 #
-# Most texts show this plot. The colours are those of the source: negative is blue, positive is red.
+# Most texts show this plot. The colours are the same as in the article: negative is blue, positive is red.
 
 # %%
 codes = sinusoidal(100, 400).double()
@@ -87,11 +87,10 @@ keep(
 )
 
 # %% [markdown]
-# Three claims about this encoding are common: that it is bounded, periodic
-# and predictable. The first is true, as no
-# number exceeds 1.
+# Three claims about this encoding are common: that it is bounded, periodic and predictable. The first claim is true,
+# because no number exceeds 1.
 #
-# The second is only partly true. Column pair $i$ repeats after $2\pi \cdot 10000^{2i/d}$ positions, so the
+# The second claim is only partly true. Column pair $i$ repeats after $2\pi \cdot 10000^{2i/d}$ positions, so the
 # wavelengths range from $2\pi$ up to nearly $10000 \cdot 2\pi$. In 100 positions, 278 of the 400 columns don't repeat
 # even once.
 
@@ -109,9 +108,9 @@ torch.testing.assert_close(wavelengths[0].item(), 2 * math.pi)
 assert wavelengths[-1] < 20000 * math.pi
 
 # %% [markdown]
-# The third makes the code useful. To get the code at $pos + k$ from that at $pos$, you rotate each hand by an angle
-# that depends on $k$ alone. So a **single** matrix works for all positions, and the dot product of two codes depends
-# on their distance only.
+# The third claim is true, and it makes the code useful. To get the code at $pos + k$ from the code at $pos$, you
+# rotate each hand by an angle that depends on $k$ alone. So a **single** matrix works for all positions, and the dot
+# product of two codes depends on their distance only.
 
 # %%
 k = 7
@@ -229,8 +228,8 @@ print(
 # %% [markdown]
 # ## Cat and mouse
 #
-# Without positions, attention gives "cat" the same vector in both sentences, only in another row. With positions, the
-# vectors differ.
+# Without positions, attention gives "cat" the same vector in both sentences, but in a different row. With positions,
+# the two vectors differ.
 
 # %%
 cat, mouse = (

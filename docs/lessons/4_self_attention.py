@@ -183,10 +183,9 @@ keep(
 #   the softmax. But the softmax divides each row by a different sum, so the weights are not symmetric.
 # - Each row of **weights** sums to 1. The same article claims this for the rows of the output, but these are mixtures
 #   of vectors.
-# - It also claims that each word has its largest score with itself or with
-# another occurrence of the same word. This is true here. In the
-#   trained layers of this model, only 12 to 21 % of the rows have their largest weight among these words on the
-#   diagonal.
+# - The article also claims that each word has its largest score with itself or with another occurrence of the same
+#   word. This is true here. In the trained layers of this model, only 12 to 21 % of the rows have their largest
+#   weight among these words on the diagonal.
 
 # %%
 torch.testing.assert_close(scores, scores.T)
@@ -294,7 +293,8 @@ assert torch.equal(plain["river"][1], plain["finance"][1])
 
 # %% [markdown]
 # **Attention without parameters**, $\mathrm{softmax}(X X^T) X$, is unscaled as in the article. Now "bank" differs
-# between the texts: it has more water than money in the first, and three times as much money as water in the second.
+# between the texts. In the first text, "bank" has more water than money. In the second text, it has three times as
+# much money as water.
 
 # %%
 raw = {
@@ -456,7 +456,7 @@ keep(
 )
 
 # %% [markdown]
-# `steps` keeps the whole computation of a query in float64. Here it is that of the second word, "is":
+# `steps` keeps the whole computation of a query in float64. Here you see the computation for the second word, "is":
 
 # %%
 context, weights = layer(x, return_attention=True)
@@ -530,8 +530,8 @@ assert table[-1][2] < 0.3 * table[-1][4]
 assert abs(table[-1][0] / 512**0.5 - 1) < 0.1
 
 # %% [markdown]
-# The root has the width of the queries and keys of a **single head**. An article writes $\sqrt{d_{model}}$, but for a
-# model of width 384 with 12 heads the right value is $\sqrt{32}$.
+# The number under the root is the width of the queries and keys of a **single head**. One article writes
+# $\sqrt{d_{model}}$, but for a model of width 384 with 12 heads the right value is $\sqrt{32}$.
 #
 # ## A database that answers with a mixture
 #

@@ -2,9 +2,10 @@
 # # 5. Heads
 #
 # In "I ate some of Bob's chocolate cake", "ate" needs to know who ate, whose cake it was, and what was eaten. A
-# single set of weights can attend to all three words, with a third each. But it returns a single mixture of their
-# values, and you can't tell which word each part came from. So a model runs attention several times in parallel, each
-# time with different matrices. These are **heads** (multi-head attention), and each returns its own mixture.
+# single set of weights can attend to all three words, with a third of the weight on each. But attention then returns
+# a single mixture of their values, and you can't tell which word each part came from. So a model runs attention
+# several times in parallel, each time with different matrices. These are **heads** (multi-head attention), and each
+# returns its own mixture.
 
 # %%
 import torch
@@ -21,11 +22,10 @@ from regard.trace.word_rows import gives
 # %% [markdown]
 # ## Three heads
 #
-# Stack three sets of the three matrices into tensors with an extra axis. As
-# in the article, the generator isn't reseeded: their random numbers follow
-# those of the single head on page 4. Follow the shapes: the input is copied
-# for each head as (3, 16, 6),
-# projected to (3, 24, 6), and transposed to (3, 6, 24), so that each token's key is a row again.
+# Stack three sets of the three matrices into tensors with an extra axis. As in the article, the generator isn't
+# reseeded, so these random numbers follow those of the single head on page 4. Follow the shapes: the input is copied
+# for each head as (3, 16, 6), projected to (3, 24, 6), and transposed to (3, 6, 24), so that each token's key is a
+# row again.
 
 # %%
 torch.manual_seed(123)
@@ -82,8 +82,8 @@ for head in range(3):  # each is what a layer of its own gives
 # $$ \mathrm{head}_h = \mathrm{Attention}(Q W_h^Q, K W_h^K, V W_h^V) $$
 #
 # With $d_{model}$ = 512 and 8 heads, $d_q = d_k = d_v = 64$ (Vaswani et al. 2017). $W_O$ has $H d_v$ × $d_{model}$
-# numbers. Number and width of the tokens don't change. Each head divides its scores by $\sqrt{64}$, the root of its
-# own width.
+# numbers. The number of tokens and their width don't change. Each head divides its scores by $\sqrt{64}$, the root of
+# its own width.
 
 # %%
 figure = attention.multi_head(tokens=7, d_model=512, heads=8, d_k=64, d_v=64)
@@ -96,9 +96,9 @@ keep(
 
 # %% [markdown]
 # The transformer has six encoder blocks that read and six decoder blocks that write, with feed-forward layers of
-# width 2,048. The norm comes **after** each residual connection, while newer models have it before. At the bottom is
-# the embedding layer, with a row of 512 numbers for each of 37,000 pieces of words. It has 63 million learned numbers
-# (without positions), and the paper gives 65 million.
+# width 2,048. The norm comes **after** each residual connection, while newer models put it before the block. At the
+# bottom is the embedding layer, with a row of 512 numbers for each of 37,000 pieces of words. It has 63 million
+# learned numbers (without positions), and the paper gives 65 million.
 
 # %%
 original = regard.TransformerConfig.translator(
@@ -195,8 +195,8 @@ assert change[0].norm() > 0.1
 # ## Compare one head with four
 #
 # Is a single head enough? Train a layer of attention with a linear layer to answer three questions from the row of
-# "ate": who ate, whose cake, and what. You train it once with a single head and once with four, with the same number
-# of parameters. The test uses sentences that the layers have never read.
+# "ate": who ate, whose cake, and what. You train the layer once with a single head and once with four heads, with the
+# same number of parameters. The test uses sentences that the layers have never read.
 
 # %%
 names, food = (
@@ -396,16 +396,16 @@ print(
 print(f"{row[slowly.word('I')[0].tokens[0]]:.2f} to “I”")
 
 # %% [markdown]
-# Be careful with the first head. It has the shortest range and always attends to the previous token. Here this token
-# is the subject, but in "the cake that I slowly ate" it is "slowly".
+# Be careful with the first head. It has the shortest range and always attends to the previous token. Here the
+# previous token is the subject, but in "the cake that I slowly ate" it would be "slowly".
 #
 # ## Heads and convolution kernels
 #
 # Heads are often compared with the kernels of a convolution: several run in parallel, each looks for something else,
 # and their results are joined. But their weights differ. A kernel of width 3 sees a word and its two neighbours, with
 # the same weights at every position of every text. A head sees all words, and computes its weights from them. So a
-# row of its matrix is not a shifted copy of the row above. Only the head with the shortest range has learned to be
-# almost like that.
+# row of its matrix is not a shifted copy of the row above. Only the head with the shortest range has learned weights
+# that are almost like those of a kernel.
 
 # %%
 kernel, count = torch.tensor([0.5, 0.3, 0.2]), len(eaten.tokens)

@@ -83,7 +83,7 @@ shows = (
 keep(schematic.blocks(config), "decoder_block.svg", shows)
 
 # %% [markdown]
-# If you compute a block by hand, it has two lines:
+# If you write a block by hand, you need two lines:
 #
 # $$ h = x + \mathrm{Attention}(\mathrm{norm}(x)) \qquad y = h + \mathrm{FeedForward}(\mathrm{norm}(h)) $$
 
@@ -99,9 +99,9 @@ torch.testing.assert_close(y, untrained.hidden_states[1], atol=1e-5, rtol=0)
 # %% [markdown]
 # ## The causal mask
 #
-# To learn to predict the next token, no token may see it. The mask sets scores of later keys to −∞ before the
-# softmax, so their weights are exactly 0 and half the matrix is empty. Later tokens then never change earlier
-# results, so a single pass trains the model on every token of the text.
+# The model learns to predict the next token, so no token may see the tokens after it. The mask sets scores of later
+# keys to −∞ before the softmax, so their weights are exactly 0 and half the matrix is empty. Later tokens then never
+# change earlier results, so a single pass trains the model on every token of the text.
 
 # %%
 weights = untrained.attention[0][0]
@@ -181,7 +181,8 @@ assert table[-1][1] < 1.0
 # ## Attention as it forms
 #
 # The word after "that" depends on the word before it: "the dog that **worried**", "all forlorn that **milked**". So
-# "that" has to attend to the previous word. How much of each head's weight goes there, on average over the verse?
+# "that" has to attend to the previous word. How much of each head's weight goes to the previous word, on average over
+# the verse?
 
 # %%
 text = [token.text for token in untrained.tokens]
@@ -348,13 +349,13 @@ keep(
 # ## The capital of France
 #
 # SmolLM2-135M-Instruct works in the same way, with 30 layers of nine heads, after training on two trillion tokens
-# (Ben Allal et al. 2025). It has rotary positions: no vector is added, and each token's position rotates its queries
-# and keys. The question is put into the chat format, and the model continues after it. Set `REGARD_SMOLLM2` to the
-# model's folder to run this part.
+# (Ben Allal et al. 2025). SmolLM2 has rotary positions: no vector is added, and the position of each token rotates
+# its queries and keys. The question is put into the chat format, and the model continues after it. Set
+# `REGARD_SMOLLM2` to the model's folder to run this part.
 #
 # Why does the model say "Paris"? When it is about to write the city, some head attends to "France". If you ask about
-# "Italy", the answer is no longer Paris, but it is made up: a model of 135 million parameters doesn't know every
-# capital.
+# "Italy", the answer is no longer "Paris", but it is invented, because a model of 135 million parameters doesn't know
+# every capital.
 
 # %%
 folder = os.environ.get("REGARD_SMOLLM2")
@@ -408,4 +409,4 @@ else:
     print("REGARD_SMOLLM2 names no folder: SmolLM2 is left out here")
 
 # %% [markdown]
-# So far, there was a single text. Next, a text attends to another text: [7. Across](7_across.py).
+# So far, each text attended only to itself. Next, a text attends to another text: [7. Across](7_across.py).

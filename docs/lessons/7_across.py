@@ -23,8 +23,8 @@ from regard.text import tokenizers
 # ## Two lengths
 #
 # The six words of page 4 are the queries, and a second text of eight random tokens has the keys and values. The
-# weights are 6 × 8. An article requires equal embedding widths on both sides. With a projection for each side, the
-# widths can differ. If you use the same sequence on both sides, you get self-attention.
+# weights are 6 × 8. One article requires equal embedding widths on both sides. But each side has a separate
+# projection, so the widths can differ. If you use the same sequence on both sides, you get self-attention.
 
 # %%
 torch.manual_seed(123)
@@ -72,9 +72,9 @@ keep(
 # %% [markdown]
 # ## Train a translator
 #
-# French puts most adjectives after the noun, and adjective and article agree with its gender: "the white river" is
-# "la rivière blanche". You train on 1,500 such sentences made of ten nouns, five adjectives and three verbs. Every
-# tenth combination of noun and adjective is in the tests only.
+# French puts most adjectives after the noun, and the adjective and the article agree with the noun's gender: "the
+# white river" is "la rivière blanche". You train on 1,500 such sentences made of ten nouns, five adjectives and three
+# verbs. Every tenth combination of noun and adjective is in the tests only.
 
 # %%
 nouns = {
@@ -166,8 +166,8 @@ assert right >= 32
 
 # %% [markdown]
 # Nobody told the model which words belong together. When the decoder is about to write a word, its row attends to the
-# source word, and you can see noun and adjective cross. The article depends on the noun as well: "la" or "le" follows
-# from "river" or "cat", not from "the".
+# source word. You can see that the links of noun and adjective cross. The article depends on the noun as well: "la"
+# or "le" follows from "river" or "cat", not from "the".
 
 # %%
 english, french = (
@@ -270,10 +270,10 @@ shown
 # %% [markdown]
 # ## Image queries on text keys
 #
-# A diffusion model learns to remove noise from images, with the help of a text. Here you train a single step of this,
-# small enough for a page. The images have 32 × 32 pixels and two shapes under heavy noise, and are cut into patches
-# of 8 × 8 pixels. The captions have seven words. Each **patch** is a query, and each **word** has a key and a value.
-# The model predicts the clean patch.
+# A diffusion model learns to remove noise from images, with the help of a text. Here you train a single denoising
+# step that is small enough for a page. Each image has 32 × 32 pixels and shows two shapes under heavy noise. It is
+# cut into patches of 8 × 8 pixels. Each caption has seven words. Each **patch** is a query, and each **word** has a
+# key and a value. The model predicts the clean patch.
 
 # %%
 colours = {
@@ -500,7 +500,7 @@ keep(
 # A text-to-image model uses the same layer many times. At every level of a diffusion model's U-Net, each position of
 # the image is a query on the contextual embeddings of the words (Rombach et al. 2022, and the plot has the sizes of
 # Stable Diffusion 1). Maps of these weights, summed over levels and steps, show the image positions that attend to
-# each word (Tang et al. 2023). If you exchange the maps, you edit the image (Hertz et al. 2022). [Page
+# each word (Tang et al. 2023). If you replace these maps, you edit the image (Hertz et al. 2022). [Page
 # 9](9_words_that_paint.py) tests how far you can trust such a map. Newer models put image and text into a single
 # sequence and use self-attention over both (Esser et al. 2024).
 

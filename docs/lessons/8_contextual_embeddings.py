@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 8. Contextual embeddings
 #
-# To search for a particular "bank", you need a vector for each word **in its text**. This is the output of the whole
-# process: tokens, token embeddings, positions, and attention in many heads and layers. On this page you get these
-# vectors from pretrained models, in two well-known ways and with regard, and measure the effect of context on a word.
+# To search for a particular "bank", you need a vector for each word **in its text**. It is the output of the whole
+# process, from tokens through token embeddings and positions to attention in many heads and layers. On this page you
+# get these vectors from pretrained models, in two well-known ways and with regard, and measure the effect of context
+# on a word.
 
 # %%
 import os
@@ -121,7 +122,7 @@ assert abs(float(cosines[-1]) - 0.847) < 5e-4
 
 # %% [markdown]
 # You can measure similarity in three ways. The dot product grows with length, the cosine doesn't, and the Euclidean
-# distance is small for similar vectors. For these five words, all three give the same order.
+# distance is small for similar vectors. For these five words, all three measures give the same order.
 
 # %%
 words = {
@@ -155,8 +156,8 @@ assert by_dot.argsort().equal(by_cosine.argsort())
 assert by_dot.argsort().equal(by_distance.argsort(descending=True))
 
 # %% [markdown]
-# Which is the most expensive? Compute the distances of 512 queries to 512 keys as written (subtract, square, add,
-# root) and compare the time with a single matrix product:
+# Which measure is the most expensive? Compute the distances of 512 queries to 512 keys as written (subtract, square,
+# add, root) and compare the time with a single matrix product:
 
 # %%
 q, keys = torch.randn(2, 512, 64)
@@ -170,7 +171,7 @@ assert ratio > 3
 
 # %% [markdown]
 # The three measures can differ, because a cosine ignores different lengths. Among all of MiniLM's token embeddings,
-# the four closest to "bank" are the same with each measure. The fifth is different with each.
+# the four closest to "bank" are the same with each measure. The fifth is a different token with each measure.
 
 # %%
 learned = model.model.embeddings.word_embeddings.weight.detach().double()
@@ -237,8 +238,8 @@ assert one.rule.scale == 32**-0.5  # of one head, not of the model's 384
 # The upper plots show the cosine of "bank" to each word after each layer. Grey is the range of the 39 sentences, and
 # the dotted line is their mean. The lower left plot shows the movement as it is usually drawn, with made-up
 # coordinates (from the article). The lower right plot shows measured vectors, with the final position of each "bank".
-# A plane only shows two of 384 dimensions. This plane is rotated so that, seen from each ★, from each ◆ and from ○,
-# the closer of two marks has the larger cosine.
+# A plane only shows two of 384 dimensions. This plane is rotated so that distance and cosine agree: of any two marks,
+# the one closer to a ★, a ◆ or ○ also has the larger cosine to it.
 
 # %%
 article = printed("contextual embeddings")
@@ -347,7 +348,7 @@ kept.keep(
 # ## The effect of each text
 #
 # If a cosine leaves the range of the 39 sentences, the text is the reason. The river text moves "bank" towards
-# "river" and away from "deposit". The money text names money, but it changes these cosines no more than neutral
+# "river" and away from "deposit". The money text mentions money, but it changes these cosines no more than neutral
 # sentences do.
 
 # %%
@@ -387,7 +388,7 @@ assert bool(((low < of_money) & (of_money < high)).all())
 #
 # Two sentences are an example, not a measurement. Here are three words with two senses each, and four sentences for
 # each sense, none with keywords of the other sense. How similar are two uses of a word if they have the same sense,
-# and how similar if they don't? A static vector has 1.000 in both columns.
+# and how similar if they don't? A static vector would score 1.000 in both columns.
 
 # %%
 uses = {
@@ -479,18 +480,20 @@ assert int(summed[1, 2]) == summed[:, 2].max() == 23
 assert int(summed[-1, 2]) == 21
 
 # %% [markdown]
-# By chance, 10 of 24 nearest neighbours would have the right sense. The inputs differ in position only, so the few
-# extra matches there come from words at the same position. After layer 0, 23 are right, as many as after any layer.
-# At the end, 21 are right. But the cosines differ less than plots suggest: all uses of "bank" remain similar, and the
-# sense is a small component of the vector. So always measure, and compare with a baseline.
+# By chance, 10 of 24 nearest neighbours would have the right sense. Before layer 0, the vectors of a word differ in
+# position only, so the few extra matches there come from words at the same position. After layer 0, 23 neighbours are
+# right, and later layers give no more. At the end, 21 neighbours are right. But the cosines differ less than plots
+# suggest: all uses of "bank" remain similar, and the sense is a small component of the vector. So always measure, and
+# compare with a baseline.
 #
 # ## The published model
 #
 # The article prints 87 numbers of distilbert-base-uncased: 72 with four decimals (the corners of two tensors) and 15
 # with two. **They are not verified here**, because the model was not available. To check all 87, set
 # `REGARD_LESSON_MODEL` to `distilbert-base-uncased` or to its folder. The last cell does this. A DistilBERT of the
-# same size with random weights shows that the method is right. DistilBERT is said to be 40 % smaller than BERT, which
-# you can count, and 60 % faster, which its authors measured (Sanh et al. 2019).
+# same size with random weights shows that the method is right. The article says that DistilBERT is 40 % smaller than
+# BERT and 60 % faster. You can check the size by counting the parameters. The authors of DistilBERT measured the
+# speed (Sanh et al. 2019).
 
 # %%
 torch.manual_seed(0)

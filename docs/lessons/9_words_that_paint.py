@@ -3,8 +3,8 @@
 #
 # Which word of your prompt put that into the picture? Tools answer with a **heat map**: the parts of the picture that
 # attend to the word. On this page you train a model that paints, look at its heat maps, and test whether the heat is
-# the cause. In one painter it is. In another, built like Stable Diffusion, it isn't, although both maps point to the
-# same places.
+# the cause. In one painter, the heat is the cause. In another painter, built like Stable Diffusion, it isn't,
+# although both maps point to the same places.
 
 # %%
 import inspect
@@ -37,9 +37,9 @@ from regard.train.settings import Settings
 # ## A line and its picture
 #
 # A picture has two handwritten digits (Alpaydin and Kaynak 1998), each in a corner of 16 × 16 pixels. A line of text
-# names the digits and their corners. The digits come with scikit-learn (`pip install scikit-learn`). You train on
-# 1,200 digits. The other 597 train a judge that recognizes the digit in a corner, so you don't have to rely on your
-# eyes.
+# names the digits and their corners. The digits come with scikit-learn
+# (`pip install -c constraints.txt scikit-learn`). You train on 1,200 digits. The other 597 train a judge that
+# recognizes the digit in a corner, so you don't have to rely on your eyes.
 #
 # The whole painter is in a single file next to this lesson, [painter.py](painter.py). You can read it from top to
 # bottom and change it.
@@ -156,7 +156,8 @@ plain, contextual = trained("plain"), trained("contextual")
 # ## Painting
 #
 # Painting begins with pure noise. In each of 20 steps, the painter predicts the picture, and the picture moves a step
-# in this direction. After the first step you see a blur of all sevens. The remaining steps select a particular seven.
+# in this direction. After the first step you see a blur of all sevens. The remaining steps turn this blur into a
+# particular seven.
 
 # %%
 painted = paint(plain, ids, begun)
@@ -244,8 +245,8 @@ print("keys exchanged:", digits(moved.pictures))
 assert (read(moved.pictures) == torch.tensor([2, 7])).float().mean() > 0.75
 
 # %% [markdown]
-# And if no patch may attend to "seven", there should be no seven. Ablate its edges, so that the other words share its
-# weight.
+# And if no patch may attend to "seven", there should be no seven. Ablate the edges to "seven", so that the other
+# words share its weight.
 
 # %%
 cut = paint(plain, ids, begun, may=all_but(2))
@@ -261,7 +262,7 @@ assert (gone[:, 1] == 2).float().mean() > 0.75  # the two is left alone
 # ## Heat is not cause
 #
 # Stable Diffusion takes keys *and* values from the states of its text encoder. So does the second painter: its values
-# are **contextual**. Its heat points to the digits as well. Do the same tests succeed?
+# are **contextual**. The heat of the second painter points to the digits as well. Do the same tests succeed?
 
 # %%
 both = {"plain": plain, "contextual": contextual}
@@ -315,10 +316,10 @@ assert by_phrase[1] > moved[1] + 0.2
 
 # %% [markdown]
 # Both painters paint the digits of the line, and both maps always point to the right corner. With plain values, a
-# digit moves with its word's key and disappears with its edges. With contextual values, fewer than half move, and
-# many are painted without any edge to their word. Only whole phrases move them: when the words read each other, "a",
-# "top" and "left" learn of the seven and pass it on too. How much each of them passes on is chance. It changes with
-# the seed and with longer training.
+# digit moves with its word's key and disappears with the edges to its word. With contextual values, fewer than half
+# of the digits move, and many digits are painted without any edge to their word. Only whole phrases move them: when
+# the words read each other, "a", "top" and "left" learn of the seven and pass it on too. How much each of them passes
+# on is chance. It changes with the seed and with longer training.
 #
 # So a heat map shows **which positions attend to a word**. To find the effect of this attention, you have to
 # experiment: exchange, ablate, count. This holds for every map in this course, including those of language models.
