@@ -2,13 +2,14 @@
 
 import random
 from dataclasses import replace
-from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import numpy as np
 
 from regard.corpus.asking.clusters import SEPARATION, SILHOUETTE, Clusters
 from regard.corpus.asking.context_words import marker_words
 from regard.corpus.asking.occurrences import Line, Occurrences
+from regard.corpus.store_tables import StoreTables
 from regard.questions.find.answer import Concordance
 from regard.questions.senses.answer import ContextWord, Sense, Senses
 from regard.questions.senses.sentences import of_senses, rounded
@@ -19,8 +20,10 @@ WORDS = ["river", "money", "loan", "water", "shore", "boat", "of", "the"]
 
 def occurrences(count: int) -> Occurrences:
     rows, names = np.arange(count), ("bank",) * count
-    tables = SimpleNamespace(manifest=SimpleNamespace(model=SimpleNamespace(name="made")))
-    return Occurrences(tables, names, rows, rows, rows, rows, names, names, names)  # type: ignore[arg-type]
+    tables = MagicMock(spec=StoreTables)
+    tables.manifest = MagicMock()
+    tables.manifest.model.name = "made"
+    return Occurrences(tables, names, rows, rows, rows, rows, names, names, names)
 
 
 def answer(draw: random.Random) -> Senses:
