@@ -113,7 +113,7 @@ def test_what_a_release_says_of_itself_agrees() -> None:
     assert cited["keywords"] == project["keywords"]
     assert f"Copyright (c) 2026 {cited['authors'][0]['name']}\n" in (ROOT / "LICENSE").read_text("utf-8")
     assert set(project["classifiers"]) <= classifiers
-    assert re.search(r"Python 3\.11, torch 2\.13 on the CPU", (ROOT / "docs/limits.md").read_text("utf-8"))
+    assert re.search(r"Python 3\.11.{0,20}torch 2\.13.{0,20}CPU", (ROOT / "docs/limits.md").read_text("utf-8"), re.S)
 
 
 @pytest.mark.parametrize("name", ["tests", "docs"])
