@@ -27,10 +27,10 @@ pytestmark = [
 FOUND = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
 PAGES = [name for name in FOUND if not name.startswith("live/")] or ["(none)"]  # those are test_live_page.py's
 PICTURES = {  # of each lesson, in order: what the picture says that it shows
-    "1_text_to_vectors": ["The way of a text", "What is the capital", "The sentence of the river",
+    "1_text_to_vectors": ["From text to output", "What is the capital", "The sentence of the river",
                           "Six tokens, their ids"],
     "2_words_before_context": ["Skip-gram guesses"],
-    "3_position": ["Six learned embeddings", "Positional encodings: fast waves", "Cosines of learned positions",
+    "3_position": ["Six token embeddings", "Positional encodings: fast waves", "Cosines of learned positions",
                    "Attention learns to copy"],
     "4_self_attention": ["Scores of eleven words", "X goes into a box", "The word bank moves",
                          "The input 6 × 16", "One query's way"],
@@ -217,10 +217,9 @@ def test_figures_of_an_article_stand_beside_ours(name: str) -> None:
 def test_a_trace_shows_itself_in_a_notebook() -> None:
     page = Page("five_lines.html")
     shown = " ".join(page.printed.split())
-    assert "What “bank” looks at most in layer 0 (mean of its heads): “river” 0.25, then [CLS] 0.19." in shown
-    assert "text 1 looks at" in shown  # the table of trace.see
-    assert "Both “bank” start as the same vector." in shown  # of regard.see
-    assert "“bank” without each token" in shown  # the ranking of model.why
+    assert "“bank” attends most distinctively to “river”" in shown  # of trace.see
+    assert "vectors start identical and end at cosine 0.84" in shown  # of regard.see
+    assert "Tokens by effect on “bank”" in shown  # of model.why
     assert "length 1.000" in shown
 
 
