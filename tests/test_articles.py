@@ -17,7 +17,11 @@ ORDER = {  # the sections of each article, by a word of ours or its number, and 
         ["Self-attention", "Embedding", "Defining", "unnormalised", "scores", "Multi-head", "Cross", "Conclusion"], 137,
     ),
     "contextual_embeddings": (["1 ", "2 ", "3 ", "4 ", "5 "], 30),
-    "formula": (["France", "formula", "tokens", "heads", "picture", "noticed", "output"], 0),
+    "formula": (
+        ["tokens", "vectors", "positional", "matrix M", "Self-attention", "Scaled", "root", "Back", "picture", "notice"]
+        + ["Multi-head", "overall output"],
+        0,
+    ),
     "river_and_finance": (["beside", "without", "smallest", "decide", "Scaling", "class", "locality"], 96),
 }  # fmt: skip
 
