@@ -18,8 +18,7 @@ ORDER = {  # the sections of each article, by a word of ours or its number, and 
     ),
     "contextual_embeddings": (["1 ", "2 ", "3 ", "4 ", "5 "], 30),
     "formula": (
-        ["tokens", "vectors", "positional", "matrix M", "Self-attention", "Scaled", "root", "Back", "picture", "notice"]
-        + ["Multi-head", "overall output"],
+        ["tokens", "vectors", "encoder", "M", "Self-", "Scaled", "root", "Back", "picture", "notice", "Multi", "over"],
         0,
     ),
     "river_and_finance": (["beside", "without", "smallest", "decide", "Scaling", "class", "locality"], 96),

@@ -39,7 +39,7 @@ STORIES = SHARED / "models" / "stories260K"
 ABSENT = [name for name, there in (("cl100k_base", RANKS is not None), ("stories260K", STORIES.exists())) if not there]
 # these models are another here, tiny and random: of what they print the headings of tables are compared
 OTHER_MODEL = {f"docs/commands/{name}.md" for name in ("train", "evolve", "translate")}
-FEW_STEPS = ["• The loss ", "nats per token", "Guessing evenly among", "• The held-out loss"]
+FEW_STEPS = ["the loss ", "nats per token", "Guessing evenly among", "• The held-out loss"]
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 SMALL = ["layers=3", "d_model=16", "heads=2", "d_hidden=16", "batch=64", "held_out=0.2", "vocabulary=300", "warmup=1"]
 BOOK = "Once upon a time there was a man who went to a sunny bank to fish in the old river. " * 40

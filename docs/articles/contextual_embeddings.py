@@ -90,8 +90,8 @@ torch.testing.assert_close(summed, river.input, atol=1e-5, rtol=0)
 #
 # ## 2 Positional encoding
 #
-# **2.1 The reason.** Without positions, "the cat ate the mouse" and "the mouse ate the cat" give the same vectors, in
-# other rows.
+# **2.1 The reason.** Without positions, "the cat ate the mouse" and "the mouse ate the cat" give the same vectors,
+# only in a different order.
 
 # %%
 cat, mouse = model.trace(["the cat ate the mouse", "the mouse ate the cat"])

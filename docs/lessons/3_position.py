@@ -110,7 +110,7 @@ assert wavelengths[-1] < 20000 * math.pi
 # %% [markdown]
 # The third claim is true, and it makes the code useful. To get the code at $pos + k$ from the code at $pos$, you
 # rotate each hand by an angle that depends on $k$ alone. So a **single** matrix works for all positions, and the dot
-# product of two codes depends on their distance only.
+# product of two codes depends only on their distance.
 
 # %%
 k = 7

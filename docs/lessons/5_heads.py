@@ -177,8 +177,8 @@ keep(
 # ## Each head reads the whole vector
 #
 # You often read that the embedding is cut into chunks and each head gets a chunk. In fact the *output* of the
-# projection is cut. Each head's matrices are 512 wide and read the whole token. So the query of head 0 changes with
-# the last component of the input, which a chunk of 64 numbers would not contain:
+# projection is cut. Each head's projection matrices take all 512 numbers of a token's vector as input. So the query
+# of head 0 changes with the last component of the input, which a chunk of 64 numbers would not contain:
 
 # %%
 nudged = m.clone()

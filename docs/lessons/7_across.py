@@ -385,7 +385,7 @@ for step in range(501):
 
 # %% [markdown]
 # You run two tests on 200 held-out images. With the caption of another image, the result is worse, so the model does
-# use the words. And patches inside a shape attend to the colour of this shape.
+# use the words. And patches inside a shape attend to the word for that shape's colour.
 
 # %%
 with torch.no_grad():

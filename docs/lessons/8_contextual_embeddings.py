@@ -171,7 +171,7 @@ assert ratio > 3
 
 # %% [markdown]
 # The three measures can differ, because a cosine ignores different lengths. Among all of MiniLM's token embeddings,
-# the four closest to "bank" are the same with each measure. The fifth is a different token with each measure.
+# the four closest to "bank" are the same by every measure. The fifth is a different token by each measure.
 
 # %%
 learned = model.model.embeddings.word_embeddings.weight.detach().double()

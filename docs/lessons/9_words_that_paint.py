@@ -100,8 +100,8 @@ print(f"{sum(each.numel() for each in painter.parameters()):,} numbers")
 print(inspect.getsource(Painter.forward))
 
 # %% [markdown]
-# Before training, the pictures already have the right shape. Here is the same line eight times, each time with
-# different noise.
+# Before training, the pictures already have the right shape. Here the untrained model paints the same caption eight
+# times, each time from different noise.
 
 # %%
 asked, corners = torch.tensor([[7, 2]] * 8), torch.tensor([[0, 3]] * 8)
@@ -117,8 +117,8 @@ torch.testing.assert_close(weights.sum(-1), torch.ones(20, 3, 8, 2, 16))
 # %% [markdown]
 # ## Training
 #
-# Train for 600 steps of 32 scenes, twice: you need the second painter later. The two differ in a single setting,
-# `values`.
+# Train two painters, each for 600 steps of 32 scenes. You need the second one later. The two differ in a single
+# setting, `values`.
 
 
 # %%

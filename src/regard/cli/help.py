@@ -104,7 +104,7 @@ Rest
 --train FILE  Learn the senses from labelled sentences: .csv with sentence, position, label.
 --examples N  Show N examples of each sense.
 --words N  Show N context words that mark each sense.
---checked N  Verify each of these words by ablating it in N occurrences (0: skip).
+--checked N  Verify each context word (--words) by ablating it in N occurrences (0: skip).
 --column NAME  Compare parts of an index by this metadata column.
 --values A,B  With --column: compare these two values.
 --rounds N  Draw N permutations for the test.

@@ -31,7 +31,7 @@ def numbers_of(sentence: str) -> list[str]:
 def test_the_numbers_are_the_logs() -> None:
     loss, chance, held = said([4.0, 3.0, 2.0, 1.0], {2: 3.5, 3: 2.5, 4: 2.0})
     assert "fell" in loss
-    assert numbers_in(loss) == ["4.00", "1.00", "1", "4"]
+    assert numbers_in(loss) == ["1", "4", "4.00", "1.00"]
     assert numbers_in(chance) == ["65", f"{math.log(65):.2f}"]
     assert "still falling" in held
     assert numbers_in(held) == ["2.00", "4"]
@@ -60,7 +60,7 @@ def test_one_update_and_none() -> None:
 
 
 def test_means_at_the_ends_of_long_runs() -> None:
-    assert numbers_of(said([4.0, 2.0] * 50)[0]) == ["3.00", "1", "100", "2"]
+    assert numbers_of(said([4.0, 2.0] * 50)[0]) == ["1", "100", "2", "3.00"]
 
 
 def test_evaluations() -> None:

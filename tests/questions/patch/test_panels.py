@@ -64,8 +64,8 @@ def test_trivial_patches_are_grey_in_the_grid_and_named_in_the_table() -> None:
 @pytest.mark.parametrize(("direction", "other"), [("denoising", "clean"), ("noising", "corrupted")])
 def test_the_note_says_which_outcomes_are_0_and_1(direction: Any, other: str) -> None:
     note = str(made(direction=direction).page().panels[0]["note"])
-    assert "0.25 without a patch (0)" in note
-    assert f"0.75 in the {other} text (1)" in note
+    assert "0 is the outcome without a patch (0.25)" in note
+    assert f"1 is the {other} text's (0.75)" in note
 
 
 @pytest.mark.parametrize(

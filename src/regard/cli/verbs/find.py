@@ -21,7 +21,7 @@ def find(
     like: Annotated[str | None, option("--like")] = None,
     everywhere: Annotated[bool, option("--everywhere")] = False,
     sort: Annotated[str | None, option("--sort", "source (meaning with --like)")] = None,
-    top: Annotated[int | None, number("--top", "25 (all in files)")] = None,
+    top: Annotated[int | None, number("--top", "25")] = None,
     by: Lookup = "word",
     layer: KeptLayer = None,
     context: Context = CONTEXT,
@@ -31,8 +31,8 @@ def find(
 ) -> None:
     """Find every occurrence of a word in an embedding index and show it in context.
 
-    With --like, a sentence that contains the word, the occurrences closest in meaning come first. In an index of texts,
-    find the texts closest to a text. --csv has a row for each occurrence.
+    With --like, a sentence that contains the word, the occurrences closest in meaning come first. In an index
+    made with `embed --unit texts`, find the texts closest to the one you give. --csv has a row for each occurrence.
     """
     outputs.check()
     unit = check_store(store, layer)

@@ -35,14 +35,14 @@ TABLE: list[list[Template]] = [
     [
         ("After one update the loss is {last:n} nats per token.", lambda n: n["count"] == 1),
         (
-            "The loss stayed at about {first:n} nats per token from step {start} to {end}{mean}.",
+            "From step {start} to {end}, the loss{mean} stayed at about {first:n} nats per token.",
             lambda n: abs(n["change"]) < SAME,
         ),
         (
-            "The loss fell from {first:n} to {last:n} nats per token from step {start} to {end}{mean}.",
+            "From step {start} to {end}, the loss{mean} fell from {first:n} to {last:n} nats per token.",
             lambda n: n["change"] < 0,
         ),
-        ("The loss rose from {first:n} to {last:n} nats per token from step {start} to {end}{mean}.", None),
+        ("From step {start} to {end}, the loss{mean} rose from {first:n} to {last:n} nats per token.", None),
     ],
     [
         (
@@ -106,7 +106,7 @@ class Training(Answer):
         numbers: dict[str, Any] = {
             "count": len(self.log), "change": last - first, "first": first, "last": last, "chance": chance,
             "start": _step(self.log[0]), "end": _step(self.log[-1]), "vocabulary": self.vocabulary,
-            "mean": f", as means of {size} updates" if size > 1 else "", "better": (chance or 0) - last,
+            "mean": f" (mean of {size} updates)" if size > 1 else "", "better": (chance or 0) - last,
         }  # fmt: skip
         if held:
             best = min(held, key=lambda each: each.validation)

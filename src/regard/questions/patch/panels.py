@@ -66,7 +66,8 @@ def _sweep_grid(sweep: "PatchSweep") -> Heat:
     return Heat(
         name="Patches", title=f"{capital(sweep.measure)} {by} {activations(sweep)}",
         caption=f"{capital(spelled(sweep.outcome, LINE))} ({run} → {source})",
-        note=f"Outcome: {sweep.outcome}, {run} without a patch (0) and {source} in the {other} text (1).{trivial}",
+        note=f"Outcome: {sweep.outcome}. Fraction 0 is the outcome without a patch ({run}), and 1 is the {other} "
+        f"text's ({source}).{trivial}",
         rows=["input" if layer == "input" else f"layer {layer}" for layer in sweep.layers], columns=_columns(sweep),
         axes=("layer", "head" if sweep.by == "heads" else "position"), values=shares, signed=True, largest=most,
         said=[[said(sweep, row, column) for column in size[1]] for row in size[0]],
