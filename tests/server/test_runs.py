@@ -85,7 +85,7 @@ def test_a_run_in_words_numbers_and_a_curve(client: TestClient, run: Path) -> No
     assert line_of(state, "held out")["x"] == [10, 20, 24]
     assert line_of(state, "held out")["y"] == [each["validation"] for each in log if each["validation"] is not None]
     assert state["validation"] == [STEPS, log[-1]["validation"]]
-    assert "from step 1 to 24" in state["findings"][0]
+    assert "From step 1 to 24" in state["findings"][0]
     text = (run / "samples.txt").read_text(encoding="utf-8")
     assert [sample["step"] for sample in state["samples"]] == [24, 16, 8]
     assert text == "".join(f"step {each['step']}: {each['text']}\n" for each in reversed(state["samples"]))
