@@ -178,13 +178,14 @@ def draw(found: dict[int, float], file: Path) -> None:
     figure = Figure(figsize=(6.5, 4), layout="constrained")
     axes = figure.add_subplot()
     lengths = list(found)
-    axes.loglog(lengths, list(found.values()), "o-", color="#0072b2", label="output and all statistics")
+    axes.loglog(lengths, list(found.values()), "o-", color="#0072b2", label="regard: output and all statistics")
     matrix = [HEADS * length**2 * 4 / MIB for length in lengths]
-    axes.loglog(lengths, matrix, "--", color="#d55e00", label="float32 matrices of n × n, all heads")
+    axes.loglog(lengths, matrix, "--", color="#d55e00", label="full weight matrices of all heads, float32")
     axes.set_xticks(lengths, [f"{length:,}" for length in lengths], minor=False)
     axes.minorticks_off()
     axes.set_xlabel("tokens (12 heads of width 64, causal)")
     axes.set_ylabel("MiB above inputs and results")
+    axes.set_title("Extra memory of one attention call")
     axes.legend(frameon=False)
     with whole(file) as temporary:
         figure.savefig(temporary, format="png", dpi=110)

@@ -282,9 +282,9 @@ layer = regard.MultiHeadAttention(d_model=512, heads=8)
 parts = dict(layer.named_parameters())
 heads = []
 for head in range(8):
-    own = slice(64 * head, 64 * (head + 1))
+    rows = slice(64 * head, 64 * (head + 1))
     q, k, v = (
-        m @ parts[f"{n}.weight"][own].T + parts[f"{n}.bias"][own]
+        m @ parts[f"{n}.weight"][rows].T + parts[f"{n}.bias"][rows]
         for n in ("query", "key", "value")
     )
     heads.append(attention(q, k, v)[0])

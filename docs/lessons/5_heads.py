@@ -147,9 +147,9 @@ parts = {
 joined = []
 for head in range(8):
     # this head's rows of each matrix: (64, 512)
-    own = slice(64 * head, 64 * (head + 1))
+    rows = slice(64 * head, 64 * (head + 1))
     q, k, v = (
-        m @ parts[f"{name}.weight"][own].T + parts[f"{name}.bias"][own]
+        m @ parts[f"{name}.weight"][rows].T + parts[f"{name}.bias"][rows]
         for name in ("query", "key", "value")
     )
     joined.append((q @ k.T / 64**0.5).softmax(-1) @ v)  # (7, 64)

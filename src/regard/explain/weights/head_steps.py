@@ -17,12 +17,12 @@ TOLERANCE = 1e-5  # how far a record's weights may be from the map's, whose kern
 
 @dataclass(frozen=True, eq=False)
 class HeadSteps:
-    """One query's way through one head, in float64; each tensor follows from the ones before.
+    """Each step of one query through one head, in float64.
 
     products = key @ query; scaled = scale · products; capped = softcap · tanh(scaled / softcap), or scaled where there
-    is no softcap; scores = capped + bias, -inf where the query may not look; exponentials = exp(scores - largest);
-    total = their sum, and a sink's; weights = exponentials / total; weighted = weights · value, a row a key;
-    context = the sum of its rows. error: how far the weights are from those of the model's own map.
+    is no softcap; scores = capped + bias, -inf at masked keys; exponentials = exp(scores - largest score);
+    total = the sum of exponentials and of a sink's; weights = exponentials / total; weighted = weights · value, with a
+    row for each key; context = the sum of its rows. error: largest difference from the weights of the model's map.
     """
 
     query: Float[Tensor, " D"]
@@ -47,7 +47,7 @@ class HeadSteps:
 def steps(
     map: AttentionMap, value: Float[Tensor, "G S E"] | Float[Tensor, "S E"], query: int, *, head: int = 0
 ) -> HeadSteps:
-    """Compute every step of one query of an attention map; value are the vectors that it weighs.
+    """Compute every step of one query of an attention map; value has the vectors that are weighted.
 
     Raises:
         RegardError: there is no such query or head, or the record is not within 1e-5 of the map's own weights.
