@@ -12,7 +12,7 @@ from tests.support import ROOT
 from tests.support.pages import EVERY, code_blocks, pages
 
 DOCS = ROOT / "docs"
-RUN = [*DOCS.glob("*.py"), *DOCS.glob("lessons/[0-9]_*.py"), *DOCS.glob("articles/*.py")]
+RUN = [*DOCS.glob("*.py"), *DOCS.glob("lessons/[0-9]*_*.py"), *DOCS.glob("articles/*.py")]
 COLUMNS = [*EVERY, ROOT / "CONTRIBUTING.md", *sorted(RUN)]
 DOORS = ["Get started", "Learn", "Guides", "Command line", "Python API", "Benchmarks and limits"]
 

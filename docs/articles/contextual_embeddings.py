@@ -35,7 +35,7 @@ river, money = model.trace(sentences)
 # %% [markdown]
 # ## 1 From a text to its embeddings
 #
-# **1.1 Transformers.** [Lesson 6](../lessons/6_a_transformer_that_writes.py) and [lesson 7](../lessons/7_across.py)
+# **1.1 Transformers.** [Lesson 7](../lessons/7_a_transformer_that_writes.py) and [lesson 8](../lessons/8_across.py)
 # draw and build the whole model.
 #
 # **1.2 Static embeddings, and 1.3 their limits.** "bank" enters both sentences with the same vector. The output
@@ -155,7 +155,7 @@ run(
 )
 
 # %% [markdown]
-# [Lesson 8](../lessons/8_contextual_embeddings.py) shows both plots side by side, and [Movement](../movement.md)
+# [Lesson 9](../lessons/9_contextual_embeddings.py) shows both plots side by side, and [Movement](../movement.md)
 # measures twenty such pairs. The article also says that "bank" attends most to itself. In the first layer of this
 # model, over all heads, it doesn't:
 
@@ -227,7 +227,7 @@ for target in example["should_attend_to"]:
 
 # %% [markdown]
 # The article also says that each head gets a chunk of the embedding. In fact the output of the projections is cut,
-# and each head reads the whole token. [Lesson 5](../lessons/5_heads.py) measures this, and
+# and each head reads the whole token. [Lesson 6](../lessons/6_heads.py) measures this, and
 # [`regard heads`](../commands/heads.md) finds the role of each head.
 #
 # ## 4 Embeddings of a pretrained model
@@ -323,5 +323,5 @@ print(*(f"{token.id} {token.text}" for token in river.tokens[at - 1 : at + 1]))
 # %% [markdown]
 # ## 5 Conclusion
 #
-# To continue, compute [contextual embeddings](../lessons/8_contextual_embeddings.py) of pretrained models in three
+# To continue, compute [contextual embeddings](../lessons/9_contextual_embeddings.py) of pretrained models in three
 # ways and measure polysemy, or use [`regard see`](../commands/see.md) for any word and model.

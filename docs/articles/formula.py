@@ -292,7 +292,7 @@ print("M", tuple(m.shape), " h", tuple(heads[0].shape))
 assert all(h.shape == (7, 64) for h in heads)
 
 # %% [markdown]
-# See also [heads](../lessons/5_heads.py).
+# See also [heads](../lessons/6_heads.py).
 #
 # ## The overall output
 #
@@ -310,4 +310,4 @@ print("Concat", tuple(concat.shape), " output", tuple(overall.shape))
 assert overall.shape == m.shape
 
 # %% [markdown]
-# [Contextual embeddings](../lessons/8_contextual_embeddings.py) shows a use of such rows.
+# [Contextual embeddings](../lessons/9_contextual_embeddings.py) shows a use of such rows.

@@ -46,8 +46,8 @@ print(f"{blocks:,} numbers in its twelve blocks")
 assert blocks == 6 * (3_152_384 + 4_204_032)
 
 # %% [markdown]
-# See also how to [train a translator](../lessons/7_across.py) and [a transformer that
-# writes](../lessons/6_a_transformer_that_writes.py), both with plots.
+# See also how to [train a translator](../lessons/8_across.py) and [a transformer that
+# writes](../lessons/7_a_transformer_that_writes.py), both with plots.
 #
 # ## Embedding an input sentence
 #
@@ -164,7 +164,7 @@ assert heads.output[:, 1].shape == (3, 28)
 # %% [markdown]
 # The article compares heads with the kernels of a convolution: several of them work in parallel, and each can find
 # something different. But a kernel's weights stay the same after training, while a head computes its weights for each
-# text. See also [heads](../lessons/5_heads.py) and [`regard heads`](../commands/heads.md), which finds the role of
+# text. See also [heads](../lessons/6_heads.py) and [`regard heads`](../commands/heads.md), which finds the role of
 # each head in a pretrained model.
 #
 # ## Cross-attention
@@ -193,9 +193,9 @@ wider = regard.CrossAttention(d_query=16, d_context=20, d_k=24, d_v=28)
 print(tuple(wider(x, torch.rand(8, 20)).shape))
 
 # %% [markdown]
-# The article names translation and Stable Diffusion as applications. See also [lesson 7 on
-# both](../lessons/7_across.py), [`regard translate`](../commands/translate.md), and [a painter of
-# digits](../lessons/9_words_that_paint.py), which tests whether its heat maps show the cause.
+# The article names translation and Stable Diffusion as applications. See also [lesson 8 on
+# both](../lessons/8_across.py), [`regard translate`](../commands/translate.md), and [a painter of
+# digits](../lessons/10_words_that_paint.py), which tests whether its heat maps show the cause.
 #
 # ## Conclusion
 #

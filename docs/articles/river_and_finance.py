@@ -169,5 +169,5 @@ assert torch.equal(convolved(other)[0], convolved(x["river"])[0])
 assert not torch.equal(mix(other)[0], mix(x["river"])[0])
 
 # %% [markdown]
-# See also [heads that look near and far](../lessons/5_heads.py), or begin the course with its [first
+# See also [heads that look near and far](../lessons/6_heads.py), or begin the course with its [first
 # lesson](../lessons/1_text_to_vectors.py).

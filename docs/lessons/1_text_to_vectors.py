@@ -166,7 +166,7 @@ keep(
 #
 # These pages use all-MiniLM-L6-v2, a small BERT. Its 30,522 entries are pieces of words, and `##` marks a piece that
 # continues a word. `[CLS]` and `[SEP]` are special tokens without text of the sentence. The model was trained with
-# these tokens at both ends. Pages 5 and 8 show how much attention they receive.
+# these tokens at both ends. Pages 6 and 9 show how much attention they receive.
 
 # %%
 rare = model.trace("Write a poem about microfinance.")

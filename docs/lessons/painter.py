@@ -18,7 +18,7 @@ try:
     from sklearn.datasets import load_digits
     from sklearn.svm import SVC
 except ImportError as error:
-    needed = "lesson 9 needs scikit-learn, its digits and its classifier"
+    needed = "lesson 10 needs scikit-learn, its digits and its classifier"
     raise regard.RegardError(
         f"{needed} ({error}): pip install scikit-learn"
     ) from error

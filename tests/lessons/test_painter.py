@@ -1,4 +1,4 @@
-"""The painter of lesson 9: scenes, keys and edges of words, painting by its formula, and shares of known painters."""
+"""The painter of lesson 10: scenes, keys and edges of words, painting by its formula, and shares of known painters."""
 
 import pytest
 import torch

@@ -41,6 +41,7 @@ check
 check MODEL --json check.json
 lesson
 lesson 4 --step
+lesson 4 --exercises
 article
 article 1 --step
 """

@@ -44,6 +44,8 @@ Running
 --shard N  Process N characters of text per unit of work.
 --workers N  Run N single-threaded processes.
 --ray ADDRESS|local  Run on a Ray cluster.
+--exercises  Answer the lesson's exercises here.
+--exercises  Answer the lesson's exercises.
 --step  Wait for Enter before each piece of code.
 Output
 --figure FILE  Save a figure: .png, .svg or .pdf.

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from drawings.exercise import Exercise
 from regard.cli.main import main
 from regard.cli.verbs import lesson as verb
 from regard.cli.verbs.lesson import Cell, cells, lesson_files, run_cell, run_lesson
@@ -102,16 +103,17 @@ def test_the_list_names_each_lesson_and_what_it_needs(capsys: pytest.CaptureFixt
         main(["lesson"])
     assert left.value.code == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert len(lesson_files()) == len(verb.SECONDS) == 9
+    count = len(lesson_files())
+    assert len(verb.SECONDS) == count
     assert f"runs in {min(verb.SECONDS)} to {max(verb.SECONDS)} seconds" in (ROOT / "docs" / "index.md").read_text(
         "utf-8"
     )
     for file in lesson_files():
-        number, title = re.findall(r"^# # (\d)\. (.+)$", file.read_text("utf-8"), re.M)[0]
+        number, title = re.findall(r"^# # (\d+)\. (.+)$", file.read_text("utf-8"), re.M)[0]
         assert f"{number} {title.split()[0]}" in shown
     assert "4 Self-attention the default model 20 s" in shown  # what it needs is read off its file
-    assert "6 A transformer that writes more with REGARD_SMOLLM2" in shown
-    assert "9 Words that paint scikit-learn 50 s" in shown
+    assert "7 A transformer that writes more with REGARD_SMOLLM2" in shown
+    assert "10 Words that paint scikit-learn 50 s" in shown
 
 
 def test_the_page_shows_the_list_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,11 +133,11 @@ def test_lessons_of_a_wheel_come_first(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (["10"], "lesson '10': there are 1 to 9, and regard lesson lists them"),
-        (["0"], "lesson '0': there are 1 to 9, and regard lesson lists them"),
-        (["four"], "lesson 'four': there are 1 to 9, and regard lesson lists them"),
-        (["--step"], "--step needs the number of a lesson, 1 to 9"),
-        (["--figures", "f"], "--figures needs the number of a lesson, 1 to 9"),
+        (["99"], f"lesson '99': there are 1 to {len(lesson_files())}, and regard lesson lists them"),
+        (["four"], f"lesson 'four': there are 1 to {len(lesson_files())}, and regard lesson lists them"),
+        (["--step"], "--step needs the number of a lesson"),
+        (["--exercises"], "--exercises needs the number of a lesson"),
+        (["--figures", "f"], "--figures needs the number of a lesson"),
     ],
 )
 def test_bad_input_gets_one_line(given: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,15 +158,48 @@ def test_without_lessons_it_says_so(
 @pytest.mark.long
 def test_a_whole_lesson_runs(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "regard", "lesson", "4", "--figures", "kept"],
+        [sys.executable, "-m", "regard", "lesson", "5", "--figures", "kept"],
         cwd=tmp_path, env={**os.environ, "PYTHONUTF8": "1"}, capture_output=True, encoding="utf-8", check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "dessert  11.1466   2.2753   0.4917" in done.stdout
-    text = (ROOT / "docs/lessons/4_self_attention.py").read_text("utf-8")
+    text = (ROOT / "docs/lessons/5_queries_keys_values.py").read_text("utf-8")
     pictures = sorted(path.name for path in (tmp_path / "kept").iterdir())
     assert pictures == sorted(re.findall(r'keep\(\s*figure,\s*"([^"]+)"', text))
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_an_exercise_is_asked_until_it_is_right(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = lesson_files()[4]
+    (first, *_) = verb.run_path(str(file.parent / "solutions.py"))["SOLUTIONS"]["5"]
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"[[1, 2]\n[[0, 0]] * 4\n?\n{first}\n"))
+    verb.run_exercises(file, Console(width=100, color_system=None))
+    shown = [line.partition("?")[2] for line in capsys.readouterr().out.splitlines() if line.startswith("Your answer")]
+    said = [line.partition(": ")[2] for line in shown][:4]
+    assert [line.partition(":")[0] for line in said] == ["Not yet", "Not yet", "One answer", "Right"]
+    assert first in said[2]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("file", lesson_files(), ids=lambda file: file.stem)
+def test_each_exercise_takes_its_answer_and_no_other(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(file.parent), *sys.path])
+    solutions = verb.run_path(str(file.parent / "solutions.py"))["SOLUTIONS"][file.stem.partition("_")[0]]
+    text = file.read_text("utf-8")
+    assert text.count(f"# {verb.EXERCISES}\n") == 1
+    names: dict[str, object] = {"__name__": "lesson", "__file__": str(file)}
+    found = [
+        run_cell(cell, str(file), names) for cell in cells(text.partition(f"# {verb.EXERCISES}\n")[2]) if cell.code
+    ]
+    exercises = [cell for cell in found if isinstance(cell, Exercise)]
+    assert len(exercises) == len(solutions) == 3
+    for exercise, solution in zip(exercises, solutions, strict=True):
+        assert repr(exercise) == "Not answered yet."
+        assert exercise.verdict(None)[0] is False
+        assert exercise.verdict(eval(solution, names))[0], exercise.verdict(eval(solution, names))[1]
 
 
 def test_articles_are_listed_and_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

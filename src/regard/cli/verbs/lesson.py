@@ -5,7 +5,9 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from itertools import dropwhile
 from pathlib import Path
+from runpy import run_path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[2]
 FOLDERS = PACKAGE / "lessons", PACKAGE.parents[1] / "docs" / "lessons"  # of a wheel, of a clone
 ARTICLES = "one_sentence", "contextual_embeddings", "formula", "river_and_finance"  # in docs/articles
-SECONDS = 20, 70, 20, 20, 20, 30, 40, 20, 50  # about, of each lesson on two cores
+SECONDS = 20, 70, 20, 20, 20, 20, 30, 40, 20, 50  # about, of each lesson on two cores
+EXERCISES = "## Exercises"  # the heading below which a lesson's exercises run without what is above
 LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
 FORMULA = re.compile(r"\$\$?([^$]+)\$?\$")
 SYMBOLS = {
@@ -35,6 +38,7 @@ ArticleNumber = Annotated[
     str | None, typer.Argument(metavar="NUMBER", help="Article to run. Without a number, list all articles.")
 ]
 Step = Annotated[bool, option("--step")]
+Exercises = Annotated[bool, option("--exercises")]
 Figures = Annotated[Path | None, option("--figures", "don't save them")]
 
 
@@ -46,13 +50,17 @@ class Cell(NamedTuple):
     line: int
 
 
-def lesson(number: Number = None, step: Step = False, figures: Figures = None) -> None:
+def lesson(number: Number = None, step: Step = False, exercises: Exercises = False, figures: Figures = None) -> None:
     """List the lessons of the course, or run a lesson here: its text, its code and the output, in order."""
     from regard.cli.console import consoles
 
     files, out = lesson_files(), consoles()[0]
-    if number is None and not (step or figures):
+    if number is None and not (step or exercises or figures):
         list_lessons(files, out)
+    elif number == "0":
+        _print_code((PACKAGE / "textbook.py").read_text("utf-8"), out)
+    elif exercises:
+        run_exercises(_page("lesson", number, "--exercises", files), out)
     else:
         _run_page("lesson", number, files, out, step=step, figures=figures)
 
@@ -75,27 +83,32 @@ def _run_page(
     what: str, number: str | None, files: list[Path], out: "Console", *, step: bool, figures: Path | None
 ) -> None:
     """Run the lesson or article of a number, after what can be refused is refused."""
-    if number is None:
-        asked, one = "--step" if step else "--figures", "a lesson" if what == "lesson" else "an article"
-        raise RegardError(f"{asked} needs the number of {one}, 1 to {len(files)}")
-    if number not in [str(n) for n in range(1, len(files) + 1)]:
-        raise RegardError(f"{what} {number!r}: there are 1 to {len(files)}, and regard {what} lists them")
-    if step and (sys.stdin is None or sys.stdin.closed):
-        raise RegardError("--step: standard input is closed, it waits for Enter there: leave --step out")
+    file = _page(what, number, "--step" if step else "--figures", files)
     try:  # before the lesson has run
         if figures is not None:
             figures.mkdir(parents=True, exist_ok=True)
             TemporaryDirectory(dir=figures).cleanup()
     except OSError as error:
         raise RegardError(f"--figures {str(figures)!r}: needs a folder: {error.strerror or error}") from error
-    run_lesson(files[int(number) - 1], out, step=step, figures=figures)
+    run_lesson(file, out, step=step, figures=figures)
+
+
+def _page(what: str, number: str | None, asked: str, files: list[Path]) -> Path:
+    """The file of a lesson's or article's number. Raises RegardError if there is none."""
+    if number is None:
+        raise RegardError(f"{asked} needs the number of {'a lesson' if what == 'lesson' else 'an article'}")
+    if number not in [str(n) for n in range(1, len(files) + 1)]:
+        raise RegardError(f"{what} {number!r}: there are 1 to {len(files)}, and regard {what} lists them")
+    if asked != "--figures" and (sys.stdin is None or sys.stdin.closed):
+        raise RegardError(f"{asked}: standard input is closed, and {asked} reads from it")
+    return files[int(number) - 1]
 
 
 def lesson_files() -> list[Path]:
     """Find the lessons' files, in order. Raises RegardError where they are not, as in a copy of the package alone."""
     for folder in FOLDERS:
         if folder.is_dir():
-            return sorted(folder.glob("[0-9]_*.py"))
+            return sorted(folder.glob("[0-9]*_*.py"), key=lambda file: int(file.stem.partition("_")[0]))
     raise RegardError(f"the lessons are not there: {FOLDERS[0]} is missing")
 
 
@@ -104,6 +117,7 @@ def list_lessons(files: list[Path], out: "Console") -> None:
     from rich.table import Table
 
     table = Table("lesson", "title", "needs", "about", box=None, pad_edge=False)
+    table.add_row("0", "The whole system in one file", "nothing", "")
     for file, seconds in zip(files, SECONDS, strict=True):
         text = file.read_text(encoding="utf-8")
         number, _, title = text.partition("\n# # ")[2].partition("\n")[0].partition(". ")
@@ -129,30 +143,83 @@ def cells(text: str) -> Iterator[Cell]:
 
 def run_lesson(file: Path, out: "Console", *, step: bool = False, figures: Path | None = None) -> None:
     """Print a lesson's text, run its code, print what that prints, in order; with step wait for Enter before code."""
-    from rich.markdown import Markdown
-    from rich.syntax import Syntax
-    from rich.text import Text
-
-    colours = Syntax("", "python", theme="ansi_light", background_color="default")
-    names: dict[str, Any] = {"__name__": "lesson", "__file__": str(file)}
-    sys.path[:0] = [str(file.parent), str(file.parents[1] / "lessons")]  # where drawings are
+    names = _names(file)
     with TemporaryDirectory() as forgotten:
         os.environ["REGARD_OUT"] = str(figures or forgotten)
         for cell in cells(file.read_text(encoding="utf-8")):
+            if cell.content.startswith(EXERCISES):
+                number = file.stem.partition("_")[0]
+                out.print(f"Try the exercises: regard lesson {number} --exercises", markup=False)
+                return
             if not cell.code:
-                out.print(Markdown(FORMULA.sub(plain_formula, LINK.sub(_where_to_read, cell.content))), end="\n\n")
+                _print_text(cell.content, out)
                 continue
-            for line in colours.highlight(cell.content.rstrip()).split("\n"):
-                out.print(Text("│ ", "dim").append_text(line))
+            _print_code(cell.content, out)
             if step and not _goes_on(out):
                 return
             shown = run_cell(cell, str(file), names)
             if type(shown).__name__ == "Picture":
                 kept = f"written to {shown.file}" if figures else "--figures FOLDER keeps it"
                 out.print(f"[picture] {shown.shows} ({kept})", style="dim", markup=False)
+            elif type(shown).__name__ == "Code":
+                _print_code(repr(shown), out)
             elif shown is not None:
                 out.print(shown, markup=False)
             out.print()
+
+
+def run_exercises(file: Path, out: "Console") -> None:
+    """Ask for the answer to each exercise of a lesson, check it, and ask again until it is right or skipped.
+
+    An answer is a Python expression; it finds the names of the exercises' own cells.
+    """
+    names = _names(file)
+    exercises = dropwhile(lambda cell: not cell.content.startswith(EXERCISES), cells(file.read_text(encoding="utf-8")))
+    solutions = iter(run_path(str(file.parent / "solutions.py"))["SOLUTIONS"][file.stem.partition("_")[0]])
+    for cell in exercises:
+        if not cell.code:
+            _print_text(cell.content, out)
+            continue
+        _print_code(cell.content, out)
+        exercise = run_cell(cell, str(file), names)
+        if type(exercise).__name__ != "Exercise":  # what the exercises need
+            continue
+        right, solution = False, next(solutions)
+        while not right:
+            out.print("Your answer (Enter skips, ? shows one): ", style="dim", end="")
+            line = sys.stdin.readline().strip()
+            if not line:
+                break
+            if line == "?":
+                out.print(f"One answer: {solution}", markup=False)
+                continue
+            try:
+                right, verdict = exercise.verdict(eval(line, names))
+            except Exception as error:  # whatever somebody types
+                verdict = f"Not yet: {type(error).__name__}: {error}"
+            out.print(verdict, markup=False)
+        out.print()
+
+
+def _names(file: Path) -> dict[str, Any]:
+    """The names that a page's code begins with. It finds the drawings, which lie beside the lessons."""
+    sys.path[:0] = [str(file.parent), str(file.parents[1] / "lessons")]
+    return {"__name__": "lesson", "__file__": str(file)}
+
+
+def _print_text(text: str, out: "Console") -> None:
+    from rich.markdown import Markdown
+
+    out.print(Markdown(FORMULA.sub(plain_formula, LINK.sub(_where_to_read, text))), end="\n\n")
+
+
+def _print_code(code: str, out: "Console") -> None:
+    from rich.syntax import Syntax
+    from rich.text import Text
+
+    colours = Syntax("", "python", theme="ansi_light", background_color="default")
+    for line in colours.highlight(code.rstrip()).split("\n"):
+        out.print(Text("│ ", "dim").append_text(line))
 
 
 def run_cell(cell: Cell, file: str, names: dict[str, Any]) -> Any:
@@ -167,7 +234,7 @@ def run_cell(cell: Cell, file: str, names: dict[str, Any]) -> Any:
 
 
 def _where_to_read(link: "re.Match[str]") -> str:
-    lesson = re.match(r"(\d)_\w+\.py", link[2])
+    lesson = re.match(r"(\d+)_\w+\.py", link[2])
     return f"{link[1]} (`regard lesson {lesson[1]}`)" if lesson else link[1]
 
 

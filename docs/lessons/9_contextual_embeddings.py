@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 8. Contextual embeddings
+# # 9. Contextual embeddings
 #
 # To search for a particular "bank", you need a vector for each word **in its text**. It is the output of the whole
 # process, from tokens through token embeddings and positions to attention in many heads and layers. On this page you
@@ -578,4 +578,4 @@ else:
 
 # %% [markdown]
 # You have followed a text to contextual vectors. The last page goes from vectors to a picture and tests how far you
-# can trust an attention map: [9. Words that paint](9_words_that_paint.py).
+# can trust an attention map: [10. Words that paint](10_words_that_paint.py).

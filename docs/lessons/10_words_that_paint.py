@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 9. Words that paint
+# # 10. Words that paint
 #
 # Which word of your prompt put that into the picture? Tools answer with a **heat map**: the parts of the picture that
 # attend to the word. On this page you train a model that paints, look at its heat maps, and test whether the heat is
@@ -88,7 +88,7 @@ keep(figure, "noise.png", "A picture of two digits comes out of noise")
 #
 # The picture is cut into 16 **patches** of 4 × 4 pixels. In each of three layers, the patches attend to each other
 # and then to the ten words (`<start>` and nine). A patch is a query, and a word has a key and a value, as on [page
-# 7](7_across.py).
+# 8](8_across.py).
 #
 # Before that, the words read each other in two layers. "seven" has to learn that its position is *top left*, so that
 # the patches there can find it. These **states** are the keys. The values are the words' **plain** embeddings, which

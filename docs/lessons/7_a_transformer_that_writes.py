@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 6. A transformer that writes
+# # 7. A transformer that writes
 #
 # Why did the chat model say that? It repeats a single step: it predicts the next token from the tokens before it and
 # appends it to the text. So you can trace each word of an answer back to the tokens that the model attended to.
@@ -398,7 +398,7 @@ if folder:
         f"{looks.max():.2f}, the mean of all heads is {looks.mean():.3f}"
     )
     # over all heads and written tokens, by word of the prompt: many heads
-    # attend to a word without content, as they attend to [CLS] in lesson 5
+    # attend to a word without content, as they attend to [CLS] in lesson 6
     rests = generation(said["France"]).findings()[0]
     print(rests)
     assert "attended most to “the”" in rests
@@ -409,4 +409,4 @@ else:
     print("REGARD_SMOLLM2 names no folder: SmolLM2 is left out here")
 
 # %% [markdown]
-# So far, each text attended only to itself. Next, a text attends to another text: [7. Across](7_across.py).
+# So far, each text attended only to itself. Next, a text attends to another text: [8. Across](8_across.py).

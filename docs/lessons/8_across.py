@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 7. Across
+# # 8. Across
 #
 # If you translate "the white river" word by word, you get "la blanche rivière", which isn't French. For each word
 # that it writes, a translator has to find the source words. **Cross-attention** does this: queries come from one
@@ -22,7 +22,7 @@ from regard.text import tokenizers
 # %% [markdown]
 # ## Two lengths
 #
-# The six words of page 4 are the queries, and a second text of eight random tokens has the keys and values. The
+# The six words of page 5 are the queries, and a second text of eight random tokens has the keys and values. The
 # weights are 6 × 8. One article requires equal embedding widths on both sides. But each side has a separate
 # projection, so the widths can differ. If you use the same sequence on both sides, you get self-attention.
 
@@ -422,7 +422,7 @@ print(
 
 # %% [markdown]
 # The background needs no colour. Its patches attend to another word, just as the tokens of a language model attend to
-# `[CLS]` (page 5). Here you see the weights on the grid of an image that the model has not seen:
+# `[CLS]` (page 6). Here you see the weights on the grid of an image that the model has not seen:
 
 # %%
 image, where = paint(("red", "square"), ("blue", "circle"), [(3, 2), (17, 18)])
@@ -501,7 +501,7 @@ keep(
 # the image is a query on the contextual embeddings of the words (Rombach et al. 2022, and the plot has the sizes of
 # Stable Diffusion 1). Maps of these weights, summed over levels and steps, show the image positions that attend to
 # each word (Tang et al. 2023). If you replace these maps, you edit the image (Hertz et al. 2022). [Page
-# 9](9_words_that_paint.py) tests how far you can trust such a map. Newer models put image and text into a single
+# 9](10_words_that_paint.py) tests how far you can trust such a map. Newer models put image and text into a single
 # sequence and use self-attention over both (Esser et al. 2024).
 
 # %%
@@ -516,4 +516,4 @@ keep(
 # %% [markdown]
 # You now know all the components of a transformer. The next page shows how
 # large trained models represent a word: [8. Contextual
-# embeddings](8_contextual_embeddings.py).
+# embeddings](9_contextual_embeddings.py).

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 5. Heads
+# # 6. Heads
 #
 # In "I ate some of Bob's chocolate cake", "ate" needs to know who ate, whose cake it was, and what was eaten. A
 # single set of weights can attend to all three words, with a third of the weight on each. But attention then returns
@@ -23,7 +23,7 @@ from regard.trace.word_rows import gives
 # ## Three heads
 #
 # Stack three sets of the three matrices into tensors with an extra axis. As in the article, the generator isn't
-# reseeded, so these random numbers follow those of the single head on page 4. Follow the shapes: the input is copied
+# reseeded, so these random numbers follow those of the single head on page 5. Follow the shapes: the input is copied
 # for each head as (3, 16, 6), projected to (3, 24, 6), and transposed to (3, 6, 24), so that each token's key is a
 # row again.
 
@@ -447,5 +447,5 @@ keep(
 
 # %% [markdown]
 # People say that a head "is for" grammar or for meaning. You can measure two things: the tokens that it attends to,
-# and the effect of ablating it. `regard why` shows both. A complete model has a few more components: [6. A
-# transformer that writes](6_a_transformer_that_writes.py).
+# and the effect of ablating it. `regard why` shows both. A complete model has a few more components: [7. A
+# transformer that writes](7_a_transformer_that_writes.py).

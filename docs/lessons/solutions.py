@@ -1,0 +1,5 @@
+"""An answer to each exercise of each lesson, as you would type it. `regard lesson 4 --exercises` shows one on `?`."""
+
+SOLUTIONS: dict[str, list[str]] = {
+    "5": ["[[-37.5, -75], [0, 0], [0, 0], [0, 0]]"]
+}
