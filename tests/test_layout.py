@@ -98,6 +98,7 @@ ABOUT_SEVERAL = {
     "site/formulas",
     "site/images",
     "site/live_page",
+    "site/notebooks",
     "site/pages",
     "site/pictures",
     "train/toys",

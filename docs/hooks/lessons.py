@@ -1,9 +1,12 @@
-"""Run the lessons quietly, fit what nbconvert makes of them into the site: nothing from elsewhere, links, tables."""
+"""Run the lessons quietly, fit what nbconvert makes of them into the site, and put a notebook beside each page."""
 
 import os
 import re
+from pathlib import Path
 from typing import Any
 
+import jupytext
+import nbformat
 from mkdocs.exceptions import PluginError
 
 SCRIPTS = re.compile(r"<!-- Load mathjax -->.*?<!-- End of mermaid configuration -->", re.DOTALL)
@@ -11,6 +14,15 @@ LINK = re.compile(r'(<a href="(?!painter\.)[^":#]+)\.(?:py|md)(?=["#])')  # to a
 
 # nbconvert folds long lines of what was printed; a table that is folded cannot be read down
 STYLE = "<style>.jp-OutputArea-output pre { white-space: pre !important; overflow-x: auto; }</style>"
+
+# the first cell of a notebook, which may be opened in any folder
+SET_UP = """# The drawings lie beside regard's lessons.
+import sys
+
+from regard.cli.verbs.lesson import lesson_files
+
+sys.path.append(str(lesson_files()[0].parent))"""
+OTHER_PAGE = re.compile(r"\[([^]]+)\]\((?!https?:)[^)]+\)")
 
 
 def on_startup(**_: Any) -> None:
@@ -42,6 +54,31 @@ def linked(page: str) -> str:
     return LINK.sub(r"\1.html", page)
 
 
+def notebook(source: Path) -> nbformat.NotebookNode:
+    """Read a lesson as a notebook: its cells after one that finds the drawings, links to other pages as plain words."""
+    made = jupytext.read(source)
+    for cell in made.cells:
+        if cell.cell_type == "markdown":
+            cell.source = OTHER_PAGE.sub(r"\1", cell.source)
+    made.cells.insert(1, nbformat.v4.new_code_cell(SET_UP))
+    made.metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return made
+
+
 def on_page_content(page_html: str, page: Any, **_: Any) -> str:
     """Called by mkdocs with the content of each page."""
-    return STYLE + linked(without_scripts(page_html)) if page.file.src_uri.endswith(".py") else page_html
+    if not page.file.src_uri.endswith(".py"):
+        return page_html
+    name = Path(page.file.src_uri).with_suffix(".ipynb").name
+    return f'{STYLE}<a class="md-button" href="{name}" download>Open as notebook</a>\n' + linked(
+        without_scripts(page_html)
+    )
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Called by mkdocs with each whole page: its notebook is written beside it."""
+    if page.file.src_uri.endswith(".py"):
+        file = Path(page.file.abs_dest_path).with_suffix(".ipynb")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook(Path(page.file.abs_src_path)), file)
+    return output
