@@ -32,7 +32,7 @@ PICTURES = {  # of each lesson, in order: what the picture says that it shows
     "2_words_before_context": ["Skip-gram guesses"],
     "3_position": ["Six token embeddings", "Positional encodings: fast waves", "Cosines of learned positions",
                    "Attention learns to copy"],
-    "4_self_attention": ["Scores of eleven words", "X goes into a box"],
+    "4_self_attention": ["Three steps for bank", "Scores of eleven words", "X goes into a box"],
     "5_queries_keys_values": ["The word bank moves", "The input 6 × 16", "One query's way"],
     "6_heads": ["Eight heads", "The transformer of 2017", "The weights of eight", "One head's weights lie along",
                 "Lines from ate", "A kernel's weights"],
@@ -47,7 +47,7 @@ TOLD = {  # what each lesson's page shows that it computed
     "1_text_to_vectors": "3923 374 279 6864 315 9822 30",  # by tiktoken, see test_nothing_was_left_unchecked
     "2_words_before_context": "Held-out loss, in nats",
     "3_position": "278 of 400 columns do not repeat within 100 positions",
-    "4_self_attention": "weights from 0.088 to 0.096",
+    "4_self_attention": "weights from 0.089 to 0.098",
     "5_queries_keys_values": "dessert  11.1466   2.2753   0.4917",
     "6_heads": "head 0's query changes by",
     "7_a_transformer_that_writes": "This is the maiden all forlorn that milked the cow with the crumpled horn",
