@@ -181,7 +181,7 @@ keep(
 # %% [markdown]
 # ## True or false?
 #
-# Decide for each claim, then compare with the output. Articles claim the second and the fifth.
+# Decide for each claim, then compare with the output. Articles claim the second, the fifth and the eighth.
 #
 # 1. The scores are symmetric.
 # 2. The weights are symmetric.
@@ -239,7 +239,7 @@ assert diagonal.max() < 0.21
 # %% [markdown]
 # ## Without looking ahead
 #
-# A model that writes has only the words so far. A **causal mask** sets the scores of later words to $-\infty$, so their
+# A model that writes has only the words so far. A **causal mask** sets the scores of later words to −∞, so their
 # weights are 0.
 
 # %%

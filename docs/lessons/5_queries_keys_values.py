@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 5. Queries, keys and values
 #
-# On page 4, every word attended to words like itself. But a pronoun needs its noun and a verb needs its subject, which
+# On page 4, every word attended most to words like itself. But a pronoun needs its noun and a verb its subject, which
 # aren't like it. So each word gets three vectors: a query to ask with, a key to be found by, and a value to pass on. On
 # this page you see how three matrices make them, compute every number of one head, and find out why you divide the
 # scores by a root.
