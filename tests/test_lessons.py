@@ -17,11 +17,8 @@ PICTURES = {
     "1_text_to_vectors": ["cl100k_base.svg", "embedding_process.svg", "minilm_tokens.svg", "overview.svg"],
     "2_words_before_context": ["skip_gram_and_cbow.svg"],
     "3_position": ["added.svg", "copying.svg", "learned_positions.png", "positions.svg"],
-    "4_self_attention": [
-        "matrix.svg",
-        "without_projections.svg",
-    ],
-    "5_queries_keys_values": ["projections.svg", "river_and_finance.svg", "single_head.svg"],
+    "4_self_attention": ["matrix.svg", "three_steps.svg", "without_projections.svg"],
+    "5_queries_keys_values": ["asking.svg", "projections.svg", "river_and_finance.svg", "single_head.svg"],
     "6_heads": ["ate.svg", "kernels.svg", "multi_head.svg", "original.svg", "ranges.png", "untrained_heads.svg"],
     "7_a_transformer_that_writes": ["attention_forms.svg", "causal_mask.svg", "decoder_block.svg", "written.svg"],
     "8_across": ["alignment.svg", "cross_attention.svg", "encoder_decoder.svg", "image_and_words.png", "unet.svg"],

@@ -169,7 +169,7 @@ except TypeError as error:
     print(str(error).splitlines()[0])
 
 # %% [markdown]
-# See also [the same as a database](../lessons/4_self_attention.py), [which heads make a model say
+# See also [the same as a database](../lessons/5_queries_keys_values.py), [which heads make a model say
 # Paris](../questions/paris.md) and [`regard.attend`](../attention.md), which returns the same without building a
 # matrix.
 #
@@ -202,7 +202,7 @@ print(f"random dot products spread by {spread:.1f}, about √384")
 assert abs(float(spread) / 384**0.5 - 1) < 0.1
 
 # %% [markdown]
-# [Lesson 4](../lessons/4_self_attention.py) shows what happens without the root.
+# [Lesson 5](../lessons/5_queries_keys_values.py) shows what happens without the root.
 #
 # ## Back to y = w M
 #

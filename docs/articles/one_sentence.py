@@ -132,7 +132,8 @@ keep(
 )
 
 # %% [markdown]
-# Lesson 4 shows [the reason for the root](../lessons/4_self_attention.py), with the gradients that vanish without it.
+# Lesson 5 shows [the reason for the root](../lessons/5_queries_keys_values.py), with the gradients that vanish without
+# it.
 #
 # ## Multi-head attention
 #

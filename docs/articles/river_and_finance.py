@@ -123,7 +123,7 @@ print(
 assert (scaled - unscaled).abs().max() > 0.01
 
 # %% [markdown]
-# Lesson 4 measures [the reason for the root](../lessons/4_self_attention.py) for widths from 4 to 512.
+# Lesson 5 measures [the reason for the root](../lessons/5_queries_keys_values.py) for widths from 4 to 512.
 #
 # ## The recipe as a class
 #

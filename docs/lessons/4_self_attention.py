@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 4. Self-attention
 #
-# Without context, "bank" is the same word in every sentence. Attention makes every word a mixture of all words and
-# computes the proportions from the words themselves. On this page you compute it for one sentence, without any
-# parameters.
+# "Bank" means two things, but its embedding is the same in "river bank" and in "money from a bank". A model needs a
+# vector that depends on the sentence. Self-attention makes such a vector: it replaces each word by a mixture of all
+# words. On this page you compute it in three steps, without any parameters, and test eight claims about it.
 
 # %%
 import torch
@@ -11,21 +11,38 @@ from matplotlib.figure import Figure
 
 import regard
 from drawings import attention as schematic
+from drawings.code import Code
 from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.numbers import show_numbers
+from regard import textbook
 from regard.explain.vectors.similarity import cosine
-from regard.textbook import attention
 
 # %% [markdown]
-# ## One sentence, no parameters
+# ## Three steps
 #
-# This is the sentence from the article "Self-Attention Explained with Code". Its eleven words have the default
-# model's embeddings, with 384 numbers each: the token embedding of each word plus the position embedding, which the
-# article also adds before attention. For "bank", take the dot product with every word (their similarity), divide by
-# $\sqrt{384}$, turn the results into weights with a softmax, and mix the words with these weights:
+# $X$ has a row of $d$ numbers for each word. Self-attention without parameters is
 #
-# $$ y_{bank} = \sum_j w_j x_j \qquad w = \mathrm{softmax}\left(\frac{x_{bank} X^T}{\sqrt{d}}\right) $$
+# $$ Y = \mathrm{softmax}\left(\frac{X X^T}{\sqrt{d}}\right) X $$
+#
+# 1. **Dot products.** $X X^T$ has the dot product of each word with each word: how similar they are. These are the
+#    **scores**, after division by $\sqrt{d}$.
+# 2. **Softmax.** It turns each row of scores into positive **weights** with the sum 1. A larger score makes a larger
+#    weight.
+# 3. **Mixing.** Each word becomes the sum of all words, each multiplied by its weight.
+#
+# This is the code of the [textbook](../api/textbook.md). You call it with $X$ as query, key and value. Page 5 explains
+# these three names.
+
+# %%
+Code(textbook.attention)
+
+# %% [markdown]
+# ## The steps for "bank"
+#
+# The sentence of the article "Self-Attention Explained with Code" has eleven words. Each has the token embedding of
+# the default model, with 384 numbers. The position embeddings of page 3 are left out, so "bank" starts as the same
+# vector in every sentence.
 
 # %%
 model = regard.load()
@@ -37,91 +54,81 @@ river, money = model.trace(
 )
 # without [CLS], the full stop and [SEP]
 words = [token.text for token in river.tokens[1:-2]]
-x = (river.token_embeddings + river.position_embeddings)[1:-2]  # (11, 384)
-similarities = x @ x[-1]
-weights = (similarities / 384**0.5).softmax(-1)
-y = weights @ x
-way = torch.stack([similarities, similarities / 384**0.5, weights], 1)
+x = river.token_embeddings[1:-2]  # (11, 384)
+bank = x[-1]
+
+products = x @ bank  # 1. dot products
+weights = (products / 384**0.5).softmax(-1)  # 2. scale and softmax
+y = weights @ x  # 3. mix: (384,)
+
 show_numbers(
-    way,
+    torch.stack([products, products / 384**0.5, weights], 1),
     words,
-    ["similarity", "scaled", "weight"],
+    ["product", "/ √384", "weight"],
     title="“bank” and the words around it",
 )
-torch.testing.assert_close(y, attention(x, x, x)[0][-1])
-
-
-def moved(embed):
-    """Cosine of bare "bank", and of "bank" after attention in either text, to
-    bare "river" and "money"."""
-    bare = {
-        word: embed(model.trace(word))[1] for word in ("bank", "river", "money")
-    }
-    mixed = [
-        attention(rows, rows, rows)[0][-1]
-        for rows in (embed(trace)[1:-2] for trace in (river, money))
-    ]
-    return torch.tensor(
-        [
-            [cosine(y, bare[word]) for word in ("river", "money")]
-            for y in (bare["bank"], *mixed)
-        ]
-    )
-
-
-table = torch.cat(
-    [
-        moved(lambda trace: trace.token_embeddings + trace.position_embeddings),
-        moved(lambda trace: trace.token_embeddings),
-    ],
-    1,
-)
-rows, columns = (
-    ["bare “bank”", "in the river text", "in the money text"],
-    ["river", "money", "river alone", "money alone"],
-)
-show_numbers(
-    table,
-    rows,
-    columns,
-    title=(
-        "cosine of “bank” to two words; alone: token embeddings without "
-        "positions"
-    ),
-)
-expected = [
-    [0.336, 0.448, 0.255, 0.398],
-    [0.446, 0.259, 0.376, 0.168],
-    [0.265, 0.434, 0.115, 0.423],
-]
-torch.testing.assert_close(table, torch.tensor(expected), atol=5.1e-4, rtol=0)
-assert bool((table[:, :2] > table[:, 2:]).all())
-
-# %% [markdown]
-# With and without positions, "bank" gets closer to "river" in the river text and to "money" in the money text. Only
-# the embeddings were learned. By itself, "bank" is closer to "money". With positions, all six cosines are larger,
-# because the three single words have the same position embedding, and embeddings of other positions are similar to
-# it.
-#
-# The weights, however, are almost equal. These vectors are short, and after the division by $\sqrt{384}$ their
-# products are close to 0. So $y_{bank}$ is almost the plain mean of the words. It moves because "river" is in the
-# sentence, not because "bank" has selected it. To select words, a model has to learn queries and keys. The article
-# also says that "bank" has the largest weight for itself. This is true here, but mostly not in trained layers (page
-# 9).
+torch.testing.assert_close(y, textbook.attention(x, x, x)[0][-1])
 
 # %%
-print(
-    f"weights from {weights.min():.3f} to {weights.max():.3f}; equal ones "
-    f"would be {1 / 11:.3f}"
+figure = schematic.three_steps(x, products, weights, words, "bank")
+keep(
+    figure,
+    "three_steps.svg",
+    "Three steps for bank: dot products with eleven words, their weights, "
+    "and the weighted sum",
 )
-assert int(weights.argmax()) == 10
-assert float(weights.max()) < 0.11
 
 # %% [markdown]
+# "Bank" has the largest product with itself, and "river" comes next. Do the same in a sentence about money, and
+# compare the results with the embeddings of "river" and "money":
+
+# %%
+other = money.token_embeddings[1:-2]  # the sentence about money
+assert torch.equal(other[-1], bank)
+mixed = {
+    "bank, alone": bank,
+    "in the river text": y,
+    "in the money text": textbook.attention(other, other, other)[0][-1],
+}
+two = {"river": x[words.index("river")], "money": other[7]}
+assert money.tokens[8].text == "money"
+table = torch.tensor(
+    [[cosine(each, word) for word in two.values()] for each in mixed.values()]
+)
+show_numbers(table, [*mixed], [*two], title="cosine of “bank” to two words")
+expected = torch.tensor([[0.255, 0.398], [0.376, 0.168], [0.115, 0.423]])
+torch.testing.assert_close(table, expected, atol=5.1e-4, rtol=0)
+assert table[1, 0] > table[1, 1]
+assert table[2, 1] > table[2, 0]
+
+# %% [markdown]
+# By itself, "bank" is closer to "money". In the river text it is closer to "river". The sentence has changed the
+# vector, although you used no parameters but the embeddings.
+#
+# ## The scale decides how sharp the weights are
+#
+# The weights above are almost equal: each is close to 1/11. So "bank" became almost the plain mean of the sentence. It
+# moved because "river" is there, not because "bank" has selected it. Multiply the products by larger numbers:
+
+# %%
+scales = {"1/√384": 384**-0.5, "1": 1.0, "2": 2.0, "5": 5.0}
+sharper = torch.stack([(s * products).softmax(-1) for s in scales.values()], 1)
+show_numbers(sharper, words, [*scales], title="weights of “bank” by scale")
+print(f"cosine of y and the plain mean: {cosine(y, x.mean(0)):.4f}")
+print(f"weights from {weights.min():.3f} to {weights.max():.3f}")
+assert cosine(y, x.mean(0)) > 0.999
+assert weights.max() < 0.1
+assert sharper[-1, 1] < 0.4 < 0.9 < sharper[-1, 3]
+assert bool((sharper.argmax(0) == 10).all())
+
+# %% [markdown]
+# With a small scale you get a mean. With a large scale you get a copy of a single word, here "bank" itself. A
+# temperature divides the scores, so it is the inverse of this scale. Page 5 shows why the scale is $1/\sqrt{d}$.
+#
 # ## All words at once
 #
-# If you replace $x_{bank}$ by $X$, you get all weights as an n × n matrix. Without the root, the differences are
-# visible.
+# $X X^T$ has the products of all words, and the softmax works on each row. The pictures use scale 1, with which you can
+# see the differences.
 
 # %%
 scores = x @ x.T
@@ -137,7 +144,7 @@ heatmap(
     scores,
     words,
     words,
-    title="scores: symmetric",
+    title="scores",
     diverging=True,
     labels=names,
     axes=left,
@@ -146,7 +153,7 @@ heatmap(
     matrix,
     words,
     words,
-    title="weights: rows sum to 1, not symmetric",
+    title="weights: softmax of each row",
     labels=names,
     axes=right,
 )
@@ -158,8 +165,7 @@ keep(
 )
 
 # %% [markdown]
-# So attention is a box: $X$ goes in, and $Y$ of the same size comes out. Inside, each word (such as "bank") has its
-# scores, their softmax, and the sum of all words with these weights.
+# So attention is a box: $X$ goes in, and $Y$ of the same size comes out. The black frames mark the row of "bank".
 
 # %%
 figure = schematic.without_projections(
@@ -173,27 +179,49 @@ keep(
 )
 
 # %% [markdown]
-# Some claims about these matrices are true and others are not:
+# ## True or false?
 #
-# - The **scores** are symmetric, because $x_i \cdot x_j = x_j \cdot x_i$. An article claims this for the matrix after
-#   the softmax. But the softmax divides each row by a different sum, so the weights are not symmetric.
-# - Each row of **weights** sums to 1. The same article claims this for the rows of the output, but these are mixtures
-#   of vectors.
-# - The article also claims that each word has its largest score with itself or with another occurrence of the same
-#   word. This is true here. In the trained layers of this model, only 12 to 21 % of the rows have their largest
-#   weight among these words on the diagonal.
+# Decide for each claim, then compare with the output. Articles claim the second, the fifth and the eighth.
+#
+# 1. The scores are symmetric.
+# 2. The weights are symmetric.
+# 3. Each row of weights sums to 1.
+# 4. Each column of weights sums to 1.
+# 5. Each row of the output sums to 1.
+# 6. Some weights are 0.
+# 7. If you shuffle the words, each word still gets the same output.
+# 8. Each word has its largest score with itself.
 
 # %%
-torch.testing.assert_close(scores, scores.T)
-print(
-    "weights differ from their mirror by up to "
-    f"{(matrix - matrix.T).abs().max():.3f}"
-)
-assert (matrix - matrix.T).abs().max() > 1e-2
-torch.testing.assert_close(matrix.sum(-1), torch.ones(11))
-assert not torch.allclose((matrix @ x).sum(-1), torch.ones(11), atol=0.1)
-assert bool((matrix > 0).all())
-assert [words[n] for n in scores.argmax(-1)] == words
+output, ones = result.output, torch.ones(11)
+order = torch.randperm(11, generator=torch.Generator().manual_seed(0))
+shuffled = regard.attend(x[order], x[order], x[order], scale=1.0).output
+claims = [
+    torch.allclose(scores, scores.T),
+    torch.allclose(matrix, matrix.T, atol=0.01),
+    torch.allclose(matrix.sum(1), ones),
+    torch.allclose(matrix.sum(0), ones, atol=0.01),
+    torch.allclose(output.sum(1), ones, atol=0.01),
+    bool((matrix == 0).any()),
+    torch.allclose(shuffled, output[order], atol=1e-6),
+    # "a" is there three times
+    all(
+        words[n] == word
+        for n, word in zip(scores.argmax(1), words, strict=True)
+    ),
+]
+for number, claim in enumerate(claims, 1):
+    print(number, claim)
+assert claims == [True, False, True, False, False, False, True, True]
+
+# %% [markdown]
+# Scores are symmetric because $x_i \cdot x_j = x_j \cdot x_i$. But the softmax divides each row by a different sum, so
+# the weights aren't symmetric. The output has mixtures of vectors, whose sums can be anything.
+#
+# The last claim is true here, but not in general: a longer vector can have a larger score (page 5 has an example). In
+# the trained layers of this model, most words have their largest weight with another word:
+
+# %%
 inner = [n for n, token in enumerate(river.tokens) if not token.special]
 # (layers, heads, 12, 12)
 trained = torch.stack(
@@ -202,19 +230,36 @@ trained = torch.stack(
 diagonal = (trained.argmax(-1) == torch.arange(len(inner))).float().mean((1, 2))
 show_numbers(
     diagonal[None],
-    ["largest on the diagonal"],
+    ["largest with itself"],
     [f"layer {n}" for n in range(6)],
+    title="fraction of words, mean of 12 heads",
 )
-assert (round(float(diagonal.min()), 3), round(float(diagonal.max()), 3)) == (
-    0.125,
-    0.208,
-)
+assert diagonal.max() < 0.21
 
 # %% [markdown]
+# ## Without looking ahead
+#
+# A model that writes has only the words so far. A **causal mask** sets the scores of later words to −∞, so their
+# weights are 0.
+
+# %%
+mask = torch.ones(11, 11, dtype=torch.bool).tril()  # True: may attend
+written, causal = textbook.attention(x, x, x, mask)
+show_numbers(causal[:5, :5], words[:5], words[:5], title="the first five words")
+assert torch.equal(written[0], x[0])
+assert not causal.triu(1).any()
+torch.testing.assert_close(written[-1], y)
+
+# %% [markdown]
+# The first word attends only to itself, so it stays as it was. The last word has no later words, so nothing changes
+# for "bank". On page 7, you train a model with this mask.
+#
 # ## A softmax that doesn't overflow
 #
-# float32 can't hold $e^{89}$, so the formula as printed divides infinity by infinity. Subtract the largest score of
-# each row first. The result stays the same, because $e^{s - c} / \sum e^{s - c}$ doesn't depend on $c$.
+# $$ \mathrm{softmax}(s)_i = \frac{e^{s_i}}{\sum_j e^{s_j}} = \frac{e^{s_i - c}}{\sum_j e^{s_j - c}} $$
+#
+# float32 can't hold $e^{89}$, so from there on the first form divides infinity by infinity. You can choose any $c$ in
+# the second form. If you take the largest score of the row, no exponent is above 0.
 
 
 # %%
@@ -227,8 +272,8 @@ def softmax(scores):
 
 
 large = torch.tensor([[10.0, 20.0, 30.0], [100.0, 200.0, 300.0]])
-show_numbers(plain_softmax(large), title="as printed", digits=6)
-show_numbers(softmax(large), title="with the largest score taken off", digits=6)
+show_numbers(plain_softmax(large), title="first form", digits=6)
+show_numbers(softmax(large), title="with the largest score as c", digits=6)
 assert bool(plain_softmax(large)[1].isnan().any())
 torch.testing.assert_close(plain_softmax(large)[0], softmax(large)[0])
 torch.testing.assert_close(softmax(large), large.softmax(-1))
@@ -236,5 +281,78 @@ torch.testing.assert_close(softmax(large), large.softmax(-1))
 assert bool(regard.attend(x * 100, x * 100, x).weights.dense().isfinite().all())
 
 # %% [markdown]
-# Here a word looks for words like itself. To look for something else, it needs parameters: [5. Queries, keys and
+# Here a word attends to words like itself. To look for something else, it needs parameters: [5. Queries, keys and
 # values](5_queries_keys_values.py).
+
+# %% [markdown]
+# ## Exercises
+#
+# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 4
+# --exercises`. The four words are "stream", "bank", "mud" and "money", with four numbers each. The first number means
+# water and the second money.
+
+# %%
+import torch
+
+from drawings.exercise import Exercise
+from drawings.numbers import show_numbers
+from drawings.printed import printed
+from regard import textbook
+
+embeddings = printed("river and finance")["embeddings"]
+words = ["stream", "bank", "mud", "money"]
+x = torch.tensor([embeddings[word] for word in words])
+show_numbers(x, words)
+
+# %% [markdown]
+# **1. Mask the future.** Take the four words in this order and add a causal mask. Which words keep all their weights?
+
+# %%
+answer = ...  # a list of words
+
+
+def check(kept):
+    free = textbook.attention(x, x, x)[1]
+    mask = torch.ones(4, 4, dtype=torch.bool).tril()
+    masked = textbook.attention(x, x, x, mask)[1]
+    lower = (free - masked).clamp(min=0).sum(-1)
+    later = dict(zip(words, lower.tolist(), strict=True))
+    lost = ", ".join(f"{word} loses {later[word]:.2f}" for word in kept)
+    same = [word for word in words if later[word] == 0]
+    return sorted(kept) == same, lost or "at least one word keeps its weights"
+
+
+Exercise(check, answer)
+
+# %% [markdown]
+# **2. Make it sharp.** The weights of "bank" are the softmax of its four dot products times a scale. With which scale
+# does "bank" give itself a weight of 0.90?
+
+# %%
+answer = ...  # a number
+
+
+def check(scale):
+    weight = (scale * (x @ x[1])).softmax(-1)[1]
+    return abs(weight - 0.9) < 0.005, f"bank gives itself {weight:.3f}"
+
+
+Exercise(check, answer)
+
+# %% [markdown]
+# **3. Follow the money.** Choose the four numbers of "bank" so that it attends more to "money" than to any other word,
+# itself included. Try a long vector and a short one.
+
+# %%
+answer = ...  # a list of four numbers
+
+
+def check(vector):
+    rows = x.clone()
+    rows[1] = torch.tensor(vector)
+    weights = textbook.attention(rows, rows, rows)[1][1]
+    most = int(weights.argmax())
+    return most == 3, f"bank gives {words[most]} most, {weights[most]:.2f}"
+
+
+Exercise(check, answer)

@@ -1,5 +1,10 @@
 """An answer to each exercise of each lesson, as you would type it. `regard lesson 4 --exercises` shows one on `?`."""
 
 SOLUTIONS: dict[str, list[str]] = {
-    "5": ["[[-37.5, -75], [0, 0], [0, 0], [0, 0]]"]
+    "4": ['["money"]', "11.7", "[0, 0.8, 0, 0]"],
+    "5": [
+        "[[-37.5, -75], [0, 0], [0, 0], [0, 0]]",
+        "lambda x, q, k, v: ((x @ q) @ (x @ k).T / k.shape[1] ** 0.5).softmax(-1) @ (x @ v)",
+        "20 * torch.eye(5).roll(1, 0)",
+    ],
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import torch
 from jaxtyping import Float
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -98,6 +99,46 @@ def without_projections(
         arrow(axes, (end - gap, middle), (end - 0.08, middle), how)
     told = f"framed: {quoted(names[at])}, its scores, its weights, its y; of {width} numbers the first 16 are drawn"
     write(axes, 0.2, 0.16, told, size=7.5, align="left")
+    return figure
+
+
+def three_steps(
+    x: Float[Tensor, "L M"],
+    products: Float[Tensor, " L"],
+    weights: Float[Tensor, " L"],
+    names: Sequence[str],
+    word: str,
+) -> Figure:
+    """Draw how one word becomes a mixture: its dot products with all words, their weights, and the weighted sum.
+
+    Of wide vectors the first 16 numbers are drawn.
+    """
+    count, lines = len(names), range(len(names))
+    figure = Figure(figsize=(11, 4.4), layout="constrained")
+    left, middle, right = figure.subplots(1, 3, width_ratios=(1, 1, 1.4))
+    for axes, values, colour, title in (
+        (left, products, PLAIN, f"1. dot product with {quoted(word)}"),
+        (middle, weights, QUERY, "2. softmax: the weights"),
+    ):
+        axes.barh(lines, values.tolist(), color=colour)
+        axes.set_yticks(lines, names if axes is left else [""] * count)
+        axes.set_ylim(count + 0.9, -0.6)  # as the rows of step 3
+        axes.margins(x=0.18)
+        for line, value in enumerate(values.tolist()):
+            axes.text(max(value, 0), line, f" {value:z.3f}", va="center", fontsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_title(title, fontsize=10)
+    middle.axvline(1 / count, color="black", linestyle=":", linewidth=1, zorder=0)
+    middle.text(1 / count, count + 0.4, f"equal weights: 1/{count}", ha="right", fontsize=8)
+    parts = (weights[:, None] * x)[:, :16]
+    rows = torch.cat([parts, torch.full_like(parts[:1], torch.nan), parts.sum(0, keepdim=True)])
+    largest = float(rows.nan_to_num().abs().max())
+    right.imshow(rows, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
+    right.set_yticks([*lines, count + 1], [*names, f"sum: {word}, mixed"])
+    right.set_xticks([])
+    right.spines[:].set_visible(False)
+    right.tick_params(length=0)
+    right.set_title("3. weight × vector, added up (the first 16 numbers)", fontsize=10)
     return figure
 
 
