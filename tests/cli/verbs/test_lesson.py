@@ -189,11 +189,11 @@ def test_each_exercise_takes_its_answer_and_no_other(file: Path, monkeypatch: py
     monkeypatch.setattr(sys, "path", [str(file.parent), *sys.path])
     solutions = verb.run_path(str(file.parent / "solutions.py"))["SOLUTIONS"][file.stem.partition("_")[0]]
     text = file.read_text("utf-8")
-    assert text.count(f"# {verb.EXERCISES}\n") == 1
+    marker = f"# {verb.EXERCISES}\n"
+    assert text.count(marker) == 1
     names: dict[str, object] = {"__name__": "lesson", "__file__": str(file)}
-    found = [
-        run_cell(cell, str(file), names) for cell in cells(text.partition(f"# {verb.EXERCISES}\n")[2]) if cell.code
-    ]
+    asked = cells("# %% [markdown]\n" + text.partition(marker)[2])
+    found = [run_cell(cell, str(file), names) for cell in asked if cell.code]
     exercises = [cell for cell in found if isinstance(cell, Exercise)]
     assert len(exercises) == len(solutions) == 3
     for exercise, solution in zip(exercises, solutions, strict=True):
