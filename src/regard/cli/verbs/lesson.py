@@ -27,8 +27,8 @@ EXERCISES = "## Exercises"  # the heading below which a lesson's exercises run w
 LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
 FORMULA = re.compile(r"\$\$?([^$]+)\$?\$")
 SYMBOLS = {
-    "cdot": "·", "sum": "Σ", "pi": "π", "sigma": "σ", "omega": "ω", "infty": "∞", "ell": "loss", "dots": "…", "quad": "   ",
-    "qquad": "   ", "left": "", "right": "", "log": "log", "sin": "sin", "cos": "cos",
+    "cdot": "·", "sum": "Σ", "pi": "π", "sigma": "σ", "omega": "ω", "infty": "∞", "ell": "loss", "dots": "…",
+    "quad": "   ", "qquad": "   ", "left": "", "right": "", "log": "log", "sin": "sin", "cos": "cos",
 }  # fmt: skip
 RAISED = str.maketrans("0123456789TQKVO-+", "⁰¹²³⁴⁵⁶⁷⁸⁹ᵀQKVO⁻⁺")
 Number = Annotated[
