@@ -48,12 +48,12 @@ const temperature = (box, { names, products, divisor, query }) => {
 };
 
 const query = (box, { names, query: start, key, value }) => {
-  const edge = 2;
+  const edge = 1.8;
   const svg = element("svg", { viewBox: `${-edge} ${-edge} ${2 * edge} ${2 * edge}`, tabindex: 0, role: "application", "aria-label": "the query: drag it, or move it with the arrow keys" });
   const arrow = element("line", { class: "arrow", x1: 0, y1: 0 });
   const point = element("circle", { class: "query", r: 0.1 });
   svg.append(element("line", { x1: -edge, x2: edge, y1: 0, y2: 0, "stroke-width": 0.01 }), element("line", { y1: -edge, y2: edge, x1: 0, x2: 0, "stroke-width": 0.01 }), arrow);
-  key.forEach(([x, y], n) => svg.append(element("circle", { class: "key", cx: x, cy: -y, r: 0.07 }), element("text", { x: x + 0.12, y: -y + 0.05 }, names[n])));
+  key.forEach(([x, y], n) => svg.append(element("circle", { class: "key", cx: x, cy: -y, r: 0.07 }), element("text", { x: x + 0.12, y: -y + (n % 2 ? 0.05 : -0.1) + (n > 1 ? 0.35 : 0) }, names[n])));
   svg.append(point);
   const told = element("p", { "aria-live": "polite" });
   const table = element("table");
