@@ -1,4 +1,4 @@
-"""Numbers that a reader moves on the site: docs/moving.js computes them in the page. Elsewhere a line says what moves."""
+"""Numbers that a reader moves on the site: docs/moving.js computes them there. Elsewhere a line says what moves."""
 
 import html
 import json
