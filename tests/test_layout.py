@@ -98,6 +98,7 @@ ABOUT_SEVERAL = {
     "site/formulas",
     "site/images",
     "site/live_page",
+    "site/moving",
     "site/notebooks",
     "site/pages",
     "site/pictures",
