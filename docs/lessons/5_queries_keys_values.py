@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 import regard
 from drawings import attention as schematic
+from drawings import moving
 from drawings.code import Code
 from drawings.grid import heatmap
 from drawings.kept import keep
@@ -224,6 +225,18 @@ expected = torch.tensor([[0.623], [0.565]])
 torch.testing.assert_close(alike[2:], expected, atol=5.1e-4, rtol=0)
 
 # %% [markdown]
+# A query has two numbers here, so you can see it among the keys. Move the query of "bank" in the river text:
+
+# %%
+rows = x["river"]
+moving.plane_query(
+    texts["river"],
+    (rows @ w_query)[1].tolist(),
+    (rows @ w_key).tolist(),
+    (rows @ w_value).tolist(),
+)
+
+# %% [markdown]
 # Before attention, you can't distinguish the two "bank" vectors: their cosine is 1. Attention reduces it to 0.623
 # without parameters, and to 0.565 with the three matrices.
 #
@@ -339,6 +352,12 @@ for d, (spread, *_, largest, gradient) in zip(widths, table, strict=True):
     assert abs(spread / d**0.5 - 1) < 0.1
     assert abs(largest - 0.32) < 0.02
     assert abs(gradient - 0.345) < 0.01
+
+# %% [markdown]
+# Here are the scores of "is" again. Divide them by another number than $\sqrt{24}$:
+
+# %%
+moving.temperature(sentence, way.products.tolist(), 24**0.5, query=sentence[1])
 
 # %% [markdown]
 # Without the root, the softmax becomes a switch when vectors are wide: a single weight is close to 1 and the gradient
