@@ -19,12 +19,16 @@ PICTURES = {
     "3_position": ["added.svg", "copying.svg", "learned_positions.png", "positions.svg"],
     "4_self_attention": ["matrix.svg", "three_steps.svg", "without_projections.svg"],
     "5_queries_keys_values": ["asking.svg", "projections.svg", "river_and_finance.svg", "single_head.svg"],
-    "6_heads": ["ate.svg", "kernels.svg", "multi_head.svg", "original.svg", "ranges.png", "untrained_heads.svg"],
-    "7_a_transformer_that_writes": ["attention_forms.svg", "causal_mask.svg", "decoder_block.svg", "written.svg"],
+    "6_heads": [
+        "ablated.svg", "ate.svg", "kernels.svg", "multi_head.svg", "original.svg", "ranges.png", "untrained_heads.svg",
+    ],
+    "7_a_transformer_that_writes": [
+        "attention_forms.svg", "causal_mask.svg", "decoder_block.svg", "temperatures.svg", "written.svg",
+    ],
     "8_across": ["alignment.svg", "cross_attention.svg", "encoder_decoder.svg", "image_and_words.png", "unet.svg"],
     "9_contextual_embeddings": ["bank_moves.svg", "encoder_block.svg"],
     "10_words_that_paint": ["heat.png", "heat_or_cause.png", "noise.png", "painted.png"],
-}
+}  # fmt: skip
 ORDER = list(PICTURES)
 
 

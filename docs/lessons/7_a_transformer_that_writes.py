@@ -6,7 +6,7 @@
 #
 # On this page you build a model of two layers from the components of the previous pages (with rotary positions, page
 # 3). You train it in seconds on a nursery rhyme, let it write a verse that it has never read, and watch its attention
-# form. At the end you ask a real model.
+# form. You choose how boldly it writes, with a temperature. At the end you ask a real model.
 
 # %%
 import os
@@ -16,10 +16,12 @@ from matplotlib.figure import Figure
 
 import regard
 from drawings import transformer as schematic
+from drawings.code import Code
 from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.links import links
 from drawings.numbers import show_numbers
+from regard import textbook
 from regard.explain import generation
 from regard.text import tokenizers
 
@@ -83,9 +85,19 @@ shows = (
 keep(schematic.blocks(config), "decoder_block.svg", shows)
 
 # %% [markdown]
-# If you write a block by hand, you need two lines:
+# A block has two lines:
 #
-# $$ h = x + \mathrm{Attention}(\mathrm{norm}(x)) \qquad y = h + \mathrm{FeedForward}(\mathrm{norm}(h)) $$
+# $$ h = x + \mathrm{Attention}(\mathrm{norm}(x)) $$
+#
+# $$ y = h + \mathrm{FeedForward}(\mathrm{norm}(h)) $$
+#
+# The last lines of the code below are these two. (`cross` is for page 8.)
+
+# %%
+Code(textbook.Block)
+
+# %% [markdown]
+# You get the same result as the first block of the model if you write the two lines by hand:
 
 # %%
 mine = regard.load(model, tokenizer=tokenizer)
@@ -99,11 +111,20 @@ torch.testing.assert_close(y, untrained.hidden_states[1], atol=1e-5, rtol=0)
 # %% [markdown]
 # ## The causal mask
 #
-# The model learns to predict the next token, so no token may see the tokens after it. The mask sets scores of later
-# keys to −∞ before the softmax, so their weights are exactly 0 and half the matrix is empty. Later tokens then never
+# The model learns to predict the next token, so no token may see the tokens after it. A mask $M$ is added to the
+# scores, with a number for each query $i$ and key $j$:
+#
+# $$ \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}} + M\right) V $$
+#
+# $$ M_{ij} = 0 \text{ if } j ≤ i, \text{ else } -∞ $$
+#
+# Because exp(−∞) = 0, the weights of later tokens are exactly 0, and half the matrix is empty. Later tokens then never
 # change earlier results, so a single pass trains the model on every token of the text.
 
 # %%
+mask = torch.full((4, 4), -torch.inf).triu(1)  # 0 up to the diagonal
+show_numbers(mask.softmax(-1), title="softmax of M, if all scores are 0")
+
 weights = untrained.attention[0][0]
 names = [token.text for token in untrained.tokens]
 assert bool((weights.triu(1) == 0).all())
@@ -135,10 +156,12 @@ keep(
 # %% [markdown]
 # ## Training
 #
-# Each training step uses 16 pieces of 32 tokens. They begin anywhere in the text, so the model can't memorize
-# positions in a verse. The loss is the mean of −log of the probability of each true next token. Uniform guessing
-# costs log V. The token embeddings start at random, as on page 1, and are trained with everything else. Some traces
-# of the held-out verse are saved during training.
+# The loss is the mean of −log of the probability of each true next token. Here $N$ is the number of predictions:
+#
+# $$ \mathrm{loss} = -\frac{1}{N} \sum_t \log p(x_{t+1} | x_1, \dots, x_t) $$
+#
+# Uniform guessing costs log V, with V the number of words in the vocabulary. Each training step uses 16 pieces of 32
+# tokens, which begin anywhere in the text. The token embeddings start at random, as on page 1, and are trained too.
 
 
 # %%
@@ -174,9 +197,27 @@ assert table[0][1] > 0.8 * even
 assert table[-1][1] < 1.0
 
 # %% [markdown]
-# The remaining loss comes from the animals at the start of a verse: "This is the …" has seven possible continuations.
-# Of course, the model memorizes the 150-word rhyme. But it can't have
-# memorized the held-out verse.
+# Of course, the model memorizes the rhyme of 157 words. But it can't have memorized the held-out verse. Which words of
+# that verse cost most?
+
+# %%
+rhyme = sum(len(verse.split()) for verse in verses)
+with torch.no_grad():
+    logits = model(secret).logits[0]
+costs = torch.nn.functional.cross_entropy(
+    logits[:-1], secret[0, 1:], reduction="none"
+)
+for cost, n in zip(*costs.topk(3), strict=True):
+    print(f"{tokenizer.decode([secret[0, n + 1]]):8} {cost:.2f} nats")
+worst = tokenizer.decode([secret[0, costs.argmax() + 1]])
+print(f"{worst}: {costs.max() / costs.sum():.0%} of the verse's loss")
+assert rhyme == 157
+assert worst == "maiden"
+assert costs.max() > 0.5 * costs.sum()
+
+# %% [markdown]
+# More than half of the loss comes from "maiden". "This is the …" had seven continuations in training, and "maiden"
+# was none of them.
 #
 # ## Attention as it forms
 #
@@ -273,8 +314,14 @@ assert inside > between + 0.1
 # %% [markdown]
 # ## Writing, one token at a time
 #
-# The model writes the verse that it has never read, starting from its first four words. Each step takes the most
-# probable token.
+# To write, a model needs a loop: read the text, choose a token from the last token's logits, append it, and read again.
+
+# %%
+Code(textbook.Decoder.generate)
+
+# %% [markdown]
+# At temperature 0, each step takes the most probable token. So the model writes the verse that it has never read,
+# starting from its first four words:
 
 # %%
 made = mine.generate("This is the maiden", max_new_tokens=40)
@@ -291,6 +338,74 @@ for place, row in enumerate(chances):
     print(f"after “{last.text}”: {told}")
 
 # %% [markdown]
+# ## Sampling with a temperature
+#
+# The most probable token gives the same text every time. To get others, **sample** each token from the probabilities.
+# A **temperature** $T$ divides the logits $z$ before the softmax:
+#
+# $$ p = \mathrm{softmax}(z / T) $$
+#
+# $$ \mathrm{entropy} = -\sum_i p_i \log p_i $$
+#
+# Here are the probabilities after "This is the" at three temperatures:
+
+# %%
+temperatures = (0.5, 1.0, 2.0)
+opening = mine.trace("This is the")
+z = opening.logits[2]  # after “the”
+p = torch.stack([(z / t).softmax(-1) for t in temperatures])
+entropy = -(p * p.log()).sum(-1)
+likeliest = p[1].topk(8).indices
+words = [tokenizer.decode([n]) for n in likeliest]
+figure = Figure(figsize=(10, 3), layout="constrained")
+for axes, t, row, h in zip(
+    figure.subplots(1, 3, sharey=True), temperatures, p, entropy, strict=True
+):
+    axes.bar(words, row[likeliest])
+    axes.set_title(f"T = {t}, entropy {h:.2f} nats")
+    axes.tick_params("x", rotation=60)
+keep(
+    figure,
+    "temperatures.svg",
+    "The likeliest next words at three temperatures: steep at 0.5, flatter at "
+    "1, and flattest at 2",
+)
+
+# %%
+every = {*verses, held_out}
+table = []
+for t, row, h in zip(temperatures, p, entropy, strict=True):
+    texts = [
+        mine.generate(
+            "This is the",
+            max_new_tokens=40,
+            do_sample=True,
+            temperature=t,
+            seed=seed,
+        ).text.strip()
+        for seed in range(10)
+    ]
+    # 40 tokens are enough for the longest verse
+    correct = sum(each in every for each in texts)
+    table.append([float(row.max()), float(h), correct])
+    different = [*dict.fromkeys(texts)]
+    print(f"T = {t}", *different[:2], sep="\n  ")
+show_numbers(
+    torch.tensor(table),
+    [f"T = {t}" for t in temperatures],
+    ["likeliest word", "entropy", "correct verses of 10"],
+    digits=2,
+)
+assert table[0][0] > table[1][0] > table[2][0]
+assert table[0][1] < table[1][1] < table[2][1]
+assert table[0][2] > 8
+assert table[2][2] < 4
+
+# %% [markdown]
+# At 0.5, likely words become likelier, and the texts are verses. At 2, unlikely words get a chance at every step, and
+# few texts are still verses. The entropy says how undecided the model is: 0 if a single word has probability 1, and
+# log V if all words are equally likely.
+#
 # ## The KV cache
 #
 # With the causal mask, later tokens never change an earlier token, so you can keep its key and value. Each new token
@@ -410,3 +525,84 @@ else:
 
 # %% [markdown]
 # So far, each text attended only to itself. Next, a text attends to another text: [8. Across](8_across.py).
+
+# %% [markdown]
+# ## Exercises
+#
+# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 7
+# --exercises`.
+
+# %%
+import torch
+
+import regard
+from drawings.exercise import Exercise
+
+# %% [markdown]
+# **1. Mask the future.** Five tokens attend to one another with the weights below. Now you add the causal mask.
+# Predict which tokens keep exactly the same weights.
+
+# %%
+torch.manual_seed(0)
+scores = torch.randn(5, 5)
+print(scores.softmax(-1))
+answer = ...  # a list of token numbers, from 0 to 4
+
+
+def check(tokens):
+    masked = scores.masked_fill(torch.ones(5, 5).triu(1) == 1, -torch.inf)
+    change = (masked.softmax(-1) - scores.softmax(-1)).abs().amax(-1)
+    same = [n for n in range(5) if change[n] == 0]
+    shown = ", ".join(f"{change[n]:.2f}" for n in tokens)
+    return sorted(tokens) == same, f"their largest changes: {shown or 'none'}"
+
+
+Exercise(check, answer)
+
+# %% [markdown]
+# **2. Choose the temperature.** At temperature 1 the model of this page gives "cow", "cat", "dog", "man", "rat" and
+# "maiden" the probabilities below. Choose the temperature at which "cow" has probability 0.50.
+
+# %%
+chances = torch.tensor([0.31, 0.24, 0.17, 0.16, 0.06, 0.04])
+answer = ...  # a temperature, to two decimals
+
+
+def check(temperature):
+    cow = (chances.log() / temperature).softmax(-1)[0]
+    return abs(cow - 0.5) < 0.005, f"cow has probability {cow:.3f}"
+
+
+Exercise(check, answer)
+
+# %% [markdown]
+# **3. Count the KV cache.** In the model below, eight query heads share two key heads: four query heads read the same
+# keys and values. How many numbers do the KV caches of all layers hold after `n` tokens?
+
+# %%
+config = regard.TransformerConfig(
+    vocabulary=100,
+    length=64,
+    positions="rotary",
+    layers=3,
+    d_model=64,
+    heads=8,
+    key_heads=2,
+)
+model = regard.Transformer(config)
+answer = ...  # a function: lambda n: …
+
+
+def check(count):
+    for n in (1, 10, 50):
+        x = torch.zeros(n, config.d_model)
+        layers = [block.attention for block in model.decoder]
+        held = sum(
+            layer.key(x).numel() + layer.value(x).numel() for layer in layers
+        )
+        if count(n) != held:
+            return False, f"the caches of {n} tokens don't hold {count(n)}"
+    return True, f"{n} tokens need {held} numbers in {len(layers)} layers"
+
+
+Exercise(check, answer)

@@ -7,4 +7,10 @@ SOLUTIONS: dict[str, list[str]] = {
         "lambda x, q, k, v: ((x @ q) @ (x @ k).T / k.shape[1] ** 0.5).softmax(-1) @ (x @ v)",
         "20 * torch.eye(5).roll(1, 0)",
     ],
+    "6": [
+        "[[1, 0], [0, 1], [0, 0], [0, 0]]",
+        "divmod(int(weights.diagonal(1, 2, 3).mean(-1).argmax()), 12)",
+        "max(heads, key=cosine)",
+    ],
+    "7": ["[4]", "0.41", "lambda n: 3 * 2 * 2 * 8 * n"],
 }
