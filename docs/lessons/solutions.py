@@ -7,4 +7,5 @@ SOLUTIONS: dict[str, list[str]] = {
         "lambda ids: (ids != 0)[:, None]",
         "[[9, 0, 0], [0, 0, 9], [0, 9, 0], [0, 0, 0]]",
     ],
+    "9": ["5", "'x ' * 200", "'Put your cash in the bank.'"],
 }
