@@ -8,4 +8,9 @@ SOLUTIONS: dict[str, list[str]] = {
         "[[9, 0, 0], [0, 0, 9], [0, 9, 0], [0, 0, 0]]",
     ],
     "9": ["5", "'x ' * 200", "'Put your cash in the bank.'"],
+    "10": [
+        "lambda weights: weights[..., 2].mean((0, 1, 2)).view(4, 4)",
+        "4",
+        "[[1, 0], [1, 0], [1, 0]]",
+    ],
 }
