@@ -592,7 +592,8 @@ Exercise(check, answer)
 # %% [markdown]
 # **2. Mask the padding.** A batch has two source texts. The second is shorter and ends with two padding tokens, whose
 # id is 0. Write a function that makes the mask from the ids, (2 texts, 5 tokens). The weights have the shape (2
-# texts, 3 queries, 5 tokens), and `True` means that a token may be attended to. Then padding must not change a text.
+# texts, 3 queries, 5 tokens), and `True` means that a token may be attended to. With the mask, padding must not change
+# the output.
 
 # %%
 ids = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 0, 0]])
