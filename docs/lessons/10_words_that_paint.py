@@ -2,16 +2,15 @@
 # # 10. Words that paint
 #
 # Which word of your prompt put that into the picture? Tools answer with a **heat map**: the parts of the picture that
-# attend to the word. On this page you train a model that paints, look at its heat maps, and test whether the heat is
-# the cause. In one painter, the heat is the cause. In another painter, built like Stable Diffusion, it isn't,
-# although both maps point to the same places.
+# attend to the word. But does the heat show the cause? Here you train two small painters, look at their heat maps,
+# and test this. Both maps point to the same places. In one painter, the heat is the cause, and in the other, which is
+# built like Stable Diffusion, it isn't.
 
 # %%
-import inspect
-
 import torch
 from matplotlib.figure import Figure
 
+from drawings.code import Code
 from drawings.kept import keep
 from drawings.numbers import show_numbers
 from painter import (
@@ -19,6 +18,7 @@ from painter import (
     PHRASES,
     WORDS,
     Judge,
+    Painted,
     Painter,
     all_but,
     corner_of_patches,
@@ -39,10 +39,8 @@ from regard.train.settings import Settings
 # A picture has two handwritten digits (Alpaydin and Kaynak 1998), each in a corner of 16 × 16 pixels. A line of text
 # names the digits and their corners. The digits come with scikit-learn
 # (`pip install -c constraints.txt scikit-learn`). You train on 1,200 digits. The other 597 train a judge that
-# recognizes the digit in a corner, so you don't have to rely on your eyes.
-#
-# The whole painter is in a single file next to this lesson, [painter.py](painter.py). You can read it from top to
-# bottom and change it.
+# recognizes the digit in a corner, so you don't have to rely on your eyes. The whole painter is in one file next to
+# this lesson, [painter.py](painter.py).
 
 # %%
 known, others = read_digits()
@@ -86,22 +84,25 @@ keep(figure, "noise.png", "A picture of two digits comes out of noise")
 # %% [markdown]
 # ## Patches are queries, words are keys
 #
-# The picture is cut into 16 **patches** of 4 × 4 pixels. In each of three layers, the patches attend to each other
-# and then to the ten words (`<start>` and nine). A patch is a query, and a word has a key and a value, as on [page
-# 8](8_across.py).
+# The picture is cut into 16 **patches** $P$ of 4 × 4 pixels. In each of three layers, the patches attend to each other
+# and then to the ten words (`<start>` and nine). A patch is a query, and a word has a key and a value, as in
+# [lesson 8](8_across.py).
 #
 # Before that, the words read each other in two layers. "seven" has to learn that its position is *top left*, so that
-# the patches there can find it. These **states** are the keys. The values are the words' **plain** embeddings, which
-# contain nothing of the other words.
+# the patches there can find it. From these **states** $S$ come the keys. The values come from the words' **plain**
+# embeddings $E$, which contain nothing of the other words:
+#
+# $$ Q = P W_Q, \quad K = S W_K, \quad V = E W_V $$
 
 # %%
 painter = Painter()
 print(f"{sum(each.numel() for each in painter.parameters()):,} numbers")
-print(inspect.getsource(Painter.forward))
+Code(Painter.forward)
 
 # %% [markdown]
-# Before training, the pictures already have the right shape. Here the untrained model paints the same caption eight
-# times, each time from different noise.
+# Before training, all sizes are already right. Here the untrained model paints the same line eight times, each time
+# from different noise. The weights are of 20 steps, three layers, eight pictures, two heads, 16 patches and ten
+# words:
 
 # %%
 asked, corners = torch.tensor([[7, 2]] * 8), torch.tensor([[0, 3]] * 8)
@@ -117,8 +118,8 @@ torch.testing.assert_close(weights.sum(-1), torch.ones(20, 3, 8, 2, 16))
 # %% [markdown]
 # ## Training
 #
-# Train two painters, each for 600 steps of 32 scenes. You need the second one later. The two differ in a single
-# setting, `values`.
+# Train two painters, each for 600 steps of 32 scenes. They differ in a single setting, `values`. You need the second
+# painter later.
 
 
 # %%
@@ -151,8 +152,6 @@ def trained(values):
 plain, contextual = trained("plain"), trained("contextual")
 
 # %% [markdown]
-# No word describes how a seven is written, so this part of the loss remains.
-#
 # ## Painting
 #
 # Painting begins with pure noise. In each of 20 steps, the painter predicts the picture, and the picture moves a step
@@ -189,8 +188,16 @@ assert (read(painted.pictures) == torch.tensor([7, 2])).float().mean() > 0.85
 # %% [markdown]
 # ## Heat maps
 #
-# How much did each patch attend to a word? The mean over all steps, layers and heads is the word's heat (Tang et al.
-# 2023). It is red over the picture, from zero to the word's maximum.
+# How much did patch $p$ attend to word $j$? The mean of its weights over 20 steps $t$, three layers $n$ and two heads
+# $h$ is the word's heat (Tang et al. 2023):
+#
+# $$ \mathrm{heat}_{pj} = \frac{1}{120} \cdot \sum_{t,n,h} w_{tnhpj} $$
+
+# %%
+Code(Painted.heat.fget)
+
+# %% [markdown]
+# The heat is drawn in red over the picture, from zero to the word's maximum.
 
 # %%
 heat = painted.heat[0]  # (16, 10)
@@ -226,9 +233,8 @@ assert shares[2].argmax() == 0  # seven: top left
 assert shares[7].argmax() == 3  # two: bottom right
 
 # %% [markdown]
-# The words for digits point to their digits. Now look at the other words. Words for positions can be hot far from the
-# position that they name. `<start>` and the comma name nothing, but they are hot somewhere too. It's easy to read
-# your own wishes into a map.
+# The words for digits point to their digits. But `<start>` and the comma, which name nothing, are hot somewhere too. A
+# guess: each patch's weights sum to 1, so a patch that needs no word has to attend to some word all the same.
 #
 # ## Test whether heat is the cause
 #
@@ -262,7 +268,8 @@ assert (gone[:, 1] == 2).float().mean() > 0.75  # the two is left alone
 # ## Heat is not cause
 #
 # Stable Diffusion takes keys *and* values from the states of its text encoder. So does the second painter: its values
-# are **contextual**. The heat of the second painter points to the digits as well. Do the same tests succeed?
+# are **contextual**, $V = S W_V$. The heat of the second painter points to the digits as well. Do the same tests
+# succeed?
 
 # %%
 both = {"plain": plain, "contextual": contextual}
@@ -315,19 +322,98 @@ assert uncut[1] > 0.4
 assert by_phrase[1] > moved[1] + 0.2
 
 # %% [markdown]
-# Both painters paint the digits of the line, and both maps always point to the right corner. With plain values, a
-# digit moves with its word's key and disappears with the edges to its word. With contextual values, fewer than half
-# of the digits move, and many digits are painted without any edge to their word. Only whole phrases move them: when
-# the words read each other, "a", "top" and "left" learn of the seven and pass it on too. How much each of them passes
-# on is chance. It changes with the seed and with longer training.
+# Both painters paint the digits of the line, and both maps point to the right corner. With plain values, a digit moves
+# with its word's key and disappears with the edges to its word. With contextual values, fewer than half of the digits
+# move, and many digits are painted without any edge to their word. Whole phrases move more of them. The likely reason:
+# when the words read each other, "a", "top" and "left" learn of the seven and pass it on too.
 #
 # So a heat map shows **which positions attend to a word**. To find the effect of this attention, you have to
 # experiment: exchange, ablate, count. This holds for every map in this course, including those of language models.
 # [Which explanation is right?](../faithfulness.md) measures how far you can trust each explanation.
 #
-# ## Where to go next
+# You have followed attention from a text to vectors, to a model that writes, to a translation and to a picture. To
+# see heat maps of a trained text-to-image pipeline for your own text, use [`regard paint`](../commands/paint.md).
+# The formula of attention is from 2017. Next, see what is different in the models of today:
+# [11. What changed since 2017](11_since_2017.py).
+
+# %% [markdown]
+# ## Exercises
 #
-# [`regard paint`](../commands/paint.md) shows the heat maps of a trained text-to-image pipeline for your own text. In
-# nine pages, you have followed attention from a text to contextual vectors and pictures. To look at your own model,
-# use the [commands](../commands/see.md) or the [library](../traces.md), or train [your own
-# transformer](../transformer.md).
+# The cells below run on their own, without training. Replace `...` by your answer and run the cell, or run
+# `regard lesson 10 --exercises`.
+
+# %%
+import torch
+
+from drawings.exercise import Exercise
+from drawings.numbers import show_numbers
+
+# %% [markdown]
+# **1. Make a heat map.** `weights` are of four steps, three layers, two heads, 16 patches and five words, in this
+# order. Write a function that returns the heat of word 2 as a picture of 4 × 4 patches.
+
+# %%
+torch.manual_seed(0)
+weights = torch.randn(4, 3, 2, 16, 5).softmax(-1)
+answer = ...  # a function: lambda weights: …
+
+
+def check(function):
+    expected = [[0.0] * 4 for _ in range(4)]
+    for one in weights.flatten(0, 2):  # 24 times (16, 5)
+        for patch in range(16):
+            expected[patch // 4][patch % 4] += float(one[patch, 2]) / 24
+    heat = function(weights)
+    show_numbers(heat)
+    wrong = float((heat - torch.tensor(expected)).abs().max())
+    return heat.shape == (4, 4) and wrong < 1e-5, f"off by up to {wrong:.4f}"
+
+
+Exercise(check, answer)
+
+# %% [markdown]
+# **2. Guide the painter.** Many text-to-image models predict each picture twice, with your text ($c$) and without a
+# text ($u$), and then exaggerate the difference (Ho and Salimans 2022):
+#
+# $$ g = u + s \cdot (c - u) $$
+#
+# With $s = 1$, this is the prediction with text. Below are four pixels, from −1 for paper to 1 for ink. Find a
+# guidance scale $s$ with which the first pixel is more than 0.9 and no pixel leaves the range from −1 to 1.
+
+# %%
+without = torch.tensor([-0.2, 0.1, -0.5, 0.3])
+with_text = torch.tensor([0.08, 0.0, -0.6, 0.4])
+answer = ...  # a number
+
+
+def check(scale):
+    guided = without + scale * (with_text - without)
+    pixels = ", ".join(f"{pixel:.2f}" for pixel in guided.tolist())
+    return guided[0] > 0.9 and guided.abs().max() <= 1, f"pixels {pixels}"
+
+
+Exercise(check, answer)
+
+# %% [markdown]
+# **3. Deceive the map.** A patch attends to three words with the weights below, mostly to "seven". Its output is the
+# mix of their values. If its first number is large, the patch paints a seven. Write values, three rows with two
+# numbers, with which the output hardly changes (by less than 0.05) if you cut the edge to "seven". The first number
+# has to be more than 0.5 before and after.
+
+# %%
+words, scores = ["a", "seven", "left"], torch.tensor([0.5, 3.0, 0.0])
+answer = ...  # a list of three rows with two numbers
+
+
+def check(values):
+    values = torch.tensor(values).float()
+    cut = scores.masked_fill(torch.tensor([False, True, False]), -torch.inf)
+    heat = torch.stack([scores.softmax(0), cut.softmax(0)])
+    show_numbers(heat, ["weights", "without the edge"], words, digits=2)
+    before, after = heat @ values
+    change = float((before - after).abs().max())
+    right = change < 0.05 and before[0] > 0.5 and after[0] > 0.5
+    return right, f"{before[0]:.2f} before, {after[0]:.2f} after the cut"
+
+
+Exercise(check, answer)

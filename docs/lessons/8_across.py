@@ -2,8 +2,9 @@
 # # 8. Across
 #
 # If you translate "the white river" word by word, you get "la blanche rivière", which isn't French. For each word
-# that it writes, a translator has to find the source words. **Cross-attention** does this: queries come from one
-# sequence, keys and values from another. A text-to-image model attends to the words of your prompt in the same way.
+# that it writes, a translator has to find the right source words. **Cross-attention** does this: queries come from
+# one text, keys and values from another. Here you train a small translator and see which words it attends to. Then
+# the patches of an image attend to words in the same way.
 
 # %%
 import os
@@ -14,53 +15,43 @@ from matplotlib.figure import Figure
 
 import regard
 from drawings import attention, transformer
+from drawings.code import Code
 from drawings.grid import heatmap
 from drawings.kept import keep
+from drawings.numbers import show_numbers
+from regard import textbook
 from regard.explain import align
 from regard.text import tokenizers
 
 # %% [markdown]
 # ## Two lengths
 #
-# The six words of page 5 are the queries, and a second text of eight random tokens has the keys and values. The
-# weights are 6 × 8. One article requires equal embedding widths on both sides. But each side has a separate
-# projection, so the widths can differ. If you use the same sequence on both sides, you get self-attention.
+# $X$ has $L$ tokens that attend, and $Z$ has $S$ tokens of another text. The queries are made from $X$, the keys and
+# values from $Z$:
+#
+# $$ \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V, \quad Q = X W_Q, \quad K = Z W_K, \quad V = Z W_V $$
+#
+# The weights are a matrix of $L$ rows and $S$ columns. In code, a single line of self-attention changes:
 
 # %%
-torch.manual_seed(123)
-x = torch.nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
-torch.manual_seed(123)
-w_query, w_key, w_value = (
-    torch.rand(24, 16),
-    torch.rand(24, 16),
-    torch.rand(28, 16),
-)
-torch.manual_seed(123)
-second = torch.rand(8, 16)
-cross = regard.CrossAttention.from_weights(
-    w_query, w_key, w_value, convention="W @ x"
-)
-output, weights = cross(x, second, return_attention=True)
-print(
-    "keys",
-    tuple(cross.key(second).shape),
-    "values",
-    tuple(cross.value(second).shape),
-)
-print("weights", weights.shape, "output", tuple(output.shape))
-assert cross.key(second).shape == (8, 24)
-assert cross.value(second).shape == (8, 28)
+Code(textbook.CrossAttention)
+
+# %% [markdown]
+# Here six tokens attend to eight tokens of another text:
+
+# %%
+torch.manual_seed(0)
+x, second = torch.randn(6, 16), torch.randn(8, 16)
+cross = textbook.CrossAttention(16, d_k=24, d_v=28)
+output = cross(x, second)
+weights = textbook.attention(
+    cross.query(x), cross.key(second), cross.value(second)
+)[1]
 assert weights.shape == (6, 8)
 assert output.shape == (6, 28)
-alone = regard.SelfAttention.from_weights(
-    w_query, w_key, w_value, convention="W @ x"
-)
-torch.testing.assert_close(cross(x, x), alone(x))
-# a width of its own for the second sequence
-wide = regard.CrossAttention(d_query=16, d_context=20, d_k=24, d_v=28)
-assert wide(x, torch.rand(8, 20)).shape == (6, 28)
+torch.testing.assert_close(weights.sum(1), torch.ones(6))
 figure = attention.cross_attention(
-    x, second, weights.dense(), output, ("Life is short …", "another text")
+    x, second, weights, output, ("a text", "another text")
 )
 keep(
     figure,
@@ -70,10 +61,25 @@ keep(
 )
 
 # %% [markdown]
+# Each text has its own projections, so even the widths of the two texts can differ. If you use the same text on both
+# sides, you get self-attention.
+#
+# Attention was invented for this task. In a translator made of recurrent networks (RNNs), the decoder mixed the
+# encoder's states with weights that sum to 1 (Bahdanau et al. 2015). The transformer kept the attention and dropped
+# the recurrence.
+
+# %%
+alone = textbook.SelfAttention(16, d_k=24, d_v=28)
+alone.load_state_dict(cross.state_dict())
+assert torch.equal(cross(x, x), alone(x))
+wide = regard.CrossAttention(d_query=16, d_context=20, d_k=24, d_v=28)
+print("widths 16 and 20:", tuple(wide(x, torch.randn(8, 20)).shape))
+
+# %% [markdown]
 # ## Train a translator
 #
 # French puts most adjectives after the noun, and the adjective and the article agree with the noun's gender: "the
-# white river" is "la rivière blanche". You train on 1,500 such sentences made of ten nouns, five adjectives and three
+# white river" is "la rivière blanche". You train on 1,500 sentences made of ten nouns, five adjectives and three
 # verbs. Every tenth combination of noun and adjective is in the tests only.
 
 # %%
@@ -129,6 +135,12 @@ keep(
     "the encoder",
 )
 
+# %% [markdown]
+# In a block of the decoder, cross-attention is the middle one of three parts. `context` is the encoder's output:
+
+# %%
+Code(textbook.Block.forward)
+
 # %%
 torch.manual_seed(0)
 model = regard.Transformer(config)
@@ -165,9 +177,8 @@ print(
 assert right >= 32
 
 # %% [markdown]
-# Nobody told the model which words belong together. When the decoder is about to write a word, its row attends to the
-# source word. You can see that the links of noun and adjective cross. The article depends on the noun as well: "la"
-# or "le" follows from "river" or "cat", not from "the".
+# The training data doesn't show which words belong together. Each row of the plot is a French word that the decoder is
+# about to write, with its weights for the source words. The links of noun and adjective cross:
 
 # %%
 english, french = (
@@ -190,12 +201,6 @@ for head, axes in enumerate(figure.subplots(1, 2)):
         axes=axes,
     )
 mean = looks.dense().mean(0)
-for row, noun in ((0, "river"), (4, "cat")):
-    given = looks[:, row, asked.index(noun)]
-    print(
-        f"about to write “{french.split()[row]}”: {float(given.max()):.2f} "
-        f"to “{noun}” in head {int(given.argmax())}"
-    )
 for adjective, noun, place in (("white", "river", 1), ("black", "cat", 5)):
     assert mean[place, asked.index(noun)] > mean[place, asked.index(adjective)]
     assert (
@@ -210,11 +215,42 @@ keep(
 )
 
 # %% [markdown]
+# Which source word decides between the articles "la" and "le"? Not "the", which is the same for both. Exchange one
+# noun, "cat" (le chat) for "car" (la voiture), and compare the next word after "la rivière blanche voit":
+
+# %%
+most = {}
+for noun in ("cat", "car"):
+    pair = mine.trace(
+        f"the white river sees the black {noun}",
+        target="la rivière blanche voit le chat",
+    )
+    asked = [token.text for token in pair.encoder.tokens]
+    # token 4 is "voit", token 5 is the article
+    given = pair.decoder.cross[0][:, 4, asked.index(noun)]
+    most[noun] = float(given.max())
+    chances = pair.decoder.logits[4].softmax(-1)
+    la, le = (
+        float(chances[tokenizer.convert_tokens_to_ids(word)])
+        for word in ("la", "le")
+    )
+    print(
+        f"… the black {noun}: la {la:.3f}, le {le:.3f}; weight of “{noun}” at "
+        f"most {most[noun]:.2f}"
+    )
+    assert (la > 0.9) if noun == "car" else (le > 0.9)
+assert most["cat"] < 0.5 < most["car"]
+
+# %% [markdown]
+# The noun decides, although it comes later. Before "la", a head attends to the feminine noun. Before "le", no head
+# attends to the noun, so "le" seems to be the default. With another seed, it can be the other way round.
+
+# %% [markdown]
 # ## A real translator
 #
 # opus-mt-en-fr (Tiedemann and Thottingal 2020) has six layers of eight heads and was trained on millions of
-# sentences. Set `REGARD_OPUS_MT` to its folder to run this part. "bank" becomes a different word in each text, and
-# regard finds the layer with the best alignment by itself.
+# sentences. Set `REGARD_OPUS_MT` to its folder to run this part. "bank" becomes a different French word in each text.
+# regard chooses the layer with the best alignment.
 
 # %%
 folder = os.environ.get("REGARD_OPUS_MT")
@@ -271,9 +307,9 @@ shown
 # ## Image queries on text keys
 #
 # A diffusion model learns to remove noise from images, with the help of a text. Here you train a single denoising
-# step that is small enough for a page. Each image has 32 × 32 pixels and shows two shapes under heavy noise. It is
-# cut into patches of 8 × 8 pixels. Each caption has seven words. Each **patch** is a query, and each **word** has a
-# key and a value. The model predicts the clean patch.
+# step. Each image has 32 × 32 pixels and shows two shapes under heavy noise. It is cut into 64 **patches** of 4 × 4
+# pixels. Each patch is a query, and each of the caption's seven **words** has a key and a value. The model predicts
+# the clean patch.
 
 # %%
 colours = {
@@ -384,8 +420,8 @@ for step in range(501):
         print(f"step {step:3}: mean squared error {float(loss.detach()):.4f}")
 
 # %% [markdown]
-# You run two tests on 200 held-out images. With the caption of another image, the result is worse, so the model does
-# use the words. And patches inside a shape attend to the word for that shape's colour.
+# Two tests on 200 held-out images: with the caption of another image, the result is worse, so the model uses the
+# words. And patches inside a shape attend to the word for that shape's colour.
 
 # %%
 with torch.no_grad():
@@ -415,14 +451,17 @@ for n, colour in ((0, 1), (1, 5)):
     )
     assert own > 2 * other
 empty = looks[covered.sum(1) == 0].mean(0)
-print(
-    "patches of the background look at",
-    [f"word {n}: {share:.2f}" for n, share in enumerate(empty.tolist())],
+show_numbers(
+    empty[None],
+    ["patches of the background"],
+    ["a", "colour", "shape", "and", "a", "colour", "shape"],
+    digits=2,
 )
+assert empty[[1, 5]].sum() < 0.5
 
 # %% [markdown]
-# The background needs no colour. Its patches attend to another word, just as the tokens of a language model attend to
-# `[CLS]` (page 6). Here you see the weights on the grid of an image that the model has not seen:
+# The background needs no colour, and its patches give little weight to colours. But each row sums to 1, so the weight
+# has to go somewhere. Here are the weights of an image that the model has not seen:
 
 # %%
 image, where = paint(("red", "square"), ("blue", "circle"), [(3, 2), (17, 18)])
@@ -497,12 +536,11 @@ keep(
 # %% [markdown]
 # ## Cross-attention in a text-to-image model
 #
-# A text-to-image model uses the same layer many times. At every level of a diffusion model's U-Net, each position of
-# the image is a query on the contextual embeddings of the words (Rombach et al. 2022, and the plot has the sizes of
-# Stable Diffusion 1). Maps of these weights, summed over levels and steps, show the image positions that attend to
-# each word (Tang et al. 2023). If you replace these maps, you edit the image (Hertz et al. 2022). [Page
-# 9](10_words_that_paint.py) tests how far you can trust such a map. Newer models put image and text into a single
-# sequence and use self-attention over both (Esser et al. 2024).
+# A text-to-image model uses the same layer many times. The plot shows the U-Net of Stable Diffusion 1: at every
+# level, each position of the image is a query on the contextual embeddings of the words (Rombach et al. 2022). Maps
+# of these weights show the positions that attend to each word (Tang et al. 2023), and if you replace the maps, you
+# edit the image (Hertz et al. 2022). [Lesson 10](10_words_that_paint.py) tests how far you can trust such a map.
+# Newer models put image and text into a single sequence and use self-attention over both (Esser et al. 2024).
 
 # %%
 figure = transformer.diffusion_unet()
@@ -514,6 +552,88 @@ keep(
 )
 
 # %% [markdown]
-# You now know all the components of a transformer. The next page shows how
-# large trained models represent a word: [8. Contextual
-# embeddings](9_contextual_embeddings.py).
+# You now know all the components of a transformer. Next, see how large trained models represent a word:
+# [9. Contextual embeddings](9_contextual_embeddings.py).
+
+# %% [markdown]
+# ## Exercises
+#
+# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 8
+# --exercises`.
+
+# %%
+import torch
+
+from drawings.exercise import Exercise
+from drawings.numbers import show_numbers
+from regard import textbook
+
+# %% [markdown]
+# **1. Make the shapes fit.** An image of 64 patches with 48 numbers each attends to a caption of 7 words with 32
+# numbers each. The output has 20 numbers per patch. Which shapes have `W_Q`, `W_K` and `W_V`? They multiply from the
+# right, as in `X @ W_Q`.
+
+# %%
+answer = ...  # three pairs: [(rows, columns), (rows, columns), (rows, columns)]
+
+
+def check(shapes):
+    image, caption = torch.randn(64, 48), torch.randn(7, 32)
+    w_query, w_key, w_value = (torch.randn(*shape) for shape in shapes)
+    output, weights = textbook.attention(
+        image @ w_query, caption @ w_key, caption @ w_value
+    )
+    sizes = [" × ".join(map(str, each.shape)) for each in (weights, output)]
+    return output.shape == (64, 20), f"weights {sizes[0]}, output {sizes[1]}"
+
+
+Exercise(check, answer)
+
+# %% [markdown]
+# **2. Mask the padding.** A batch has two source texts. The second is shorter and ends with two padding tokens, whose
+# id is 0. Write a function that makes the mask from the ids, (2 texts, 5 tokens). The weights have the shape (2
+# texts, 3 queries, 5 tokens), and `True` means that a token may be attended to. With the mask, padding must not change
+# the output.
+
+# %%
+ids = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 0, 0]])
+answer = ...  # a function: lambda ids: …
+
+
+def check(mask):
+    torch.manual_seed(0)
+    table, query = torch.randn(10, 8), torch.randn(2, 3, 8)
+    keys = table[ids]
+    padded, weights = textbook.attention(query, keys, keys, mask(ids))
+    for text, length in ((0, 5), (1, 3)):
+        own = keys[text, :length]  # the text without its padding
+        alone = textbook.attention(query[text], own, own)[0]
+        change = float((padded[text] - alone).abs().max())
+        if not change < 1e-5:
+            return False, f"padding changes text {text + 1} by {change:.2f}"
+    return True, f"padding gets weight {float(weights[1, :, 3:].sum()):.2f}"
+
+
+Exercise(check, answer)
+
+# %% [markdown]
+# **3. Translate by hand.** The decoder has read "[BOS] la rivière blanche" and the source is "the white river". Each
+# token writes the **next** word, so "[BOS]" has to find "the", "la" has to find "river", and "rivière" has to find
+# "white". The embeddings are `torch.eye(4)` for the French tokens and `torch.eye(3)` for the English words, which are
+# the keys as well. Write the query matrix, 4 × 3, that gives these three words more than 0.9 each.
+
+# %%
+read = ["[BOS]", "la", "rivière", "blanche"]
+source = ["the", "white", "river"]
+answer = ...  # a list of four rows with three numbers
+
+
+def check(w_query):
+    query = torch.eye(4) @ torch.tensor(w_query).float()
+    weights = textbook.attention(query, torch.eye(3), torch.eye(3))[1]
+    show_numbers(weights, read, source, digits=2)
+    found = weights[[0, 1, 2], [0, 2, 1]]
+    return bool((found > 0.9).all()), f"the three get {found.min():.2f} or more"
+
+
+Exercise(check, answer)

@@ -1,4 +1,4 @@
-"""Lesson 9's painter, from top to bottom: its words, its pictures, the model, painting, and a judge of what it paints.
+"""Lesson 10's painter, from top to bottom: its words, its pictures, the model, painting, and a judge of what it paints.
 
 Shapes: n pictures of 16 × 16 pixels, or of P = 16 patches; L = 10 words; M = 64
 numbers for each patch and each word. A pixel is -1 for paper, up to 1 for ink.

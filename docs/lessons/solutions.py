@@ -13,4 +13,15 @@ SOLUTIONS: dict[str, list[str]] = {
         "max(heads, key=cosine)",
     ],
     "7": ["[4]", "0.41", "lambda n: 3 * 2 * 2 * 8 * n"],
+    "8": [
+        "[(48, 16), (32, 16), (32, 20)]",
+        "lambda ids: (ids != 0)[:, None]",
+        "[[9, 0, 0], [0, 0, 9], [0, 9, 0], [0, 0, 0]]",
+    ],
+    "9": ["5", "'x ' * 200", "'Put your cash in the bank.'"],
+    "10": [
+        "lambda weights: weights[..., 2].mean((0, 1, 2)).view(4, 4)",
+        "4",
+        "[[1, 0], [1, 0], [1, 0]]",
+    ],
 }
