@@ -15,6 +15,7 @@ import torch
 from matplotlib.figure import Figure
 
 import regard
+from drawings import moving
 from drawings import transformer as schematic
 from drawings.code import Code
 from drawings.grid import heatmap
@@ -282,10 +283,23 @@ keep(
 )
 
 # %% [markdown]
-# Nobody told the model where to attend. This head doesn't follow the pattern
-# for every word either, as the second column shows. (Use `regard train` and
-# `regard evolve` to make such plots of longer runs.)
+# Nobody told the model where to attend. This head doesn't follow the pattern for every word either, as the second
+# column shows. (Use `regard train` and `regard evolve` to make such plots of longer runs.)
 #
+# Here are this head's weights for the first words of the verse. Switch the mask off to see what the head would attend
+# to among the later words:
+
+# %%
+one = watched[400].attention[layer]
+first = slice(0, 9)
+scores = one.query[0, head, first] @ one.key[0, head, first].T * one.rule.scale
+torch.testing.assert_close(
+    scores.masked_fill(torch.ones(9, 9).triu(1) > 0, -torch.inf).softmax(-1),
+    one[head][first, first],
+)
+moving.mask(text[first], scores.tolist())
+
+# %% [markdown]
 # ## How the token embeddings changed
 #
 # Verbs moved closer to verbs, and nouns to nouns, because similar words occur before and after them.
