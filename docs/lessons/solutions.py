@@ -1,5 +1,10 @@
 """An answer to each exercise of each lesson, as you would type it. `regard lesson 4 --exercises` shows one on `?`."""
 
 SOLUTIONS: dict[str, list[str]] = {
-    "5": ["[[-37.5, -75], [0, 0], [0, 0], [0, 0]]"]
+    "1": [
+        '"banking"',
+        "[0.5, 0.5, 0, 0, 0, 0]",
+        '["bank", "bank", "bank", "er"]',
+    ],
+    "5": ["[[-37.5, -75], [0, 0], [0, 0], [0, 0]]"],
 }
