@@ -15,7 +15,7 @@ RANKS = SHARED / "tokenizers"
 FOLDER = ROOT / "docs" / "lessons"
 PICTURES = {
     "1_text_to_vectors": ["cl100k_base.svg", "minilm_tokens.svg", "overview.svg"],
-    "2_words_before_context": ["skip_gram_and_cbow.svg"],
+    "2_words_before_context": ["partners.svg", "skip_gram_and_cbow.svg"],
     "3_position": ["added.svg", "copying.svg", "learned_positions.png", "positions.svg"],
     "4_self_attention": [
         "matrix.svg",

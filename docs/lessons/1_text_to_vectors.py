@@ -5,8 +5,8 @@
 # money it is *banque*. A model has to read the other words too, but it can only compute with numbers.
 #
 # On this page you turn a text into tokens, the tokens into ids and the ids into vectors. You will be able to say which
-# numbers a model gets for your text, and why they don't yet settle the question of "bank". Every page of this course
-# is a Python file that you can run and change.
+# numbers a model gets for your text, and why they don't yet settle the question of "bank". Every page of this course is
+# a Python file that you can run and change.
 
 # %%
 from itertools import pairwise
@@ -146,8 +146,8 @@ assert pieces["widest"][-1] == "est"
 # The common word "low" is now a single token. "lower" is rarer and stays in pieces, but no word is unknown.
 #
 # Several OpenAI models use `cl100k_base`, which was made in this way from bytes and has 100,277 entries. A space
-# belongs to the word after it. tiktoken downloads the file of 1.7 MB once. Without a network, set
-# `TIKTOKEN_CACHE_DIR` to a folder that has the file, or this page continues with the published ids.
+# belongs to the word after it. tiktoken downloads the file of 1.7 MB once. Without a network, set `TIKTOKEN_CACHE_DIR`
+# to a folder that has the file, or this page continues with the published ids.
 
 # %%
 formula = printed("formula")
@@ -288,14 +288,13 @@ assert learned.shape == (30522, 384)
 
 # %% [markdown]
 # About half of MiniLM's numbers are this table. Its row of "bank" is the same in every sentence. The next page shows
-# where such rows come from, and why "bank" needs more than a single row:
-# [2. Words before context](2_words_before_context.py).
+# where such rows come from, and why "bank" needs more than a single row: [2. Words before
+# context](2_words_before_context.py).
 
 # %% [markdown]
 # ## Exercises
 #
-# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 1
-# --exercises`.
+# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 1 --exercises`.
 
 # %%
 import torch

@@ -6,5 +6,10 @@ SOLUTIONS: dict[str, list[str]] = {
         "[0.5, 0.5, 0, 0, 0, 0]",
         '["bank", "bank", "bank", "er"]',
     ],
+    "2": [
+        '["tuple", "exception"]',
+        '"the left and the blick operand are on the blick hand side"',
+        "lambda p, q, k: (p / (k * q)).log()",
+    ],
     "5": ["[[-37.5, -75], [0, 0], [0, 0], [0, 0]]"],
 }

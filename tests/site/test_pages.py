@@ -28,7 +28,7 @@ FOUND = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"
 PAGES = [name for name in FOUND if not name.startswith("live/")] or ["(none)"]  # those are test_live_page.py's
 PICTURES = {  # of each lesson, in order: what the picture says that it shows
     "1_text_to_vectors": ["From text to output", "What is the capital", "The sentence of the river"],
-    "2_words_before_context": ["Skip-gram guesses"],
+    "2_words_before_context": ["Skip-gram guesses", "Ranks of thirteen"],
     "3_position": ["Six token embeddings", "Positional encodings: fast waves", "Cosines of learned positions",
                    "Attention learns to copy"],
     "4_self_attention": ["Scores of eleven words", "X goes into a box"],
