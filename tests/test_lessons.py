@@ -16,7 +16,7 @@ FOLDER = ROOT / "docs" / "lessons"
 PICTURES = {
     "1_text_to_vectors": ["cl100k_base.svg", "minilm_tokens.svg", "overview.svg"],
     "2_words_before_context": ["partners.svg", "skip_gram_and_cbow.svg"],
-    "3_position": ["added.svg", "copying.svg", "learned_positions.png", "positions.svg"],
+    "3_position": ["copying.svg", "hands.svg", "learned_positions.png", "positions.svg", "turning.svg"],
     "4_self_attention": [
         "matrix.svg",
         "without_projections.svg",

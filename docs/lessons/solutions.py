@@ -11,5 +11,10 @@ SOLUTIONS: dict[str, list[str]] = {
         '"the left and the blick operand are on the blick hand side"',
         "lambda p, q, k: (p / (k * q)).log()",
     ],
+    "3": [
+        "100",
+        "[[cos(3.5), sin(3.5)], [-sin(3.5), cos(3.5)]]",
+        "10 * turn(-1)",
+    ],
     "5": ["[[-37.5, -75], [0, 0], [0, 0], [0, 0]]"],
 }
