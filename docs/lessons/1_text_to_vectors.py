@@ -27,7 +27,7 @@ from regard.text.tiktoken import cl100k_base, cl100k_tokens
 # %% [markdown]
 # ## The whole process
 #
-# Here is the whole way of a text. The plot shows the computed numbers of a real model.
+# This plot shows every step for a text, with the numbers of a real model.
 
 # %%
 model = regard.load()

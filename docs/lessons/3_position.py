@@ -2,8 +2,9 @@
 # # 3. Position
 #
 # "The cat ate the mouse" and "the mouse ate the cat" have the same words, and only their positions say who is eaten.
-# Attention by itself can't see the difference. On this page you check this, and then you add positions in three ways: a
-# fixed code that is added to the embedding, a learned vector, and a rotation inside attention.
+# Attention by itself can't see the difference, as you check first. Then you add positions in three ways: a fixed code
+# or a learned vector that is added to the embedding, or a rotation inside attention. In the end you can build a head
+# that attends to the position before.
 
 # %%
 import math
