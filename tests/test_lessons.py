@@ -14,9 +14,9 @@ from tests.support import ROOT, SHARED
 RANKS = SHARED / "tokenizers"
 FOLDER = ROOT / "docs" / "lessons"
 PICTURES = {
-    "1_text_to_vectors": ["cl100k_base.svg", "embedding_process.svg", "minilm_tokens.svg", "overview.svg"],
-    "2_words_before_context": ["skip_gram_and_cbow.svg"],
-    "3_position": ["added.svg", "copying.svg", "learned_positions.png", "positions.svg"],
+    "1_text_to_vectors": ["cl100k_base.svg", "minilm_tokens.svg", "overview.svg"],
+    "2_words_before_context": ["partners.svg", "skip_gram_and_cbow.svg"],
+    "3_position": ["copying.svg", "hands.svg", "learned_positions.png", "positions.svg", "turning.svg"],
     "4_self_attention": ["matrix.svg", "three_steps.svg", "without_projections.svg"],
     "5_queries_keys_values": ["asking.svg", "projections.svg", "river_and_finance.svg", "single_head.svg"],
     "6_heads": [

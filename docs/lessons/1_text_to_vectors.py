@@ -2,39 +2,32 @@
 # # 1. From text to tokens to vectors
 #
 # If you translate "bank" into French without the other words, you may get it wrong. By a river it is *rive*, and for
-# money it is *banque*. A translator has to read the other words, and so does a model. In this course you build a
-# model that does.
+# money it is *banque*. A model has to read the other words too, but it can only compute with numbers.
 #
-# Every page of this course is a plain Python file that you can run and change. The folder `drawings` next to it has
-# the code of the plots. All printed numbers were computed when this page was built. Numbers that others have
-# published are asserted, so a wrong number would stop the build.
+# On this page you turn a text into tokens, the tokens into ids and the ids into vectors. You will be able to say which
+# numbers a model gets for your text, and why they don't yet settle the question of "bank". Every page of this course is
+# a Python file that you can run and change.
 
 # %%
+from itertools import pairwise
+
 import torch
 
 import regard
 from drawings import sheet, transformer
+from drawings.code import Code
 from drawings.kept import keep
 from drawings.numbers import show_numbers
 from drawings.printed import printed
 from drawings.token_strip import token_strip
+from regard import textbook
 from regard.text import tokenizers
 from regard.text.tiktoken import cl100k_base, cl100k_tokens
-from regard.textbook import dictionary
-from regard.textbook import ids as look_up
 
 # %% [markdown]
 # ## The whole process
 #
-# A model computes with numbers, so your text passes through four steps:
-#
-# 1. The tokenizer splits it into **tokens**, and each token has a number, its **id**.
-# 2. Each id selects a row of a table of vectors, the **token embedding**.
-# 3. The position of each token adds another vector. These sums are $X$. In $X$, "bank" is still the same vector in
-#    both texts.
-# 4. **Attention** mixes the words. In the output $y$, the two vectors of "bank" are different.
-#
-# The plot shows computed values. The next pages explain each step.
+# This plot shows every step for a text, with the numbers of a real model.
 
 # %%
 model = regard.load()
@@ -68,17 +61,33 @@ shows = (
 keep(figure, "overview.svg", shows)
 
 # %% [markdown]
+# 1. The tokenizer splits the text into **tokens**, and each token has a number, its **id** $t_i$.
+# 2. Each id selects a row of a table $E$ of vectors, the **token embedding**.
+# 3. The position of each token adds another vector $p_i$. The sums are the rows of $X$:
+#
+# $$ x_i = E[t_i] + p_i $$
+#
+# In $X$, "bank" has the same vector in both texts. Only **attention** mixes the words: in its output $y$, the two
+# vectors of "bank" differ.
+
+# %% [markdown]
 # ## A dictionary of six words
 #
-# The simplest tokenizer drops commas, splits at spaces, sorts the words (capitals first) and numbers them. The
-# sentence comes from the article "Understanding and Coding the Self-Attention Mechanism of Large Language Models From
-# Scratch".
+# The simplest tokenizer drops commas, splits at spaces, sorts the words and numbers them. This is the code of the
+# [textbook](../api/textbook.md):
 
 # %%
-article = printed("one sentence")  # its figures, as they are printed there
+Code(textbook.dictionary)
+
+# %%
+Code(textbook.ids)
+
+# %%
+article = printed("one sentence")  # its numbers, as they are printed there
 sentence = article["sentence"]
-words = dictionary(sentence)
-ids = look_up(sentence, words)
+print(sentence)
+words = textbook.dictionary(sentence)
+ids = textbook.ids(sentence, words)
 for word, number in words.items():
     print(f"{number}  {word}")
 print("the sentence:", ids.tolist())
@@ -87,12 +96,11 @@ assert words == article["vocabulary"]
 assert ids.tolist() == article["ids"]
 
 # %% [markdown]
-# A dictionary only knows its own words. A real vocabulary has 30,000 entries or more, and some words are still
-# missing:
+# The dictionary only knows its own words. "Life is sweet" has a word without a number:
 
 # %%
 try:
-    look_up("Life is sweet", words)
+    textbook.ids("Life is sweet", words)
     raise AssertionError("a word was found that is not there")
 except KeyError as error:
     print(f"the dictionary has no {error}")
@@ -100,36 +108,46 @@ except KeyError as error:
 # %% [markdown]
 # ## Byte pairs: a vocabulary for every word
 #
-# Start with single characters. Find the pair that occurs most often, make it a token, and repeat. Common words become
-# a single token and rare words stay in pieces, but no word is unknown (Sennrich et al. 2016).
+# How can a vocabulary have a place for every word? Start with single characters. Find the pair that occurs most often,
+# make it a token, and repeat (Sennrich et al. 2016). The counts say how often each word occurs.
+
 
 # %%
+def most_common_pair(pieces, counts):
+    """Find the two neighbouring pieces that occur together most often."""
+    pairs = {}
+    for word, parts in pieces.items():
+        for pair in pairwise(parts):
+            pairs[pair] = pairs.get(pair, 0) + counts[word]
+    best = max(sorted(pairs), key=pairs.get)
+    return best, pairs[best]
+
+
+def merge(parts, pair):
+    """Make one piece of the pair wherever it occurs."""
+    for n in range(len(parts) - 2, -1, -1):
+        if parts[n : n + 2] == [*pair]:
+            parts[n : n + 2] = ["".join(pair)]
+
+
 counts = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
 pieces = {word: [*word] for word in counts}
 for step in range(6):
-    pairs = {}
-    for word, parts in pieces.items():
-        for n in range(len(parts) - 1):
-            pair = parts[n], parts[n + 1]
-            pairs[pair] = pairs.get(pair, 0) + counts[word]
-    best = max(sorted(pairs), key=pairs.get)
+    pair, count = most_common_pair(pieces, counts)
     for parts in pieces.values():
-        for n in range(len(parts) - 2, -1, -1):
-            if (parts[n], parts[n + 1]) == best:
-                parts[n : n + 2] = ["".join(best)]
-    print(
-        f"{step + 1}. {best[0]} + {best[1]}, {pairs[best]} times:  ",
-        "   ".join("·".join(p) for p in pieces.values()),
-    )
+        merge(parts, pair)
+    cut = "   ".join("·".join(parts) for parts in pieces.values())
+    print(f"{step + 1}. {pair[0]} + {pair[1]}, {count} times:   {cut}")
 assert pieces["low"] == ["low"]
 assert pieces["lower"] == ["low", "e", "r"]
 assert pieces["widest"][-1] == "est"
 
 # %% [markdown]
+# The common word "low" is now a single token. "lower" is rarer and stays in pieces, but no word is unknown.
+#
 # Several OpenAI models use `cl100k_base`, which was made in this way from bytes and has 100,277 entries. A space
-# belongs to the word after it. Its ranks are a file of 1.7 MB. tiktoken downloads this file if you have a network.
-# Otherwise, set `TIKTOKEN_CACHE_DIR` to a folder that has the file. Without the file, this page prints a note and
-# continues with the published ids.
+# belongs to the word after it. tiktoken downloads the file of 1.7 MB once. Without a network, set `TIKTOKEN_CACHE_DIR`
+# to a folder that has the file, or this page continues with the published ids.
 
 # %%
 formula = printed("formula")
@@ -164,9 +182,7 @@ keep(
 # %% [markdown]
 # ## The tokenizer of a model, and special tokens
 #
-# These pages use all-MiniLM-L6-v2, a small BERT. Its 30,522 entries are pieces of words, and `##` marks a piece that
-# continues a word. `[CLS]` and `[SEP]` are special tokens without text of the sentence. The model was trained with
-# these tokens at both ends. Pages 6 and 9 show how much attention they receive.
+# These pages use all-MiniLM-L6-v2, a small BERT. Its vocabulary has 30,522 entries.
 
 # %%
 rare = model.trace("Write a poem about microfinance.")
@@ -182,6 +198,12 @@ assert [token.text for token in rare.tokens][5:8] == [
     "##ance",
 ]
 assert len(river.tokens) == 14
+
+# %% [markdown]
+# "microfinance" takes three tokens, and `##` marks a piece that continues a word. `[CLS]` and `[SEP]` are special
+# tokens without text of the sentence. The model was trained with these tokens at both ends, so every text gets them:
+
+# %%
 figure, axes = sheet.sheet(8.5, 0.8)
 token_strip(axes, river.tokens)
 keep(
@@ -195,8 +217,7 @@ keep(
 # ## Padding and context length
 #
 # Several texts form a table with a row for each text. Short texts are filled up to the length of the longest. A
-# **mask** marks the real tokens, and no token may attend to the padding. regard removes the padding again, so a trace
-# looks as if you had run its text alone.
+# **mask** marks the real tokens with 1, and no token may attend to the padding.
 
 # %%
 texts = [river.text, "Money from a bank"]
@@ -208,11 +229,9 @@ assert batch.ids.shape == batch.mask.shape == (2, 12)
 assert batch.mask.sum(1).tolist() == [12, 4]
 
 # %% [markdown]
-# A model has positions for a fixed number of tokens, its **context length**. Here it is 512. GPT-3 had 2,048 (Brown
-# et al. 2020, "Language Models are Few-Shot Learners"), although one article gives 4,096. GPT-4 had 8,192 or 32,768,
-# and GPT-4 Turbo had 128,000 (OpenAI's announcements of March and November 2023). Llama 3.1 has 131,072 (Grattafiori
-# et al. 2024). Some libraries cut longer texts silently. regard raises an error, and reads the text in windows if you
-# ask for it.
+# A model has positions for a fixed number of tokens, its **context length**. GPT-3 had 2,048 (Brown et al. 2020), and
+# Llama 3.1 has 131,072 (Grattafiori et al. 2024). Here it is 512. Some libraries cut longer texts silently, but regard
+# raises an error:
 
 # %%
 try:
@@ -225,36 +244,34 @@ except regard.RegardError as error:
 # ## From ids to vectors
 #
 # The embedding is a table with a row for each entry. Here it is 6 × 16 and random, as in an untrained model. You look
-# up an id by taking its row. These 96 numbers equal the published numbers.
+# up an id by taking its row. `torch.nn.Embedding` computes nothing else.
+
 
 # %%
-torch.manual_seed(123)
-table = torch.nn.Embedding(6, 16)
-x = table(ids).detach()  # (6, 16): L tokens, M = 16
-names = sentence.replace(",", "").split()
-show_numbers(x, names, title="The embedded sentence, 6 × 16", digits=4)
+def look_up(table, ids):
+    """Take the row of each id: (entries, M), (L,) → (L, M)."""
+    return table[ids]
 
+
+torch.manual_seed(123)
+embedding = torch.nn.Embedding(6, 16)  # training changes its weight
+x = look_up(embedding.weight, ids).detach()  # (6, 16): L tokens, M = 16
+names = sentence.replace(",", "").split()
+show_numbers(x, names, title="The embedded sentence, 6 × 16", digits=2)
+
+assert torch.equal(x, embedding(ids))
 expected = torch.tensor(article["embedding"]["values"])
 torch.testing.assert_close(x, expected, atol=5.1e-5, rtol=0)
 
 # %% [markdown]
-# The same numbers as a plot, with a cell for each number:
-
-# %%
-figure = transformer.embedding_process(names, ids.tolist(), x, vocabulary=6)
-keep(
-    figure,
-    "embedding_process.svg",
-    "Six tokens, their ids, and the row of the table that each id takes",
-)
-
-# %% [markdown]
+# These 96 numbers equal those of the article "Understanding and Coding the Self-Attention Mechanism of Large Language
+# Models From Scratch", which has the sentence, too.
+#
 # ## A look-up equals a matrix product
 #
-# In formulas, a look-up is the product of a one-hot vector $o$ (1 at the id and 0 elsewhere) and the table $E$:
-# $x = o E$. One article calls `nn.Embedding` a linear layer with the identity as activation, and another article says
-# that the tokenizer outputs embeddings. In fact `nn.Embedding` is a look-up that gives the same result as the product,
-# and the tokenizer outputs ids.
+# Write an id as a **one-hot** vector $o$, with 1 at the id and 0 elsewhere. Then the product with the table is the row:
+#
+# $$ x = o \cdot E $$
 
 # %%
 learned = model.model.get_input_embeddings().weight.detach()
@@ -270,5 +287,70 @@ print(
 assert learned.shape == (30522, 384)
 
 # %% [markdown]
-# The row of "bank" is the same in every sentence. The next page shows where such rows come from and why "bank" needs
-# more than a single row: [2. Words before context](2_words_before_context.py).
+# About half of MiniLM's numbers are this table. Its row of "bank" is the same in every sentence. The next page shows
+# where such rows come from, and why "bank" needs more than a single row: [2. Words before
+# context](2_words_before_context.py).
+
+# %% [markdown]
+# ## Exercises
+#
+# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 1 --exercises`.
+
+# %%
+import torch
+
+import regard
+from drawings.exercise import Exercise
+from regard.text import tokenizers
+
+model = regard.load()
+
+# %% [markdown]
+# **1. Hide the bank.** The ids of a word say nothing about its letters. Find a word that begins with "bank" but has no
+# token `bank`.
+
+# %%
+answer = ...  # a word
+
+
+def check(word):
+    tokens = [token.text for token in model.trace(word).tokens[1:-1]]
+    right = word.isalpha() and word.startswith("bank") and "bank" not in tokens
+    return right, f"{word} is {' · '.join(tokens)}"
+
+
+Exercise(check, answer)
+
+# %% [markdown]
+# **2. Between two words.** A one-hot vector selects one row of the table. Choose six numbers $o$ with which $o \cdot E$
+# is the point halfway between the vectors of id 0 and id 1. Attention will choose such numbers for you.
+
+# %%
+answer = ...  # a list of six numbers
+table = torch.nn.Embedding(6, 16).weight.detach()
+
+
+def check(o):
+    halfway = (table[0] + table[1]) / 2
+    off = (torch.tensor(o).float() @ table - halfway).norm()
+    return off < 1e-5, f"o E is {off:.2f} away from the point halfway"
+
+
+Exercise(check, answer)
+
+# %% [markdown]
+# **3. Design a vocabulary.** A tokenizer learns four byte pairs from your words and then reads "banker". Choose words,
+# without "banker" itself, so that it gets two tokens, `bank` and `er`.
+
+# %%
+answer = ...  # a list of words; repeat a word to make it common
+
+
+def check(words):
+    learned = tokenizers.byte_pairs(words, size=256 + 1 + 4)
+    parts = learned.tokenize("banker")
+    right = parts == ["bank", "er"] and not any("banker" in w for w in words)
+    return right, f"banker is {' · '.join(parts)}"
+
+
+Exercise(check, answer)

@@ -1,11 +1,10 @@
 # %% [markdown]
 # # 3. Position
 #
-# Attention sees a set of vectors without order. For attention, "the cat ate the mouse" and "the mouse ate the cat"
-# are the same set. So you have to add the position of every token (positional encoding). There are three ways: add a
-# fixed code to the embedding, add a learned vector, or rotate queries and keys inside attention.
-#
-# The small examples are from the article "Self-Attention Explained with Code". This page asserts its printed numbers.
+# "The cat ate the mouse" and "the mouse ate the cat" have the same words, and only their positions say who is eaten.
+# Attention by itself can't see the difference, as you check first. Then you add positions in three ways: a fixed code
+# or a learned vector that is added to the embedding, or a rotation inside attention. In the end you can build a head
+# that attends to the position before.
 
 # %%
 import math
@@ -15,223 +14,21 @@ import torch
 from matplotlib.figure import Figure
 
 import regard
+from drawings.code import Code
 from drawings.kept import keep
 from drawings.numbers import show_numbers
-from drawings.positions import position_grid
-from drawings.printed import printed
-from drawings.transformer import embedding_process
-from regard.nn.positions import alibi_slopes, rotary_angles, rotate, sinusoidal
+from drawings.positions import dial, position_grid
+from regard import textbook
+from regard.nn.positions import alibi_slopes, rotary_angles, rotate
 
 # %% [markdown]
-# ## Sines and cosines
+# ## Attention has no order
 #
-# $$ PE_{pos, 2i} = \sin\left(\frac{pos}{10000^{2i/d}}\right) $$
-#
-# $$ PE_{pos, 2i+1} = \cos\left(\frac{pos}{10000^{2i/d}}\right) $$
-#
-# Each pair of columns is like a hand of a clock. The first is fast and the last very slow (Vaswani et al. 2017). Here
-# you see the code of five positions with width 3, and its sum with five embeddings. If the width is odd, the last
-# column is dropped.
-
-# %%
-code = sinusoidal(5, 3).round(decimals=2)
-article = printed("contextual embeddings")["positional_encoding"]
-given = torch.tensor(article["example_input"])
-show_numbers(code, title="positional encoding, 5 × 3", digits=2)
-show_numbers(given, title="embeddings", digits=2)
-show_numbers(
-    given + code, title="their sum, the input of the first layer", digits=2
-)
-
-torch.testing.assert_close(
-    code, torch.tensor(article["values"]).float(), atol=1e-6, rtol=0
-)
-torch.testing.assert_close(
-    given + code, torch.tensor(article["example_output"]), atol=1e-6, rtol=0
-)
-
-# %% [markdown]
-# Here is the same for the six words of page 1. Each strip is a vector of 16 numbers. Every second number of the code
-# is a cosine and begins at 1.
-
-# %%
-torch.manual_seed(123)
-ids = [0, 4, 5, 2, 1, 3]
-x = torch.nn.Embedding(6, 16)(torch.tensor(ids)).detach()
-figure = embedding_process(
-    ["Life", "is", "short", "eat", "dessert", "first"],
-    ids,
-    x,
-    6,
-    sinusoidal(6, 16),
-)
-keep(
-    figure,
-    "added.svg",
-    "Six token embeddings, the positional encodings added to them, and "
-    "their sums",
-)
-
-# %% [markdown]
-# ## A hundred positions, 400 wide
-#
-# Most texts show this plot. The colours are the same as in the article: negative is blue, positive is red.
-
-# %%
-codes = sinusoidal(100, 400).double()
-keep(
-    position_grid(codes, "sinusoidal positional encoding, 100 × 400"),
-    "positions.svg",
-    "Positional encodings: fast waves in the first dimensions, hardly any "
-    "change in the last",
-)
-
-# %% [markdown]
-# Three claims about this encoding are common: that it is bounded, periodic and predictable. The first claim is true,
-# because no number exceeds 1.
-#
-# The second claim is only partly true. Column pair $i$ repeats after $2\pi \cdot 10000^{2i/d}$ positions, so the
-# wavelengths range from $2\pi$ up to nearly $10000 \cdot 2\pi$. In 100 positions, 278 of the 400 columns don't repeat
-# even once.
-
-# %%
-assert float(codes.abs().max()) <= 1
-wavelengths = 2 * math.pi * 10000 ** (torch.arange(0, 400, 2).double() / 400)
-slow = 2 * int((wavelengths > 100).sum())
-print(
-    f"wavelengths from {wavelengths[0]:.2f} to {wavelengths[-1]:,.0f}; the "
-    f"bound is {20000 * math.pi:,.0f}"
-)
-print(f"{slow} of 400 columns do not repeat within 100 positions")
-assert slow == 278
-torch.testing.assert_close(wavelengths[0].item(), 2 * math.pi)
-assert wavelengths[-1] < 20000 * math.pi
-
-# %% [markdown]
-# The third claim is true, and it makes the code useful. To get the code at $pos + k$ from the code at $pos$, you
-# rotate each hand by an angle that depends on $k$ alone. So a **single** matrix works for all positions, and the dot
-# product of two codes depends only on their distance.
-
-# %%
-k = 7
-angles = rotary_angles(torch.tensor(k), 400)
-turn = torch.block_diag(
-    *[
-        torch.tensor([[a.cos(), a.sin()], [-a.sin(), a.cos()]]).double()
-        for a in angles
-    ]
-)
-torch.testing.assert_close(codes[:-k] @ turn.T, codes[k:], atol=1e-5, rtol=0)
-products = codes @ codes.T
-for distance in (0, 1, 7, 50):
-    along = products.diagonal(distance)
-    print(
-        f"{distance:2} apart: {along.mean():6.1f}, the same from position 0 "
-        f"to the end within {along.std():.0e}"
-    )
-    assert float(along.std()) < 1e-3
-
-# %% [markdown]
-# ## Learned positions
-#
-# BERT and GPT-2 use a second table instead, with a learned row for each position. The table has a fixed number of
-# rows, here 512. In a trace, the position embedding is a separate component. All components add up to the input of
-# the first layer.
+# Here is attention without parameters. In the second sentence, "cat" and "mouse" have changed places. How much does the
+# output of "cat" change?
 
 # %%
 model = regard.load()
-river = model.trace("Write a poem about a man fishing on a river bank.")
-torch.testing.assert_close(
-    river.token_embeddings + river.position_embeddings + river.segment,
-    river.input,
-    atol=1e-5,
-    rtol=0,
-)
-lengths = [
-    [part[11].norm().item()]
-    for part in (
-        river.token_embeddings,
-        river.position_embeddings,
-        river.segment,
-        river.input,
-    )
-]
-names = ["token embedding of “bank”", "+ position 11", "+ segment 0", "= input"]
-show_numbers(torch.tensor(lengths), names, ["length"])
-
-positions = model.model.embeddings.position_embeddings.weight.detach()
-assert torch.equal(positions[11], river.position_embeddings[11])
-cosines = torch.nn.functional.normalize(positions[:100], dim=1)
-cosines = cosines @ cosines.T
-near, far = cosines.diagonal(1).mean(), cosines.diagonal(50).mean()
-print(
-    f"{tuple(positions.shape)}; cosine of rows that are 1 apart: {near:.2f}, "
-    f"50 apart: {far:.2f}"
-)
-assert near > far
-
-# %%
-figure = position_grid(
-    cosines,
-    "learned positions of MiniLM: cosines of the first 100 rows",
-    "position",
-)
-keep(
-    figure,
-    "learned_positions.png",
-    "Cosines of learned positions: nearby positions have similar vectors, "
-    "although nothing in training asks for it",
-)
-
-# %% [markdown]
-# ## Rotary positions
-#
-# Llama and most newer models add nothing to the embedding. Inside attention, they rotate each pair of components of a
-# query and a key by an angle that grows with the position (Su et al. 2021). Two tokens with three positions between
-# them then have the same score anywhere in the text:
-
-# %%
-torch.manual_seed(0)
-q, key = torch.randn(2, 64).double()
-
-
-def turned(vector, position):
-    return rotate(vector[None], rotary_angles(torch.tensor([position]), 64))[0]
-
-
-scores = [turned(q, p) @ turned(key, p - 3) for p in (3, 50, 500)]
-print(
-    "score at a distance of 3, from positions 3, 50, 500:",
-    [f"{float(score):.4f}" for score in scores],
-)
-torch.testing.assert_close(torch.stack(scores), scores[0].expand(3))
-# a turn changes no length
-torch.testing.assert_close(turned(q, 50).norm(), q.norm())
-
-# %% [markdown]
-# ALiBi (Press et al. 2022) uses the distance alone. It subtracts a small amount from each score for every position
-# between two tokens, and each head has a different amount.
-#
-# | kind | where it goes | what it knows | how far |
-# |---|---|---|---|
-# | sinusoidal | added to the embedding, once | the position | any |
-# | learned | added to the embedding, once | the position | as many rows as were learned |
-# | rotary | rotates queries and keys in every layer, not values | the distance | any, beyond training with care |
-# | ALiBi | subtracted from the scores in every layer | the distance | any |
-
-# %%
-print(
-    "ALiBi's share for each of 8 heads:",
-    [round(slope, 4) for slope in alibi_slopes(8).tolist()],
-)
-
-# %% [markdown]
-# ## Cat and mouse
-#
-# Without positions, attention gives "cat" the same vector in both sentences, but in a different row. With positions,
-# the two vectors differ.
-
-# %%
 cat, mouse = (
     model.trace(text)
     for text in ("the cat ate the mouse", "the mouse ate the cat")
@@ -246,33 +43,244 @@ def mix(x):
 # [CLS] the cat ate the mouse [SEP], with cat and mouse exchanged
 swapped = [0, 1, 5, 3, 4, 2, 6]
 without = (mix(cat.token_embeddings), mix(mouse.token_embeddings))
-torch.testing.assert_close(without[0][swapped], without[1])
 with_them = (
     mix(cat.token_embeddings + cat.position_embeddings),
     mix(mouse.token_embeddings + mouse.position_embeddings),
 )
-change = [float((a[swapped] - b).abs().max()) for a, b in (without, with_them)]
-print(
-    f"largest change of any number: {change[0]:.1e} without positions, "
-    f"{change[1]:.3f} with them"
+change = [
+    float((a[2] - b[5]).norm() / a[2].norm()) for a, b in (without, with_them)
+]
+print(f"without positions, “cat” changes by {change[0]:.0%} of its length")
+print(f"with positions, it changes by {change[1]:.0%}")
+torch.testing.assert_close(without[0][swapped], without[1])
+assert change[0] < 1e-5
+assert change[1] > 0.05
+
+# %% [markdown]
+# Let the matrix $P$ put the rows of $X$ into another order. Attention then returns the same rows in this other order,
+# and nothing else changes:
+#
+# $$ \mathrm{softmax}(P X X^T P^T) P X = P \, \mathrm{softmax}(X X^T) X $$
+#
+# ## Sines and cosines
+#
+# The first transformer added a fixed code to each embedding (Vaswani et al. 2017). The code of position $pos$ has $d$
+# numbers, in pairs:
+#
+# $$ PE_{pos, 2i} = \sin(pos \cdot \omega_i) $$
+#
+# $$ PE_{pos, 2i+1} = \cos(pos \cdot \omega_i) $$
+#
+# $$ \omega_i = \frac{1}{10000^{2i/d}} $$
+
+# %%
+Code(textbook.sinusoidal)
+
+# %% [markdown]
+# Each pair is a hand of a clock that turns by $\omega_i$ with every position. Here is a code of six numbers, so it has
+# three hands:
+
+# %%
+hands = textbook.sinusoidal(101, 6)
+shown = (0, 1, 2, 6, 20, 50, 100)
+figure = Figure(figsize=(9, 4.3), layout="constrained")
+for i, row in enumerate(figure.subplots(3, len(shown))):
+    step = math.degrees(10000 ** (-2 * i / 6))
+    for position, axes in zip(shown, row, strict=True):
+        hand = hands[position, 2 * i : 2 * i + 2]
+        above = f"position {position}" if i == 0 else ""
+        left = f"{step:.2f}° each" if position == 0 else ""
+        dial(axes, [(hand, "", "#d98200")], above, left)
+keep(
+    figure,
+    "hands.svg",
+    "Three hands of a clock at seven positions: the first is fast, the last "
+    "very slow",
 )
-assert change[1] > 1e-2
+
+# %% [markdown]
+# The fast hand shows small steps but is soon back: position 6 looks like position 0. The slower hands distinguish the
+# two. The 10,000 is a choice: it sets how slow the last hand is, and Llama 3 has 500,000 in its rotary positions.
+#
+# Here is the same for 100 positions with 400 numbers each. Negative is blue, positive is red.
+
+# %%
+codes = textbook.sinusoidal(100, 400).double()
+keep(
+    position_grid(codes, "sinusoidal positional encoding, 100 × 400"),
+    "positions.svg",
+    "Positional encodings: fast waves in the first dimensions, hardly any "
+    "change in the last",
+)
+
+# %%
+wavelengths = 2 * math.pi * 10000 ** (torch.arange(0, 400, 2).double() / 400)
+slow = 2 * int((wavelengths > 100).sum())
+print(
+    f"wavelengths from {wavelengths[0]:.2f} to {wavelengths[-1]:,.0f} positions"
+)
+print(f"{slow} of 400 columns do not repeat within 100 positions")
+assert slow == 278
+torch.testing.assert_close(wavelengths[0].item(), 2 * math.pi)
+assert wavelengths[-1] < 20000 * math.pi
+assert float(codes.abs().max()) <= 1
+
+# %% [markdown]
+# ## A step is a rotation
+#
+# To move $k$ positions on, you turn each hand by $k \omega_i$. So the **same** matrix works at all positions, and the
+# dot product of two codes depends on their distance $k$ alone:
+#
+# $$ PE_{pos+k} = R_k \, PE_{pos} $$
+#
+# $$ PE_{pos} \cdot PE_{pos+k} = \sum_i \cos(k \omega_i) $$
+
+# %%
+k = 7
+angles = k * 10000 ** (-torch.arange(0, 400, 2).double() / 400)
+turns = [[[a.cos(), a.sin()], [-a.sin(), a.cos()]] for a in angles]
+r_k = torch.block_diag(*[torch.tensor(turn).double() for turn in turns])
+torch.testing.assert_close(codes[:-k] @ r_k.T, codes[k:], atol=1e-5, rtol=0)
+
+products = codes @ codes.T
+table = torch.stack(
+    [products.diagonal(far)[[0, 25, -1]] for far in (0, 1, k, 50)]
+)
+show_numbers(
+    table,
+    ["same position", "1 apart", "7 apart", "50 apart"],
+    ["at the start", "from position 25", "at the end"],
+    title="Dot products of two codes",
+    digits=1,
+)
+assert float((table - table[:, :1]).abs().max()) < 1e-3
+torch.testing.assert_close(table[2, 0], angles.cos().sum(), atol=1e-4, rtol=0)
+
+# %% [markdown]
+# ## Learned positions
+#
+# BERT and GPT-2 use a second table instead, with a learned row for each position. The number of rows is fixed, here
+# 512. This plot compares the first 100 rows of MiniLM:
+
+# %%
+positions = model.model.embeddings.position_embeddings.weight.detach()
+assert torch.equal(positions[2], cat.position_embeddings[2])
+cosines = torch.nn.functional.normalize(positions[:100], dim=1)
+cosines = cosines @ cosines.T
+near, far = cosines.diagonal(1).mean(), cosines.diagonal(50).mean()
+print(
+    f"{tuple(positions.shape)}; cosine of rows that are 1 apart: {near:.2f}, "
+    f"50 apart: {far:.2f}"
+)
+assert near > far
+figure = position_grid(
+    cosines,
+    "learned positions of MiniLM: cosines of the first 100 rows",
+    "position",
+)
+keep(
+    figure,
+    "learned_positions.png",
+    "Cosines of learned positions: nearby positions have similar vectors, "
+    "although nothing in training asks for it",
+)
+
+# %% [markdown]
+# Nearby positions have similar vectors, as with sines and cosines. Here the model learned this from text.
+#
+# ## Rotary positions
+#
+# Llama and most newer models add nothing to the embedding. Inside attention, they turn each pair of numbers $(a, b)$ of
+# a query or key by an angle that grows with its position $m$ (Su et al. 2021):
+#
+# $$ a' = a \cos(m \omega_i) - b \sin(m \omega_i) $$
+#
+# $$ b' = b \cos(m \omega_i) + a \sin(m \omega_i) $$
+
+
+# %%
+def turn(vector, position):
+    """Turn each pair of a query or key by its position, (D,) → (D,)."""
+    rates = 10000 ** (-torch.arange(0, len(vector), 2).double() / len(vector))
+    cos, sin = (position * rates).cos(), (position * rates).sin()
+    a, b = vector[0::2], vector[1::2]
+    return torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten()
+
+
+# %% [markdown]
+# With two numbers you can see it. The first circle shows the same query at six positions. The other two circles show a
+# query and a key at a distance of 2:
+
+# %%
+query, key = torch.tensor([[0.9, 0.3], [-0.2, 0.8]]).double()
+figure = Figure(figsize=(9, 3.2), layout="constrained")
+first, *others = figure.subplots(1, 3)
+fading = ["55", "66", "88", "aa", "cc", "ff"]
+at = [
+    (turn(query, m), str(m), "#0072b2" + alpha)
+    for m, alpha in enumerate(fading)
+]
+dial(first, at, "a query at positions 0 to 5")
+scores = []
+for axes, m, n in zip(others, (2, 5), (0, 3), strict=True):
+    q, k = turn(query, m), turn(key, n)
+    scores.append(float(q @ k))
+    pair = [(q, "query", "#0072b2"), (k, "key", "#d98200")]
+    dial(axes, pair, f"query at {m}, key at {n}: score {scores[-1]:.3f}")
+keep(
+    figure,
+    "turning.svg",
+    "A query turns with its position; a query and a key that are 2 apart keep "
+    "their angle and their score",
+)
+
+# %%
+assert abs(scores[0] - scores[1]) < 1e-9
+torch.manual_seed(0)
+query, key = torch.randn(2, 64).double()
+for m in (3, 50, 500):
+    score = turn(query, m) @ turn(key, m - 3)
+    print(f"64 numbers, query at {m}, key at {m - 3}: score {score:.4f}")
+    torch.testing.assert_close(score, turn(query, 3) @ key)
+
+assert (turn(query, 50).norm() - query.norm()).abs() < 1e-9
+angles = rotary_angles(torch.tensor([50]), 64)
+ours = rotate(query[None], angles, "interleaved")[0]
+torch.testing.assert_close(ours, turn(query, 50))
+
+# %% [markdown]
+# Both vectors turn together, so the angle between them stays. The score depends on the distance alone, anywhere in the
+# text.
+#
+# **ALiBi** (Press et al. 2022) uses the distance directly. Each head has a slope $m$ and subtracts $m$ from the score
+# for every position between query and key:
+#
+# $$ s_{ij} = q_i \cdot k_j - m |i - j| $$
+
+# %%
+slopes = [round(slope, 4) for slope in alibi_slopes(8).tolist()]
+print("ALiBi's slopes for 8 heads:", slopes)
+
+# %% [markdown]
+# | kind | how | what it knows | how far |
+# |---|---|---|---|
+# | sinusoidal | added to the embedding, once | the position | any |
+# | learned | added to the embedding, once | the position | as many rows as were learned |
+# | rotary | rotates queries and keys in every layer, not values | the distance | any, beyond training with care |
+# | ALiBi | subtracted from the scores in every layer | the distance | any |
 
 # %% [markdown]
 # ## Compare attention with a recurrent network
 #
-# A recurrent network needs no positions, because it reads word by word and keeps everything in a single vector. Here
-# both networks copy 12 symbols that they have read, with vectors of 64 numbers. Attention can look back at the symbol
-# that it needs. On a longer text, the recurrent network takes a step for each word in turn, while attention reads all
-# words at once.
+# A recurrent network needs no positions. It reads word by word and keeps everything in a single vector. Here both kinds
+# learn to copy 12 symbols that they have read, with vectors of 64 numbers.
 
 # %%
 SYMBOLS, LENGTH, WIDE = 12, 12, 64
 
 
 class Reader(torch.nn.Module):
-    """Symbols to scores of the next one, by a recurrent network or by one layer
-    of attention."""
+    """Score the next symbol, by a recurrent network or a layer of attention."""
 
     def __init__(self, recurrent):
         super().__init__()
@@ -295,7 +303,7 @@ class Reader(torch.nn.Module):
 
 
 def copied(reader, ids):
-    """Scores while the second half is written, and what it has to be."""
+    """Compute the scores of the second half, and return its true symbols."""
     return reader(ids[:, :-1])[:, LENGTH:], ids[:, LENGTH + 1 :]
 
 
@@ -355,4 +363,81 @@ keep(
 )
 
 # %% [markdown]
+# Attention can look back at the symbol that it needs, while the recurrent network has to keep all 12 in its vector. On
+# a longer text, the recurrent network takes a step for each word in turn. Attention reads all words at once.
+#
 # Words now have vectors and positions. Next, you see how they interact: [4. Self-attention](4_self_attention.py).
+
+# %% [markdown]
+# ## Exercises
+#
+# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 3 --exercises`.
+
+# %%
+from math import cos, sin
+
+import torch
+
+from drawings.exercise import Exercise
+from regard.nn.positions import sinusoidal
+
+# %% [markdown]
+# **1. Choose the base.** The 10,000 is a choice. Codes of six numbers have three hands, and with 10,000 some of the
+# first 100 positions are hard to distinguish. Find a base with which no two of them have a cosine above 0.85.
+
+# %%
+answer = ...  # a number
+
+
+def check(base):
+    codes = sinusoidal(100, 6, base)
+    cosines = (codes @ codes.T / 3).fill_diagonal_(-1)  # each length is √3
+    first, second = divmod(int(cosines.argmax()), 100)
+    said = f"most alike are {first} and {second}, cosine {cosines.max():.2f}"
+    return cosines.max() <= 0.85, said
+
+
+Exercise(check, answer)
+
+# %% [markdown]
+# **2. Move the hand.** A hand turns by 0.5 with every position. Its pair at position $p$ is $(\sin 0.5p, \cos 0.5p)$.
+# Find the matrix $M$, 2 × 2, with which $M$ times the pair at $p$ is the pair at $p + 7$, for every $p$.
+
+# %%
+answer = ...  # a list of two rows with two numbers; it may use sin and cos
+
+pairs = torch.tensor([[sin(0.5 * p), cos(0.5 * p)] for p in range(50)])
+
+
+def check(matrix):
+    moved = pairs[:-7] @ torch.tensor(matrix).float().T
+    off = (moved - pairs[7:]).abs().max()
+    return off < 1e-3, f"the pairs are off by up to {off:.3f}"
+
+
+Exercise(check, answer)
+
+# %% [markdown]
+# **3. Look back.** Build a head that only knows positions. A query is $W$ times the code of its position, and a key is
+# the code itself. Find a matrix $W$, 16 × 16, with which every position gives more than 0.9 of its attention to the
+# position before it. `turn(k)` is the matrix that moves a code by $k$ positions.
+
+# %%
+answer = ...  # a matrix; it may use turn
+
+
+def turn(k):
+    angles = [k * 10000 ** (-i / 8) for i in range(8)]
+    hands = [[[cos(a), sin(a)], [-sin(a), cos(a)]] for a in angles]
+    return torch.block_diag(*map(torch.tensor, hands))
+
+
+def check(w):
+    codes = sinusoidal(40, 16)
+    weights = (codes @ w.T @ codes.T).softmax(-1)
+    least = weights.diagonal(-1).min()
+    said = f"the position before gets {least:.2f} or more"
+    return w.shape == (16, 16) and least > 0.9, said
+
+
+Exercise(check, answer)

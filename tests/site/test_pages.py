@@ -27,11 +27,10 @@ pytestmark = [
 FOUND = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
 PAGES = [name for name in FOUND if not name.startswith("live/")] or ["(none)"]  # those are test_live_page.py's
 PICTURES = {  # of each lesson, in order: what the picture says that it shows
-    "1_text_to_vectors": ["From text to output", "What is the capital", "The sentence of the river",
-                          "Six tokens, their ids"],
-    "2_words_before_context": ["Skip-gram guesses"],
-    "3_position": ["Six token embeddings", "Positional encodings: fast waves", "Cosines of learned positions",
-                   "Attention learns to copy"],
+    "1_text_to_vectors": ["From text to output", "What is the capital", "The sentence of the river"],
+    "2_words_before_context": ["Skip-gram guesses", "Ranks of thirteen"],
+    "3_position": ["Three hands of a clock", "Positional encodings: fast waves", "Cosines of learned positions",
+                   "A query turns", "Attention learns to copy"],
     "4_self_attention": ["Three steps for bank", "Scores of eleven words", "X goes into a box"],
     "5_queries_keys_values": ["The word bank moves", "Weights of four words", "The input 6 × 16", "One query's way"],
     "6_heads": ["Eight heads", "The transformer of 2017", "The weights of eight", "One head's weights lie along",

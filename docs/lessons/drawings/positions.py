@@ -1,6 +1,10 @@
-"""Draw a positional encoding, or the cosines of its rows, as a grid of colours."""
+"""Draw a positional encoding, or the cosines of its rows, as a grid of colours, and pairs of numbers as clock hands."""
 
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle
 from torch import Tensor
 
 
@@ -12,3 +16,18 @@ def position_grid(matrix: Tensor, title: str, across: str = "dimension") -> Figu
     image = axes.imshow(matrix, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
     figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
     return figure
+
+
+def dial(axes: Axes, hands: Sequence[tuple[Tensor, str, str]], title: str = "", left: str = "") -> None:
+    """Draw pairs of numbers as arrows from the middle of a circle of radius 1: each is its pair, name and colour."""
+    axes.add_patch(Circle((0, 0), 1, fill=False, edgecolor="#bbbbbb"))
+    for pair, name, colour in hands:
+        x, y = pair.tolist()
+        length = (x * x + y * y) ** 0.5
+        arrow = {"arrowstyle": "-|>", "color": colour, "shrinkA": 0, "shrinkB": 0, "linewidth": 1.6}
+        axes.annotate("", (x, y), (0, 0), arrowprops=arrow)
+        axes.text(x * (1 + 0.2 / length), y * (1 + 0.2 / length), name, color=colour[:7], ha="center", va="center")
+    axes.text(-1.4, 0, left, ha="right", va="center", size=9)
+    axes.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal")
+    axes.set_title(title, fontsize=10)
+    axes.set_axis_off()
