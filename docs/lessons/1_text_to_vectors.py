@@ -127,9 +127,9 @@ assert pieces["widest"][-1] == "est"
 
 # %% [markdown]
 # Several OpenAI models use `cl100k_base`, which was made in this way from bytes and has 100,277 entries. A space
-# belongs to the word after it. Its ranks are a file of 1.7 MB. tiktoken downloads this file if you have a network.
-# Otherwise, set `TIKTOKEN_CACHE_DIR` to a folder that has the file. Without the file, this page prints a note and
-# continues with the published ids.
+# belongs to the word after it. Its ranks are a file of 1.7 MB. Run `regard fetch cl100k_base` to get this file.
+# Without the file, tiktoken tries to download it. If it can't, this page prints a note and continues with the
+# published ids.
 
 # %%
 formula = printed("formula")

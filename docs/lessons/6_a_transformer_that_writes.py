@@ -9,8 +9,6 @@
 # form. At the end you ask a real model.
 
 # %%
-import os
-
 import torch
 from matplotlib.figure import Figure
 
@@ -21,6 +19,7 @@ from drawings.kept import keep
 from drawings.links import links
 from drawings.numbers import show_numbers
 from regard.explain import generation
+from regard.fetched import find, left_out
 from regard.text import tokenizers
 
 # %% [markdown]
@@ -350,15 +349,15 @@ keep(
 #
 # SmolLM2-135M-Instruct works in the same way, with 30 layers of nine heads, after training on two trillion tokens
 # (Ben Allal et al. 2025). SmolLM2 has rotary positions: no vector is added, and the position of each token rotates
-# its queries and keys. The question is put into the chat format, and the model continues after it. Set
-# `REGARD_SMOLLM2` to the model's folder to run this part.
+# its queries and keys. The question is put into the chat format, and the model continues after it. Run
+# `regard fetch smollm2` to see this part.
 #
 # Why does the model say "Paris"? When it is about to write the city, some head attends to "France". If you ask about
 # "Italy", the answer is no longer "Paris", but it is invented, because a model of 135 million parameters doesn't know
 # every capital.
 
 # %%
-folder = os.environ.get("REGARD_SMOLLM2")
+folder = find("smollm2")
 if folder:
     chat = regard.load(folder)
     asked = [{"role": "user", "content": "What is the capital of France?"}]
@@ -406,7 +405,7 @@ if folder:
     assert "Paris" not in said["Italy"].text[len(frame) - 1 :]
     assert float(looks.max()) > 10 * float(looks.mean())
 else:
-    print("REGARD_SMOLLM2 names no folder: SmolLM2 is left out here")
+    print(left_out("smollm2"))
 
 # %% [markdown]
 # So far, each text attended only to itself. Next, a text attends to another text: [7. Across](7_across.py).

@@ -6,7 +6,6 @@
 # sequence, keys and values from another. A text-to-image model attends to the words of your prompt in the same way.
 
 # %%
-import os
 import random
 
 import torch
@@ -17,6 +16,7 @@ from drawings import attention, transformer
 from drawings.grid import heatmap
 from drawings.kept import keep
 from regard.explain import align
+from regard.fetched import find, left_out
 from regard.text import tokenizers
 
 # %% [markdown]
@@ -213,11 +213,11 @@ keep(
 # ## A real translator
 #
 # opus-mt-en-fr (Tiedemann and Thottingal 2020) has six layers of eight heads and was trained on millions of
-# sentences. Set `REGARD_OPUS_MT` to its folder to run this part. "bank" becomes a different word in each text, and
+# sentences. Run `regard fetch opus-mt-en-fr` to see this part. "bank" becomes a different word in each text, and
 # regard finds the layer with the best alignment by itself.
 
 # %%
-folder = os.environ.get("REGARD_OPUS_MT")
+folder = find("opus-mt-en-fr")
 if folder:
     opus = regard.load(folder)
     figure = Figure(figsize=(13, 5.4), layout="constrained")
@@ -263,7 +263,7 @@ if folder:
         "French words",
     )
 else:
-    print("REGARD_OPUS_MT names no folder: opus-mt-en-fr is left out here")
+    print(left_out("opus-mt-en-fr"))
     shown = None
 shown
 

@@ -43,6 +43,8 @@ lesson
 lesson 4 --step
 article
 article 1 --step
+fetch
+fetch smollm2
 """
 
 
