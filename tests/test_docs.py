@@ -35,11 +35,11 @@ def test_doors_lead_to_every_page_once() -> None:
 
 
 def test_a_commands_page_begins_with_one_command_and_what_it_prints() -> None:
-    """That it prints this is held by test_docs_commands.py, but for a server, and a pipeline that has to be there."""
+    """That it prints this is held by test_docs_commands.py, but for a server, a pipeline and downloads."""
     for page in sorted((ROOT / "docs" / "commands").glob("*.md")):
         blocks = re.findall(r"^```(\w+)\n(.*?)^```\n", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
         (language, command), (plain, output) = blocks[:2]
-        assert language == ("text" if page.stem in ("paint", "serve") else "sh"), page
+        assert language == ("text" if page.stem in ("paint", "serve", "fetch") else "sh"), page
         assert re.findall(r"^regard (\w+)", command, re.MULTILINE) == [page.stem]
         assert plain == "text", page
         assert 1 <= len(output.splitlines()) <= 22, page

@@ -48,6 +48,7 @@ THROUGH_OTHERS = {
     "corpus/writing/read_words",
     "corpus/writing/shard_tables",
     "errors",
+    "fetched",
     "models/call_options",
     "models/memory_estimate",
     "nn/layer",

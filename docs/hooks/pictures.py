@@ -1,8 +1,8 @@
 """Draw the pictures of docs/pictures.md and docs/questions while the site is built: the pages' own commands run.
 
 A command in a block of a page that ends in `--figure NAME` makes `drawn/NAME`, which the page shows below it. Commands
-on SmolLM2 stand in plain blocks: they run where REGARD_SMOLLM2 names its folder, else a sentence stands in the
-picture's place.
+on SmolLM2 stand in plain blocks: they run if `regard fetch smollm2` has been run. Otherwise, a sentence is in
+the picture's place.
 """
 
 import json
@@ -17,6 +17,8 @@ from typing import Any
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
+
+from regard.fetched import find
 
 PAGE = "pictures.md"
 QUESTIONS = "questions"  # a folder of pages
@@ -50,9 +52,9 @@ def commands(page: str) -> list[list[str]]:
 
 
 def folder_of_smollm2() -> Path | None:
-    """Find SmolLM2's folder, None where the environment names none."""
-    folder = Path(os.environ.get("REGARD_SMOLLM2") or "none").absolute()
-    return folder if any(folder.glob("*.gguf")) else None
+    """Find SmolLM2's folder, or None."""
+    folder = find("smollm2")
+    return folder.absolute() if folder and any(folder.glob("*.gguf")) else None
 
 
 def prepare(folder: Path, pages: Path) -> None:

@@ -146,8 +146,9 @@ assert pieces["widest"][-1] == "est"
 # The common word "low" is now a single token. "lower" is rarer and stays in pieces, but no word is unknown.
 #
 # Several OpenAI models use `cl100k_base`, which was made in this way from bytes and has 100,277 entries. A space
-# belongs to the word after it. tiktoken downloads the file of 1.7 MB once. Without a network, set `TIKTOKEN_CACHE_DIR`
-# to a folder that has the file, or this page continues with the published ids.
+# belongs to the word after it. Its ranks are a file of 1.7 MB. Run `regard fetch cl100k_base` to get this file.
+# Without the file, tiktoken tries to download it. If it can't, this page prints a note and continues with the
+# published ids.
 
 # %%
 formula = printed("formula")

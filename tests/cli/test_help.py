@@ -72,12 +72,15 @@ def call(monkeypatch, tmp_path: Path):
     (tmp_path / "watched" / "run.json").touch()
     texts = {"map": ["a.txt"], "train": ["a.txt"], "evolve": ["watched"]}
     monkeypatch.setattr("regard.cli.verbs.lesson.run_lesson", stop("reads"))
+    monkeypatch.setattr("regard.cli.verbs.fetch._download", stop("loads"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("regard.diffusion.pipeline.load_pipeline", stop("loads"))
     (tmp_path / "watched" / "model_index.json").touch()
     texts |= {"paint": ["watched", "a cat on the mat"]}
     texts |= {
         "lesson": ["1"],
         "article": ["1"],
+        "fetch": ["smollm2"],
         "embed": ["a.txt"],
         "shift": ["word", "--column", "date"],
         "patch": ["a text", "b text"],

@@ -49,7 +49,7 @@ def test_help_is_whole_sentences_and_an_example(capsys) -> None:
         ("Token", "Did you mean 'tokens'?"),
         (
             "bank",
-            "translate, paint, train, evolve, embed, find, senses, shift, lesson, article, check. To look at a text",
+            "paint, train, evolve, embed, find, senses, shift, lesson, article, fetch, check. To look at a text",
         ),
         ('a "quoted" text', "To look at a text: regard see TEXT\n"),
         ("long " * 40, "To look at a text: regard see TEXT\n"),

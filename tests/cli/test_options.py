@@ -12,7 +12,7 @@ from regard.cli.main import app
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 VERBS = (
     "see", "heads", "map", "steps", "tokens", "serve", "why", "attribute", "patch", "generate", "translate", "paint",
-    "train", "evolve", "embed", "find", "senses", "shift", "lesson", "article", "check",
+    "train", "evolve", "embed", "find", "senses", "shift", "lesson", "article", "fetch", "check",
 )  # fmt: skip
 # OPTIONS, of all verbs: the number may only fall, but for files that an answer was not written to before; a new verb
 # stands in VERBS and adds what it has to both numbers, in a commit that says so.

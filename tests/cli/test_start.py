@@ -82,6 +82,7 @@ CASES = {
     "check": ["check", "--text", "A man."],
     "lesson": ["lesson", "1"],
     "article": ["article"],
+    "fetch": ["fetch", "smollm2"],
 }
 
 
@@ -93,6 +94,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory, bank_folder: Path) -> Path:
     (folder / "pairs.tsv").write_text("".join(f"a cat {n}\tun chat {n}\n" for n in range(40)), "utf-8")
     (folder / "bank.store").symlink_to(bank_folder)
     (folder / "lessons").mkdir()
+    (folder / "cache" / "smollm2").mkdir(parents=True)  # already there
     (folder / "lessons" / "1_digits.py").write_text(LESSON, "utf-8")
     for texts, run in (["book.txt", "--watch", "a man"], "writer"), (["--pairs", "pairs.tsv"], "translator"):
         done = run_in_process(folder, ["train", *texts, "--out", run, "--steps", "1", *SMALL])
@@ -115,7 +117,9 @@ def test_each_verb_runs_in_a_process_of_its_own(verb: str, inputs: Path) -> None
         pipelines.stable_diffusion().save_pretrained(inputs / "pipeline")
     lessons = f"from regard.cli.verbs import lesson; lesson.FOLDERS = [lesson.Path({str(inputs / 'lessons')!r})]"
     code = f"import sys; from regard.cli.main import command; {lessons if verb == 'lesson' else 'pass'}; command()"
-    done = subprocess.run([sys.executable, "-c", code, *CASES[verb]], cwd=inputs, capture_output=True, text=True)
+    environment = {**os.environ, "REGARD_CACHE": "cache"}
+    call = [sys.executable, "-c", code, *CASES[verb]]
+    done = subprocess.run(call, cwd=inputs, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

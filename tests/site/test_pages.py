@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from PIL import Image
 
+from regard.fetched import find
 from tests.support import ROOT
 from tests.test_docs import DOORS
 
@@ -166,8 +167,8 @@ def test_formulas(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_picture_once_and_of_its_size(name: str) -> None:
-    if name == "questions/paris.html" and "REGARD_SMOLLM2" not in os.environ:
-        pytest.skip("its pictures are drawn with SmolLM2: set REGARD_SMOLLM2")
+    if name == "questions/paris.html" and find("smollm2") is None:
+        pytest.skip("its pictures are drawn with SmolLM2: run regard fetch smollm2")
     found = pictures(name, Page(name))
     assert len(set(found)) == len(found)
     assert all(len(picture) > 5000 for picture in found)  # none is an empty canvas
@@ -175,7 +176,7 @@ def test_every_picture_once_and_of_its_size(name: str) -> None:
     if name.startswith("lessons/"):
         said = [given["alt"] for tag, given in Page(name).elements if tag == "img"]
         expected = list(PICTURES[Path(name).stem])
-        if "REGARD_OPUS_MT" not in os.environ:
+        if find("opus-mt-en-fr") is None:
             expected = [start for start in expected if not start.startswith("Attention of a real translator")]
         assert len(said) == len(expected), said
         assert all(shown.startswith(start) for shown, start in zip(said, expected, strict=True)), said

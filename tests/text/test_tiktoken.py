@@ -63,12 +63,19 @@ def test_a_file_that_is_not_the_ranks(tmp_path: Path) -> None:
         cl100k_base(tmp_path / "none")
 
 
-def test_no_ranks_at_hand(monkeypatch) -> None:
+def test_no_ranks_at_hand(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
+
     def nowhere(name: str) -> None:
         raise ConnectionError("no network")
 
     monkeypatch.setattr(tiktoken, "get_encoding", nowhere)
     with pytest.raises(
-        RegardError, match=r"cannot be had \(ConnectionError\): give .* --ranks FILE, .*TIKTOKEN_CACHE_DIR"
+        RegardError, match=r"cannot be had \(ConnectionError\): run .*, give .* --ranks FILE, .*TIKTOKEN_CACHE_DIR"
     ):
+        cl100k_base()
+    (tmp_path / "cl100k_base").mkdir()
+    (tmp_path / "cl100k_base" / CACHED).write_text("no ranks")
+    with pytest.raises(RegardError, match=r"is not the published file of ranks"):  # regard fetch has been there
         cl100k_base()

@@ -90,7 +90,7 @@ def test_a_model_that_writes() -> None:
 @pytest.mark.real
 @pytest.mark.skipif(
     not OPUS or not (Path(OPUS) / "model.safetensors").is_file(),
-    reason=f"no model in REGARD_OPUS_MT={OPUS!r}, the folder of opus-mt-en-fr (.ci/run fetches it)",
+    reason=f"no model in REGARD_OPUS_MT={OPUS!r}, the folder of regard fetch opus-mt-en-fr",
 )
 def test_a_translator() -> None:
     model = regard.load(OPUS, device="cpu")

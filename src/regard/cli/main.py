@@ -19,6 +19,7 @@ from regard.cli.help import OLD_NAMES, Rows, VerbWithSections, rows_of_options, 
 from regard.cli.verbs.check import check
 from regard.cli.verbs.embed import embed
 from regard.cli.verbs.evolve import evolve
+from regard.cli.verbs.fetch import fetch
 from regard.cli.verbs.find import find
 from regard.cli.verbs.generate import generate
 from regard.cli.verbs.heads import heads
@@ -40,7 +41,7 @@ from regard.questions import QUESTIONS
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever the installed typer keeps it
 
 # Verbs that load no model, or one whose arithmetic is their own.
-WITHOUT_DTYPE = ("tokens", "train", "paint", "evolve", "embed", "find", "senses", "shift", "lesson", "article")
+WITHOUT_DTYPE = ("tokens", "train", "paint", "evolve", "embed", "find", "senses", "shift", "lesson", "article", "fetch")
 LONGEST = 60  # characters of a text that are said again
 IN_ASCII = str.maketrans(  # for encodings without these characters; darker characters are higher bars
     dict(zip("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉▒•“”‘’×–—−·★◆○●│␣⍽\xa0", "..:-+*##...####=*\"\"''x---.*#oo|__ ", strict=True))
@@ -135,6 +136,7 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("shift", shift, "Compare a word's meaning between two indexes or periods."),
     ("lesson", lesson, "List the lessons of the course, or run a lesson."),
     ("article", article, "List the four articles on self-attention, or run an article."),
+    ("fetch", fetch, "Download the real models that the course uses."),
     ("check", check, "Verify regard's numbers against the model's own code."),
 )
 HEADINGS = {  # by the first verb below each

@@ -1,5 +1,6 @@
 """A run as a person follows it: a progress bar, the loss curve, samples, and what is kept of a watched sentence."""
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 from regard.cli.console import consoles
 from regard.cli.setting_changes import starting_settings
@@ -133,9 +133,12 @@ def follow_run_in_terminal(run: TrainingRun, *, board: Any, processes: ProcessGr
     best = "" if done.best is None else f", smallest held-out loss {done.best:.4f}"
     say(f"Step {done.step} of {settings.steps}: {ended}{best}")
     writes = "translate" if run.held else "generate"
-    verbs = (f"regard {verb} TEXT --model {run.folder}" for verb in (writes, "see"))
-    more = f"More: {', '.join(verbs)}. Loss curve: {run.folder / LOSS}"
-    for line in ["", *plain_lines_of_parts([*went.shown(out.width), Text(more)], out.width)]:
+    held = sorted((pair.source for pair in run.held), key=len)
+    texts = (each for each in (run.prompt, *held, run.watched, "Once upon a time") if isinstance(each, str))
+    text = next(each for each in texts if not each.startswith("-"))  # which would be read as an option
+    called = shlex.join([text, "--model", str(run.folder)])
+    more = ["Now run:", *(f"  regard {verb} {called}" for verb in (writes, "see")), f"Loss curve: {run.folder / LOSS}"]
+    for line in ["", *plain_lines_of_parts(went.shown(out.width), out.width), *more]:
         say(line)
     say(f"Wrote {run.folder}", style="dim")
     if done.step < settings.steps:

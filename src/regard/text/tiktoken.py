@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import RegardError
+from regard.fetched import find
 from regard.text.tokens import Token, spelled_token_bytes
 
 if TYPE_CHECKING:
@@ -17,17 +18,19 @@ if TYPE_CHECKING:
 RANKS = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"  # sha256 of the ranks as published
 CACHED = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # the name that tiktoken's cache gives them
 HOW = (
-    "give the published file of ranks (cl100k_base.tiktoken) with --ranks FILE, or name a folder that holds it as "
-    f"{CACHED} in TIKTOKEN_CACHE_DIR"
+    "run regard fetch cl100k_base, give the published file of ranks (cl100k_base.tiktoken) with --ranks FILE, or name "
+    f"a folder that holds it as {CACHED} in TIKTOKEN_CACHE_DIR"
 )
 
 
 def cl100k_base(ranks: Path | None = None) -> "Encoding":
-    """Load the tiktoken encoding. ranks: a local file of its ranks; else tiktoken's own cache, or the network."""
+    """Load the tiktoken encoding. ranks: a local file of its ranks; else regard's cache, tiktoken's, or the network."""
     try:
         import tiktoken
     except ImportError:
         raise RegardError("cl100k_base needs the package tiktoken: pip install 'regard[tiktoken]'") from None
+    if ranks is None and (folder := find("cl100k_base")) and (folder / CACHED).is_file():
+        ranks = folder / CACHED
     with _tiktoken_cache_of_ranks(ranks):
         try:
             return tiktoken.get_encoding("cl100k_base")

@@ -112,7 +112,7 @@ def test_the_list_names_each_lesson_and_what_it_needs(capsys: pytest.CaptureFixt
         number, title = re.findall(r"^# # (\d+)\. (.+)$", file.read_text("utf-8"), re.M)[0]
         assert f"{number} {title.split()[0]}" in shown
     assert "4 Self-attention the default model 20 s" in shown  # what it needs is read off its file
-    assert "7 A transformer that writes more with REGARD_SMOLLM2" in shown
+    assert "7 A transformer that writes more with regard fetch smollm2" in shown
     assert "10 Words that paint scikit-learn 50 s" in shown
 
 

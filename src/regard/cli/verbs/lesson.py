@@ -121,7 +121,7 @@ def list_lessons(files: list[Path], out: "Console") -> None:
     for file, seconds in zip(files, SECONDS, strict=True):
         text = file.read_text(encoding="utf-8")
         number, _, title = text.partition("\n# # ")[2].partition("\n")[0].partition(". ")
-        named = sorted({*re.findall(r"\b(?:REGARD_[A-Z0-9_]+|TIKTOKEN_CACHE_DIR)\b", text)})
+        named = sorted({*re.findall(r"REGARD_LESSON_MODEL|regard fetch [\w-]+", text)})
         needs = ["the default model"] * ("regard.load()" in text) + ["scikit-learn"] * ("scikit-learn" in text)
         needs += [f"more with {' or '.join(named)}"] * bool(named)
         table.add_row(number, title, "; ".join(needs) or "nothing", f"{seconds} s")

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from regard.fetched import cache_folder
 from regard.models.model import Model
 
 NAME, WEIGHTS = "model.xml", "model.bin"  # as OpenVINO writes them, side by side
@@ -21,9 +22,7 @@ PACKAGES = ("openvino", "torch", "transformers", "regard")
 
 def converted_models_folder() -> Path:
     """Return the folder of the converted models, in the user's cache; it may be removed at any time."""
-    import platformdirs
-
-    return platformdirs.user_cache_path("regard") / "openvino"
+    return cache_folder() / "openvino"
 
 
 def converted_model_file(model: Model, digest: str, layers: Sequence[int], *, segments: bool, masked: bool) -> Path:

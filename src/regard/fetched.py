@@ -1,0 +1,27 @@
+"""The models that `regard fetch` keeps in the user's cache, and what to run without one. Each is in `fetched.json`."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+MODELS: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+
+
+def cache_folder() -> Path:
+    """Return regard's folder in the user's cache, or the one that REGARD_CACHE names; it may be removed at any time."""
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "regard")
+    return Path(os.environ.get("REGARD_CACHE") or usual).expanduser()
+
+
+def find(name: str) -> Path | None:
+    """Return where a model is, or None. Its environment variable decides if it is set, and an empty one means None."""
+    if (named := os.environ.get(MODELS[name]["variable"])) is not None:
+        return Path(named) if named else None
+    place = cache_folder() / MODELS[name]["place"]
+    return place if place.exists() else None
+
+
+def left_out(name: str) -> str:
+    """Say that a model is missing, and what to run."""
+    return f"{MODELS[name]['title']} is left out here: run `regard fetch {name}`"
