@@ -80,6 +80,7 @@ def test_layers_take_the_librarys_weights() -> None:
 def test_a_transformer_that_writes() -> None:
     config = regard.TransformerConfig(vocabulary=50, positions="sinusoidal", d_model=64, heads=4, layers=3)
     library, plain = regard.Transformer(config).eval(), textbook.Decoder(50, 64, heads=4, layers=3)
+    assert float(plain.embedding.weight.detach().norm(dim=-1).mean()) == pytest.approx(1.0, rel=0.05)
     plain.load_state_dict(library.state_dict())
     ids = torch.randint(50, (2, 33))
     torch.testing.assert_close(plain(ids), library(ids).logits, **CLOSE)

@@ -1,5 +1,6 @@
 """Check arguments before any work is done, without torch: numbers of layers and heads, and what is saved of a trace."""
 
+import difflib
 import functools
 import inspect
 import os
@@ -23,12 +24,23 @@ def arguments_named(function: Function) -> Function:
             try:
                 signature.bind(*args, **kwargs)
             except TypeError as error:
-                each = signature.parameters.values()
-                names = [one.name + "=" * (one.kind is one.KEYWORD_ONLY) for one in each if one.name != "self"]
-                raise RegardError(f"{function.__name__}: {error}; it takes {', '.join(names)}") from None
+                known = {name: each.kind for name, each in signature.parameters.items() if name != "self"}
+                problem = f"{error}; it"
+                for name in kwargs:
+                    if name not in known and (meant := near_name(name, known)):
+                        problem = f"unknown argument {name!r}, did you mean {meant!r}? It"
+                names = ", ".join(name + "=" * (kind is inspect.Parameter.KEYWORD_ONLY) for name, kind in known.items())
+                where = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+                raise RegardError(f"{where}: {problem} takes {names}") from None
             raise
 
     return called  # type: ignore[return-value]
+
+
+def near_name(name: str, known: Collection[str]) -> str | None:
+    """Find the known name that a wrong one seems to mean: "heads" for PyTorch's "num_heads"."""
+    parts = [each for each in known if each in name.split("_")]
+    return next(iter(parts or difflib.get_close_matches(name, known, n=1)), None)
 
 
 def from_zero(what: str, given: int, count: int, there: str) -> int:

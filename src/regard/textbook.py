@@ -108,13 +108,15 @@ class Decoder(nn.Module):
 
     def __init__(self, vocabulary, d_model=128, heads=4, layers=4, **block):
         super().__init__()
-        self.embedding = nn.Embedding(vocabulary, d_model)  # a vector for each token id
+        self.embedding = nn.Embedding(vocabulary, d_model)  # a vector for each token id, at first of length 1
+        nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
         self.decoder = nn.ModuleList(Block(d_model, heads, **block) for _ in range(layers))
         self.decoder_norm, self.head = nn.LayerNorm(d_model), nn.Linear(d_model, vocabulary, bias=False)
         self.head.weight = self.embedding.weight  # the same table reads and writes
 
-    def embed(self, ids):  # (B, L) → (B, L, M)
-        return self.embedding(ids) + sinusoidal(ids.shape[-1], self.embedding.embedding_dim)
+    def embed(self, ids):  # (B, L) → (B, L, M): tokens scaled to length √M, for waves have √(M / 2) and would hide them
+        embedded = self.embedding(ids) * math.sqrt(self.embedding.embedding_dim)
+        return embedded + sinusoidal(*embedded.shape[-2:])
 
     def forward(self, ids, context=None):  # (B, L) → (B, L, vocabulary): the logits of each next token
         x, length = self.embed(ids), ids.shape[-1]
@@ -138,10 +140,6 @@ class EncoderDecoder(Decoder):
         super().__init__(vocabulary, d_model, heads, layers, cross=True, **block)
         self.encoder = nn.ModuleList(Block(d_model, heads, **block) for _ in range(layers))
         self.encoder_norm = nn.LayerNorm(d_model)
-
-    def embed(self, ids):  # scaled by √M, so that embeddings and waves are of similar size
-        embedded = self.embedding(ids) * math.sqrt(self.embedding.embedding_dim)
-        return embedded + sinusoidal(*embedded.shape[-2:])
 
     def encode(self, source):  # (B, S) → (B, S, M)
         x = self.embed(source)

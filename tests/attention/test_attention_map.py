@@ -148,6 +148,7 @@ def test_maps_of_fewer_axes(ndim: int) -> None:
     assert seen.top(2)[1].shape == (*query.shape[:-1], 2)
     assert not seen.sink_share.any()
     assert repr(seen) == f"AttentionMap(shape={tuple(seen.shape)}, dtype=torch.float64, device='cpu')"
+    assert repr(seen.scores) == f"ScoreView(shape={tuple(seen.shape)}): index it for scores, as in scores[:]"
 
 
 def test_weights_are_detached_unless_asked_for() -> None:

@@ -28,6 +28,7 @@ def _no_checks_of_annotations() -> Iterator[None]:
         ({"vocabulary": 0}, "vocabulary: given 0, needs to be 1 or more"),
         ({"layers": 2.0}, "layers: given 2.0, needs to be a whole number"),
         ({"layers": True}, "layers: given True, needs to be a whole number"),
+        ({"num_layers": 3}, "TransformerConfig: unknown argument 'num_layers', did you mean 'layers'"),
         ({"d_model": 10}, "d_model: given 10, needs to be a multiple of the 4 heads, or a d_k beside it"),
         ({"key_heads": 3}, "key_heads: given 3, needs to be a number that divides the 4 heads"),
         ({"positions": "rotary", "d_k": 3}, "d_k: given 3, needs to be an even width"),
@@ -71,7 +72,7 @@ def test_presets_have_the_sizes_that_are_known(name: str) -> None:
 def test_presets_can_be_changed() -> None:
     config = TransformerConfig.nanogpt(65, length=256, dropout=0.2)
     assert (config.length, config.dropout, config.layers) == (256, 0.2, 4)
-    with pytest.raises(TypeError, match="depth"):
+    with pytest.raises(regard.RegardError, match="'depth'; it takes vocabulary=, kind=, "):
         TransformerConfig.nanogpt(65, depth=3)
 
 

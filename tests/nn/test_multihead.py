@@ -262,6 +262,7 @@ def test_a_cache_made_in_inference_mode_serves_out_of_it() -> None:
         ({"heads": 0}, ValueError, "heads: given 0, needs to be 1 or more"),
         ({"heads": 6, "key_heads": 4}, ValueError, "key_heads: given 4, needs a number that divides the 6 heads"),
         ({"d_v": -1}, ValueError, "d_v: given -1, needs to be 1 or more"),
+        ({"num_heads": 3}, ValueError, "MultiHeadAttention: unknown argument 'num_heads', did you mean 'heads'"),
         ({"dropout": 2.0}, ValueError, "dropout: given 2.0, needs to be a probability"),
     ],
 )

@@ -275,6 +275,19 @@ def test_first_weights() -> None:
     assert model.head.weight is model.embedding.weight
 
 
+@pytest.mark.parametrize(("width", "shown"), [(64, (5.7, 0.16, 8.0)), (512, (16.0, 0.45, 22.6))])
+def test_sinusoidal_positions_are_of_the_scaled_tokens_length(width: int, shown: tuple[float, ...]) -> None:
+    """The lengths that docs/transformer.md shows."""
+    lengths = [float(sinusoidal(9, width).norm(dim=-1).mean())]
+    for scaled in (False, None):
+        config = TransformerConfig(vocabulary=301, positions="sinusoidal", d_model=width, scale_embeddings=scaled)
+        assert config.scale_embeddings is (scaled is None)
+        weight = Transformer(config).embedding.weight.detach()
+        lengths.append(float(weight.norm(dim=-1).mean()) * (1 if scaled is False else width**0.5))
+    assert lengths == pytest.approx(shown, rel=0.03)
+    assert not TransformerConfig.nanogpt(65).scale_embeddings
+
+
 def refused(says: str, act: Any, *args: Any, **kwargs: Any) -> None:
     with pytest.raises(regard.RegardError, match=says):
         act(*args, **kwargs)

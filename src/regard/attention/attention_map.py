@@ -135,7 +135,7 @@ class AttentionMap:
 
     @property
     def scores(self) -> "ScoreView":
-        """The same matrix before the softmax: `m.scores[...]`, -inf where the mask forbids."""
+        """The same matrix before the softmax, already scaled: `m.scores[...]`, as `ScoreView` describes it."""
         return ScoreView(self)
 
     def dense(self, *, differentiable: bool = False) -> Float[Tensor, "..."]:
@@ -367,10 +367,17 @@ class AttentionMap:
 
 
 class ScoreView:
-    """`m.scores[...]`: the scores of a region, numpy-style, in fp32 or better; -inf where the mask forbids."""
+    """`m.scores[...]`: the scores of a region, numpy-style, in fp32 or better, as they enter the softmax.
+
+    They are softcap(scale · query · key) + bias, and -inf where the mask forbids: already scaled, without sinks. If
+    there is no softcap and no bias, `m.scores[...] / m.rule.scale` is the plain product of query and key.
+    """
 
     def __init__(self, of: AttentionMap) -> None:
         self._map = of
+
+    def __repr__(self) -> str:
+        return f"ScoreView(shape={self.shape}): index it for scores, as in scores[:]"
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_type_hints
 
-from regard.checks import kind_needed
+from regard.checks import arguments_named, kind_needed
 from regard.errors import RegardError
 
 Kind = Literal["encoder", "decoder", "encoder-decoder"]
@@ -30,8 +30,10 @@ class TransformerConfig:
         one more at the end ("pre-norm"), or behind its residual ("post-norm").
     positions: how tokens learn where they stand. rotary_base: of rotary and sinusoidal angles.
     segments: how many kinds of segments a text may have (BERT's token types), 0 for none.
-    scale_embeddings: whether token embeddings are multiplied by √d_model (Vaswani et al. 2017). norm_embeddings:
-        whether a norm follows the sum of the embeddings (BERT).
+    scale_embeddings: whether token embeddings are multiplied by √d_model (Vaswani et al. 2017), with sinusoidal
+        positions by default. Their vectors have length √(d_model / 2), 36 times that of first embeddings (`initial`)
+        that aren't scaled, which hides the tokens. Scaled, tokens start 1.4 times as long as positions.
+    norm_embeddings: whether a norm follows the sum of the embeddings (BERT).
     output: the language head: "tied" to the token embeddings, "free", or "none". output_bias: whether it has a bias.
         output_transform: whether a layer with an activation and a norm stands before it (BERT).
     bias: whether linear layers and layer norms have one.
@@ -57,7 +59,7 @@ class TransformerConfig:
     positions: Position = "learned"
     rotary_base: float = 10000.0
     segments: int = 0
-    scale_embeddings: bool = False
+    scale_embeddings: bool | None = None
     norm_embeddings: bool = False
     output: Literal["tied", "free", "none"] = "tied"
     output_bias: bool = False
@@ -72,6 +74,8 @@ class TransformerConfig:
         for name, kind in get_type_hints(type(self)).items():
             if needed := kind_needed(getattr(self, name), kind):
                 raise _wrong(name, getattr(self, name), needed)
+        if self.scale_embeddings is None:  # a frozen instance's fields are set like this
+            object.__setattr__(self, "scale_embeddings", self.positions == "sinusoidal")
         sizes = ("vocabulary", "length", "layers", "d_model", "heads", "key_heads", "d_k", "d_hidden")
         for name in sizes:
             if getattr(self, name) is not None and getattr(self, name) < 1:
@@ -245,6 +249,9 @@ class TransformerConfig:
         width = (sizes | changes)["d_model"]
         first: dict[str, Any] = {"initial": width**-0.5 if isinstance(width, int) and width > 0 else 0.02}
         return cls(vocabulary=vocabulary, start=start, **(sizes | kinds | first | changes))
+
+
+TransformerConfig.__init__ = arguments_named(TransformerConfig.__init__)  # type: ignore[method-assign]
 
 
 def _wrong(name: str, given: Any, needed: str) -> RegardError:

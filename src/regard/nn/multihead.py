@@ -18,7 +18,7 @@ from regard.attention.attend import attend
 from regard.attention.attention_map import AttentionMap
 from regard.attention.masks import Mask
 from regard.attention.recording import scope
-from regard.checks import check_integer
+from regard.checks import arguments_named, check_integer
 from regard.nn.kv_cache import KeyValueCache
 from regard.nn.single_head import as_linear_weights, check_layer_input
 
@@ -48,11 +48,12 @@ class MultiHeadAttention(nn.Module):
     records them too. Inputs without a batch, (L, d_model), give (L, d_model) and a map (H, L, S).
     """
 
+    @arguments_named
     def __init__(
         self,
-        *,
         d_model: int,
         heads: int,
+        *,
         key_heads: int | None = None,
         d_k: int | None = None,
         d_v: int | None = None,

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from regard.attention.attend import attend
 from regard.attention.attention_map import AttentionMap
-from regard.checks import check_integer
+from regard.checks import arguments_named, check_integer
 
 CONVENTIONS = ("x @ W", "W @ x")
 Layer = TypeVar("Layer", bound="_OneHead")
@@ -56,6 +56,7 @@ class SelfAttention(_OneHead):
     The map's shape is (B, 1, L, L), or (L, L) for an input without a batch.
     """
 
+    @arguments_named
     def __init__(self, d_in: int, d_k: int, d_v: int | None = None, *, bias: bool = False) -> None:
         """Make the three projections. d_v: the width of the values, d_k by default."""
         check_integer("d_in", d_in)
@@ -94,6 +95,7 @@ class CrossAttention(_OneHead):
     `layer(x, context)` gives (B, L, d_v) or (L, d_v); with `return_attention=True` the map too, (B, 1, L, S) or (L, S).
     """
 
+    @arguments_named
     def __init__(self, d_query: int, d_context: int, d_k: int, d_v: int | None = None, *, bias: bool = False) -> None:
         """Make the three projections. d_v: the width of the values, d_k by default."""
         check_integer("d_query", d_query)

@@ -1,6 +1,5 @@
 """How a run trains: one frozen, typed description; from a file, from flags, or from both."""
 
-import difflib
 import json
 import math
 import tomllib
@@ -9,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-from regard.checks import kind_needed
+from regard.checks import kind_needed, near_name
 from regard.errors import RegardError
 from regard.files import check_readable
 from regard.nn.config import TransformerConfig
@@ -127,8 +126,8 @@ def with_changes(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     """
     known = [field.name for field in fields(Settings)]
     for name in sorted(set(changes) - set(known)):
-        near = [each for each in known if each in name.split("_")] or difflib.get_close_matches(name, known, n=1)
-        meant = f"Did you mean {near[0]!r}?" if near else f"Settings are {', '.join(known)}."
+        near = near_name(name, known)
+        meant = f"Did you mean {near!r}?" if near else f"Settings are {', '.join(known)}."
         raise RegardError(f"settings: {name!r} isn't a setting. {meant}")
     return replace(settings, **changes)
 
