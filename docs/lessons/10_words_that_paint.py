@@ -333,7 +333,7 @@ assert by_phrase[1] > moved[1] + 0.2
 #
 # You have followed attention from a text to vectors, to a model that writes, to a translation and to a picture. To
 # see heat maps of a trained text-to-image pipeline for your own text, use [`regard paint`](../commands/paint.md).
-# The formula of attention is from 2017. Next, see what is different in the models of today:
+# The formula of attention is from 2017. Today's models have changed much around it:
 # [11. What changed since 2017](11_since_2017.py).
 
 # %% [markdown]

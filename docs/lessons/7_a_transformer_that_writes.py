@@ -285,8 +285,8 @@ keep(
 # Nobody told the model where to attend. This head doesn't follow the pattern for every word either, as the second
 # column shows. (Use `regard train` and `regard evolve` to make such plots of longer runs.)
 #
-# Here are this head's weights for the first words of the verse. Switch the mask off to see how the head would weight the
-# to among the later words:
+# Here are this head's weights for the first words of the verse. Switch the mask off: without it, words attend to later
+# words too.
 
 # %%
 one = watched[400].attention[layer]
