@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
+from matplotlib.patches import FancyBboxPatch, Rectangle
 from torch import Tensor
 
 from drawings.sheet import (
@@ -82,10 +82,10 @@ def embedding_process(
     return figure
 
 
-def blocks(config: TransformerConfig, tokens: int | None = None) -> Figure:
+def blocks(config: TransformerConfig, tokens: int | None = None, *, mark_tables: bool = False) -> Figure:
     """Draw the blocks of a transformer as its config has them: norms, residuals, masks, widths, how many layers.
 
-    tokens: of the text, where the sizes of what flows are to be written.
+    tokens: of the text, where the sizes of what flows are to be written. mark_tables: frame the tables of embeddings.
     """
     sides = [side for side in ("encoder", "decoder") if side in config.kind.split("-")]
     both = len(sides) == 2
@@ -93,6 +93,9 @@ def blocks(config: TransformerConfig, tokens: int | None = None) -> Figure:
     length = "tokens" if tokens is None else str(tokens)
     for place, side in enumerate(sides):
         top = _stack(axes, config, place * 4.15, side, crossing=both and place == 1, length=length)
+        if mark_tables:
+            frame = Rectangle((place * 4.15 + 0.4, 0.1), 3.0, 0.46, fill=False, edgecolor="black", linewidth=2)
+            axes.add_patch(frame)
         if both and place == 0:  # what the encoder made goes to the decoder's cross-attention
             level = FOOT + PART + (0.73 if config.norm_first else 0.4)
             path(axes, [(1.9, top), (1.9, top + 0.25), (4.2, top + 0.25), (4.2, level), (4.68, level)], colour=KEY)
