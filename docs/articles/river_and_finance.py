@@ -166,7 +166,7 @@ hold("step 3, softmax(x xᵀ) x", mixed, article["parameter_free_attention"])
 
 # %%
 flat = plane(torch.cat([*x.values(), *mixed.values()]))
-figure, (axes,) = moves.panels("“bank” moves to the words around it")
+figure, (axes,) = moves.panels("“bank” moves to the words around it", tall=3.8)
 for (name, words), colour in zip(texts.items(), moves.TEXTS, strict=True):
     before, after = flat.place(x[name]), flat.place(mixed[name])
     places = dict(zip(words, before.tolist(), strict=True))
@@ -174,8 +174,7 @@ for (name, words), colour in zip(texts.items(), moves.TEXTS, strict=True):
     moves.words(axes, places, colour)
     label = f"“bank” in the {name} text"
     moves.move(axes, start, after[1].tolist(), colour, label)
-axes.annotate("bank", start, xytext=(8, -4), textcoords="offset points")
-axes.legend(frameon=False, loc="lower right")
+moves.legend(axes, "“bank” before attention")
 keep(
     figure,
     "bank_moves.svg",

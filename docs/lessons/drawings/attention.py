@@ -51,11 +51,11 @@ def projections(
     across = max(len(query), len(value)) * CELL
     title = "The input, projected three times"
     title = title if at is None else f"{quoted(names[at])}, projected three times: its query, key and value are framed"
-    figure, axes = sheet(left + 2 * across + 1.5, 3 * row + 0.4, title)
-    middle = 1.5 * row
+    figure, axes = sheet(left + 2 * across + 1.5, 3 * row + 0.55, title)
+    middle = 1.5 * row + 0.15
     tensor(axes, 0.75, middle - length * CELL / 2, x, INPUT, "x", cell=(CELL, CELL), rows=list(names))
     for place, (letter, weight, colour) in enumerate((("q", query, QUERY), ("k", key, KEY), ("v", value, VALUE))):
-        height = (2 - place) * row + row / 2
+        height = (2 - place) * row + row / 2 + 0.15
         start = left + 0.75
         arrow(axes, (left - 0.1, middle), (start - 0.1, height), colour=colour)
         name = f"W{letter} transposed"
@@ -143,7 +143,7 @@ def head_step(
         figure, axes = sheet(3 * number + 4.2, height + 1.45, f"Weights of {quoted(query)}: they sum to 1")
         for values, name, colour, digits, how in (
             (steps.products, "score", PLAIN, 2, ""),
-            (steps.scores, f"× {steps.scale:.3f}", PLAIN, 2, "scale"),
+            (steps.scores, f"× {steps.scale:.3f}", PLAIN, 3, "scale"),
             (steps.weights, "weight", QUERY, 4, "softmax"),
         ):
             if how:

@@ -9,14 +9,14 @@ Place = Sequence[float]
 TEXTS = "#0072b2", "#d55e00"  # a text each
 
 
-def panels(*titles: str) -> tuple[Figure, list[Axes]]:
+def panels(*titles: str, tall: float = 5.2) -> tuple[Figure, list[Axes]]:
     """Make a figure with a square panel for each title."""
-    figure = Figure(figsize=(5 * len(titles), 4.7), layout="constrained")
+    figure = Figure(figsize=(4.9 * len(titles), tall), layout="constrained")
     found = list(figure.subplots(1, len(titles), squeeze=False)[0])
     for axes, title in zip(found, titles, strict=True):
         axes.set_title(title, fontsize=11)
-        axes.margins(0.25)
-        axes.set_aspect("equal", adjustable="datalim")
+        axes.margins(0.2)
+        axes.set_aspect("equal", adjustable="box")
     return figure, found
 
 
@@ -24,7 +24,13 @@ def words(axes: Axes, places: Mapping[str, Place], colour: str = "#666666") -> N
     """Mark words that stay where they are."""
     for name, place in places.items():
         axes.plot(*place, "D", color=colour, markersize=6)
-        axes.annotate(name, place, xytext=(7, 4), textcoords="offset points")
+        axes.annotate(name, place, xytext=(0, 8), textcoords="offset points", ha="center")
+
+
+def legend(axes: Axes, before: str) -> None:
+    """Name what moves, below the panel. before: what the black dot is."""
+    axes.plot([], [], "ko", label=before)
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.07))
 
 
 def move(axes: Axes, before: Place, after: Place, colour: str, label: str) -> None:
