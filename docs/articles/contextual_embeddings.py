@@ -323,7 +323,7 @@ keep(
 #
 # **3.4 The same with matrices.** All words at once are one box that keeps the size of $X$:
 #
-# $$ Y = W X \qquad W = \mathrm{softmax}\left(\frac{X X^T}{\sqrt{d_{model}}}\right) $$
+# $$ Y = W X, \qquad W = \mathrm{softmax}\left(\frac{X X^T}{\sqrt{d_{model}}}\right) $$
 
 # %%
 similarity = x @ x.T
@@ -345,7 +345,7 @@ keep(
 # **3.5 Query, key, value.** So far nothing can be trained. Three matrices let each word ask, be found, and pass
 # something on by different numbers:
 #
-# $$ Q = X W_q \qquad K = X W_k \qquad V = X W_v $$
+# $$ Q = X W_q, \qquad K = X W_k, \qquad V = X W_v $$
 #
 # This is a head of the model's first layer, with trained matrices:
 

@@ -255,7 +255,7 @@ assert spreads[2][3] < 0.5
 #
 # The softmax works on each row. All weights become positive, the row sums to 1, and larger scores get larger weights:
 #
-# $$ w_{ij} = \frac{e^{s_{ij}}}{\sum_k e^{s_{ik}}} $$
+# $$ w_{ij} = \frac{\exp(s_{ij})}{\sum_k \exp(s_{ik})} $$
 
 
 # %%
@@ -286,7 +286,7 @@ assert bool(plain_softmax(large).isnan().any())
 #
 # The formula is the weighted sum of above for all rows at once, so the attention matrix is $w$:
 #
-# $$ Y = w M \qquad w = \mathrm{softmax}\left(\frac{M M^T}{\sqrt{d_{model}}}\right) $$
+# $$ Y = w M, \qquad w = \mathrm{softmax}\left(\frac{M M^T}{\sqrt{d_{model}}}\right) $$
 
 # %%
 torch.testing.assert_close(y, w @ m)
@@ -368,7 +368,7 @@ assert share < 0.5
 #
 # ## Multi-head self-attention
 #
-# A single matrix $w$ gives each word one mixture. Several **heads** give it several, each with matrices of its own to
+# A single matrix $w$ gives each word one mixture. Several **heads** give it several, each with separate matrices to
 # learn:
 #
 # $$ h_i = \mathrm{Attention}(M W_i^Q, M W_i^K, M W_i^V) $$

@@ -92,7 +92,7 @@ beside(x, article["embedding"]["values"], words, title="the embedded sentence")
 # Each word plays three roles: it asks (query), it is found (key), and it passes something on (value). Each role has a
 # matrix:
 #
-# $$ q_i = W_q x_i \qquad k_i = W_k x_i \qquad v_i = W_v x_i $$
+# $$ q_i = W_q x_i, \qquad k_i = W_k x_i, \qquad v_i = W_v x_i $$
 #
 # The three matrices come from the same seed. Queries and keys have width $d_q = d_k = 24$, because they meet in a dot
 # product. You are free to choose the width of the values, here $d_v = 28$.
@@ -163,7 +163,7 @@ beside(way.products, article["unnormalised_weights"], words, title="ω of “is�
 # The products can be any numbers, but proportions have to be positive and add up to 1. Divide by $\sqrt{d_k}$, so that
 # wide vectors don't give extreme weights, and take the softmax:
 #
-# $$ \alpha_{i} = \mathrm{softmax}\left(\frac{\omega_{i}}{\sqrt{d_k}}\right) $$
+# $$ α_{i} = \mathrm{softmax}\left(\frac{\omega_{i}}{\sqrt{d_k}}\right) $$
 
 # %%
 keep(
@@ -178,7 +178,7 @@ beside(way.weights, article["weights"], words, title="α of “is”")
 # %% [markdown]
 # Then mix the values in these proportions. The result is the context vector of "is":
 #
-# $$ z_i = \sum_j \alpha_{ij} v_j $$
+# $$ z_i = \sum_j α_{ij} v_j $$
 
 # %%
 keep(
@@ -209,7 +209,7 @@ keep(
 )
 
 # %% [markdown]
-# A single head mixes the words in one way. Several heads work in parallel, each with three matrices of its own, and
+# A single head mixes the words in one way. Several heads work in parallel, each with three matrices, and
 # their results are joined:
 
 # %%
@@ -262,7 +262,7 @@ assert heads.output[:, 1].shape == (3, 28)
 # A translator has to look from one text into another. In cross-attention, queries come from one sequence, and keys and
 # values come from another, which can have a different length. Here its length is eight:
 #
-# $$ q_i = W_q x_i \qquad k_j = W_k c_j \qquad v_j = W_v c_j $$
+# $$ q_i = W_q x_i, \qquad k_j = W_k c_j, \qquad v_j = W_v c_j $$
 
 # %%
 other = torch.rand(8, 16)

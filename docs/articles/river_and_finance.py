@@ -197,7 +197,7 @@ for name, rows in mixed.items():
 # So far a word can only look for words like itself, which is restrictive. A layer should decide what a word looks for
 # (query), how other words find it (key), and the vector that it passes on (value). It gets a matrix for each:
 #
-# $$ Q = X W_q \qquad K = X W_k \qquad V = X W_v $$
+# $$ Q = X W_q, \qquad K = X W_k, \qquad V = X W_v $$
 #
 # $$ \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V $$
 

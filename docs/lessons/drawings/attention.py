@@ -85,15 +85,16 @@ def without_projections(
     at: the word. scaled: the divisor of the scores, where they are divided. Of wide vectors the first 16 numbers are
     drawn.
     """
-    cell, thin, (count, width) = 0.2, 0.07, x.shape
+    thin, (count, width) = 0.07, x.shape
+    cell = min(0.2, 1.75 / count)
     tall, wide, strip = count * cell, count * cell, min(16, width) * thin
     further = 0.45 * bool(scaled)
-    figure, axes = sheet(4.6 + 2 * strip + 2 * wide + further, tall + 1.95, "Attention without parameters")
+    figure, axes = sheet(4.2 + 2 * strip + 2 * wide + further, tall + 1.95, "Attention without parameters")
     base, start = 0.75, 0.95
     middle = base + tall / 2
-    after = start + strip + wide + 1.7 + further
-    places = [start, start + strip + 0.75, after, after + wide + 1.05]
-    across = 2 * wide + 1.35 + further
+    after = start + strip + wide + 1.5 + further
+    places = [start, start + strip + 0.65, after, after + wide + 0.95]
+    across = 2 * wide + 1.25 + further
     frame = Rectangle((places[1] - 0.2, base - 0.3), across, tall + 0.72, fill=False, edgecolor=PLAIN, ls="--")
     axes.add_patch(frame)
     write(axes, places[1] - 0.15, base + tall + 0.56, "the box: it keeps the size of what it is given", align="left")
@@ -109,7 +110,7 @@ def without_projections(
         write(axes, x_at + values.shape[1] * across / 2, base - 0.14, size, size=8)
         _frame(axes, x_at, base + (count - 1 - at) * cell, values.shape[1] * across, cell)
     softmax = f"÷ {scaled}, softmax" if scaled else "softmax"
-    for end, how, gap in ((places[1], "", 0.65), (places[2], softmax, 0.85 + further), (places[3], "mix X", 0.85)):
+    for end, how, gap in ((places[1], "", 0.55), (places[2], softmax, 0.75 + further), (places[3], "mix X", 0.75)):
         arrow(axes, (end - gap, middle), (end - 0.08, middle), how)
     told = f"framed: {quoted(names[at])}, its scores, its weights, its y; of {width} numbers the first 16 are drawn"
     write(axes, 0.2, 0.16, told, size=7.5, align="left")
@@ -187,7 +188,7 @@ def head_block(
     tall, wide = length * square, max(part.shape[1] for part in projected) * cell
     grid = max(tall, 1.5)
     figure, axes = sheet(
-        wide + grid + output.shape[1] * cell + 5.1, 3 * tall + 2.2, "A head, from its input to its output"
+        wide + grid + output.shape[1] * cell + 5.1, 3 * tall + 2.4, "A head, from its input to its output"
     )
     shown, row, base = x[:, :16], tall + 0.55, 0.6
     middle, start = base + row + tall / 2, 0.85 + min(16, width) * 0.07 + 1.0
