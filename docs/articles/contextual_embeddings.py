@@ -417,7 +417,7 @@ keep(
 )
 
 # %% [markdown]
-# For each of the three words, you see the head that gives it the largest weight:
+# For each of the three words, you see the head that gives it the largest weight (L0H2 is layer 0, head 2):
 
 # %%
 example = article["heads_example"]
@@ -436,7 +436,7 @@ for target, axes in zip(example["should_attend_to"], panels, strict=True):
         eaten.attention[layer][head],
         texts,
         texts,
-        title=f"ate → {target}: {taken.max():.2f}\nlayer {layer}, head {head}",
+        title=f"ate → {target}: {taken.max():.2f} (L{layer}H{head})",
         followed=word.tokens,
     )
 keep(
