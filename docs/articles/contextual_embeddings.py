@@ -9,6 +9,7 @@
 import os
 
 import torch
+from matplotlib.figure import Figure
 from transformers import (
     BertConfig,
     BertModel,
@@ -17,13 +18,17 @@ from transformers import (
 )
 
 import regard
+from drawings import attention as schematic
+from drawings import moves, transformer
 from drawings.command import run
 from drawings.kept import keep
+from drawings.links import links
 from drawings.numbers import beside, show_numbers
-from drawings.positions import position_grid
+from drawings.positions import position_grid, rotation
 from drawings.printed import printed
 from regard.explain import head_steps
-from regard.nn.positions import sinusoidal
+from regard.explain.weights.head_steps import steps
+from regard.nn.positions import rotary_angles, rotate, sinusoidal
 from regard.textbook import attention
 from regard.trace.word_rows import gives
 
@@ -35,11 +40,11 @@ river, money = model.trace(sentences)
 # %% [markdown]
 # ## 1 From a text to its embeddings
 #
-# **1.1 Transformers.** [Lesson 7](../lessons/7_a_transformer_that_writes.py) and [lesson 8](../lessons/8_across.py)
-# draw and build the whole model.
+# **1.1 Transformers.** A transformer turns a text into one vector per token. [Lesson
+# 7](../lessons/7_a_transformer_that_writes.py) and [lesson 8](../lessons/8_across.py) draw and build the whole model.
 #
-# **1.2 Static embeddings, and 1.3 their limits.** "bank" enters both sentences with the same vector. The output
-# vectors differ:
+# **1.2 Static embeddings, and 1.3 their limits.** A static embedding gives "bank" one vector for every meaning. So
+# "bank" enters both sentences with the same vector. Attention makes the output vectors differ:
 
 # %%
 at = article["pretrained"]["bank_position"]
@@ -53,9 +58,29 @@ assert alike < 0.9
 # %% [markdown]
 # See also [words before context](../lessons/2_words_before_context.py), where you train such vectors.
 #
-# **1.4 Learned embeddings, and 1.5 their origin.** The token embedding is a table with a row for each of $V$ entries.
-# The article calls it a linear layer with the identity as activation. In fact it is a look-up that gives the same
-# result as the product of a one-hot vector with the table.
+# **1.4 Learned embeddings, and 1.5 their origin.** The first layer of a transformer is the token embedding, a table
+# with a row for each of $V$ entries. Training sets its numbers, like all others. Here it is framed in the original
+# model:
+
+# %%
+config = regard.TransformerConfig.translator(
+    37000,
+    start=0,
+    layers=6,
+    d_model=512,
+    heads=8,
+    d_hidden=2048,
+    norm_first=False,
+)
+keep(
+    transformer.blocks(config, mark_tables=True),
+    "embedding_layer.svg",
+    "The transformer of 2017, its tables of embeddings framed at the foot",
+)
+
+# %% [markdown]
+# The article calls the table a linear layer with the identity as activation. In fact it is a look-up that gives the
+# same result as the product of a one-hot vector with the table:
 
 # %%
 table = model.model.get_input_embeddings().weight.detach()  # V × d_model
@@ -63,14 +88,36 @@ one_hot = torch.nn.functional.one_hot(
     torch.tensor(river.tokens[at].id), len(table)
 )
 torch.testing.assert_close(one_hot.float() @ table, river.token_embeddings[at])
-print(tuple(table.shape))
+print(f"one-hot × table = row {river.tokens[at].id} of", tuple(table.shape))
 
 # %% [markdown]
 # **1.6 The process in four steps.** The model splits the text into tokens, maps them to rows, adds positions, and
-# applies attention. A trace has the result of each step.
+# applies attention:
 
 # %%
-print(*(token.text for token in river.tokens))
+inner = slice(1, -2)  # without [CLS], the full stop and [SEP]
+words = [token.text for token in river.tokens[inner]]
+x = (river.token_embeddings + river.position_embeddings)[inner]
+figure = transformer.embedding_process(
+    words,
+    [token.id for token in river.tokens[inner]],
+    river.token_embeddings[inner],
+    len(table),
+    river.position_embeddings[inner],
+    attention(x, x, x)[0],
+)
+keep(
+    figure,
+    "overview.svg",
+    "From eleven tokens to ids, rows of the table, positions added, "
+    "attention, y",
+)
+
+# %% [markdown]
+# The position changes little: for "bank", the cosine of the vectors with and without it is 0.95. A trace has the result
+# of each step.
+
+# %%
 lengths = [
     each[at].norm()
     for each in (
@@ -82,6 +129,9 @@ lengths = [
 ]
 names = ["token embedding", "+ positional", "+ segment", "= input"]
 show_numbers(torch.stack(lengths)[:, None], names, ["length for “bank”"])
+alike = torch.cosine_similarity(x[-1], river.token_embeddings[at], dim=0)
+print(f"cosine of “bank” with and without its position: {alike:.3f}")
+assert round(float(alike), 2) == 0.95
 summed = river.token_embeddings + river.position_embeddings + river.segment
 torch.testing.assert_close(summed, river.input, atol=1e-5, rtol=0)
 
@@ -90,8 +140,8 @@ torch.testing.assert_close(summed, river.input, atol=1e-5, rtol=0)
 #
 # ## 2 Positional encoding
 #
-# **2.1 The reason.** Without positions, "the cat ate the mouse" and "the mouse ate the cat" give the same vectors,
-# only in a different order.
+# **2.1 The reason.** Attention reads all words at once, without order. Without positions, "the cat ate the mouse" and
+# "the mouse ate the cat" give the same vectors, only in a different order.
 
 # %%
 cat, mouse = model.trace(["the cat ate the mouse", "the mouse ate the cat"])
@@ -108,15 +158,51 @@ added = [
     mix(each.token_embeddings + each.position_embeddings)
     for each in (cat, mouse)
 ]
-print(
-    "with positions “cat” differs by up to "
-    f"{(added[0][2] - added[1][5]).abs().max():.3f}"
+show_numbers(
+    torch.stack(
+        [
+            (first[2] - second[5]).abs().max(),
+            (added[0][2] - added[1][5]).abs().max(),
+        ]
+    )[:, None],
+    ["without positions", "with positions"],
+    ["largest difference of the two “cat”"],
 )
 assert not torch.allclose(added[0][2], added[1][5], atol=1e-2)
 
 # %% [markdown]
-# **2.2 As in "Attention is All You Need", and 2.3 other kinds.** Sines and cosines, learned, rotary, ALiBi: [lesson
-# 3](../lessons/3_position.py) has all four.
+# **2.2 As in "Attention is All You Need".** Each pair of columns is a wave, and the next pair is slower:
+#
+# $$ PE_{pos, 2i} = \sin\left(\frac{pos}{10000^{2i/d}}\right) $$
+#
+# $$ PE_{pos, 2i+1} = \cos\left(\frac{pos}{10000^{2i/d}}\right) $$
+#
+# The number 10,000 is a choice of the authors. It sets the slowest wave, and `sinusoidal(…, base=)` changes it.
+#
+# **2.3 Other kinds.** Learned positions, rotary encodings and ALiBi. Rotary encodings (Llama 2, PaLM) add nothing to
+# the embedding. They rotate queries and keys by an angle that grows with the position, so a dot product depends only on
+# the distance:
+
+# %%
+places = [(0, 1), (3, 4), (0, 2)]  # of a query and a key
+query, key = (
+    rotate(
+        torch.tensor([hand] * 3),
+        rotary_angles(torch.tensor([place[n] for place in places]), 2),
+    )
+    for n, hand in enumerate(([1.0, 0.2], [0.9, -0.3]))
+)
+torch.testing.assert_close(query[0] @ key[0], query[1] @ key[1])
+keep(
+    rotation(query, key, places),
+    "rotation.svg",
+    "A query and a key rotated by their positions: at equal distance, an "
+    "equal dot product",
+)
+
+# %% [markdown]
+# The first two panels have the same distance and the same dot product. [Lesson 3](../lessons/3_position.py) has all
+# four encodings.
 #
 # **2.4 A positional encoder.** You see the encoding of five positions with width 3, rounded to two decimals, and its
 # sum with five embeddings.
@@ -143,21 +229,52 @@ keep(
 # %% [markdown]
 # ## 3 The mechanism
 #
-# **3.1, 3.2 The effect on "bank".** The article draws the word's movement in a plane with made-up points. Here is the
-# movement in a real model, compared with 39 neutral sentences:
+# **3.1 Overview.** In self-attention, the words of a text attend to each other. In
+# [cross-attention](../lessons/8_across.py) they attend to another text. Attention is the core of a transformer layer,
+# and other cores can take its place, such as the state space model Mamba. regard shows attention, so it [doesn't
+# support Mamba](../families.md).
+#
+# **3.2 The effect on "bank".** Attention moves "bank" towards the meaning that the text needs. The article draws this
+# with made-up points. The right plot is measured: it starts at the mean of 39 neutral sentences, such as "Nobody said
+# anything about the bank."
 
 # %%
-places = article["movement_plot"]
-print("made up:", places["bank_before"], "→", places["bank_after"])
+toy = article["movement_plot"]
+references = ["river", "money", "water", "deposit"]
+seen = regard.see(sentences, "bank", references=references, model=model)
+moved = seen.summary.movement
+figure, (left, right) = moves.panels(
+    "As in the article (made-up points)", "In MiniLM (measured)"
+)
+moves.words(left, toy["words"])
+moves.move(
+    left, toy["bank_before"], toy["bank_after"], "k", "“bank” after attention"
+)
+moves.words(right, dict(zip(references, moved.references, strict=True)))
+for name, path, colour in zip(
+    ("river", "money"), moved.words, moves.TEXTS, strict=True
+):
+    label = f"“bank” in the {name} text"
+    moves.move(right, moved.neutral, path[-1], colour, label)
+moves.legend(left, "“bank” before attention")
+moves.legend(right, "“bank” in neutral sentences")
+keep(
+    figure,
+    "bank_moves.svg",
+    "bank moves towards river: with made-up points on the left, measured on "
+    "the right",
+)
+
+# %%
 run(
     f'regard see "{sentences[0]}" "{sentences[1]}" '
-    "--word bank --compare river,money,water,deposit"
+    f"--word bank --compare {','.join(references)}"
 )
 
 # %% [markdown]
-# [Lesson 9](../lessons/9_contextual_embeddings.py) shows both plots side by side, and [Movement](../movement.md)
-# measures twenty such pairs. The article also says that "bank" attends most to itself. In the first layer of this
-# model, over all heads, it doesn't:
+# [Lesson 9](../lessons/9_contextual_embeddings.py) measures the way through all layers, and [Movement](../movement.md)
+# twenty such pairs. The article also says that "bank" attends most to itself. In the first layer of this model, over
+# all heads, it doesn't:
 
 # %%
 row = river.attention[0][:, at].mean(0)
@@ -168,28 +285,96 @@ print(
 assert row[at] < row[at - 1]
 
 # %% [markdown]
-# **3.3 The algorithm, and 3.4 the same with matrices.** Similarity, scale, softmax and sum take four lines, or a
-# single line. The article scales by the root of $d_{model}$. A model uses the root of a **single head's** width, here
-# $\sqrt{32}$ and not $\sqrt{384}$.
+# **3.3 The algorithm.** Which words should "bank" take from, and how much? Measure the similarity of "bank" to every
+# word, scale it, turn it into weights, and sum. The similarity is a dot product, which is large for long vectors of the
+# same direction:
+#
+# $$ x \cdot y = \sum_i x_i y_i $$
 
 # %%
-x = (river.token_embeddings + river.position_embeddings)[1:-1]
-similarity = x @ x.T
-weights = (similarity / x.shape[1] ** 0.5).softmax(-1)
-torch.testing.assert_close(weights @ x, attention(x, x, x)[0])
-assert river.attention[0].rule.scale == 32**-0.5
+maps = regard.attend(x, x, x).weights
+way = steps(maps, x, query=len(words) - 1)
+letters = "x", "X", "X"
+keep(
+    schematic.head_step(way, "bank", words, "scores", letters),
+    "s_bank.svg",
+    "The vector of bank times eleven rows gives eleven scores",
+)
+
+# %%
+keep(
+    schematic.head_step(way, "bank", words, "weights", letters),
+    "w_bank.svg",
+    "Eleven scores, divided by the root of 384, become eleven weights",
+)
+
+# %%
+keep(
+    schematic.head_step(way, "bank", words, "output", letters),
+    "y_bank.svg",
+    "Eleven weights times eleven rows, added up to y of bank",
+)
 
 # %% [markdown]
-# **3.5 Query, key, value.** This is a head of the model's first layer, with every number computed from the previous
-# numbers:
+# A cosine or a distance would do as well, but [a dot product is cheaper](../lessons/9_contextual_embeddings.py). The
+# article scales by the root of $d_{model}$. A model uses the root of a **single head's** width, here $\sqrt{32}$ and
+# not
+# $\sqrt{384}$. Without trained matrices, all weights here are near 1/11.
+#
+# **3.4 The same with matrices.** All words at once are one box that keeps the size of $X$:
+#
+# $$ Y = W X, \qquad W = \mathrm{softmax}\left(\frac{X X^T}{\sqrt{d_{model}}}\right) $$
+
+# %%
+similarity = x @ x.T
+weights = (similarity / x.shape[1] ** 0.5).softmax(-1)
+y = weights @ x
+torch.testing.assert_close(y, attention(x, x, x)[0])
+torch.testing.assert_close(y[-1], way.context.float())
+assert river.attention[0].rule.scale == 32**-0.5
+figure = schematic.without_projections(
+    x, similarity, weights, y, words, len(words) - 1, scaled="√384"
+)
+keep(
+    figure,
+    "without_projections.svg",
+    "X goes into a box of scores, scaling and weights, Y comes out",
+)
+
+# %% [markdown]
+# **3.5 Query, key, value.** So far nothing can be trained. Three matrices let each word ask, be found, and pass
+# something on by different numbers:
+#
+# $$ Q = X W_q, \qquad K = X W_k, \qquad V = X W_v $$
+#
+# This is a head of the model's first layer, with trained matrices:
+
+# %%
+layer = river.attention[0]
+query, key, value = layer.query[0, 0], layer.key[0, 0], river.values[0][0]
+figure = schematic.head_block(
+    river.input,
+    (query, key, value),
+    layer[0],
+    layer[0] @ value,
+    [token.text for token in river.tokens],
+)
+keep(
+    figure,
+    "query_key_value.svg",
+    "X times three matrices; queries and keys make the weights, which mix "
+    "the values",
+)
+
+# %% [markdown]
+# "bank" in this head, with every number computed from the previous numbers:
 
 # %%
 way = head_steps(river, at, layer=0, head=0)
 columns = torch.stack([way.products, way.scaled, way.weights], 1)
-words = [token.text for token in river.tokens]
 show_numbers(
     columns,
-    words,
+    [token.text for token in river.tokens],
     ["q · k", "/ √32", "weight"],
     title="“bank”, layer 0, head 0",
 )
@@ -200,33 +385,68 @@ torch.testing.assert_close(
 # %% [markdown]
 # See also [`regard steps`](../commands/steps.md) and [lesson 4](../lessons/4_self_attention.py).
 #
-# **3.6 The database.** If scores are far apart, attention returns a single row, as a database does.
+# **3.6 The database.** A database compares your query with its keys and returns the value of the key that fits.
+# Attention does the same softly. If scores are far apart, it returns a single value. If they are close, it mixes the
+# values.
 
 # %%
 keys, values = torch.eye(3), torch.tensor([[10.0], [20.0], [90.0]])
-assert regard.attend(keys[1:2], keys, values, scale=100.0).output.item() == 20.0
+found = [
+    regard.attend(keys[1:2], keys, values, scale=scale)
+    for scale in (1, 10, 100)
+]
+show_numbers(
+    torch.stack(
+        [torch.cat([each.weights[0], each.output[0]]) for each in found]
+    ),
+    ["scores × 1", "scores × 10", "scores × 100"],
+    ["key 1: 10", "key 2: 20", "key 3: 90", "returned"],
+    title="a query for key 2",
+)
+assert found[-1].output.item() == 20.0
 
 # %% [markdown]
-# **3.7 Several heads.** The article wants "ate" to attend to who, whose and what. For each of these words, you see
-# the head with the largest weight.
+# **3.7 Several heads.** In "I ate some of Bob's chocolate cake", "ate" needs who, whose and what. A single set of
+# weights gives one mixture of them. Several heads give several:
+
+# %%
+keep(
+    schematic.multi_head(tokens=14, d_model=384, heads=12, d_k=32, d_v=32),
+    "multi_head.svg",
+    "Twelve heads of MiniLM on fourteen tokens, joined by one more matrix",
+)
+
+# %% [markdown]
+# For each of the three words, you see the head that gives it the largest weight (L0H2 is layer 0, head 2):
 
 # %%
 example = article["heads_example"]
 eaten = model.trace(example["sentence"])
-word = eaten.word(example["word"])[0]
-for target in example["should_attend_to"]:
+word, texts = eaten.word(example["word"])[0], [t.text for t in eaten.tokens]
+figure = Figure(figsize=(10, 4), layout="constrained")
+panels = figure.subplots(1, 3)
+for target, axes in zip(example["should_attend_to"], panels, strict=True):
     wanted = list(eaten.word(target)[0].tokens)
     taken = torch.stack(
         [gives(each, word)[:, wanted].sum(1) for each in eaten.attention]
     )
     layer, head = divmod(int(taken.argmax()), taken.shape[1])
-    print(
-        f"{word.text} → {target:6} {taken.max():.2f} in layer {layer}, head "
-        f"{head}"
+    links(
+        axes,
+        eaten.attention[layer][head],
+        texts,
+        texts,
+        title=f"ate → {target}: {taken.max():.2f} (L{layer}H{head})",
+        followed=word.tokens,
     )
+keep(
+    figure,
+    "ate.svg",
+    "Lines from ate to what it attends to, in the heads for I, Bob's and cake",
+)
 
 # %% [markdown]
-# The article also says that each head gets a chunk of the embedding. In fact the output of the projections is cut,
+# The article says that each head gets a chunk of the embedding. In fact the output of the projections is cut,
 # and each head reads the whole token. [Lesson 6](../lessons/6_heads.py) measures this, and
 # [`regard heads`](../commands/heads.md) finds the role of each head.
 #
@@ -299,8 +519,8 @@ if folder:
     )
 else:
     print(
-        "DistilBERT wasn't available for this page, so its 87 numbers are not "
-        "checked here"
+        "DistilBERT wasn't available for this page, so its 87 numbers are "
+        "not checked"
     )
 show_numbers(
     torch.stack(
@@ -318,7 +538,8 @@ show_numbers(
 # **4.8 Ids to tokens.** A trace has both, and the characters of each token.
 
 # %%
-print(*(f"{token.id} {token.text}" for token in river.tokens[at - 1 : at + 1]))
+for part in (river.tokens[:7], river.tokens[7:]):
+    print(*(f"{token.id} {token.text}" for token in part), sep=" · ")
 
 # %% [markdown]
 # ## 5 Conclusion

@@ -1,22 +1,26 @@
 # %% [markdown]
 # # The formula
 #
-# This page reproduces an article on attention that begins with "What is the capital of France?" and ends with the
-# output of multi-head attention. The article prints tokens and sizes and draws a matrix. This page follows its order
-# and asserts its claims. If a claim is imprecise, you find the exact statement here.
+# This page reproduces an article that asks a chat model such as ChatGPT "What is the capital of France?" and explains
+# attention from its formula. The article prints tokens and sizes and draws a matrix. This page follows its order and
+# asserts its claims. If a claim is imprecise, you find the exact statement here.
 
 # %%
 import math
 
 import torch
+from matplotlib.figure import Figure
 
 import regard
+from drawings import attention as schematic
 from drawings import sheet
 from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.numbers import show_numbers
 from drawings.printed import printed
 from drawings.token_strip import token_strip
+from drawings.transformer import embedding_process
+from regard.explain.weights.head_steps import steps
 from regard.text.tiktoken import cl100k_base, cl100k_tokens
 
 article = printed("formula")
@@ -25,8 +29,8 @@ question = article["question"]
 # %% [markdown]
 # ## "What is the capital of France?" in tokens
 #
-# cl100k_base splits the question into seven tokens and keeps the spaces. tiktoken downloads its ranks. Without them,
-# this page prints a note and continues with the published ids.
+# A model computes with numbers, so it first cuts the text into tokens and gives each token a number. cl100k_base, the
+# tokenizer of GPT-4, cuts the question into seven tokens and keeps the spaces.
 
 # %%
 try:
@@ -45,48 +49,61 @@ for token, part, number in zip(
 ):
     print(f"{token.text!r:11} {token.id:5}   printed {part!r:11} {number:5}")
     assert (token.text, token.id) == (part, number)
+
+# %%
 figure, axes = sheet.sheet(4.5, 0.8)
 token_strip(axes, tokens)
 keep(figure, "question.svg", "The question in seven tokens; a dot is a blank")
 
 # %% [markdown]
-# In your terminal, run `regard tokens "What is the capital of France?" --tokenizer cl100k_base`. See also [byte
-# pairs](../lessons/1_text_to_vectors.py) and [`regard tokens`](../commands/tokens.md).
+# tiktoken downloads the tokenizer's ranks. Without them, this page prints a note and continues with the published ids.
+# See also [byte pairs](../lessons/1_text_to_vectors.py) and [`regard tokens`](../commands/tokens.md).
 #
 # ## From tokens to vectors
 #
-# The article says that the tokenizer outputs embeddings. In fact a tokenizer outputs ids, and a table of the model
-# turns each id into a vector. All vectors have the same length, $d_{model}$: 384 in the default model, which splits
-# the question into the same seven words.
+# An id says nothing about meaning, so a table of the model turns each id into a vector. All vectors have the same
+# length, $d_{model}$. It is 384 in the default model, which cuts the question into the same seven words.
 
 # %%
 model = regard.load()
 trace = model.trace(question)
 names = [token.text for token in trace.tokens[1:-1]]  # without [CLS] and [SEP]
 embedded = trace.token_embeddings[1:-1]
-print(names)
-print("embedded", tuple(embedded.shape))
+show_numbers(
+    embedded[:, :6],
+    names,
+    title=f"the first 6 of {embedded.shape[1]} numbers of each vector",
+    digits=2,
+)
 assert embedded.shape == (len(article["tokens"]), 384)
 
 # %% [markdown]
-# [Lesson 2](../lessons/2_words_before_context.py) shows where such vectors come from.
+# The article says that the tokenizer outputs these vectors. In fact a tokenizer outputs ids, and the table belongs to
+# the model. [Lesson 2](../lessons/2_words_before_context.py) shows where such vectors come from.
 #
 # ## The positional encoder
 #
-# The positional encoder changes each vector slightly, so that it also says where the token is. The length of the
-# vector stays the same. Here it adds the model's position embeddings:
+# Attention sees a set of words without order, so a second vector $p_i$ adds the position:
+#
+# $$ x_i = e_i + p_i $$
 
 # %%
-m = embedded + trace.position_embeddings[1:-1]
+positions = trace.position_embeddings[1:-1]
+m = embedded + positions
 alike = torch.cosine_similarity(embedded, m, dim=-1)
 show_numbers(
-    alike[None], ["cosine"], names, title="with and without its position"
+    torch.stack([embedded.norm(dim=-1), positions.norm(dim=-1), alike]),
+    ["norm of e", "norm of p", "cosine"],
+    names,
+    title="norms, and the cosine of e and e + p",
+    digits=2,
 )
 assert m.shape == embedded.shape
 assert 0.85 < float(alike.min()) < float(alike.max()) < 1
 
 # %% [markdown]
-# The original transformer adds [sines and cosines](../lessons/3_position.py).
+# The position changes each vector slightly: the cosine stays near 1. The length of the vector, 384 numbers, stays the
+# same. The original transformer adds [sines and cosines](../lessons/3_position.py).
 #
 # ## The matrix M
 #
@@ -94,42 +111,70 @@ assert 0.85 < float(alike.min()) < float(alike.max()) < 1
 # follows starts from M.
 
 # %%
+figure = embedding_process(
+    names,
+    [token.id for token in trace.tokens[1:-1]],
+    embedded,
+    30522,
+    positions,
+    total="= M",
+)
+keep(
+    figure,
+    "stages.svg",
+    "The question's tokens, their ids, their vectors, the positions added",
+)
+
+# %%
 print("M", tuple(m.shape))
+assert m.shape == (7, 384)
 
 # %% [markdown]
-# `trace.token_embeddings` and `trace.position_embeddings` have these rows for [any text](../traces.md).
+# The lowest row of the picture is M: seven vectors of 384 numbers. `trace.token_embeddings` and
+# `trace.position_embeddings` have these rows for [any text](../traces.md).
 #
 # ## Self-attention
 #
-# Each output is a weighted sum of all inputs, and the weights of a row sum to 1:
+# In M, "france" doesn't know that the question is about a capital. Self-attention replaces each vector by a weighted
+# sum of all vectors. The weights of a row sum to 1:
 #
 # $$ y_i = \sum_j w_{ij} x_j $$
 #
-# Self-attention is a way to compute these weights from the inputs themselves.
+# For example, take half of "capital" and half of "france":
 
 # %%
-equal = torch.full((len(m), len(m)), 1 / len(m))
-y = equal @ m
-torch.testing.assert_close(y[3], m.mean(0))  # equal weights: a plain mean
+by_hand = torch.zeros(len(names))
+by_hand[[names.index("capital"), names.index("france")]] = 0.5
+y = by_hand @ m
+close = torch.cosine_similarity(y, m, dim=-1)
+show_numbers(
+    torch.stack([by_hand, close]),
+    ["weight", "cosine"],
+    names,
+    title="the weights, and the cosine of y to each word",
+    digits=2,
+)
+assert {*close.topk(2).indices.tolist()} == {3, 5}
 
 # %% [markdown]
-# [Lesson 4](../lessons/4_self_attention.py) computes such a sum for a single word.
+# The sum is close to both words. Attention is a way to compute such weights from the vectors themselves. [Lesson
+# 4](../lessons/4_self_attention.py) computes them for a single word.
 #
 # ## Scaled dot-product self-attention
 #
-# A search engine compares a query with keys and answers with values. Here the question is the query. Three sentences
-# are the keys, each as a single vector of the default model, and each sentence's answer is a value. If scores are far
-# apart, attention returns the best answer alone. If they are close, it returns a mixture.
+# Where do the weights come from? A search engine compares a **query** with **keys** and answers with **values**. Here
+# the question is the query. Three sentences are the keys, each as a single vector of the default model, and each
+# sentence's answer is a value.
 
 # %%
-pages = {
-    "Paris has been the capital of France for centuries.": [1.0, 0.0, 0.0],
-    "Berlin is the capital of Germany.": [0.0, 1.0, 0.0],
-    "The bank lends money.": [0.0, 0.0, 1.0],
-}
-key = torch.stack([trace.embedding() for trace in model.trace([*pages])])
+pages = [
+    "Paris has been the capital of France for centuries.",
+    "Berlin is the capital of Germany.",
+    "The bank lends money.",
+]
+key = torch.stack([each.embedding() for each in model.trace(pages)])
 query = model.trace(question).embedding()[None]
-value = torch.tensor([*pages.values()])
+value = torch.eye(3)  # the answers: Paris, Berlin, money
 rows = torch.cat(
     [
         regard.attend(query, key, value, scale=scale).output
@@ -137,21 +182,22 @@ rows = torch.cat(
     ]
 )
 show_numbers(
-    rows,
-    ["× 1", "× 10", "× 100"],
+    torch.cat([query @ key.T, rows]),
+    ["query · key", "scores × 1", "scores × 10", "scores × 100"],
     ["Paris", "Berlin", "money"],
-    title="how much of each answer",
+    title="how much of each answer you get",
 )
 assert rows.argmax(1).tolist() == [0, 0, 0]
 assert rows[2, 0] > 0.99
 
 # %% [markdown]
-# In self-attention, the text asks itself. Three copies of M take the three roles: Q = K = V = M.
+# If the scores are far apart, you get the best answer alone. If they are close, you get a mixture.
+#
+# In self-attention, the text asks itself: three copies of M take the three roles, Q = K = V = M.
 #
 # $$ \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V $$
 #
-# In Python, the formula takes two lines. The article's code applies `torch.sqrt` to a whole number, but this function
-# only takes tensors.
+# In Python, the formula takes two lines:
 
 
 # %%
@@ -162,22 +208,54 @@ def attention(q, k, v):
 
 y, w = attention(m, m, m)
 torch.testing.assert_close(y, regard.attend(m, m, m).output)
+print(
+    "Q Kᵀ", tuple((m @ m.T).shape), " w", tuple(w.shape), " y", tuple(y.shape)
+)
 try:
     torch.sqrt(64)
     raise AssertionError("torch.sqrt took a whole number")
 except TypeError as error:
-    print(str(error).splitlines()[0])
+    print(f"torch.sqrt(64): {str(error).splitlines()[0]}")
 
 # %% [markdown]
-# See also [the same as a database](../lessons/5_queries_keys_values.py), [which heads make a model say
-# Paris](../questions/paris.md) and [`regard.attend`](../attention.md), which returns the same without building a
-# matrix.
+# The article's code applies `torch.sqrt` to a whole number, but this function only takes tensors. See also [which heads
+# make a model say Paris](../questions/paris.md) and [`regard.attend`](../attention.md), which returns the same without
+# building a matrix.
 #
 # ## The root and the softmax
 #
-# Dot products of long vectors are large. Dividing by $\sqrt{d_k}$ keeps their size independent of the width. The
-# softmax works on each row: it makes all weights positive and lets the row sum to 1. As printed in the article, it
-# overflows if scores are large.
+# Why divide by $\sqrt{d_k}$, and why take a softmax? A dot product adds up $d_k$ products, so its spread
+# (standard deviation) grows with the width of the vectors. The root takes that growth out:
+
+# %%
+torch.manual_seed(0)
+spreads = []
+for width in (4, 64, 512):
+    q, k = torch.randn(2000, 1, width), torch.randn(2000, 7, width)
+    products = (q @ k.mT)[:, 0]  # a query and seven keys, 2,000 times
+    both = products, products / math.sqrt(width)
+    spreads.append(
+        [each.std() for each in both]
+        + [each.softmax(-1).amax(-1).mean() for each in both]
+    )
+show_numbers(
+    torch.tensor(spreads),
+    ["d_k = 4", "d_k = 64", "d_k = 512"],
+    ["spread", "÷ root", "largest weight", "÷ root"],
+    title="random queries on seven keys",
+    digits=2,
+)
+assert all(abs(float(row[1]) - 1) < 0.1 for row in spreads)
+assert spreads[2][2] > 0.9
+assert spreads[2][3] < 0.5
+
+# %% [markdown]
+# Without the root, the largest weight of wide vectors is almost 1. The layer then reads a single word, and almost no
+# gradient reaches the others. [Lesson 5](../lessons/5_queries_keys_values.py) measures that.
+#
+# The softmax works on each row. All weights become positive, the row sums to 1, and larger scores get larger weights:
+#
+# $$ w_{ij} = \frac{\exp(s_{ij})}{\sum_k \exp(s_{ik})} $$
 
 
 # %%
@@ -189,44 +267,60 @@ def softmax(scores):  # the same, and it can't overflow
     return plain_softmax(scores - scores.amax(-1, keepdim=True))
 
 
-large = torch.tensor([[100.0, 200.0, 300.0]])
-show_numbers(
-    torch.cat([plain_softmax(large), softmax(large)]),
-    ["as printed", "largest taken off"],
+small, large = (
+    torch.tensor([[1.0, 2.0, 3.0]]),
+    torch.tensor([[100.0, 200, 300]]),
 )
+show_numbers(
+    torch.cat([softmax(small), plain_softmax(large), softmax(large)]),
+    ["scores 1, 2, 3", "scores 100, 200, 300", "largest taken off first"],
+)
+torch.testing.assert_close(plain_softmax(small), softmax(small))
 assert bool(plain_softmax(large).isnan().any())
-torch.manual_seed(0)
-q, k = torch.randn(2, 1000, 384)
-spread = (q * k).sum(-1).std()
-print(f"random dot products spread by {spread:.1f}, about √384")
-assert abs(float(spread) / 384**0.5 - 1) < 0.1
 
 # %% [markdown]
-# [Lesson 5](../lessons/5_queries_keys_values.py) shows what happens without the root.
+# As printed in the article, the softmax overflows if scores are large (nan: not a number). Take off the largest score
+# first, and it doesn't.
 #
 # ## Back to y = w M
 #
-# The formula is the weighted sum of above for all rows at once. The attention matrix is $w$:
+# The formula is the weighted sum of above for all rows at once, so the attention matrix is $w$:
+#
+# $$ Y = w M, \qquad w = \mathrm{softmax}\left(\frac{M M^T}{\sqrt{d_{model}}}\right) $$
 
 # %%
 torch.testing.assert_close(y, w @ m)
-torch.testing.assert_close(
-    y[3], sum(weight * x for weight, x in zip(w[3], m, strict=True))
+way = steps(regard.attend(m, m, m).weights, m, query=names.index("france"))
+torch.testing.assert_close(way.context.float(), y[names.index("france")])
+figure = schematic.head_step(way, "france", names, "output", ("x", "M", "M"))
+keep(
+    figure,
+    "weighted_sum.svg",
+    "The output of france: seven weights times seven rows, added up",
 )
-print("w", tuple(w.shape), " y", tuple(y.shape))
 
 # %% [markdown]
-# In a pretrained model, `trace.attention[layer][head]` is [this matrix](../traces.md).
+# Here all weights are near 1/7, because the vectors of this model are short and nothing was learned to compare them. In
+# a trained head, `trace.attention[layer][head]` is [this matrix](../traces.md).
 #
 # ## The attention matrix as a picture
 #
-# M's vectors are short, so the differences are easier to see without the root.
+# Which word takes how much from which? A heat map shows all rows at once. M's vectors are short, so the differences are
+# easier to see without the root.
 
 # %%
 scores = m @ m.T
 weights = softmax(scores)
-figure, axes = sheet.sheet(5.2, 4.4)
-heatmap(weights, names, names, labels=("query", "key"), axes=axes)
+figure = Figure(figsize=(5.6, 4.8), layout="constrained")
+axes = figure.add_subplot()
+heatmap(
+    weights,
+    names,
+    names,
+    title="softmax(M Mᵀ): each row sums to 1",
+    labels=("query", "key"),
+    axes=axes,
+)
 keep(
     figure,
     "matrix.svg",
@@ -234,9 +328,12 @@ keep(
 )
 
 # %% [markdown]
-# To plot a pretrained layer for a text of any length, use [`regard map`](../commands/map.md).
+# Each word takes most from itself. To plot a pretrained layer for a text of any length, use [`regard
+# map`](../commands/map.md).
 #
 # ## What you can notice
+#
+# You can check four claims about this matrix. Two of them are true of the scores only, and one is imprecise:
 #
 # - Every cell is filled, because each word attends to all words. The work grows with n².
 # - The **scores** are symmetric. The article claims this for the matrix after the softmax. But the softmax divides
@@ -271,9 +368,20 @@ assert share < 0.5
 #
 # ## Multi-head self-attention
 #
-# Each head has matrices $W^Q$, $W^K$ and $W^V$ and computes $h_i = \mathrm{Attention}(M W_i^Q, M W_i^K, M W_i^V)$. In
-# the original, $d_{model}$ is 512 and each of the eight heads has width $512 / 8 = 64$. The rows of M are random here,
-# because you only need the sizes and the algebra.
+# A single matrix $w$ gives each word one mixture. Several **heads** give it several, each with separate matrices to
+# learn:
+#
+# $$ h_i = \mathrm{Attention}(M W_i^Q, M W_i^K, M W_i^V) $$
+#
+# In the original, $d_{model}$ is 512 and there are eight heads, so $d_q = d_k = d_v = 512 / 8 = 64$.
+
+# %%
+figure = schematic.multi_head(tokens=7, d_model=512, heads=8, d_k=64, d_v=64)
+keep(
+    figure,
+    "multi_head.svg",
+    "Eight heads on seven tokens: 7 × 512 in, 7 × 64 from each, 7 × 512 out",
+)
 
 # %%
 torch.manual_seed(0)
@@ -292,13 +400,15 @@ print("M", tuple(m.shape), " h", tuple(heads[0].shape))
 assert all(h.shape == (7, 64) for h in heads)
 
 # %% [markdown]
-# See also [heads](../lessons/6_heads.py).
+# The rows of M are random here, because you only need the sizes and the algebra. See also
+# [heads](../lessons/6_heads.py).
 #
 # ## The overall output
 #
-# $$ \mathrm{MultiHead}(M) = \mathrm{Concat}(h_1, \dots, h_8)\, W^O $$
+# The next layer expects one vector of length $d_{model}$ per token again. So the eight results are joined and
+# multiplied by one more matrix:
 #
-# $W^O$ has $H d_v$ rows and $d_{model}$ columns, so the output has as many rows and columns as M.
+# $$ \mathrm{MultiHead}(M) = \mathrm{Concat}(h_1, \dots, h_8)\, W^O $$
 
 # %%
 concat = torch.cat(heads, -1)
@@ -310,4 +420,5 @@ print("Concat", tuple(concat.shape), " output", tuple(overall.shape))
 assert overall.shape == m.shape
 
 # %% [markdown]
-# [Contextual embeddings](../lessons/9_contextual_embeddings.py) shows a use of such rows.
+# $W^O$ has $H d_v = 8 \cdot 64$ rows and $d_{model}$ columns, so the output has as many rows and columns as M. regard's
+# layer gives the same numbers. [Contextual embeddings](../lessons/9_contextual_embeddings.py) shows a use of such rows.

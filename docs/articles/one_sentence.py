@@ -10,6 +10,7 @@ import torch
 
 import regard
 from drawings import attention as schematic
+from drawings import transformer
 from drawings.command import run
 from drawings.kept import keep
 from drawings.numbers import beside, show_numbers
@@ -25,13 +26,27 @@ sizes = article["shapes"]
 # ## Self-attention
 #
 # You can't translate a text word by word. The noun that decides between "le" and "la" comes later, and adjectives
-# change places. Attention lets every word attend to all others. The 2017 transformer is built from attention, with
-# six layers on each side, width 512 and eight heads.
+# change places. Attention was added to recurrent translators so that each output word can look back at all input words
+# (Bahdanau et al. 2015). The transformer of 2017 drops the recurrence and keeps the attention: six layers on each side,
+# width 512, eight heads.
 
 # %%
 config = regard.TransformerConfig.translator(
-    37000, start=0, layers=6, d_model=512, heads=8, d_hidden=2048
+    37000,
+    start=0,
+    layers=6,
+    d_model=512,
+    heads=8,
+    d_hidden=2048,
+    norm_first=False,
 )
+keep(
+    transformer.blocks(config),
+    "original.svg",
+    "The transformer of 2017: six blocks that read, six that write",
+)
+
+# %%
 with torch.device("meta"):  # sizes alone, nothing is drawn at random
     original = regard.Transformer(config)
 numbers = {
@@ -46,12 +61,13 @@ print(f"{blocks:,} numbers in its twelve blocks")
 assert blocks == 6 * (3_152_384 + 4_204_032)
 
 # %% [markdown]
-# See also how to [train a translator](../lessons/8_across.py) and [a transformer that
-# writes](../lessons/7_a_transformer_that_writes.py), both with plots.
+# The three blue and orange boxes are attention. See also how to [train a translator](../lessons/8_across.py) and [a
+# transformer that writes](../lessons/7_a_transformer_that_writes.py).
 #
 # ## Embedding an input sentence
 #
-# You need a dictionary of the sentence's words, their ids, and a random 6 × 16 table from seed 123.
+# A model computes with vectors, so each word needs one. You make a dictionary of the sentence's words, look up their
+# ids, and take these rows of a random 6 × 16 table (seed 123).
 
 # %%
 run('regard tokens "Life is short, eat dessert first" --tokenizer words')
@@ -73,9 +89,13 @@ beside(x, article["embedding"]["values"], words, title="the embedded sentence")
 #
 # ## Defining the weight matrices
 #
-# Draw three matrices from the same seed. Queries and keys have width 24, because they meet in a dot product. You are
-# free to choose the width of the values, here 28. The article computes `W @ x`, and PyTorch's layers compute
-# `x @ W.T`, so regard asks you for the convention.
+# Each word plays three roles: it asks (query), it is found (key), and it passes something on (value). Each role has a
+# matrix:
+#
+# $$ q_i = W_q x_i, \qquad k_i = W_k x_i, \qquad v_i = W_v x_i $$
+#
+# The three matrices come from the same seed. Queries and keys have width $d_q = d_k = 24$, because they meet in a dot
+# product. You are free to choose the width of the values, here $d_v = 28$.
 
 # %%
 torch.manual_seed(123)
@@ -94,16 +114,39 @@ def hold(**found):
 hold(keys=key, values=value)
 
 # %% [markdown]
-# The article has two small errors. The text speaks of the third element, index 2, but the code takes the second
-# element, `[1]`. And a printed line ends in `shape:)`, which isn't valid Python.
+# The article computes `W @ x`, and PyTorch's layers compute `x @ W.T`, so regard asks you for the convention. The
+# article has four small errors. It speaks of the third element, index 2, but the code takes the second, `[1]`. A
+# printed line ends in `shape:)`, which isn't valid Python. One printed size begins with `tensor(torch.Size`, which
+# PyTorch never prints. And the names `query` and `queries` are mixed up in one place.
 #
 # ## Computing the unnormalised attention weights
 #
-# Compute $\omega_{ij} = q_i \cdot k_j$ for the second word, "is": first a single product, then all six.
+# How well does each word fit what "is", the second word, looks for? First project it:
+
+# %%
+figure = schematic.projections(x, *weights, words, at=1)
+keep(
+    figure,
+    "projections.svg",
+    "The second word times three matrices: its query, key and value, with "
+    "the sizes of all tensors",
+)
+
+# %% [markdown]
+# Then take the dot product of its query with every key:
+#
+# $$ \omega_{ij} = q_i \cdot k_j $$
 
 # %%
 context, maps = layer(x, return_attention=True)
 way = steps(maps, value, query=1)
+keep(
+    schematic.head_step(way, "is", words, "scores"),
+    "omega.svg",
+    "The query of the second word times six keys gives six scores",
+)
+
+# %%
 beside(
     way.products[4:5],
     [article["unnormalised_weight_query1_key4"]],
@@ -112,24 +155,40 @@ beside(
 beside(way.products, article["unnormalised_weights"], words, title="ω of “is”")
 
 # %% [markdown]
-# [`regard steps`](../commands/steps.md) does this for any word, layer and head of a pretrained model.
+# "dessert" fits best. [`regard steps`](../commands/steps.md) does this for any word, layer and head of a pretrained
+# model.
 #
 # ## Computing the attention scores
 #
-# Divide the products by $\sqrt{24}$, turn them into weights with a softmax, and mix the values with these weights.
-# The result is the context vector $z$.
+# The products can be any numbers, but proportions have to be positive and add up to 1. Divide by $\sqrt{d_k}$, so that
+# wide vectors don't give extreme weights, and take the softmax:
+#
+# $$ α_{i} = \mathrm{softmax}\left(\frac{\omega_{i}}{\sqrt{d_k}}\right) $$
+
+# %%
+keep(
+    schematic.head_step(way, "is", words, "weights"),
+    "alpha.svg",
+    "Six scores, divided by the root of 24, become six weights",
+)
 
 # %%
 beside(way.weights, article["weights"], words, title="α of “is”")
-beside(context[1], article["context"], title="z of “is”, 28 numbers")
+
+# %% [markdown]
+# Then mix the values in these proportions. The result is the context vector of "is":
+#
+# $$ z_i = \sum_j α_{ij} v_j $$
 
 # %%
-figure = schematic.single_head(way, "is", words)
 keep(
-    figure,
-    "single_head.svg",
-    "The second word's way through one head, with the numbers of this page",
+    schematic.head_step(way, "is", words, "output"),
+    "z.svg",
+    "Six values times six weights, added up: the context vector",
 )
+
+# %%
+beside(context[1], article["context"], title="z of “is”, 28 numbers")
 
 # %% [markdown]
 # Lesson 5 shows [the reason for the root](../lessons/5_queries_keys_values.py), with the gradients that vanish without
@@ -137,6 +196,34 @@ keep(
 #
 # ## Multi-head attention
 #
+# The sections above are a single head. Here it is for all six words at once:
+
+# %%
+figure = schematic.head_block(
+    x, (query, key, value), maps.dense(), context, words
+)
+keep(
+    figure,
+    "single_head.svg",
+    "A single head: the input, queries, keys and values, the weights, the "
+    "output",
+)
+
+# %% [markdown]
+# A single head mixes the words in one way. Several heads work in parallel, each with three matrices, and
+# their results are joined:
+
+# %%
+figure = schematic.multi_head(
+    tokens=6, d_model=16, heads=3, d_k=24, d_v=28, output=False
+)
+keep(
+    figure,
+    "multi_head.svg",
+    "Three heads on six words: each gives 6 × 28, together 6 × 84",
+)
+
+# %% [markdown]
 # Draw three sets of matrices, which continue the stream of random numbers. A query becomes three queries, and the
 # input is copied for each head.
 
@@ -163,6 +250,9 @@ show_numbers(
 assert heads.output[:, 1].shape == (3, 28)
 
 # %% [markdown]
+# Each head mixes the words differently. In PyTorch's `nn.MultiheadAttention`, $d_v$ is tied to $d_k$: both are
+# $d_{model}$ divided by the number of heads. `regard.MultiHeadAttention` lets you choose both.
+#
 # The article compares heads with the kernels of a convolution: several of them work in parallel, and each can find
 # something different. But a kernel's weights stay the same after training, while a head computes its weights for each
 # text. See also [heads](../lessons/6_heads.py) and [`regard heads`](../commands/heads.md), which finds the role of
@@ -170,13 +260,23 @@ assert heads.output[:, 1].shape == (3, 28)
 #
 # ## Cross-attention
 #
-# Queries come from a sequence, and keys and values come from another sequence, which can have a different length.
-# Here its length is eight.
+# A translator has to look from one text into another. In cross-attention, queries come from one sequence, and keys and
+# values come from another, which can have a different length. Here its length is eight:
+#
+# $$ q_i = W_q x_i, \qquad k_j = W_k c_j, \qquad v_j = W_v c_j $$
 
 # %%
 other = torch.rand(8, 16)
 cross = regard.CrossAttention.from_weights(*weights, convention="W @ x")
 output, maps = cross(x, other, return_attention=True)
+figure = schematic.cross_attention(x, other, maps.dense(), output)
+keep(
+    figure,
+    "cross_attention.svg",
+    "Six queries of one sequence, eight keys and values of another",
+)
+
+# %%
 hold(
     cross_second_sequence=other,
     cross_keys=cross.key(other),
@@ -202,4 +302,5 @@ print(tuple(wider(x, torch.rand(8, 20)).shape))
 #
 # The article leaves the training of these matrices to a later article. Here you find the training in [your own
 # transformer](../transformer.md) and [`regard train`](../commands/train.md). For efficient attention, use
-# [`regard.attend`](../attention.md). It builds no n × n matrix, and you can still read every weight.
+# [`regard.attend`](../attention.md). It builds no n × n matrix, as FlashAttention does (Dao et al. 2022), and you can
+# still read every weight. Approximations are surveyed in "Efficient Transformers" (Tay et al. 2020).

@@ -1,24 +1,30 @@
 # %% [markdown]
 # # River and finance
 #
-# This page reproduces the article "Self-Attention from First Principles" section by section. You follow a word in two
+# This page reproduces the article "Self-Attention from First Principles" section by section. You follow "bank" in two
 # texts, from a layer that can't distinguish its meanings to a layer that can. You see each printed number next to the
 # number that was computed when this page was built. A difference would stop the build.
 
 # %%
 import torch
+from torch import nn
 
 import regard
-from drawings.numbers import beside
+from drawings import attention as schematic
+from drawings import moves
+from drawings.kept import keep
+from drawings.numbers import beside, show_numbers
 from drawings.printed import printed
+from drawings.sheet import INPUT, OUTPUT, QUERY
+from regard.explain.vectors.planes import plane
 
 article = printed("river and finance")
 
 # %% [markdown]
-# ## "bank" beside river and beside finance
+# ## 1. "bank" in two texts
 #
-# There are two texts of three words. Each word has four numbers, made by hand. The first number means water, and the
-# second means money.
+# To see what context does, you need the same word in two contexts. Here are two texts of three words. Each word has
+# four numbers, made by hand. The first number means water, and the second means money.
 
 # %%
 texts = {name: article[name] for name in ("river", "finance")}
@@ -26,128 +32,73 @@ x = {
     name: torch.tensor([article["embeddings"][word] for word in words])
     for name, words in texts.items()
 }
-for name, words in texts.items():
-    for word, vector in zip(words, x[name].tolist(), strict=True):
-        print(f"{name:8} {word:7}", *(f"{number:5.1f}" for number in vector))
+
+
+def draw(found, title, note, colour, file, columns):
+    """Draw the rows of both texts, "bank" framed."""
+    parts = [
+        (f"{name} text", words, columns or words, found[name])
+        for name, words in texts.items()
+    ]
+    figure = schematic.two_texts(parts, title, "bank", note, colour)
+    return keep(figure, file, f"{title}: {note}")
+
+
+traits = ["water", "money", "third", "fourth"]
+assert torch.equal(x["river"][1], x["finance"][1])
+draw(
+    x,
+    "Five words, four numbers each",
+    "framed: “bank” has the same four numbers in both texts",
+    INPUT,
+    "embeddings.svg",
+    traits,
+)
 
 # %% [markdown]
-# Lesson 2 shows [the origin of such vectors](../lessons/2_words_before_context.py) and the limits of a single vector
-# per word.
+# "bank" has as much water as money, so its vector alone can't say which meaning is intended. Lesson 2 shows [the
+# origin of such vectors](../lessons/2_words_before_context.py).
 #
-# ## A layer without context
+# ## 2. A layer without context
 #
-# $y_i = x_i W$ transforms each word alone. So "bank" is the same in both texts, to the last bit.
+# Can a fully connected layer tell the two meanings apart? It multiplies each word by the same matrix $W$:
+#
+# $$ y_i = x_i W $$
 
 
 # %%
 def hold(title, found, figures):
     """Show a layer's rows of both texts beside the article's."""
     for name, words in texts.items():
-        beside(
-            found[name],
-            figures[name],
-            words,
-            title=f"{title}, {name}",
-            digits=3,
-        )
+        rows, right = found[name], figures[name]
+        beside(rows, right, words, title=f"{title}, {name}", digits=3)
 
 
 layer = article["context_free_layer"]
 plain = {name: rows @ torch.tensor(layer["W"]) for name, rows in x.items()}
-hold("x W", plain, layer)
 assert torch.equal(plain["river"][1], plain["finance"][1])
-
-# %% [markdown]
-# ## The smallest useful idea
-#
-# Compare the words by dot products, turn the products into weights, and mix the words with these weights. You need no
-# parameters, and no scaling yet.
+draw(
+    plain,
+    "After a fully connected layer",
+    "framed: “bank” is still the same in both texts",
+    OUTPUT,
+    "without_context.svg",
+    ["first", "second", "third"],
+)
 
 # %%
-maps = {
-    name: regard.attend(rows, rows, rows, scale=1.0).weights
-    for name, rows in x.items()
-}
-hold(
-    "x xᵀ",
-    {name: each.scores[:] for name, each in maps.items()},
-    article["raw_scores"],
-)
-
-
-def mix(rows):
-    """Self-attention without parameters: softmax(X Xᵀ) X."""
-    return (rows @ rows.T).softmax(-1) @ rows
-
-
-mixed = {name: mix(rows) for name, rows in x.items()}
-hold("softmax(x xᵀ) x", mixed, article["parameter_free_attention"])
-assert not torch.allclose(mixed["river"][1], mixed["finance"][1], atol=0.1)
+hold("x W", plain, layer)
 
 # %% [markdown]
-# "bank" is now mostly water in one text and mostly money in the other. Lesson 4 does the same without parameters [on
-# a pretrained model's embeddings](../lessons/4_self_attention.py), where almost all weights are equal.
+# No. The layer sees one word at a time, so equal inputs give equal outputs, to the last bit.
 #
-# ## What a learned layer should decide
+# ## 3. Locality is not enough
 #
-# A layer should decide what a word looks for (query), how other words find it (key), and the vector that it passes on
-# (value). These three matrices are written by hand, and queries and keys have width 2.
-
-# %%
-written = article["projected_attention"]
-w_query, w_key, w_value = (
-    torch.tensor(written[name]).float()
-    for name in ("W_query", "W_key", "W_value")
-)
-layer = regard.SelfAttention.from_weights(
-    w_query, w_key, w_value, convention="x @ W"
-)
-hold("projected", {name: layer(rows) for name, rows in x.items()}, written)
-
-# %% [markdown]
-# ## Scaling
+# A layer has to let words exchange something. Images have such a layer: a convolution mixes each pixel with its
+# neighbours, with fixed weights. That builds in **locality**. In a text, the decisive word can be far away, so the
+# mixture should depend on the content of the words.
 #
-# Scores are divided by $\sqrt{d_k}$. The article introduces the root here as the only new detail of its class. But
-# its numbers above, with projections of width 2, already include it. Without $\sqrt{2}$ you get different numbers.
-
-# %%
-scaled = layer(x["river"])
-query, key, value = (
-    x["river"] @ matrix for matrix in (w_query, w_key, w_value)
-)
-unscaled = (query @ key.T).softmax(-1) @ value
-print(
-    "without the root, numbers differ by up to "
-    f"{(scaled - unscaled).abs().max():.3f}"
-)
-assert (scaled - unscaled).abs().max() > 0.01
-
-# %% [markdown]
-# Lesson 5 measures [the reason for the root](../lessons/5_queries_keys_values.py) for widths from 4 to 512.
-#
-# ## The recipe as a class
-#
-# This is `SelfAttention(4, 3)` with seed 0. The article draws its matrices with `torch.rand`, from 0 to 1 and in the
-# order query, key, value. PyTorch's layers use another distribution, and so does `regard.SelfAttention(4, 3, 3)`. So
-# you pass the matrices:
-
-# %%
-torch.manual_seed(0)
-weights = [torch.rand(4, 3) for _ in range(3)]
-layer = regard.SelfAttention.from_weights(*weights, convention="x @ W")
-hold(
-    "layer",
-    {name: layer(rows) for name, rows in x.items()},
-    article["self_attention_layer"],
-)
-
-# %% [markdown]
-# See also [layers](../attention.md) with a single head or several heads, for a single sequence or two, with masks.
-#
-# ## Why not only locality
-#
-# A convolution mixes neighbours with fixed weights. In a layer of width 3, a word two positions away has no effect,
-# however important it is. Attention computes its weights from the words, at any distance.
+# Test it: exchange the third word of the river text, "mud", for "money". Does the first word, "stream", notice?
 
 
 # %%
@@ -157,17 +108,203 @@ def convolved(rows):
     return torch.conv1d(rows.T[None], kernel, padding=1, groups=4)[0].T
 
 
+def mix(rows):
+    """Self-attention without parameters, which the next section explains."""
+    return (rows @ rows.T).softmax(-1) @ rows
+
+
 other = x["river"].clone()
 other[2] = torch.tensor(article["embeddings"]["money"])  # "mud" becomes "money"
-for name, layer in {"convolution": convolved, "attention": mix}.items():
-    change = (layer(other)[0] - layer(x["river"])[0]).abs().max()
-    print(
-        f"{name:11} “stream” changes by {change:.3f} when the word two places "
-        "on does"
-    )
-assert torch.equal(convolved(other)[0], convolved(x["river"])[0])
-assert not torch.equal(mix(other)[0], mix(x["river"])[0])
+changes = [
+    (layer(other)[0] - layer(x["river"])[0]).abs().max()
+    for layer in (convolved, mix)
+]
+show_numbers(
+    torch.stack(changes)[:, None],
+    ["convolution of width 3", "attention"],
+    ["largest change of “stream”"],
+)
+assert changes[0] == 0
+assert changes[1] > 0.1
 
 # %% [markdown]
-# See also [heads that look near and far](../lessons/6_heads.py), or begin the course with its [first
-# lesson](../lessons/1_text_to_vectors.py).
+# The convolution reaches one neighbour, so "stream" can't notice. Attention reaches every word. See also [heads that
+# look near and far](../lessons/6_heads.py).
+#
+# ## 4. The smallest useful idea
+#
+# How much should each word contribute to "bank"? Let the words decide, in three steps without any parameters:
+#
+# 1. Compare the words by dot products: $S = X X^T$.
+# 2. Turn each row into weights that sum to 1: $W = \mathrm{softmax}(S)$.
+# 3. Mix the words with these weights: $Y = W X$.
+
+# %%
+maps = {
+    name: regard.attend(rows, rows, rows, scale=1.0).weights
+    for name, rows in x.items()
+}
+scores = {name: each.scores[:] for name, each in maps.items()}
+hold("step 1, x xᵀ", scores, article["raw_scores"])
+
+# %%
+weights = {name: each.dense() for name, each in maps.items()}
+others = [1 - float(each[1, 1]) for each in weights.values()]
+draw(
+    weights,
+    "Step 2: the weights, each row sums to 1",
+    f"framed: “bank” takes {others[0]:.0%} and {others[1]:.0%} from the "
+    "other two words",
+    QUERY,
+    "weights.svg",
+    None,
+)
+
+# %%
+mixed = {name: mix(rows) for name, rows in x.items()}
+hold("step 3, softmax(x xᵀ) x", mixed, article["parameter_free_attention"])
+
+# %%
+flat = plane(torch.cat([*x.values(), *mixed.values()]))
+figure, (axes,) = moves.panels("“bank” moves to the words around it", tall=3.8)
+for (name, words), colour in zip(texts.items(), moves.TEXTS, strict=True):
+    before, after = flat.place(x[name]), flat.place(mixed[name])
+    places = dict(zip(words, before.tolist(), strict=True))
+    start = places.pop("bank")
+    moves.words(axes, places, colour)
+    label = f"“bank” in the {name} text"
+    moves.move(axes, start, after[1].tolist(), colour, label)
+moves.legend(axes, "“bank” before attention")
+keep(
+    figure,
+    "bank_moves.svg",
+    "bank moves to stream and mud in one text, to money and loan in the other",
+)
+
+# %% [markdown]
+# "bank" is now mostly water in one text and mostly money in the other. Lesson 4 does the same [on a pretrained model's
+# embeddings](../lessons/4_self_attention.py), where almost all weights are equal.
+
+# %%
+for name, rows in mixed.items():
+    water, money = rows[1, :2].tolist()
+    print(f"“bank” in the {name} text: water {water:.3f}, money {money:.3f}")
+    assert (water > money) == (name == "river")
+
+# %% [markdown]
+# ## 5. Three projections
+#
+# So far a word can only look for words like itself, which is restrictive. A layer should decide what a word looks for
+# (query), how other words find it (key), and the vector that it passes on (value). It gets a matrix for each:
+#
+# $$ Q = X W_q, \qquad K = X W_k, \qquad V = X W_v $$
+#
+# $$ \mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V $$
+
+# %%
+written = article["projected_attention"]
+w_query, w_key, w_value = (
+    torch.tensor(written[name]).float()
+    for name in ("W_query", "W_key", "W_value")
+)
+show_numbers(w_query, traits, title="W_query, 4 × 2", digits=1)
+show_numbers(w_key, traits, title="W_key, 4 × 2", digits=1)
+show_numbers(w_value, traits, title="W_value, 4 × 3", digits=1)
+
+
+def attention(rows):
+    query, key, value = rows @ w_query, rows @ w_key, rows @ w_value
+    scores = query @ key.T / key.shape[-1] ** 0.5  # divided by √2
+    return scores.softmax(-1) @ value
+
+
+hold("projected", {name: attention(rows) for name, rows in x.items()}, written)
+
+# %% [markdown]
+# These matrices are written by hand. Queries and keys mostly read water and money. The values keep these two numbers
+# and merge the other two.
+#
+# ## 6. The recipe
+#
+# Every attention layer follows the same four steps:
+#
+# 1. **Project** each word to a query, a key and a value.
+# 2. **Compare** every query with every key by a dot product.
+# 3. **Scale** by $1/\sqrt{d_k}$ and take the softmax, so that each row of weights sums to 1.
+# 4. **Mix** the values with these weights.
+#
+# Scaling is the only step that the smallest idea doesn't have. Dot products grow with the width of the vectors, and the
+# softmax of large numbers puts all weight on a single word. The root keeps the spread of the scores near 1:
+
+# %%
+torch.manual_seed(0)
+spreads = []
+for width in (2, 64, 512):
+    q, k = torch.randn(2, 2000, width)
+    products = (q * k).sum(-1)
+    spreads.append([products.std(), (products / width**0.5).std()])
+show_numbers(
+    torch.tensor(spreads),
+    ["width 2", "width 64", "width 512"],
+    ["spread of q · k", "divided by √width"],
+    title="random queries and keys",
+    digits=2,
+)
+assert all(abs(float(divided) - 1) < 0.1 for _, divided in spreads)
+
+# %% [markdown]
+# With a width of 2 the root changes little. Here is how much of section 5 it changes, and lesson 5 measures [the reason
+# for the root](../lessons/5_queries_keys_values.py).
+
+# %%
+rows = x["river"]
+unscaled = (rows @ w_query @ (rows @ w_key).T).softmax(-1) @ (rows @ w_value)
+change = (attention(rows) - unscaled).abs().max()
+print(
+    f"without the root, the numbers of section 5 differ by up to {change:.3f}"
+)
+assert change > 0.01
+
+# %% [markdown]
+# ## 7. The recipe as a class
+#
+# A model learns its matrices, so they become the parameters of a module. Before training they are random.
+
+
+# %%
+class SelfAttention(nn.Module):
+    """One head: every word attends to all words of the same text."""
+
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.w_query = nn.Parameter(torch.rand(d_in, d_out))
+        self.w_key = nn.Parameter(torch.rand(d_in, d_out))
+        self.w_value = nn.Parameter(torch.rand(d_in, d_out))
+
+    def forward(self, x):  # (L, d_in) → (L, d_out)
+        query, key, value = x @ self.w_query, x @ self.w_key, x @ self.w_value
+        scores = query @ key.T / key.shape[-1] ** 0.5  # (L, L)
+        return scores.softmax(-1) @ value
+
+
+torch.manual_seed(0)
+layer = SelfAttention(d_in=4, d_out=3)
+made = {name: layer(rows) for name, rows in x.items()}
+hold("SelfAttention(4, 3)", made, article["self_attention_layer"])
+
+# %% [markdown]
+# The layers of PyTorch and `regard.SelfAttention(4, 3)` draw their matrices from another distribution. Pass the
+# matrices of the class, and you get its outputs:
+
+# %%
+ours = regard.SelfAttention.from_weights(
+    *(each.detach() for each in layer.parameters()), convention="x @ W"
+)
+for name, rows in x.items():
+    torch.testing.assert_close(ours(rows), made[name])
+print("regard.SelfAttention gives the same numbers for both texts")
+
+# %% [markdown]
+# Untrained, the layer gives all words of a text nearly the same output: training has to find useful matrices. See also
+# [layers](../attention.md) with several heads, two texts or masks, and the [first
+# lesson](../lessons/1_text_to_vectors.py) of the course.

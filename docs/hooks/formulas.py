@@ -18,6 +18,9 @@ MARKED = re.compile(
 CODE = re.compile(r"(<(pre|code|script|style|clipboard-copy)\b.*?</\2>|<[^>]*>)", re.DOTALL)
 BETWEEN_DOLLARS = re.compile(r"\$\$(?P<block>[^$]+)\$\$|\$(?P<inline>[^\s$](?:[^$]*[^\s$])?)\$")
 PARTS = {"mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "munder": 2, "mover": 2, "msubsup": 3, "munderover": 3}
+# Chromium draws no root without a font for mathematics, which many machines lack: instead a sign, and a line above.
+SIGN = '<mo stretchy="false" lspace="0" rspace="0">√</mo>'
+ROOT = f'<mrow>{SIGN}<mrow style="border-top: .06em solid; padding: .05em .05em 0">'
 LETTERS = re.compile(r'<mrow>((?:<mi mathvariant="normal">[^<]+</mi>){2,})</mrow>')
 
 
@@ -36,6 +39,7 @@ def mathml(latex: str, *, block: bool) -> str:
     if "\\" in found or any(PARTS.get(tag, count) != count for tag, count in parts):
         raise PluginError(f"no MathML for the formula {latex.strip()!r}")
     found = LETTERS.sub(lambda word: f"<mi>{re.sub('<[^>]*>', '', word[1])}</mi>", found)  # \mathrm{softmax}: one name
+    found = found.replace("<msqrt>", ROOT).replace("</msqrt>", "</mrow></mrow>")
     return found.replace('"negativethinmathspace"', '"-0.167em"')  # browsers know lengths only
 
 

@@ -35,7 +35,7 @@ def test_a_lessons_formulas() -> None:
     assert "$" not in written
     assert written.count("<math ") == 3
     assert written.count('display="block"') == 1
-    assert "<mfrac><mrow><msub><mi>a</mi><mi>i</mi></msub></mrow><mrow><msqrt>" in written
+    assert "<mfrac><mrow><msub><mi>a</mi><mi>i</mi></msub></mrow><mrow><mrow><mo" in written
     assert "<mi>a</mi><mo>&#x0003C;</mo><mi>b</mi>" in written
     assert written.startswith("<p><math ")
     assert "</p><p>Of <math " in written

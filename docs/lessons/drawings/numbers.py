@@ -50,7 +50,8 @@ def beside(
 ) -> None:
     """Print what was computed beside the figures that an article prints, and hold one against the other.
 
-    rows: names of the numbers of a vector, or of the rows of a matrix. wide: how many numbers stand in a line.
+    rows: names of the numbers of a vector, or of the rows of a matrix. wide: how many numbers stand in a line; with
+    four, a name of up to 7 letters leaves the table within 80 columns.
 
     Raises:
         AssertionError: they differ, by more than half of the last decimal.
@@ -66,8 +67,8 @@ def beside(
     across, down = len(left[0][0]), max(map(len, names))
     if title:
         print(title)
-    print(f"{'':{down}} {'computed':>{across}}   {'printed':>{max(across, 8)}}")
+    print(f"{'':{down}} {'computed':>{across}}  {'printed':>{max(across, 8)}}")
     for name, row, other in zip(names, left, right, strict=True):
         for n, (part, printed) in enumerate(zip(row, other, strict=True)):
-            print(f"{'' if n else name:{down}} {part:{across}}   {printed}")
+            print(f"{'' if n else name:{down}} {part:{across}}  {printed}")
     print(f"the same to {digits} decimals: {expected.numel()} of {expected.numel()}\n")

@@ -1,11 +1,14 @@
-"""Draw a positional encoding, or the cosines of its rows, as a grid of colours, and pairs of numbers as clock hands."""
+"""Draw positional encodings: a grid of colours, and pairs of numbers as hands of a clock."""
 
 from collections.abc import Sequence
 
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from torch import Tensor
+
+from drawings.sheet import KEY, QUERY
 
 
 def position_grid(matrix: Tensor, title: str, across: str = "dimension") -> Figure:
@@ -31,3 +34,25 @@ def dial(axes: Axes, hands: Sequence[tuple[Tensor, str, str]], title: str = "", 
     axes.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal")
     axes.set_title(title, fontsize=10)
     axes.set_axis_off()
+
+
+def rotation(
+    query: Float[Tensor, "places 2"], key: Float[Tensor, "places 2"], positions: Sequence[tuple[int, int]]
+) -> Figure:
+    """Draw a query and a key of two numbers, rotated to several pairs of positions, and their dot product at each.
+
+    positions: of the query and of the key, in each panel.
+    """
+    figure = Figure(figsize=(3.1 * len(positions), 3.3), layout="constrained")
+    panels = figure.subplots(1, len(positions))
+    edge = 1.15 * float(max(query.norm(dim=-1).max(), key.norm(dim=-1).max()))
+    for axes, q, k, (here, there) in zip(panels, query, key, positions, strict=True):
+        for hand, colour, name in ((q, QUERY, f"query at {here}"), (k, KEY, f"key at {there}")):
+            axes.annotate("", hand.tolist(), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2})
+            axes.plot([], [], color=colour, label=name)
+        axes.set(xlim=(-edge, edge), ylim=(-edge, edge), xticks=[], yticks=[], aspect="equal")
+        axes.set_title(f"{abs(here - there)} apart: q · k = {float(q @ k):.2f}", fontsize=11)
+        axes.axhline(0, color="#dddddd", zorder=0)
+        axes.axvline(0, color="#dddddd", zorder=0)
+        axes.legend(frameon=False, loc="lower left", fontsize=9)
+    return figure

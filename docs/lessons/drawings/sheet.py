@@ -116,7 +116,7 @@ def tensor(
         for row in range(down):
             for column in range(across):
                 value = float(number[row, column])
-                dark = abs(value) > 0.62 * largest
+                dark = abs(value) > 0.7 * largest
                 write(axes, x + (column + 0.5) * cell[0], y + height - (row + 0.5) * cell[1], f"{value:.{digits}f}",
                       size=7.5, colour="white" if dark else "black")  # fmt: skip
     for row, label in enumerate(rows or []):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
+from matplotlib.patches import FancyBboxPatch, Rectangle
 from torch import Tensor
 
 from drawings.sheet import (
@@ -34,13 +34,16 @@ def embedding_process(
     vocabulary: int,
     added: Float[Tensor, "L M"] | None = None,
     mixed: Float[Tensor, "L M"] | None = None,
+    total: str = "= input of\nthe first layer",
 ) -> Figure:
     """Draw the way from tokens to the input of the first layer, a column a token, with ids and numbers.
 
     vocabulary: rows of the table. added: positional encodings, where there are any. mixed: what attention makes of
-    their sums, where the way goes on to it. Of wide vectors the first components are drawn.
+    their sums, where the way goes on to it. total: the name of these sums. Of wide vectors the first components are
+    drawn.
     """
-    each, tall, box_tall = 0.82, 0.9, 0.62
+    each, tall, box_tall = 0.82 if len(tokens) < 9 else 0.68, 0.9, 0.62
+    middle = (each - 0.1) / 2
     rows = 1 + 2 * (added is not None) + (mixed is not None)
     height = 1.75 + rows * (tall + 0.38) + box_tall * (mixed is not None)
     title = "From tokens to vectors" if mixed is None else "From a text to vectors that know it"
@@ -49,7 +52,7 @@ def embedding_process(
     width = learned.shape[1]
     strips = [(f"row of the table\n{vocabulary:,} × {width}", learned, INPUT)]
     if added is not None:
-        strips += [("+ position", added, KEY), ("= input of\nthe first layer", learned + added, OUTPUT)]
+        strips += [("+ position", added, KEY), (total, learned + added, OUTPUT)]
     if mixed is not None:
         strips[-1] = ("= X", *strips[-1][1:])
         strips.append(("y, which\nknows the text", mixed, OUTPUT))
@@ -58,9 +61,9 @@ def embedding_process(
     for n, (token, number) in enumerate(zip(tokens, ids, strict=True)):
         x = 1.7 + n * each
         box(axes, x, top - 0.15, each - 0.1, 0.3, token, INPUT, size=8 if len(token) < 9 else 6.5)
-        arrow(axes, (x + 0.36, top - 0.15), (x + 0.36, top - 0.38))
-        write(axes, x + 0.36, top - 0.5, str(number))
-        arrow(axes, (x + 0.36, top - 0.62), (x + 0.36, top - 0.85))
+        arrow(axes, (x + middle, top - 0.15), (x + middle, top - 0.38))
+        write(axes, x + middle, top - 0.5, str(number))
+        arrow(axes, (x + middle, top - 0.62), (x + middle, top - 0.85))
     for row, (name, values, colour) in enumerate(strips):
         base = top - 0.9 - tall - row * (tall + 0.38)
         if row == 3:
@@ -68,24 +71,26 @@ def embedding_process(
             box(axes, 1.7, base + tall + 0.22, each * len(tokens) - 0.1, 0.4,
                 "attention: each word takes some of every word, most of those like it", QUERY, size=8.5)  # fmt: skip
             for n in range(len(tokens)):
-                middle = 1.7 + n * each + 0.36
-                arrow(axes, (middle, base + tall + 0.94), (middle, base + tall + 0.64))
-                arrow(axes, (middle, base + tall + 0.22), (middle, base + tall + 0.02))
+                x = 1.7 + n * each + middle
+                arrow(axes, (x, base + tall + 0.94), (x, base + tall + 0.64))
+                arrow(axes, (x, base + tall + 0.22), (x, base + tall + 0.02))
         write(axes, 0.2, base + tall / 2, name, align="left", size=8.5)
         drawn = values[:, :SHOWN]
         limit = float(drawn.abs().max())
         for n in range(len(tokens)):
             cell = (0.3, tall / drawn.shape[1])
-            tensor(axes, 1.7 + n * each + 0.21, base, drawn[n], colour, "", cell=cell, sizes=False, limit=limit)
+            tensor(
+                axes, 1.7 + n * each + middle - 0.15, base, drawn[n], colour, "", cell=cell, sizes=False, limit=limit
+            )
     shown = f"the first {SHOWN} of {width} numbers are drawn, " if width > SHOWN else f"{width} numbers, "
     write(axes, 0.2, 0.16, f"{shown}0 is white; numbers below 0 are grey, in a grey strip red", size=7.5, align="left")
     return figure
 
 
-def blocks(config: TransformerConfig, tokens: int | None = None) -> Figure:
+def blocks(config: TransformerConfig, tokens: int | None = None, *, mark_tables: bool = False) -> Figure:
     """Draw the blocks of a transformer as its config has them: norms, residuals, masks, widths, how many layers.
 
-    tokens: of the text, where the sizes of what flows are to be written.
+    tokens: of the text, where the sizes of what flows are to be written. mark_tables: frame the tables of embeddings.
     """
     sides = [side for side in ("encoder", "decoder") if side in config.kind.split("-")]
     both = len(sides) == 2
@@ -93,6 +98,9 @@ def blocks(config: TransformerConfig, tokens: int | None = None) -> Figure:
     length = "tokens" if tokens is None else str(tokens)
     for place, side in enumerate(sides):
         top = _stack(axes, config, place * 4.15, side, crossing=both and place == 1, length=length)
+        if mark_tables:
+            frame = Rectangle((place * 4.15 + 0.4, 0.1), 3.0, 0.46, fill=False, edgecolor="black", linewidth=2)
+            axes.add_patch(frame)
         if both and place == 0:  # what the encoder made goes to the decoder's cross-attention
             level = FOOT + PART + (0.73 if config.norm_first else 0.4)
             path(axes, [(1.9, top), (1.9, top + 0.25), (4.2, top + 0.25), (4.2, level), (4.68, level)], colour=KEY)
