@@ -23,10 +23,6 @@ GROUPS = {  # what a verb may offer, and the options of it
     "save parts": ("save_file", "save_layers", "save_heads", "save_dtype", "save_attention_outputs"),
 }
 Verb = Callable[..., None]
-PAGE_PARTS = (
-    "Add to the page or restrict it: steps (values and hidden states, for the tab Steps), float32 (exact numbers, "
-    "twice the size), layers=0,3-5 (attention of these layers only)."
-)
 
 
 def _options(

@@ -94,7 +94,8 @@ def embed(
     started = time.monotonic()
     settings = settings or Settings()
     given = [os.fspath(each) for each in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
-    workers = _cores_for_embedding() if workers is None else workers
+    if workers is None:  # as many as there are cores that this process may use
+        workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not is_whole(workers) or workers < 1:
         raise RegardError(f"workers: given {workers!r}, needs a whole number of processes above 0")
     if settings.lemma is not None:
@@ -116,8 +117,10 @@ def embed(
         check_seen(found, stored)
         notes: tuple[str, ...] = ()
         size = window_size(loaded, settings)
+        # the source as any process finds it, whatever folder it is in
+        absolute = os.path.abspath(source) if source is not None and os.path.exists(source) else source
         job = Job(
-            store / SHARDS, _absolute_source_of_model(source), manifest.model.digest, settings, tuple(manifest.layers),
+            store / SHARDS, absolute, manifest.model.digest, settings, tuple(manifest.layers),
             size, manifest.environment,
         )  # fmt: skip
         rejected: list[Rejected] = []
@@ -161,16 +164,6 @@ def embed(
     if settings.precision == "bf16" and closeness:
         notes += (closeness_sentence(closeness), *emulated)
     return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started, notes, closeness)
-
-
-def _cores_for_embedding() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _absolute_source_of_model(source: str | None) -> str | None:
-    """A model's source as any process finds it, whatever folder it is in."""
-    return os.path.abspath(source) if source is not None and os.path.exists(source) else source
 
 
 def _gather(

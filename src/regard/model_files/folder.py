@@ -77,11 +77,8 @@ class Checked:
     held: Held
 
 
-def check_model_folder(folder: Path, *, known: bool = True) -> Checked:
-    """Check that a folder holds a model that can be read as data, by its files' names, kinds and headers alone.
-
-    known: whether to check too that transformers knows the kind of model; importing it takes seconds.
-    """
+def check_model_folder(folder: Path) -> Checked:
+    """Check that a folder holds a model that can be read as data, by its files' names, kinds and headers alone."""
     config = _read_model_config(folder)
     kind = config.get("model_type")
     if not isinstance(kind, str):
@@ -89,12 +86,10 @@ def check_model_folder(folder: Path, *, known: bool = True) -> Checked:
     where = repr(str(folder / CONFIG))
     check_sizes_in_config(config, None, where)
     check_model_files(folder)
-    if known:
-        _check_model_kind_known(folder, kind, config)
+    _check_model_kind_known(folder, kind, config)
     checkpoint = held(weight_files(folder, config))
     check_sizes_in_config(config, checkpoint, where)
-    if known:
-        check_quantisation(config, checkpoint, where)
+    check_quantisation(config, checkpoint, where)
     return Checked(folder, config, checkpoint)
 
 

@@ -140,7 +140,7 @@ def rows_table(parts: Sequence[Part], part_rows: Sequence[int], found: Found, de
     columns: dict[str, Any] = {
         "word": [word for part in parts for word in part.units.words],
         "form": forms,
-        "lemma": [lemma for part in parts for lemma in _lemmas_of_kept_words(part)],
+        "lemma": [lemma for part, n in zip(parts, counts, strict=True) for lemma in part.units.lemmas or (None,) * n],
         "document": [part.document.id for part in parts for _ in part.units.words],
         "part": np.repeat(np.array(part_rows, np.int32), counts),
         "start": joined(lambda part: part.units.start + part.document.start),
@@ -157,7 +157,3 @@ def rows_table(parts: Sequence[Part], part_rows: Sequence[int], found: Found, de
             columns[name] = pa.FixedSizeListArray.from_arrays(pa.array(each.ravel()), depth * schema.TOP)
     wanted = schema.rows(depth, statistics=found.statistics is not None, sources=found.sources is not None)
     return pa.table(columns, schema=wanted)
-
-
-def _lemmas_of_kept_words(part: Part) -> Sequence[str | None]:
-    return [None] * len(part.units) if part.units.lemmas is None else part.units.lemmas

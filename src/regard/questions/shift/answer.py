@@ -8,7 +8,6 @@ way round. Where the shares are such and the test does not bear it out, it is "u
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -140,7 +139,10 @@ def find_shift(
             notes.append(
                 f"The vectors were computed in {one_kind} and {other_kind}, which can cause a part of the change."
             )
-        found, groups = (look_up(tables, word, by), look_up(other, word, by)), _store_names(tables.path, other.path)
+        found = look_up(tables, word, by), look_up(other, word, by)
+        groups = tables.path.resolve().name, other.path.resolve().name
+        if groups[0] == groups[1]:
+            groups = str(tables.path), str(other.path)
     else:
         assert column is not None
         found, groups = _shift_groups_by_column(look_up(tables, word, by), column, values, notes)
@@ -180,12 +182,6 @@ def _check_same_model(one: StoreTables, other: StoreTables) -> None:
     units = [each.manifest.settings.get("unit") for each in (one, other)]
     if units[0] != units[1]:
         raise RegardError(f"shift: one embedding index has {units[0]}, the other {units[1]}: use the same unit")
-
-
-def _store_names(one: Path, other: Path) -> tuple[str, str]:
-    """The stores' folders' names; where these are the same, their paths."""
-    names = one.resolve().name, other.resolve().name
-    return names if names[0] != names[1] else (str(one), str(other))
 
 
 def _shift_groups_by_column(
