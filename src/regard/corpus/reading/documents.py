@@ -58,8 +58,8 @@ def read_documents(
 def _read_all(found: list[Path | Rejected], columns: Columns, most: int, folder: Path) -> Iterator[Document | Rejected]:
     """Read what was found, and tell of ids that are there twice."""
     # Paths, and lines of them, are different without looking: each file is found once.
-    ids: dict[str, tuple[int, int | None]] = {}  # of each the first place: file and line
-    for number, each in enumerate(found):
+    ids: dict[str, tuple[Path, int | None]] = {}  # of each the first place: file and line
+    for each in found:
         if isinstance(each, Rejected):
             yield each
             continue
@@ -70,9 +70,9 @@ def _read_all(found: list[Path | Rejected], columns: Columns, most: int, folder:
                 continue
             if columns.id is not None and item.start == 0:
                 first = ids.get(item.id)
-                ids.setdefault(item.id, (number, item.line))
+                ids.setdefault(item.id, (each, item.line))
                 if first is not None:
-                    place = _document_place_in_words(found[first[0]], first[1])
+                    place = f"{first[0].as_posix()!r}" + ("" if first[1] is None else f", line {first[1]:,}")
                     yield Rejected(item.source, item.line, f"the id {item.id[:80]!r} is there already: {place}")
             if first is not None:  # nor are its other parts read
                 continue
@@ -146,12 +146,6 @@ def _why_stream_no_text(stream: Stream) -> str:
         length += len(block)
         blank = blank and block.isspace()
     return ("blank" if length else "empty") if blank else ""
-
-
-def _document_place_in_words(source: "Path | Rejected", line: int | None) -> str:
-    """Name a place: a file, and the line where it is a table."""
-    name = source.as_posix() if isinstance(source, Path) else source.source
-    return f"{name!r}" if line is None else f"{name!r}, line {line:,}"
 
 
 def cut_document_into_parts(blocks: Iterable[str], most: int) -> Iterator[tuple[int, str]]:

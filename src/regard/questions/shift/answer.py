@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Int
 
 from regard.checks import check_seed
 from regard.corpus.asking.change import ROUNDS, Change, permutation_test
@@ -148,7 +147,8 @@ def find_shift(
         found, groups = _shift_groups_by_column(look_up(tables, word, by), column, values, notes)
     used = tables.layer if layer is None else layer
     one, two = (each.vectors(used) for each in found)
-    documents = _documents_of_shift_groups(found)
+    own, others = (np.unique(np.array(each.document), return_inverse=True)[1].astype(np.int64) for each in found)
+    documents = own, others + own.max(initial=-1) + 1  # those of two stores differ, whatever their names
     few = min(len(np.unique(each)) for each in documents)
     whole = few >= DOCUMENTS
     if not whole:
@@ -208,14 +208,6 @@ def _shift_groups_by_column(
         notes.append(f"{left_out} of {len(own)} occurrences are left out, because their {column} is {neither}.")
     parts = [found.take([n for n, value in enumerate(own) if value == each]) for each in wanted]
     return (parts[0], parts[1]), (f"{column}={wanted[0]}", f"{column}={wanted[1]}")
-
-
-def _documents_of_shift_groups(
-    found: tuple[Occurrences, Occurrences],
-) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]:
-    """Number the documents of both groups; those of two stores differ, whatever their names."""
-    first, second = (np.unique(np.array(each.document), return_inverse=True)[1].astype(np.int64) for each in found)
-    return first, second + first.max(initial=-1) + 1
 
 
 def _sense(
