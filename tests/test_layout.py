@@ -160,7 +160,7 @@ def test_every_test_file_is_about_a_module_or_is_listed() -> None:
     assert new == gone == [], f"about no module: {new}; no longer there: {gone}"
 
 
-BUDGET = {"src": 58_300, "tests": 56_600}  # lines of Python: only lowered
+BUDGET = {"src": 57_800, "tests": 56_050}  # lines of Python: only lowered
 
 
 @pytest.mark.parametrize("folder", BUDGET)
