@@ -23,7 +23,7 @@ from benchmarks.attention import inputs
 from benchmarks.measure import MIB, machine, resident
 from regard.capture.options import CaptureOptions
 from regard.memory import available, spelled
-from regard.models.memory_estimate import Sizes
+from regard.models.runner import Sizes
 
 SIZES = {
     "vocab_size": 49152,

@@ -140,7 +140,7 @@ def measured(folder: Path, dtype: str, traces: int) -> dict[str, Any]:
     """Load a model in a dtype, trace it at each length, and tell what that took."""
     from regard.capture.options import CaptureOptions
     from regard.models.load import load
-    from regard.models.memory_estimate import Sizes
+    from regard.models.runner import Sizes
 
     before = peak()
     started = time.perf_counter()

@@ -6,15 +6,12 @@ from tests.support import ROOT
 
 # Modules that are tested through others: what a user calls is tested, and not each private step to it.
 THROUGH_OTHERS = {
-    "web/view_data",
     "attention/indexing",
     "attention/kernels/cpu/strip_passes",
     "attention/kernels/cpu/tiles",
     "attention/kernels/cpu/vector",
     "attention/kernels/result",
     "attention/softmax",
-    "capture/ablation_batches",
-    "capture/head_calls",
     "capture/hooks",
     "capture/interventions/call_ids",
     "capture/interventions/resolve",
@@ -39,18 +36,14 @@ THROUGH_OTHERS = {
     "cli/console",
     "cli/verbs/evolve",
     "cli/source",
-    "cli/store_options",
     "cli/verbs/steps",
     "cli/verbs/train",
     "cli/train_progress",
     "cli/verbs/translate",
     "corpus/writing/attention_passes",
-    "corpus/writing/read_words",
-    "corpus/writing/shard_tables",
     "errors",
     "fetched",
     "models/call_options",
-    "models/memory_estimate",
     "nn/layer",
     "train/samples",
     "train/watched",
@@ -90,7 +83,9 @@ ABOUT_SEVERAL = {
     "models/long",
     "models/model_of_ours",
     "models/opus_mt",
+    "models/pictured_text",
     "models/pictures",
+    "model_files/row_products",
     "models/real",
     "models/smollm2",
     "package",
@@ -119,6 +114,7 @@ ABOUT_SEVERAL = {
     "server/live_corpora",
     "server/live_page",
     "server/live_pictures",
+    "server/pictures",
     "web/heads_view",
     "web/kept_address",
     "web/lines_view",
@@ -131,6 +127,7 @@ ABOUT_SEVERAL = {
     "web/picture_first",
     "web/region",
     "web/saved_pictures",
+    "web/selection",
     "web/steps_view",
     "web/store_pages_view",
     "web/tokens_view",
@@ -166,7 +163,7 @@ def test_every_test_file_is_about_a_module_or_is_listed() -> None:
     assert new == gone == [], f"about no module: {new}; no longer there: {gone}"
 
 
-BUDGET = {"src": 58_300, "tests": 56_600}  # lines of Python: only lowered
+BUDGET = {"src": 58_050, "tests": 56_450}  # lines of Python: only lowered
 
 
 @pytest.mark.parametrize("folder", BUDGET)

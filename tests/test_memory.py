@@ -10,7 +10,7 @@ import transformers
 import regard
 from regard import memory
 from regard.capture.options import CaptureOptions
-from regard.models.memory_estimate import Sizes
+from regard.models.runner import Sizes
 
 CPU = torch.device("cpu")
 GIB = 1 << 30

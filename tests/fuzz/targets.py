@@ -24,9 +24,9 @@ from regard.errors import RegardError
 from regard.images.picture import read_picture_bytes
 from regard.model_files.folder import ADAPTER
 from regard.model_files.gguf_header import read_gguf_header
-from regard.model_files.locate import model_under_adapter
 from regard.model_files.weight_headers import files_in_weight_index, held
 from regard.models.adapter import WEIGHTS, merge_adapter
+from regard.models.load import model_under_adapter
 from regard.server.app import make_app
 from regard.server.asked import ExperimentAsked
 from regard.server.work import Limits

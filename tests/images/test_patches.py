@@ -8,10 +8,11 @@ from hypothesis import strategies as some
 from transformers import CLIPVisionConfig, DeiTConfig, Dinov2WithRegistersConfig, ViTConfig
 
 from regard.errors import RegardError
-from regard.images.patches import Patches, patch_grid, patch_tokens, seen_note
+from regard.images.patches import FILLS, Fill, Patches, patch_grid, patch_tokens, removed, seen_note
 from regard.images.picture import read_picture
 
 PICTURE = read_picture(np.zeros((70, 110, 3), np.uint8))
+PIXELS = torch.arange(2 * 3 * 11 * 13, dtype=torch.float32).view(2, 3, 11, 13)
 
 
 @given(some.integers(1, 7), some.integers(1, 11), some.integers(0, 5), some.data())
@@ -67,3 +68,30 @@ def test_what_was_not_seen_is_said() -> None:
         "The model saw 80% of a picture: pixels 11–99 of 110 across and 0–70 of 70 down."
     )
     assert "aren't known" in seen_note(PICTURE, None)
+
+
+@pytest.mark.parametrize("fill", FILLS)
+def test_all_else_stays(fill: Fill) -> None:
+    before = PIXELS.clone()
+    found = removed(PIXELS, slice(2, 7), slice(3, 10), fill)
+    changed = (found != before).any(0).any(0)
+    assert torch.equal(PIXELS, before)
+    assert changed[2:7, 3:10].any()
+    changed[2:7, 3:10] = False
+    assert not changed.any()
+
+
+def test_what_stands_there() -> None:
+    rows, columns = slice(2, 7), slice(3, 10)
+    assert not removed(PIXELS, rows, columns, "blank")[:, :, rows, columns].any()
+    mean = removed(PIXELS, rows, columns, "mean")[:, :, rows, columns]
+    torch.testing.assert_close(mean, PIXELS.mean((2, 3))[..., None, None].expand_as(mean))
+    blurred = removed(PIXELS, rows, columns, "blur")[:, :, rows, columns]
+    part = PIXELS[:, :, rows, columns]
+    torch.testing.assert_close(blurred[:, :, 2, 3], part.mean((2, 3)))  # the middle: of all 5 × 7
+    around = part[:, :, [2, 1, 0, 1, 2]][..., [3, 2, 1, 0, 1, 2, 3]]  # a corner: mirrored at its edges
+    torch.testing.assert_close(blurred[:, :, 0, 0], around.mean((2, 3)))
+
+
+def test_a_part_of_one_pixel_is_no_blur() -> None:
+    assert torch.equal(removed(PIXELS, slice(2, 3), slice(4, 5), "blur"), PIXELS)

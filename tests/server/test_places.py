@@ -8,7 +8,7 @@ import pytest
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.manifest import ModelSummary
 from regard.corpus.store import Store
-from regard.server.places import Places, places_of, reader_of
+from regard.server.places import Places, reader_of
 from regard.server.work import RefusedError
 from tests.support.own_models import opened
 from tests.support.stores import MONEYS, RIVERS
@@ -16,7 +16,8 @@ from tests.support.stores import MONEYS, RIVERS
 
 @pytest.fixture
 def places(bank_store: Any) -> Places:
-    return places_of(bank_store, look_up(bank_store, "bank"), 200)
+    found = look_up(bank_store, "bank")
+    return Places(bank_store, found.shard, found.row.tolist(), 200)
 
 
 def test_places_are_told_in_their_order_as_far_as_there_are_any(places: Places) -> None:

@@ -123,11 +123,6 @@ def tokens(*pieces: tuple[str, int], special: bool = False) -> list[Token]:
                     for n, (text, start) in enumerate(pieces)])  # fmt: skip
 
 
-def test_pieces_are_of_their_words() -> None:
-    found = tokens(("Le", 0), ("d", 3), ("or", 4), ("t", 6), (".", 7))
-    assert words(found) == [range(1), range(1, 4), range(4, 5)]
-
-
 def test_marks_of_pieces_and_blanks() -> None:
     found = tokens(("token", 0), ("##isation", 5), (" bank", 14))
     assert [spelling(found, word) for word in words(found)] == ["tokenisation", "bank"]
@@ -144,13 +139,6 @@ def test_special_tokens_and_scripts_without_blanks() -> None:
     long = tokens(*[("水", n) for n in range(30)])
     assert len(words(long)) == 30
     assert words([]) == []
-
-
-def test_a_blank_ends_a_word_where_a_tokenizer_calls_the_whole_text_one() -> None:
-    once = [
-        Token(0, text, at, at + len(text), 0, False, "Once upon") for text, at in (("Once", 0), (" up", 4), ("on", 7))
-    ]
-    assert words(once) == [range(1), range(1, 3)]
 
 
 def test_a_long_word_is_one() -> None:
@@ -206,23 +194,6 @@ def test_all_that_speaks_of_words_means_the_same(drawn: Any, special: set[int]) 
     assert [n for n, number in enumerate(page) if number is None] == [n for n in range(len(tokens)) if n in special]
 
 
-@pytest.mark.parametrize(
-    "pieces",
-    [
-        ("river", "-", "bank"),  # as WordPiece cuts
-        (" river", "-bank"),  # as the vocabularies of Llama 3 and GPT-4 do
-        (" ri", "ver", "-", "ba", "nk"),
-    ],
-)
-def test_a_hyphen_ends_a_word_whatever_the_tokenizer(pieces: tuple[str, ...]) -> None:
-    at, made = 0, []
-    for n, piece in enumerate(pieces):
-        made.append(Token(n, piece, at, at + len(piece), 0, False, "".join(pieces)))
-        at += len(piece)
-    assert spelling(made, words(made)[0]) == "river"
-    assert spelling(made, words(made)[-1]).lstrip("-") == "bank"
-
-
 def test_the_bytes_of_one_character_are_together() -> None:
     text = "ab他銀"
     parts = [Token(n, f"\\xe{n}", 2, 3, None, False, text) for n in range(3)]
@@ -247,10 +218,3 @@ def test_tokens_of_one_word_belong_together() -> None:
     assert named == ["[CLS]", "The", "riverbankers", ",", "they", "fish", ".", "[SEP]"]
     two = (*PIECES, PIECES[-1])
     assert words(two)[-2:] == [range(9, 10), range(10, 11)]  # special tokens are no word together
-
-
-def test_the_models_tokens_are_each_in_one_word(minilm: Any) -> None:
-    trace = minilm.trace("Riverbankers don't fish, they say.")
-    groups = words(trace.tokens)
-    assert [n for group in groups for n in group] == list(range(len(trace.tokens)))
-    assert "Riverbankers" in [spelling(trace.tokens, group) for group in groups]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from regard.errors import RegardError
-from regard.web import selection
-from regard.web.selection import Call
+from regard.web import widget
+from regard.web.widget import Call
 
 
 def page() -> dict[str, Any]:
@@ -36,58 +36,58 @@ def page() -> dict[str, Any]:
 
 
 def test_choices_are_the_calls_of_each_text_or_pair() -> None:
-    choices = selection.calls_on_page(page())
+    choices = widget.calls_on_page(page())
     assert list(choices) == ["source", "target", "target → source"]
     assert choices["target"] == [Call(0, 0, tuple(range(5)), 2, 2, True), Call(2, 0, (1, 7), 2, 2, True)]
     assert choices["target → source"][1] == Call(0, 1, tuple(range(7)), 2, 3, False)
-    assert [selection.text_name_on_page(page(), n) for n in (1, 3, 5)] == ["source", "target", "target → source"]
-    assert selection.chosen_call(choices, "target", 2) == choices["target"][1]
-    assert selection.chosen_call(choices, "target", 1) is None
-    assert selection.chosen_call(choices, "target → source", 0, 1) == choices["target → source"][1]
+    assert [widget.text_name_on_page(page(), n) for n in (1, 3, 5)] == ["source", "target", "target → source"]
+    assert widget.chosen_call(choices, "target", 2) == choices["target"][1]
+    assert widget.chosen_call(choices, "target", 1) is None
+    assert widget.chosen_call(choices, "target → source", 0, 1) == choices["target → source"][1]
 
 
 def test_the_tokens_of_a_side_are_those_of_the_queries_or_the_keys() -> None:
-    cross = selection.calls_on_page(page())["target → source"][0]
+    cross = widget.calls_on_page(page())["target → source"][0]
     assert (cross.tokens("gives"), cross.tokens("receives")) == (2, 3)
 
 
 def test_numbers_are_checked_and_counted_from_the_end() -> None:
-    choices = selection.calls_on_page(page())
-    assert [selection.check_layer_on_page(choices, "target", layer) for layer in (0, 2, -1, -2)] == [0, 2, 2, 0]
-    assert [selection.check_number("token", token, range(5), "it") for token in (0, 4, -1, None)] == [0, 4, 4, None]
-    assert [selection.check_number("head", head, range(5), "it") for head in (0, 4, -1, None)] == [0, 4, 4, None]
-    assert [selection.check_number("head", head, (1, 7), "it") for head in (1, 7, -1, -2)] == [1, 7, 7, 1]
+    choices = widget.calls_on_page(page())
+    assert [widget.check_layer_on_page(choices, "target", layer) for layer in (0, 2, -1, -2)] == [0, 2, 2, 0]
+    assert [widget.check_number("token", token, range(5), "it") for token in (0, 4, -1, None)] == [0, 4, 4, None]
+    assert [widget.check_number("head", head, range(5), "it") for head in (0, 4, -1, None)] == [0, 4, 4, None]
+    assert [widget.check_number("head", head, (1, 7), "it") for head in (1, 7, -1, -2)] == [1, 7, 7, 1]
 
 
 @pytest.mark.parametrize(
     ("check", "says"),
     [
         (
-            lambda c: selection.check_text_on_page(c, "text"),
+            lambda c: widget.check_text_on_page(c, "text"),
             "text 'text' is not on the page: it has 'source', 'target', 'targ",
         ),
         (
-            lambda c: selection.check_layer_on_page(c, "target", 1),
+            lambda c: widget.check_layer_on_page(c, "target", 1),
             "layer 1 is not on the page: 'target' has layers 0, 2",
         ),
         (
-            lambda c: selection.check_layer_on_page(c, "source", 2),
+            lambda c: widget.check_layer_on_page(c, "source", 2),
             "layer 2 is not on the page: 'source' has layers 0 to 1",
         ),
-        (lambda c: selection.check_layer_on_page(c, "source", True), "layer True is not on the page"),
+        (lambda c: widget.check_layer_on_page(c, "source", True), "layer True is not on the page"),
         (
-            lambda c: selection.check_number("head", 5, range(5), "layer 0"),
+            lambda c: widget.check_number("head", 5, range(5), "layer 0"),
             "head 5 is not on the page: layer 0 has heads 0 to 4",
         ),
-        (lambda c: selection.check_number("head", -2, (0,), "it"), "head -2 is not on the page: it has head 0 alone"),
-        (lambda c: selection.check_number("head", 3, (1, 7), "it"), "head 3 is not on the page: it has heads 1, 7"),
-        (lambda c: selection.check_number("token", 0, range(0), "it"), "token 0 is not on the page: it has no tokens"),
-        (lambda c: selection.check_side("takes"), "side: given 'takes', needs 'gives' or 'receives'"),
-        (lambda c: selection.check_view("map", ["tokens", "panel 0"]), "it has 'tokens', 'panel 0'$"),
-        (lambda c: selection.check_view("panel x", []), "view 'panel x' is not on the page: it has 'tokens', 'lines'"),
+        (lambda c: widget.check_number("head", -2, (0,), "it"), "head -2 is not on the page: it has head 0 alone"),
+        (lambda c: widget.check_number("head", 3, (1, 7), "it"), "head 3 is not on the page: it has heads 1, 7"),
+        (lambda c: widget.check_number("token", 0, range(0), "it"), "token 0 is not on the page: it has no tokens"),
+        (lambda c: widget.check_side("takes"), "side: given 'takes', needs 'gives' or 'receives'"),
+        (lambda c: widget.check_view("map", ["tokens", "panel 0"]), "it has 'tokens', 'panel 0'$"),
+        (lambda c: widget.check_view("panel x", []), "view 'panel x' is not on the page: it has 'tokens', 'lines'"),
     ],
 )
 def test_what_is_not_there_is_refused_in_one_line(check: Any, says: str) -> None:
     with pytest.raises(RegardError, match=says) as raised:
-        check(selection.calls_on_page(page()))
+        check(widget.calls_on_page(page()))
     assert "\n" not in str(raised.value)

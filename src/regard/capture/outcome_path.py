@@ -39,7 +39,8 @@ def outcome_path(
     rows, length = list(tokens), len((source if target is None else target).tokens)
     logits_of = rows if outcome.token is not None else rows[-1:]  # all of them would be (L, V)
     done, logits, last = run_linearly(session, source, target, None, logits_of)
-    if outcome.token is None and _rows_of_last_states(last) != length:
+    states = last.get("last_hidden_state")
+    if outcome.token is None and (states is None or states.shape[1] != length):
         done, logits, last = run_linearly(session, source, target, None)  # it is seen where it enters the head, in full
     if done.spoiled is not None:
         raise RegardError(f"{name}: {done.spoiled!r} writes into the residual stream, so that no exact split is known")
@@ -58,12 +59,6 @@ def outcome_path(
     sides: tuple[Side | None, ...] = ("encoder", "decoder") if session.pairs else (None,)
     what = f"{name}: the {'logit' if outcome.token is not None else 'last hidden state'}"
     return split_rows(done, values, done.reason(ends), tuple(tokens), sides, what, rows)
-
-
-def _rows_of_last_states(last: dict[str, Tensor]) -> int | None:
-    """How many tokens a last hidden state is of."""
-    found = last.get("last_hidden_state")
-    return None if found is None else found.shape[1]
 
 
 def _outcome_at_rows(ends: Float[Tensor, "L K"], outcome: AttributionTarget, rows: list[int]) -> Float[Tensor, " L"]:

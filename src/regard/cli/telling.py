@@ -26,7 +26,6 @@ def tell(
     *,
     everything: bool | None = None,
     traces: Any = None,
-    notes: Sequence[str] = (),
 ) -> None:
     """Write the files of an answer, print it, and say which files were written."""
     from regard.cli.console import say_written_files
@@ -41,7 +40,7 @@ def tell(
     console, errors = consoles
     statuses = [each for each in found.about.statuses if each.model]
     more = more_of(found, top, outputs.offered, everything)
-    last = ending_lines_in_terminal(statuses, more, time.perf_counter() - start.began[0], [*found.exactness(), *notes])
+    last = ending_lines_in_terminal(statuses, more, time.perf_counter() - start.began[0], found.exactness())
     parts = found.shown(console.width, EVERY if top is None else top, "--json", everything=bool(everything))
     print_terminal_parts([*first, *parts, last], console)
     if any(outputs.files):

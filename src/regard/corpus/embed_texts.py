@@ -13,26 +13,29 @@ from regard.corpus import schema
 from regard.corpus.checksums import NAME as INDEX
 from regard.corpus.checksums import sha256_of_shard_file
 from regard.corpus.closeness import Closeness, closeness_of_counts, closeness_sentence
+from regard.corpus.environment import check_store_environment, check_store_products, describe_store_environment
 from regard.corpus.extra import import_from_corpus_extra
-from regard.corpus.manifest import Manifest, ShardSummary
+from regard.corpus.manifest import NAME, Manifest, ModelSummary, ShardSummary, absolute, read_manifest
 from regard.corpus.reading.document import Columns, Rejected
 from regard.corpus.reading.documents import read_documents
 from regard.corpus.reading.find_files import LINK, find_files_and_rejected
-from regard.corpus.settings import Settings, pooling_sentence
+from regard.corpus.settings import Settings, chosen_layers_to_store, pooling_sentence
 from regard.corpus.writing.autocast_states import note_on_processor
-from regard.corpus.writing.begin_store import begin_store
 from regard.corpus.writing.cut_windows import window_size
 from regard.corpus.writing.openvino_states import check_openvino_installed
 from regard.corpus.writing.plan_shards import ShardPlan, plan_shards
-from regard.corpus.writing.pooled_windows import settings_for_texts
+from regard.corpus.writing.pooled_windows import settings_for_texts, vector_width
+from regard.corpus.writing.shard import remove_unfinished_shards
 from regard.corpus.writing.store_folder import QUARANTINE, SHARDS, check_apart, opened_store_folder, remove_others
 from regard.corpus.writing.stored_texts import Compared, StoredTexts, check_seen, compare
 from regard.corpus.writing.words import check_lemma_language
 from regard.corpus.writing.workers import Built, Job, build_here, build_in_processes
 from regard.errors import RegardError
 from regard.files import whole
+from regard.models.digest import digest_model
 from regard.models.load import load
 from regard.models.model import Model
+from regard.models.states import count_heads, count_layers
 
 SELDOM = 50  # times as long as writing the manifest takes, which names all shards, before it is written again
 Runner = Callable[[Job, Iterable[ShardPlan]], Iterator[Built]]
@@ -91,7 +94,8 @@ def embed(
     started = time.monotonic()
     settings = settings or Settings()
     given = [os.fspath(each) for each in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
-    workers = _cores_for_embedding() if workers is None else workers
+    if workers is None:  # as many as there are cores that this process may use
+        workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not is_whole(workers) or workers < 1:
         raise RegardError(f"workers: given {workers!r}, needs a whole number of processes above 0")
     if settings.lemma is not None:
@@ -113,8 +117,10 @@ def embed(
         check_seen(found, stored)
         notes: tuple[str, ...] = ()
         size = window_size(loaded, settings)
+        # the source as any process finds it, whatever folder it is in
+        absolute = os.path.abspath(source) if source is not None and os.path.exists(source) else source
         job = Job(
-            store / SHARDS, _absolute_source_of_model(source), manifest.model.digest, settings, tuple(manifest.layers),
+            store / SHARDS, absolute, manifest.model.digest, settings, tuple(manifest.layers),
             size, manifest.environment,
         )  # fmt: skip
         rejected: list[Rejected] = []
@@ -158,16 +164,6 @@ def embed(
     if settings.precision == "bf16" and closeness:
         notes += (closeness_sentence(closeness), *emulated)
     return EmbedReport(store, dict(counts), rejected, new, new_tokens, time.monotonic() - started, notes, closeness)
-
-
-def _cores_for_embedding() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _absolute_source_of_model(source: str | None) -> str | None:
-    """A model's source as any process finds it, whatever folder it is in."""
-    return os.path.abspath(source) if source is not None and os.path.exists(source) else source
 
 
 def _gather(
@@ -234,3 +230,40 @@ def _no_document_read(rejected: Sequence[Rejected], paths: Sequence[str]) -> str
     place = first.source if first.line is None else f"{first.source}:{first.line}"
     more = f", and {len(rejected) - 1} more" if len(rejected) > 1 else ""
     return f"no document could be read: {place}: {first.reason}{more}"
+
+
+def begin_store(
+    store: Path, paths: list[str], model: Model, source: str | None, settings: Settings, columns: Columns
+) -> Manifest:
+    """Write the manifest of a new store, or read that of one that is there."""
+    if model.tokenizer is None:
+        raise RegardError(f"model {model.name!r} has no tokenizer: texts cannot be read with it")
+    if model.pairs:
+        raise RegardError(f"model {model.name!r} is an encoder-decoder: a corpus is read with a model of one stack")
+    depth = count_layers(model)
+    width = vector_width(settings, model)
+    summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), width)
+    layers = chosen_layers_to_store(settings.layers, depth, model.name)
+    if not (store / NAME).exists():
+        environment, named = describe_store_environment(settings.backend), [columns.text, columns.id]
+        manifest = Manifest(summary, settings.to_json(), environment, paths, layers, columns=named, folder=os.getcwd())
+        manifest.write(store)
+        return manifest
+    held = read_manifest(store)
+    wanted = settings.to_json()
+    for what, was, given in (
+        ("paths", held.inputs, absolute(paths, os.getcwd())),
+        ("model", held.model.digest, summary.digest),
+        *((f"setting {name}", held.settings[name], wanted[name]) for name in wanted),
+        ("layers", held.layers, layers),
+        ("columns", held.columns, [columns.text, columns.id]),
+    ):
+        if was != given:
+            raise RegardError(
+                f"store {str(store)!r} was made with {what} {was}, given is {given}: give another --out, or what it "
+                "was made with"
+            )
+    check_store_environment(held.environment)
+    check_store_products(held.environment)
+    remove_unfinished_shards(store / SHARDS)
+    return held

@@ -85,7 +85,9 @@ def _connected_ray_cluster(address: str, workers: int | None) -> Iterator[None]:
         if local:
             options |= {"include_dashboard": False, "num_cpus": workers, "_node_ip_address": HERE, "_temp_dir": folder}
         try:
-            _check_ray_port(address)
+            host, _, port = address.removeprefix("ray://").rpartition(":")
+            if host and port.isdecimal():  # where nothing listens, Ray itself would try for minutes
+                socket.create_connection((host.strip("[]"), int(port)), timeout=WAIT).close()
             ray.init(address=address, **options)
         except Exception as error:  # Ray raises that itself where a node does not start in time
             raise RegardError(
@@ -101,13 +103,6 @@ def _connected_ray_cluster(address: str, workers: int | None) -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
-
-
-def _check_ray_port(address: str) -> None:
-    """Check that something listens at an address HOST:PORT: Ray itself would try for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), timeout=WAIT).close()
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from jaxtyping import Float, Int
 
+from regard.corpus.checksums import sha256_of_shard_file
 from regard.corpus.closeness import closeness_sentence
 from regard.corpus.columns import Cells, Columns, cells_at, integers
+from regard.corpus.extra import import_from_corpus_extra
 from regard.corpus.manifest import Manifest, read_manifest
 from regard.corpus.schema import ROW_GROUP
 from regard.corpus.settings import place_among_stored_layers, pooling_sentence
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 FILES = ("rows.parquet", "texts.parquet", "spans.parquet", "vectors.npy")  # heads.parquet with statistics only
 AT_ONCE = 2  # shards that are read at the same time
 T = TypeVar("T", bound="StoreTables")
+SHARD_OF = r"regexp_extract(filename, '([^/\\]+)[/\\][^/\\]+$', 1)"
+TABLES = ("rows", "texts", "spans", "heads")
 
 
 class StoreTables:
@@ -109,16 +113,17 @@ class StoreTables:
         return model
 
     def sql(self, query: str, parameters: Sequence[str | int | float] = ()) -> "pa.Table":
-        """Answer one query that selects, through DuckDB, from the views of `regard.corpus.store_views`.
+        """Answer one query that selects, through DuckDB.
+
+        It sees six views: rows, texts, spans, heads (with statistics), quarantine (of a finished store), and shards
+        (the manifest's list). The first four have two columns more, by which rows and their vectors are found: shard,
+        its name, and row, counted from 0 in that shard's file. A query may read the store's folder and nothing else,
+        and change nothing: one statement that selects.
 
         parameters: for its ? signs.
         """
-        from regard.corpus.store_views import select
-
         with self._lock:
             if self._views is None:
-                from regard.corpus.store_views import connect
-
                 self._views = connect(self.path, self.manifest, self.shards.values())
         return select(self._views, query, parameters, self.shards.values())
 
@@ -209,3 +214,72 @@ def _places_of(column: "pa.ChunkedArray", value: str) -> Int[np.ndarray, " n"]:
             found.append(start + np.flatnonzero(integers(chunk.indices) == code))
         start += len(chunk)
     return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
+
+
+def connect(store: Path, manifest: Manifest, shards: Collection[ShardReader]) -> "duckdb.DuckDBPyConnection":
+    """Connect to DuckDB, in memory, with the views, and lock it: the store's folder is all that it may read."""
+    duckdb = import_from_corpus_extra("duckdb")
+    settings = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    connection = duckdb.connect(":memory:", config=settings)
+    connection.execute("SET temp_directory = ''")
+    try:
+        for name in TABLES:
+            _view(connection, name, shards)
+        if manifest.quarantine:
+            quarantine = store / "quarantine.parquet"
+            if sha256_of_shard_file(quarantine) != manifest.quarantine:
+                raise RegardError(f"{str(quarantine)!r} is damaged: it is not what was written")
+            connection.execute(
+                f"CREATE VIEW quarantine AS SELECT * FROM read_parquet({_quoted_for_sql(str(quarantine))})"
+            )
+    except duckdb.Error as error:
+        raise RegardError(f"store {str(store)!r}: {str(error).splitlines()[0]}") from error
+    connection.execute("CREATE TABLE shards (number BIGINT, name VARCHAR, parts BIGINT, rows BIGINT, tokens BIGINT)")
+    listed = [[n, s.name, s.parts, s.rows, s.tokens] for n, s in enumerate(each.summary for each in shards)]
+    if listed:
+        connection.executemany("INSERT INTO shards VALUES (?, ?, ?, ?, ?)", listed)
+    connection.execute(f"SET allowed_directories = [{_quoted_for_sql(str(store))}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def select(
+    connection: "duckdb.DuckDBPyConnection",
+    query: str,
+    parameters: Sequence[str | int | float],
+    shards: Collection[ShardReader],
+) -> "pa.Table":
+    """Answer one query that selects."""
+    duckdb = import_from_corpus_extra("duckdb")
+    cursor = connection.cursor()
+    try:
+        statements = cursor.extract_statements(query)
+        kinds = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
+        if len(statements) != 1 or statements[0].type not in kinds:
+            raise RegardError("sql: needs one statement that selects: a store is not changed by asking")
+        for name in TABLES:
+            for shard in shards if name in query.lower() else ():
+                if name != "heads" or (shard.folder / "heads.parquet").is_file():
+                    shard.check(name)
+        return cursor.sql(statements[0], params=list(parameters)).to_arrow_table()
+    except duckdb.Error as error:
+        raise RegardError(f"sql: {str(error).splitlines()[0]}") from error
+    finally:
+        cursor.close()
+
+
+def _view(connection: "duckdb.DuckDBPyConnection", name: str, shards: Collection[ShardReader]) -> None:
+    """Make the view of one table over all shards: none without a shard, and no heads without statistics."""
+    files = [each.folder / f"{name}.parquet" for each in shards]
+    files = [file for file in files if name != "heads" or file.is_file()]
+    if files:
+        listed = ", ".join(_quoted_for_sql(str(file)) for file in files)
+        columns = f"* EXCLUDE (filename, file_row_number), {SHARD_OF} AS shard, file_row_number AS row"
+        source = f"read_parquet([{listed}], filename = true, file_row_number = true)"
+        connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM {source}")
+
+
+def _quoted_for_sql(text: str) -> str:
+    """A string as SQL spells it."""
+    return "'" + text.replace("'", "''") + "'"

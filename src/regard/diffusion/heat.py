@@ -85,7 +85,10 @@ class PromptHeat:
             at = slice(None) if head is None else self._head(head, number)
             for n in steps:
                 own = self.weights[n][number][:, at][..., list(tokens)].sum(-1).double().mean(1)
-                total += _laid_on(own, rows, columns)
+                # a fine place has the number of the coarse one that it lies in
+                down = torch.arange(rows) * own.shape[1] // rows
+                across = torch.arange(columns) * own.shape[2] // columns
+                total += own[:, down][:, :, across]
         return (total / (len(numbers) * len(steps))).float()
 
     def _head(self, head: int, layer: int) -> list[int]:
@@ -93,10 +96,3 @@ class PromptHeat:
         if held != own.heads:
             raise RegardError("head: the mean of heads alone was kept, needs heads=True")
         return [from_zero("head", head, held, f"layer {layer} ({own.path}) has")]
-
-
-def _laid_on(heat: Float[Tensor, "n r c"], rows: int, columns: int) -> Float[Tensor, "n rows columns"]:
-    """Lay a coarse grid on a finer one: each fine place has the number of the coarse one that it lies in."""
-    down = torch.arange(rows) * heat.shape[1] // rows
-    across = torch.arange(columns) * heat.shape[2] // columns
-    return heat[:, down][:, :, across]

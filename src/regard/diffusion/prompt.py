@@ -128,7 +128,10 @@ def encoded_text(pipeline: Any, before: Callable[[], None]) -> Iterator[list[Enc
             raise RegardError("negative_prompt: given the text itself, needs another: which runs are its is not known")
         found.append(own)
         with ExitStack() as stack:
-            for number, encoder in _text_encoders(pipeline):
+            for number in (1, 2, 3):  # as diffusers numbers them
+                encoder = getattr(pipeline, f"text_encoder{'' if number == 1 else f'_{number}'}", None)
+                if not isinstance(encoder, nn.Module):
+                    continue
                 hook = encoder.register_forward_pre_hook(_keep_ids(own, number), with_kwargs=True)
                 stack.callback(hook.remove)
             given: tuple[Tensor | None, ...] = whole(*args, **kwargs)
@@ -155,12 +158,6 @@ def _one_text(given: dict[str, Any]) -> str:
         if given.get(name) not in (None, text, [text]):
             raise RegardError(f"{name}: given {shortened(str(given[name]))}, needs the same text for every encoder")
     return text
-
-
-def _text_encoders(pipeline: Any) -> list[tuple[int, nn.Module]]:
-    """The text encoders that a pipeline has, numbered from 1 as diffusers does."""
-    found = ((n, getattr(pipeline, f"text_encoder{'' if n == 1 else f'_{n}'}", None)) for n in (1, 2, 3))
-    return [(n, each) for n, each in found if isinstance(each, nn.Module)]
 
 
 def _keep_ids(own: EncodedText, number: int) -> Any:

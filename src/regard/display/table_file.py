@@ -20,9 +20,9 @@ def neutral(cell: Cell) -> Cell:
     return f"'{cell}" if isinstance(cell, str) and cell.lstrip(" ").startswith(FORMULA) else cell
 
 
-def write_csv(rows: Sequence[Mapping[str, Cell]], file: Path, columns: Sequence[str] | None = None) -> None:
-    """Write rows as CSV in UTF-8 with a header. columns: their names, for where there may be no rows."""
-    names = columns_of(rows, columns)
+def write_csv(rows: Sequence[Mapping[str, Cell]], file: Path) -> None:
+    """Write rows as CSV in UTF-8 with a header."""
+    names = columns_of(rows)
     with (
         whole(file) as temporary,
         temporary.open("w", encoding="utf-8", newline="", errors="backslashreplace") as opened,
@@ -32,17 +32,17 @@ def write_csv(rows: Sequence[Mapping[str, Cell]], file: Path, columns: Sequence[
         writer.writerows([neutral(row.get(name)) for name in names] for row in rows)
 
 
-def write_parquet(rows: Sequence[Mapping[str, Cell]], file: Path, columns: Sequence[str] | None = None) -> None:
+def write_parquet(rows: Sequence[Mapping[str, Cell]], file: Path) -> None:
     """Write rows as Parquet; a column of no values has strings."""
     pa, pq = import_from_corpus_extra("pyarrow"), import_from_corpus_extra("pyarrow.parquet")
     arrays = {}
-    for name in columns_of(rows, columns):
+    for name in columns_of(rows):
         values = [row.get(name) for row in rows]
         arrays[name] = pa.array(values, None if any(each is not None for each in values) else pa.string())
     with whole(file) as temporary:
         pq.write_table(pa.table(arrays), temporary, compression="zstd")
 
 
-def columns_of(rows: Sequence[Mapping[str, Cell]], columns: Sequence[str] | None) -> list[str]:
-    """List the columns of rows in their order: those given, then others as they come."""
-    return list(dict.fromkeys([*(columns or ()), *(name for row in rows for name in row)]))
+def columns_of(rows: Sequence[Mapping[str, Cell]]) -> list[str]:
+    """List the columns of rows as they come."""
+    return list(dict.fromkeys(name for row in rows for name in row))

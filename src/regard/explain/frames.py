@@ -29,7 +29,7 @@ class Table(Shown):
 
     def shown(self, width: int) -> "list[RenderableType]":
         """The rows as a table; of many, the first ones."""
-        return shown_rows(self.rows(), width)
+        return shown_rows(self.rows())
 
     def __str__(self) -> str:
         return plain_text_of_display(self.shown(80))

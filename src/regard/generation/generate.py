@@ -94,7 +94,8 @@ class HuggingFaceGenerator(Generator[GenerationConfig]):
             status.notes += unwritten_notes(interventions, len(whole.tokens))
         ended: Ended = "length"
         new = whole.text[len(before.text) :]
-        if ids[-1] in _end_ids(request.settings):
+        ends = request.settings.eos_token_id
+        if ids[-1] in (ends if isinstance(ends, (list, tuple)) else [ends]):
             ended = "end"
         elif len(ids) - start < request.max_new_tokens or any(string in new for string in request.stop):
             ended = "stop"
@@ -195,12 +196,6 @@ def _continuing(inputs: dict[str, Any], written: torch.Tensor, pairs: bool) -> d
         more = kinds[:, -1:].expand(-1, written.shape[1] - kinds.shape[1])
         inputs = inputs | {"token_type_ids": torch.cat([kinds, more], 1)}
     return inputs | {"attention_mask": ones}
-
-
-def _end_ids(config: Any) -> tuple[int, ...]:
-    """The ids of the end tokens."""
-    ends = config.eos_token_id
-    return () if ends is None else tuple(ends) if isinstance(ends, (list, tuple)) else (int(ends),)
 
 
 @contextmanager

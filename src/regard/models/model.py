@@ -25,7 +25,7 @@ from regard.errors import RegardError
 from regard.generation.decode import RegardGenerator
 from regard.generation.generate import HuggingFaceGenerator
 from regard.generation.generator import Generated, Generator
-from regard.images.removal import Fill, removed
+from regard.images.patches import Fill, removed
 from regard.model_files.pooling import Pooling
 from regard.models.call_options import GenerateOptions, PatchOptions, TokenOptions, TraceOptions
 from regard.models.inputs import how_pictures_are_read, model_inputs_of_trace, read_images, read_inputs, token_id
@@ -378,7 +378,7 @@ class Model:
     def without(self, trace: Trace, regions: Sequence[tuple[slice, slice]], fill: Fill = "blank") -> Iterator[Trace]:
         """Yield the trace of a picture, alone or in a text, without each region of it; layers are not kept.
 
-        regions: (rows, columns) of patches. fill: what stands there, as `regard.images.removal` has it.
+        regions: (rows, columns) of patches. fill: what stands there, as `regard.images.patches` has it.
         """
         patches = trace.patches
         if patches is None:

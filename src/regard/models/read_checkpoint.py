@@ -1,26 +1,35 @@
 """Build a model of a checkpoint's config, and fill it with its weights: as stored, raised, or spread over devices."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from safetensors import SafetensorError
-from torch import nn
+from jaxtyping import Float
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
 
 from regard.errors import RegardError
 from regard.model_files import gguf
 from regard.model_files.config_limits import check_sizes_in_config
+from regard.model_files.quantised_rows import QuantisedRows
 from regard.model_files.size_limit import Budget, kept_as_stored
-from regard.model_files.weight_headers import Held
+from regard.model_files.stored_weight import HALVES, StoredWeight
+from regard.model_files.weight_headers import MXFP4, Held
 from regard.models.device_map import check_spread_model, device_map_note
 
 # A language head is kept where the checkpoint has one: its logits are part of the trace.
 LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel")
 # Weights of these modules may be missing from a checkpoint: nothing that a trace shows depends on them.
 UNUSED = ("pooler.",)
+LEAST = 1 << 14  # numbers of a matrix below which it is raised once and for all: it is small, and sooner used
+
+STORED = (
+    "Weights are kept in half precision{}, as stored, and converted to float32 for each product. Results may differ "
+    "slightly from the original model's."
+)
 
 
 def read_checkpoint(
@@ -54,13 +63,11 @@ def read_checkpoint(
             file.kept = keeps
             notes = (file.note,)
         elif held is not None and keeps:
-            from regard.model_files import stored_checkpoint
-
             if held.mxfp4:  # which is no longer transformers' to raise
                 del config.quantization_config
-            options |= {"state_dict": stored_checkpoint.stored_tensors(held.files)}
+            options |= {"state_dict": stored_tensors(held.files)}
             options |= {"generation_config": _generation_config(place)}
-            place, notes = None, (stored_checkpoint.STORED.format(" or MXFP4" * held.mxfp4),)  # type: ignore[assignment]
+            place, notes = None, (STORED.format(" or MXFP4" * held.mxfp4),)  # type: ignore[assignment]
     model, missing, unused = _filled(model_class, config, name, place, options, held)
     if missing and _checkpoint_lacks_head(model, missing):
         # many sentence encoders are kept without the language head that their config still names
@@ -194,3 +201,35 @@ def why_model_not_loaded(error: Exception) -> str:
         return f"its safetensors file is truncated or no safetensors file ({lines[0]})"
     reason = lines[:2] if lines and lines[0].endswith(":") else lines[:1]  # the reason stands behind its heading
     return " ".join(reason) if reason else type(error).__name__
+
+
+def stored_tensors(files: Sequence[Path]) -> dict[str, Float[Tensor, "..."]]:
+    """Read a checkpoint's tensors by name: large matrices in half precision as `StoredWeight`s, all others as they are.
+
+    A weight in MXFP4 is two tensors, which become one `StoredWeight`.
+    """
+    tensors: dict[str, Tensor] = {}
+    blocks: dict[str, dict[str, Tensor]] = {}
+    for file in files:
+        with safe_open(file, framework="pt") as opened:
+            for name in opened.keys():  # noqa: SIM118
+                tensor = opened.get_tensor(name)
+                part = next((part for part in MXFP4 if name.endswith(part)), None)
+                if part is not None and tensor.dtype == torch.uint8:
+                    blocks.setdefault(name.removesuffix(part), {})[part] = tensor
+                    continue
+                large = tensor.ndim > 1 and tensor.numel() >= LEAST
+                tensors[name] = StoredWeight.of(tensor) if large and tensor.dtype in HALVES else tensor
+    return tensors | {name: _mxfp4_weight(name, parts) for name, parts in blocks.items()}
+
+
+def _mxfp4_weight(name: str, parts: Mapping[str, Tensor]) -> Tensor:
+    """A weight of blocks of 16 bytes, (..., R, N, 16), and a scale for each, (..., R, N): the rows are its columns."""
+    shapes = [tuple(parts[part].shape) if part in parts else None for part in MXFP4]
+    blocks, scales = shapes
+    if blocks is None or scales is None or blocks != (*scales, 16):
+        raise RegardError(
+            f"tensor {name!r} in MXFP4 has blocks {blocks} and scales {scales}, needs (..., 16) and (...)"
+        )
+    rows = parts["_blocks"].flatten(-2)
+    return StoredWeight.of(QuantisedRows(rows, "MXFP4", (32, 16), flipped=True, aside=parts["_scales"]))

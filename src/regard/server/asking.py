@@ -21,8 +21,7 @@ from regard.server.asked import (
     TraceAsked,
 )
 from regard.server.kept import Kept, Shelf
-from regard.server.pictures import picture_bytes, picture_page
-from regard.server.traces import check_sizes, experiment_page, generation_page, trace_page
+from regard.server.traces import check_sizes, experiment_page, generation_page, picture_bytes, picture_page, trace_page
 from regard.server.work import Job, Limits, RefusedError, Work
 
 if TYPE_CHECKING:

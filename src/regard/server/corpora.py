@@ -15,7 +15,7 @@ from regard.questions.senses.answer import CHECKED, Senses
 from regard.questions.senses.sentences import sense_name
 from regard.server.asked import CorpusAsked
 from regard.server.kept import Kept
-from regard.server.places import Places, places_of, reader_of
+from regard.server.places import Places, reader_of
 from regard.server.work import RefusedError
 from regard.web.page import Page
 from regard.web.score_rules import Data
@@ -82,5 +82,8 @@ def senses_kept(store: Store, found: Senses) -> Kept:
     page.panels = [own | points, *map(panel_data, panels.tables(found))]
     shown = found.found.take(order), found.found.take(panels.example_numbers(found))
     numbers = 0, len(page.panels) - 1
-    places = {panel: places_of(store, each, found.context) for panel, each in zip(numbers, shown, strict=True)}
+    places = {
+        panel: Places(store, each.shard, each.row.tolist(), found.context)
+        for panel, each in zip(numbers, shown, strict=True)
+    }
     return Kept(page, places=places, alone=found.page)

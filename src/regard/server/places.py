@@ -75,11 +75,6 @@ class Places:
             raise RefusedError(404, f"place: given {number}, there are {len(self)}, numbered from 0")
 
 
-def places_of(store: Store, found: Occurrences, context: int) -> Places:
-    """Keep where some occurrences are."""
-    return Places(store, found.shard, found.row.tolist(), context)
-
-
 def reader_of(store: Store, models: Sequence[Model]) -> int:
     """Find which of some models made a store, by what its manifest says."""
     kept = store.manifest.model

@@ -1,5 +1,7 @@
 """Trace what was asked for, and put its page together: the library's own page, which a browser shows as a file's."""
 
+import base64
+import binascii
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,22 +11,28 @@ from regard.capture.interventions.given import Intervention
 from regard.capture.interventions.steer import Steer, steer
 from regard.capture.progress import report_layers_of_pass
 from regard.errors import RegardError
+from regard.explain.texts.window_texts import unfold_texts_to_windows
 from regard.explain.weights.attended import check_layer
 from regard.generation.generator import Generated
-from regard.models.control import trace_control
+from regard.images.picture import read_picture_bytes
+from regard.models.control import trace_control, trace_word
 from regard.models.model import Model
 from regard.models.windows import WindowedTrace, longest
 from regard.questions.generate.answer import generation
+from regard.questions.look.answer import looked
+from regard.questions.movement.panels import movement_panels, not_shown
+from regard.questions.movement.sentences import missing
+from regard.questions.see.answer import on_a_page
 from regard.server.asked import (
     ExperimentAsked,
     GenerationAsked,
     HeadAblation,
     OfModel,
+    PictureAsked,
     StatePatch,
     Steering,
     TraceAsked,
 )
-from regard.server.followed import follow_word_in_page, reference_traces, too_often
 from regard.server.kept import Kept
 from regard.server.long_texts import long_page
 from regard.server.work import Job, Limits, RefusedError
@@ -33,6 +41,7 @@ from regard.text.tokens import check_text, count_tokens
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import Choice, Opening, page_as_seen, page_of, title_of
 from regard.web.join_pages import page_beside
+from regard.web.page import Page
 
 MOST = 3  # changed tokens that are named
 SAME = 1e-5  # of a vector's length: what rounding makes
@@ -247,3 +256,69 @@ def _changes_of_served_trace(before: Trace, after: Trace, name: str) -> list[str
     ]
     named += [f"{quoted(before.tokens[n].text)} ({n}) at {cosines[n]:z.3f}" for n in order[1:]]
     return [f"{name}{done}: {', '.join(named)}."]
+
+
+def picture_bytes(asked: PictureAsked, limits: Limits) -> bytes:
+    """Return the bytes of the file that was sent. Raises RefusedError for too many, and for what is no base64."""
+    try:
+        data = base64.b64decode(asked.picture, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise RefusedError(422, f"picture: needs the bytes of a file in base64: {error}") from None
+    if len(data) > limits.picture:
+        raise RefusedError(413, f"{asked.name} has {len(data):,} bytes, {limits.picture:,} are the most")
+    return data
+
+
+def picture_page(model: Model, asked: PictureAsked, data: bytes, limits: Limits, job: Job) -> Kept:
+    """Trace a picture, in its text where one was given, and put the page of where the model looks together."""
+    picture = read_picture_bytes(data, asked.name)
+    job.go_on()
+    with report_layers_of_pass(model.model, lambda share: job.advance(0.7 * share)):
+        traces = model.trace(asked.text, images=[picture], logits=False)
+    job.go_on()
+    return Kept(looked(traces).page(Choice(limit=limits.kept)))
+
+
+def reference_traces(model: Model, asked: TraceAsked) -> list[Trace]:
+    """The reference words, each traced as a text of its own; of a model that reads pairs, as its encoder reads it."""
+    if asked.references and asked.word is None:
+        raise RegardError("references: they are words that a word is compared with: give word as well")
+    return [trace_word(model, each, "references:") for each in dict.fromkeys(map(str.strip, asked.references))]
+
+
+def too_often(traces: Sequence[AnyTrace], word: str | None, limits: Limits) -> str | None:
+    """Say that the word stands there too often for its paths to be compared in time; None where it does not."""
+    if word is None:
+        return None
+    windowed = [each for each in traces if isinstance(each, WindowedTrace)]
+    count = sum(len(words) for _, words in unfold_texts_to_windows(windowed, word).found) if windowed else 0
+    for trace in traces:
+        if not isinstance(trace, WindowedTrace):
+            count += max(_occurrences_to_follow(side, word) for side in trace.sides)
+    if count <= limits.occurrences:
+        return None
+    return missing(word, f"it stands there {count:,} times, {limits.occurrences:,} are the most here")
+
+
+def follow_word_in_page(
+    page: Page,
+    traces: Sequence[AnyTrace],
+    word: str,
+    references: Sequence[Trace],
+    control: Sequence[Trace] | None,
+    names: Sequence[str],
+) -> None:
+    """Add the word's path through traces before and after to their page. Raises RegardError for a word not there.
+
+    references, control: as `see` has them. names: what each trace is called.
+    """
+    seen = on_a_page(traces, word, references, control)
+    page.findings = [*page.findings, *(seen if isinstance(seen, list) else not_shown(seen.summary))]
+    page.panels += [] if isinstance(seen, list) else movement_panels(seen.summary, names)
+
+
+def _occurrences_to_follow(side: Trace, word: str) -> int:
+    try:
+        return len(side.word(word))
+    except RegardError:
+        return 0

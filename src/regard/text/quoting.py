@@ -28,7 +28,9 @@ def some_of(names: Sequence[str], most: int) -> str:
 
 def visible(text: str) -> str:
     """Write out what cannot be printed in a text, so that a terminal obeys nothing in it; a line break as ↵."""
-    return "".join(MARKS.get(c, c) if c.isprintable() or c in MARKS else _escaped_character(c) for c in text)
+    return "".join(
+        MARKS.get(c, c) if c.isprintable() or c in MARKS else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 def short(text: str, most: int = 24) -> str:
@@ -43,10 +45,6 @@ def spelled(text: str, most: int = 24) -> str:
     inner = text.strip(" ")
     before = len(text) - len(text.lstrip(" "))
     return short("␣" * before + inner + "␣" * (len(text) - before - len(inner)), most)
-
-
-def _escaped_character(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def text_with_control_pictures(text: str) -> str:

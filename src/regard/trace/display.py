@@ -167,7 +167,7 @@ def shown_generated(done: "Generated", width: int) -> "Sequence[RenderableType]"
     return [written, Text(), *shown_trace(trace, width)]
 
 
-def shown_rows(rows: "Sequence[Mapping[str, Any]]", width: int) -> "list[RenderableType]":
+def shown_rows(rows: "Sequence[Mapping[str, Any]]") -> "list[RenderableType]":
     """A table of rows with the same columns; of more than 40, the first ones, and how many are left out."""
     from rich.text import Text
 

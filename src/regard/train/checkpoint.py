@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,7 +120,10 @@ def load_checkpoint(
             "exp_avg": tensors[f"mean.{name}"].to(parameter.device),
             "exp_avg_sq": tensors[f"square.{name}"].to(parameter.device),
         }
-    _set_random(tensors)
+    torch.set_rng_state(tensors["random"].cpu())
+    for n in range(torch.cuda.device_count()):
+        if f"random.cuda.{n}" in tensors:
+            torch.cuda.set_rng_state(tensors[f"random.cuda.{n}"].cpu(), n)
     threads, here = notes_content.get("threads"), torch.get_num_threads()
     notes = (
         ()
@@ -164,14 +166,6 @@ def random_state() -> dict[str, Tensor]:
     if torch.cuda.is_available():
         state |= {f"random.cuda.{n}": each for n, each in enumerate(torch.cuda.get_rng_state_all())}
     return state
-
-
-def _set_random(state: Mapping[str, Tensor]) -> None:
-    """Set the random numbers to a state of `random_state`."""
-    torch.set_rng_state(state["random"].cpu())
-    for n in range(torch.cuda.device_count()):
-        if f"random.cuda.{n}" in state:
-            torch.cuda.set_rng_state(state[f"random.cuda.{n}"].cpu(), n)
 
 
 def _state(model: Transformer, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -148,8 +148,14 @@ def _text_run(
         ("--watch", options.watch, settings.block),
         ("--prompt", options.prompt, settings.block - 1),
     ):
-        if text is not None:
-            _check_fits_trained_model(tokenizer, text, most, option)
+        if text is None:
+            continue
+        check_text(text, option)
+        count = len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+        if count > most:
+            raise RegardError(
+                f"{option} {text[:40]!r}: it has {count} tokens, with this block it can have {most} at most"
+            )
     info = RunInfo("text", settings, config, sources, options.watch, options.prompt)
     run = _prepare(folder, info, tokenizer, data, notes, options)
     return replace(run, watched=options.watch, prompt=options.prompt)
@@ -296,14 +302,6 @@ def _is_finished(folder: Path, info: RunInfo) -> bool:
     except OSError:
         return False
     return drawn and (info.watch is None or (folder / WATCH / f"step-{step:06d}.safetensors").is_file())
-
-
-def _check_fits_trained_model(tokenizer: Any, text: str, most: int, option: str) -> None:
-    """Refuse a text that the model could not read."""
-    check_text(text, option)
-    count = len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
-    if count > most:
-        raise RegardError(f"{option} {text[:40]!r}: it has {count} tokens, with this block it can have {most} at most")
 
 
 def _tokenizer_of_run(

@@ -102,7 +102,9 @@ def put_together(
     )
     choice = Choice(layers, heads, numbers, steps, limit)
     words = page_reference_traces(references, word, findings)
-    neutral = page_control_traces(control, words)
+    neutral = listed_control(control)
+    if neutral is not None and not words:
+        raise RegardError("control: the word is held against it beside reference words: give references as well")
     page = page_as_seen(shown, choice, word, title=title, findings=findings, references=words, control=neutral)
     add_panels(page, list(answers.values()), sentences=findings is None)
     return page
@@ -117,14 +119,6 @@ def page_reference_traces(
         raise RegardError("references: they are words that a word is compared with: give word as well")
     if listed and findings is not None:
         raise RegardError("references: what is found of them is said by the page's own sentences: leave out findings")
-    return listed
-
-
-def page_control_traces(control: Sequence[Trace] | None, references: Sequence[Trace]) -> list[Trace] | None:
-    """Return neutral sentences as a list. Raises RegardError for what is no trace, or where nothing is held to them."""
-    listed = listed_control(control)
-    if listed is not None and not references:
-        raise RegardError("control: the word is held against it beside reference words: give references as well")
     return listed
 
 

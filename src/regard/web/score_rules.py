@@ -66,7 +66,8 @@ def bias_data(bias: Float[Tensor, "1 #H #L #S"] | None, length: int, size: int, 
         return None
     own = bias[0].detach().float().cpu()
     heads = own.shape[0]
-    if own.shape[1] == 1 or page_bias_ignores_queries(own):
+    bands = own.split(max(1, BAND // own.shape[2]), 1)
+    if own.shape[1] == 1 or all(torch.equal(rows, own[:, :1].expand_as(rows)) for rows in bands):  # whatever the query
         keys = own[:, 0].expand(heads, size)
         return {"kind": "keys", "heads": heads, "values": numbers.add(keys.contiguous())}
     own = own.expand(heads, length, size)
@@ -93,11 +94,6 @@ def page_bias_by_offset(bias: Float[Tensor, "h L S"]) -> Float[Tensor, "h offset
         if not torch.equal(here[:, :, 1:], above[:, :, :-1]):
             return None
     return torch.cat([bias[:, 1:, 0].flip(1), bias[:, 0]], 1).contiguous()
-
-
-def page_bias_ignores_queries(bias: Float[Tensor, "h L S"]) -> bool:
-    """Whether every query has the same numbers."""
-    return all(torch.equal(rows, bias[:, :1].expand_as(rows)) for rows in bias.split(max(1, BAND // bias.shape[2]), 1))
 
 
 def score_rule_for_page(rule: ScoreRule) -> ScoreRule:

@@ -1,11 +1,11 @@
 """Estimate a page's size before anything is computed, and refuse what no browser would open."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from regard.checks import megabytes
 from regard.errors import RegardError, control_name
 from regard.models.windows import WindowedTrace, sides
-from regard.trace.layer_subset import CallNumber, call_numbers
+from regard.trace.layer_subset import call_numbers
 from regard.trace.trace import PairTrace, Trace
 from regard.web.numbers import vector_bytes_in_page
 from regard.web.page import Page
@@ -35,20 +35,13 @@ def steps_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Page) 
     """How many bytes of it are what Steps need."""
     total = 0
     for side in (side for trace in traces for side in sides(trace)):
-        for call in steps_calls(page, side):
+        for call in call_numbers(side.attention):
             value = value_of(side.values, call)
-            if value is not None:
+            there = all(numbers is None or call[0] in numbers for numbers in (page.layers, page.steps_of))
+            if there and value is not None:
                 output = output_of(side.attention_outputs, call)
                 total += steps_bytes(value, output, entering_of(side, call[0]), page.encoding, page.tokens)
     return total * 4 // 3
-
-
-def steps_calls(page: Page, side: Trace) -> Iterator[CallNumber]:
-    """The calls of a text whose steps a page has."""
-    for call in call_numbers(side.attention):
-        there = page.layers is None or call[0] in page.layers
-        if there and (page.steps_of is None or call[0] in page.steps_of):
-            yield call
 
 
 def check_page_size(size: int, limit: int | None) -> None:

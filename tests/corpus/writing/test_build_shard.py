@@ -194,13 +194,6 @@ def test_some_words_have_the_same_vectors_and_their_sources(model: Model) -> Non
                     assert min(abs(float(mean[k]) - weight) for k in of) < 1e-5
 
 
-def test_the_mean_of_a_words_tokens(minilm: Model) -> None:
-    (row, vector), *_ = by_place(shard(minilm, ["hyperboloids"], Settings(dtype="float32"))).values()
-    trace = minilm.trace("hyperboloids")
-    assert row["tokens"] == len(trace.tokens) - 2 > 1
-    np.testing.assert_allclose(vector[0], trace.last_hidden_state[1:-1].mean(0).numpy(), **CLOSE)
-
-
 def test_tokens(model: Model) -> None:
     tables = shard(model, [RIVER], Settings(unit="tokens", dtype="float32", layers=()))
     trace = model.trace(RIVER)

@@ -33,6 +33,7 @@ SIZES = {  # mistral: its windows of attention are shorter than the texts
     "gpt2": {"n_positions": 31, "n_embd": 24, "n_layer": 2, "n_head": 3},
     "mistral": {"num_key_value_heads": 1, "head_dim": 8, "sliding_window": 7},
 }
+__all__ = ["bert"]  # a fixture
 
 
 def tiny(folder: Path, minilm: Model, kind: str) -> Model:
@@ -221,3 +222,52 @@ def test_the_same_bytes_in_processes(tmp_path: Path, bert: Model, monkeypatch: p
     )
     assert len(here) > 10
     assert here == two
+
+
+@needs_openvino
+def test_a_converted_model_is_kept_and_made_again_where_it_is_damaged(
+    bert: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openvino_states, "converted_models_folder", lambda: tmp_path / "kept")
+    windows, size, made = windows_of(bert), window_size(bert, VECTORS), []
+    convert = openvino_states._converted
+    monkeypatch.setattr(openvino_states, "_converted", lambda *given, **more: made.append(1) or convert(*given, **more))
+
+    def read() -> dict[int, torch.Tensor]:
+        return vectors_of(openvino_states.openvino_states(bert, [1], size, digest="d")(windows))
+
+    first, second = read(), read()
+    assert made == [1]
+    assert all(torch.equal(first[number], second[number]) for number in first)
+    (file,) = (tmp_path / "kept").glob("*/model.bin")
+    assert sorted(path.name for path in file.parent.iterdir()) == ["model.bin", "model.xml", "sha256.txt"]
+    whole = file.read_bytes()
+    file.write_bytes(whole[:999] + bytes([whole[999] ^ 1]) + whole[1000:])  # one bit, of a word that is seldom read
+    third = read()
+    assert made == [1, 1]
+    assert file.read_bytes() == whole
+    file.with_name("model.xml").write_text("<net")
+    assert all(torch.equal(first[number], each[number]) for number in first for each in (third, read()))
+    assert made == [1, 1, 1]
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == [file.parent.name]
+
+
+@needs_openvino
+def test_a_cache_that_cannot_be_written_keeps_nothing(
+    bert: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept").write_text("a file")
+    monkeypatch.setattr(openvino_states, "converted_models_folder", lambda: tmp_path / "kept")
+    assert list(openvino_states.openvino_states(bert, [1], window_size(bert, VECTORS), digest="d")(windows_of(bert)))
+
+
+def test_what_a_conversion_depends_on_names_it(minilm: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openvino_states, "version", lambda package: "1")
+    named = {
+        openvino_states.converted_model_file(minilm, digest, layers, segments=segments, masked=masked)
+        for digest in ("a", "b") for layers in ([5], [4, 5]) for segments in (True, False) for masked in (True, False)
+    }  # fmt: skip
+    assert len(named) == 16
+    monkeypatch.setattr(openvino_states, "version", lambda package: "2")
+    assert openvino_states.converted_model_file(minilm, "a", [5], segments=True, masked=True) not in named
+    assert {file.parent.parent for file in named} == {openvino_states.converted_models_folder()}

@@ -9,8 +9,8 @@ import pytest
 
 from regard.corpus.reading.document import Document, Rejected
 from regard.corpus.reading.find_files import Unseen
+from regard.corpus.writing.build_shard import texts_table
 from regard.corpus.writing.shard import TEXTS, write_shard
-from regard.corpus.writing.shard_tables import texts_table
 from regard.corpus.writing.stored_texts import Compared, StoredTexts, check_seen, compare
 from regard.errors import RegardError
 from tests.corpus.writing.test_shard import tables

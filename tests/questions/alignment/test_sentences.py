@@ -11,7 +11,6 @@ from regard.explain.weights.alignment import Alignment, why_these_layers
 from regard.explain.weights.attended import Share
 from regard.explain.wording import number
 from regard.questions.alignment.sentences import alignment_findings
-from tests.said.reading import names_in, numbers_in, plain_and_few
 
 TEXT, TARGET = "the white table stands", "la table blanche reste"
 CLEAR = {"la": ("the", 0.4), "table": ("table", 0.8), "blanche": ("white", 0.7), "reste": ("stands", 0.5)}
@@ -41,26 +40,6 @@ def planted(summary: Summary, links: dict[str, tuple[str, float]], special: floa
         tokens.append(replace(each, written=row))
     changed: Alignment = replace(alignment, tokens=tokens, agreement=0.7, written_layer=1, read_layer=0)
     return replace(summary, target=replace(summary.target, alignments=[changed]))
-
-
-def test_the_clearest_links_and_the_order_that_changes(traced: Summary) -> None:
-    links, order = said = alignment_findings(planted(traced, CLEAR))
-    plain_and_few(said)
-    assert names_in(links) == ["table", "table", "blanche", "white", "reste", "stands"]
-    assert numbers_in(links) == ["0.80", "0.70", "0.50"]
-    assert names_in(order) == ["table", "blanche", "white", "table"]
-
-
-def test_an_order_that_is_kept(traced: Summary) -> None:
-    kept = CLEAR | {"table": ("white", 0.8), "blanche": ("table", 0.7)}
-    _, order = alignment_findings(planted(traced, kept))
-    assert numbers_in(order) == ["4", "0.30"]
-
-
-def test_weights_of_no_clear_link(traced: Summary) -> None:
-    unclear, left = alignment_findings(planted(traced, {}))
-    assert names_in(unclear) == []
-    assert names_in(left) == ["white", "table", "stands"]
 
 
 def test_rows_that_attend_to_special_tokens(traced: Summary) -> None:

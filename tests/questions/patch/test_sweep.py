@@ -8,7 +8,7 @@ import torch
 import transformers
 
 import regard
-from regard.capture import ablation_batches
+from regard.capture import many_ablations
 from regard.capture.interventions.patch import What
 from regard.capture.status_notes import FROM_WITHIN, WHOLE_TEXT
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
@@ -98,7 +98,7 @@ def test_a_decoder_and_an_encoder_decoder() -> None:
 
 @pytest.mark.parametrize("what", ["hidden_states", "feed_forward", "values", "head_outputs"])
 def test_a_decoder_of_transformers_begins_where_the_patch_is(what: What, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ablation_batches, "PASS_TOKENS", 0)  # else one batch of so short a text costs least
+    monkeypatch.setattr(many_ablations, "PASS_TOKENS", 0)  # else one batch of so short a text costs least
     torch.manual_seed(3)
     words = tokenizers.words(own_models.TEXTS)
     sizes = {"hidden_size": 24, "intermediate_size": 37, "num_hidden_layers": 3, "num_key_value_heads": 2}

@@ -7,7 +7,7 @@ from typing import Any, cast
 from regard.attention.ablation import EdgeAblation, HeadAblation
 from regard.attention.patches import CallPatch, What
 from regard.capture.interventions.ablation import CallChange
-from regard.capture.interventions.given import Intervention, checked
+from regard.capture.interventions.given import checked
 from regard.capture.interventions.names import OF, PARTS, Ablate, Head, Part
 from regard.capture.interventions.patch import OF_HEADS, Patch
 from regard.capture.interventions.places import tokens_at
@@ -98,11 +98,10 @@ def resolve(interventions: Sequence[Any], of: Pass) -> Changes:
 
 def needs_stacks(interventions: Sequence[Any]) -> bool:
     """Whether interventions change states, so that the model's stacks of layers have to be known before the pass."""
-    return any(_changes_states(checked(each)) for each in interventions)
-
-
-def _changes_states(each: Intervention) -> bool:
-    return isinstance(each, Steer) or (isinstance(each, Patch) and each.what not in OF_HEADS)
+    return any(
+        isinstance(each, Steer) or (isinstance(each, Patch) and each.what not in OF_HEADS)
+        for each in map(checked, interventions)
+    )
 
 
 def _ablation(each: Ablate, of: Pass) -> CallChange:

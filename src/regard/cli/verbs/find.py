@@ -5,9 +5,8 @@ from typing import Annotated
 import typer
 
 from regard.cli.file_options import writes
-from regard.cli.options import number, option
+from regard.cli.options import Context, KeptLayer, Lookup, StoreFolder, StoreModel, check_store, number, option
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.store_options import Context, KeptLayer, Lookup, StoreFolder, StoreModel, check_store
 from regard.cli.telling import tell
 from regard.errors import RegardError
 

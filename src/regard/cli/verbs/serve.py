@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.options import number, option
-from regard.cli.store_options import check_store
+from regard.cli.options import check_store, number, option
 from regard.errors import RegardError
 from regard.train.watched import check_there_is_run
 

@@ -7,9 +7,8 @@ import typer
 
 from regard.cli import options, start
 from regard.cli.file_options import writes
-from regard.cli.options import number, option
+from regard.cli.options import Context, Examples, KeptLayer, Lookup, Senses, check_store, number, option
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.store_options import Context, Examples, KeptLayer, Lookup, Senses, check_store
 from regard.cli.telling import tell
 from regard.errors import RegardError
 

@@ -1,12 +1,15 @@
 """Read the documents of a corpus, one after another, in bounded memory; what cannot be read is told, with its place."""
 
+import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+import regex
 
 from regard.corpus.reading.document import DEFAULT, MOST
 from regard.corpus.reading.document import Columns as Columns
@@ -15,12 +18,26 @@ from regard.corpus.reading.document import Rejected as Rejected
 from regard.corpus.reading.find_files import STANDARD_INPUT, find_files_and_rejected
 from regard.corpus.reading.find_files import find_files as find_files
 from regard.corpus.reading.parquet_files import read_parquet
-from regard.corpus.reading.parts import cut_document_into_parts
 from regard.corpus.reading.streams import BLOCK, FAULTS, Stream, kind_of, opened, reason, text_blocks
 from regard.corpus.reading.tables import read_csv, read_jsonl
 from regard.errors import RegardError
 
 _IN_MEMORY = 8 << 20  # bytes of standard input; what is longer is kept in a temporary file
+_END = r"(?>\r\n|[\n\r\x85\u2028\u2029])"
+# From the best place to cut to the worst. Each takes time in proportion to the text, whatever stands in it.
+_PAUSES = tuple(
+    map(
+        re.compile,
+        (
+            rf"{_END}(?:[^\S\n\r\x85\u2028\u2029]*{_END})+",  # a blank line
+            _END,
+            r"[.!?…][\"'”’»)\]]*+\s|[。！？][”’」』）]*+",
+            r"\s",
+        ),
+    )
+)
+_CHARACTER = regex.compile(r"\X")  # as a reader sees it
+_LONGEST = 40  # code points before a place that decide whether it is inside such a character
 
 
 def read_documents(
@@ -41,8 +58,8 @@ def read_documents(
 def _read_all(found: list[Path | Rejected], columns: Columns, most: int, folder: Path) -> Iterator[Document | Rejected]:
     """Read what was found, and tell of ids that are there twice."""
     # Paths, and lines of them, are different without looking: each file is found once.
-    ids: dict[str, tuple[int, int | None]] = {}  # of each the first place: file and line
-    for number, each in enumerate(found):
+    ids: dict[str, tuple[Path, int | None]] = {}  # of each the first place: file and line
+    for each in found:
         if isinstance(each, Rejected):
             yield each
             continue
@@ -53,9 +70,9 @@ def _read_all(found: list[Path | Rejected], columns: Columns, most: int, folder:
                 continue
             if columns.id is not None and item.start == 0:
                 first = ids.get(item.id)
-                ids.setdefault(item.id, (number, item.line))
+                ids.setdefault(item.id, (each, item.line))
                 if first is not None:
-                    place = _document_place_in_words(found[first[0]], first[1])
+                    place = f"{first[0].as_posix()!r}" + ("" if first[1] is None else f", line {first[1]:,}")
                     yield Rejected(item.source, item.line, f"the id {item.id[:80]!r} is there already: {place}")
             if first is not None:  # nor are its other parts read
                 continue
@@ -131,7 +148,35 @@ def _why_stream_no_text(stream: Stream) -> str:
     return ("blank" if length else "empty") if blank else ""
 
 
-def _document_place_in_words(source: "Path | Rejected", line: int | None) -> str:
-    """Name a place: a file, and the line where it is a table."""
-    name = source.as_posix() if isinstance(source, Path) else source.source
-    return f"{name!r}" if line is None else f"{name!r}, line {line:,}"
+def cut_document_into_parts(blocks: Iterable[str], most: int) -> Iterator[tuple[int, str]]:
+    """Cut a text, which comes in blocks, into parts of at most `most` characters; each with the character it begins at.
+
+    Where the cuts fall depends on the text alone, not on the blocks. No more than a part and a block is held.
+    A part that is cut short ends in its second half at the last blank line, else line, sentence or word, else between
+    two characters that a reader sees as two.
+    """
+    held, at, start = "", 0, 0
+    for block in blocks:
+        held, at = held[at:] + block, 0
+        while len(held) - at > most:
+            end = _end_of_document_part(held, at, at + most)
+            yield start, held[at:end]
+            start, at = start + end - at, end
+    if at < len(held):
+        yield start, held[at:]
+
+
+def _end_of_document_part(text: str, first: int, last: int) -> int:
+    """Find where the part that begins at `first` ends: in its second half, at `last` at the latest."""
+    middle = first + (last - first) // 2
+    for pause in _PAUSES:
+        for end in reversed([match.end() for match in pause.finditer(text, middle, last)]):
+            if _between_whole_characters(text, first, end):
+                return end
+    return next((end for end in range(last, middle, -1) if _between_whole_characters(text, first, end)), last)
+
+
+def _between_whole_characters(text: str, first: int, place: int) -> bool:
+    """Tell whether a place is between two characters as a reader sees them: it cuts no accent or emoji in two."""
+    start = max(first, place - _LONGEST)
+    return any(match.end() == place for match in _CHARACTER.finditer(text, start, place + 1))

@@ -73,17 +73,14 @@ def _no_table(file: "pyarrow.parquet.ParquetFile", columns: Columns) -> str:
 
 def _read_rows(batch: "pyarrow.RecordBatch") -> Iterator[dict[str, object]]:
     """Read a batch's cells row by row; in the place of one that cannot be read stands the error."""
-    table = [_read_cells(column) for column in batch.columns]
+    table = []
+    for column in batch.columns:
+        try:
+            table.append(column.to_pylist())
+        except (ValueError, OverflowError):  # one of them is no UTF-8, or a date beyond Python's
+            table.append([_read_cell(value) for value in column])
     for cells in zip(*table, strict=True):
         yield dict(zip(batch.schema.names, cells, strict=True))
-
-
-def _read_cells(column: "pyarrow.Array") -> list[object]:
-    """Read a column's cells."""
-    try:
-        return list(column.to_pylist())
-    except (ValueError, OverflowError):  # one of them is no UTF-8, or a date beyond Python's
-        return [_read_cell(value) for value in column]
 
 
 def _read_cell(value: "pyarrow.Scalar") -> object:

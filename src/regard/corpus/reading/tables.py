@@ -66,7 +66,9 @@ def read_csv(source: str, stream: Stream, columns: Columns) -> Iterator[Document
             header = cells
             continue
         rows += 1
-        if said := _why_no_csv_document(cells, header):
+        if len(cells) != len(header):
+            yield Rejected(source, line, f"{len(cells)} cells where there are {len(header)} columns")
+        elif said := _first_bad_document_byte(cells, map(repr, header)):
             yield Rejected(source, line, said)
         else:
             yield to_document(source, line, dict(zip(header, cells, strict=True)), columns)
@@ -112,13 +114,6 @@ def _no_header(names: list[str], columns: Columns) -> str:
         return f"{said} of the first row"
     needed = [columns.text] if columns.id is None else [columns.text, columns.id]
     return repeated_document_column(names) or missing_document_column(needed, names)
-
-
-def _why_no_csv_document(cells: list[str], header: list[str]) -> str:
-    """Say why cells are no row of text; nothing where they are."""
-    if len(cells) != len(header):
-        return f"{len(cells)} cells where there are {len(header)} columns"
-    return _first_bad_document_byte(cells, map(repr, header))
 
 
 def _first_bad_document_byte(cells: Iterable[str], names: Iterable[object]) -> str:

@@ -112,7 +112,10 @@ def _encoded_texts_to_cut(tokenizer: object, texts: Sequence[str]) -> list[Encod
 
 
 def _cut_into_windows(model: Model, whole: Encoded, size: WindowSize, prompt: str) -> CutText | None:
-    front, asked = _tokens_of_prompt(whole, prompt)
+    # how many tokens stand before the prompt's, and how many are its own: one that reaches into the text is not
+    own = [n for n, token in enumerate(whole.tokens) if token.start < token.end <= len(prompt)]
+    front = next((n for n, t in enumerate(whole.tokens) if not t.special or t.end > t.start), 0)
+    asked = own[-1] + 1 - front if own else 0
     encoded = _without_prompt(whole, len(prompt), front, asked)
     tokens = encoded.tokens
     if prompt and all(token.special for token in tokens):
@@ -127,13 +130,6 @@ def _cut_into_windows(model: Model, whole: Encoded, size: WindowSize, prompt: st
     ids, starts, ends = (np.array([getattr(token, name) for token in tokens]) for name in ("id", "start", "end"))
     special = np.array([token.special for token in tokens])
     return CutText(encoded, windows, list(cut.spans), cut.before + asked, ids, starts, ends, special)
-
-
-def _tokens_of_prompt(encoded: Encoded, prompt: str) -> tuple[int, int]:
-    """How many tokens stand before a prompt's, and how many are its own: one that reaches into the text is not."""
-    own = [n for n, token in enumerate(encoded.tokens) if token.start < token.end <= len(prompt)]
-    front = next((n for n, t in enumerate(encoded.tokens) if not t.special or t.end > t.start), 0)
-    return (front, own[-1] + 1 - front) if own else (front, 0)
 
 
 def _without_prompt(encoded: Encoded, length: int, front: int, asked: int) -> Encoded:

@@ -51,13 +51,9 @@ def hash_of_settings(manifest: Manifest) -> bytes:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).digest()
 
 
-def shard_name(base: bytes, documents: Iterable[Document]) -> str:
-    """Return the name of the shard of some documents. base: of `hash_of_settings`."""
+def _planned(base: bytes, documents: list[Document]) -> ShardPlan:
+    """The plan of a shard, named by a hash of its documents. base: of `hash_of_settings`."""
     whole = hashlib.sha256(base)
     for each in documents:
         whole.update(json.dumps(astuple(each), sort_keys=True).encode() + b"\n")
-    return whole.hexdigest()[:24]
-
-
-def _planned(base: bytes, documents: list[Document]) -> ShardPlan:
-    return ShardPlan(shard_name(base, documents), documents)
+    return ShardPlan(whole.hexdigest()[:24], documents)

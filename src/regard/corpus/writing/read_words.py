@@ -5,18 +5,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
 from regard.corpus import schema
-from regard.corpus.closeness import Closeness
+from regard.corpus.closeness import PARTS, Closeness
 from regard.corpus.reading.document import Document
 from regard.corpus.settings import Settings
 from regard.corpus.writing.attention_sums import SUMS, LayerSums, largest_weights_to_store, sum_layer
 from regard.corpus.writing.autocast_states import autocast_states
-from regard.corpus.writing.compare_states import StateComparison
 from regard.corpus.writing.cut_windows import CutText, WindowSize, window_of_each_word
 from regard.corpus.writing.openvino_states import openvino_states
-from regard.corpus.writing.plain_stack import StatesReader
+from regard.corpus.writing.plain_stack import StatesReader, states_by_window
 from regard.corpus.writing.pooled_windows import pool_windows, text_pooling, vector_width
 from regard.corpus.writing.words import Units
 from regard.errors import RegardError
@@ -27,6 +28,7 @@ from regard.models.states import StateBatch, Window, count_heads, count_layers, 
 
 HALF = float(np.finfo(np.float16).max)
 PASSES = 8  # after so many what was freed goes back to the system: 140 MiB less at most, and no slower
+TOKENS = 512  # at most about as many are read twice, of each shard's
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,3 +265,35 @@ def _put_sources(
         for column, edge in zip(sources, (cut.starts, cut.ends), strict=False):
             column[place, columns] = np.where(inside, edge[token] + offset, -1)
         sources[2][place, columns] = weights[n]
+
+
+class StateComparison:
+    """Windows from all over a shard that were read in float32. found: how near the states are that were seen since."""
+
+    def __init__(self, model: Model, windows: Sequence[Window], layers: Sequence[int]) -> None:
+        """Read the windows."""
+        step = max(1, -(-sum(len(each.ids) for each in windows) // TOKENS))
+        chosen = range(0, len(windows), step)
+        read = states_by_window(read_states(model, [windows[number] for number in chosen], layers))
+        self._expected = {chosen[number]: states for number, states in read.items()}
+        self.found = Closeness()
+
+    def seen(self, batches: Iterator[StateBatch]) -> Iterator[StateBatch]:
+        """Pass batches of all windows on, and compare those that were read twice."""
+        for batch in batches:
+            for states, number in zip(batch.states, batch.numbers, strict=True):
+                if number in self._expected:
+                    self.found += closeness_of_states(states, self._expected.pop(number))
+            yield batch
+
+
+def closeness_of_states(found: Float[Tensor, "K L M"], expected: Float[Tensor, "K L M"]) -> Closeness:
+    """Compare the states of one window, token by token, with float32's."""
+    off = _billionths_below_one(found, expected)
+    following = _billionths_below_one(expected[:, 1:], expected[:, :-1])
+    return Closeness(off.numel(), int(off.sum()), int(off.max()), following.numel(), int(following.sum()))
+
+
+def _billionths_below_one(one: Float[Tensor, "K L M"], other: Float[Tensor, "K L M"]) -> Tensor:
+    cosines = torch.cosine_similarity(one.double(), other.double(), dim=-1)
+    return ((1 - cosines) * PARTS).round().clamp_min(0).long()

@@ -217,6 +217,10 @@ def _summary_of_texts_side(
         ranges, held, in_control = neutral(word, own, control, references)
     added_to: Sequence[Trace | PairTrace] = both or traces  # to targets, by their texts too
     overviewed = list(zip(traces, numbers, strict=True)) if word is None else []
+    moved = None
+    if seen and all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in traces):
+        words = [(traces[o.text], o.as_word()) for o in seen]
+        moved = movement(words, traces, references, [o.label for o in seen], in_control, ranges, held)
     return Summary(
         word=word,
         top=top,
@@ -231,7 +235,7 @@ def _summary_of_texts_side(
         references=[compare_reference(r, o, traces[o.text]) for r in references for o in seen],
         overview=[_attended_of_whole_text(trace, head, top, own) for trace, own in overviewed],
         highlights=[highlights(trace, head=head, top=top, sinks=own) for trace, own in overviewed],
-        movement=_movement_of_text_words(traces, seen, references, in_control, ranges, held),
+        movement=moved,
         layer_updates=[word_updates(added_to[o.text], o, top, numbers[o.text]) for o in seen],
         predictions=[
             predict(trace, n, token, names, top=top, occurrence=label)
@@ -246,21 +250,6 @@ def _summary_of_texts_side(
         neutral=ranges,
         control=held,
     )
-
-
-def _movement_of_text_words(
-    traces: Sequence[Trace],
-    seen: Sequence[Occurrence],
-    references: Sequence[Trace],
-    in_control: list[tuple[Trace, Word]],
-    ranges: list[Neutral],
-    held: Control | None,
-) -> Movement | None:
-    """The paths of occurrences, where there are any and traces hold all hidden states."""
-    if not seen or any(len(kept_numbers(t.hidden_states)) < len(t.hidden_states) for t in traces):
-        return None
-    words = [(traces[o.text], o.as_word()) for o in seen]
-    return movement(words, traces, references, [o.label for o in seen], in_control, ranges, held)
 
 
 def _lenses_of_texts(

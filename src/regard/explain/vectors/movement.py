@@ -162,7 +162,9 @@ def movement(
     placed = iter([] if drawn is None else [(x, y) for x, y in flat.place(drawn.at).tolist()])
     at = {n: [next(placed) for _ in drawn.states] for n in kept} if drawn else {}
     marks = {n: next(placed) for n in beside} if drawn and ends else {}
-    far = _leaves(paths, ends, ranges)
+    # of each path, whether its end goes towards or away from a reference word, as the sentences have it
+    known = [each for each in ranges if each.word in ends]
+    far = [any(direction(float(path[-1] @ ends[n.word]), n) is not None for n in known) for path in paths]
     otherwise = [] if held is None else held.otherwise
     return Movement(
         share=flat.share, states=drawn.states if drawn else [], words=[at.get(n) for n in range(len(words))],
@@ -239,11 +241,3 @@ def _plane_holding_order(points: Points) -> tuple[Plane, Tried]:
     wrong = (~wanted.kept(flat.place(points.at))).nonzero()[:, 0]
     reversed_ = f"{len(wrong):,} of {len(wanted):,} distance comparisons are reversed on the best plane found"
     return flat, Tried(points.states, points.neutral, len(wanted), len(wrong), reversed_ if len(wrong) else None)
-
-
-def _leaves(
-    paths: Sequence[Float[Tensor, "N M"]], references: Mapping[str, Float[Tensor, " M"]], ranges: Sequence[Neutral]
-) -> list[bool]:
-    """Of each path, whether its end goes towards or away from a reference word, as the sentences have it."""
-    known = [each for each in ranges if each.word in references]
-    return [any(direction(float(path[-1] @ references[n.word]), n) is not None for n in known) for path in paths]

@@ -83,14 +83,17 @@ def neutral(
 
 def _word_in_neutral_sentences(word: str, control: Sequence[Trace]) -> list[tuple[Trace, list[Word]]]:
     """Where the word stands in each sentence, but for massive activations."""
-    times = state_lengths_over_median(control) if _keep_all_states(control) else {}
+    whole = bool(control) and all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in control)
+    times = state_lengths_over_median(control) if whole else {}
     placed: list[tuple[Trace, list[Word]]] = []
     for number, trace in enumerate(control, 1):
         try:
             found = trace.word(word)
         except RegardError as error:
             raise RegardError(f"control: sentence {number}: {error}") from None
-        placed.append((trace, [each for each in found if not _is_massive_activation(times.get(id(trace)), each)]))
+        lengths = times.get(id(trace))
+        kept = [each for each in found if lengths is None or float(lengths[list(each.tokens)].max()) <= MASSIVE]
+        placed.append((trace, kept))
     return placed
 
 
@@ -153,11 +156,3 @@ def _cosines_of_known_state(column: Sequence[float | None]) -> Float[Tensor, " n
 
 def _ids_of_followed_word(trace: Trace, word: Word) -> tuple[int, ...]:
     return tuple(trace.tokens[n].id for n in word.tokens)
-
-
-def _keep_all_states(traces: Sequence[Trace]) -> bool:
-    return bool(traces) and all(len(kept_numbers(t.hidden_states)) == len(t.hidden_states) for t in traces)
-
-
-def _is_massive_activation(times: Float[Tensor, " L"] | None, word: Word) -> bool:
-    return times is not None and float(times[list(word.tokens)].max()) > MASSIVE

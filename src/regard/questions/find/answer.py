@@ -18,11 +18,12 @@ from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, f
 from regard.corpus.asking.vectors import cosines, principal_axes
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
+from regard.display.contexts import in_context
+from regard.display.panels import Column, Panel, Table
 from regard.display.sentences import Template, sentences
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.wording import listed
-from regard.questions.find import panels
 from regard.text.quoting import quoted
 from regard.text.words import find_spans
 
@@ -39,6 +40,12 @@ TABLE: list[list[Template]] = [
     [("{form} in {document} is nearest to {word} in your sentence (cosine {cosine}).", None)],
 ]
 NEAREST = 100  # lines of a search among all words, where no other number is given
+ORDERS = {
+    "source": "in the order of the texts",
+    "left": "sorted by the words before it",
+    "right": "sorted by the words after it",
+    "meaning": "sorted along the first principal axis of the embeddings",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +53,6 @@ class Concordance(Answer):
     """Lines of occurrences in their order. total: how many there were to choose from; everywhere: of all words."""
 
     format: ClassVar[str] = "regard find"
-    panels = panels.of_lines
 
     word: str
     lines: tuple[Line, ...]
@@ -93,6 +99,26 @@ class Concordance(Answer):
                 "the first of them (top=, --top), --csv has all"
             )
         return self
+
+    def panels(self) -> list[Panel]:
+        """Show every line with its word marked, and where it is from."""
+        like = self.like is not None
+        order = "sorted by cosine" if like and self.sort == "meaning" else ORDERS[self.sort]
+        layer = f", layer {self.layer}" if like or self.sort == "meaning" else ""
+        words = f"Words nearest to {quoted(self.word)}" if self.everywhere else f"Occurrences of {quoted(self.word)}"
+        columns = [
+            Column("in context"), Column("document"), Column("from", 0), *([Column("cosine", 2)] if like else []),
+        ]  # fmt: skip
+        rows = [[*in_context(line), *([line.similarity] if like else [])] for line in self.lines]
+        note = "from: position of the first character in the document."
+        if like:
+            also = "A similar topic or sentence also raises the cosine."
+            note = f"cosine: with {quoted(self.word)} in your sentence. {also}"
+        return [
+            Table(
+                name="Occurrences", title=f"{words}, {order}{layer}", note=note, columns=columns, rows=rows, screen=True
+            )
+        ]
 
 
 def find(

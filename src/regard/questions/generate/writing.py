@@ -12,6 +12,7 @@ from regard.explain.weights.sinks import sinks
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 
+CANDIDATES = 4  # tokens that are named at each place
 ROWS = 256  # queries whose weights are looked at together
 
 
@@ -49,8 +50,8 @@ class Writing:
     sink_tokens: list[int]
 
 
-def writing(trace: Trace, given: int, ended: str, names: Names, *, top: int = 4) -> Writing:
-    """Look at what a causal model wrote after the first `given` tokens of a trace. top: tokens to name at each place.
+def writing(trace: Trace, given: int, ended: str, names: Names) -> Writing:
+    """Look at what a causal model wrote after the first `given` tokens of a trace.
 
     ended: why it wrote no more, a key of `ENDED`. names: spells the model's tokens.
     """
@@ -61,7 +62,7 @@ def writing(trace: Trace, given: int, ended: str, names: Names, *, top: int = 4)
         logits, token = trace.logits[number - 1].double(), trace.tokens[number]
         chance = float(logits.softmax(-1)[token.id])
         rank = int((logits > logits[token.id]).sum())
-        found.append(WrittenToken(number, token.text, chance, rank, candidates(logits, names, top)))
+        found.append(WrittenToken(number, token.text, chance, rank, candidates(logits, names, CANDIDATES)))
     received = _received(trace, given)
     special = torch.tensor([token.special for token in trace.tokens])
     sunk = torch.zeros_like(special)

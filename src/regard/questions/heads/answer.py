@@ -41,9 +41,8 @@ class Heads(Answer):
 
     def data(self) -> dict[str, object]:
         """Return each table's sentences, token counts and scores."""
-        return {"tables": {name: _heads_table_as_json(found) for name, found in self.tables.items()}}
-
-
-def _heads_table_as_json(found: HeadMeans) -> dict[str, object]:
-    written = [f"{name}: {sentences.score_sentence(found, name)}" for name in found.scores]
-    return {"findings": written, "counts": found.counts, "heads": found.rows()}
+        tables = {}
+        for each, found in self.tables.items():
+            written = [f"{name}: {sentences.score_sentence(found, name)}" for name in found.scores]
+            tables[each] = {"findings": written, "counts": found.counts, "heads": found.rows()}
+        return {"tables": tables}

@@ -26,8 +26,7 @@ from regard.display.sentences import MAX_SENTENCES, Numbers, Template, sentences
 from regard.errors import RegardError
 from regard.explain.frames import Row
 from regard.explain.wording import fixed, listed, named
-from regard.images.patches import Box, Patches
-from regard.images.removal import Fill
+from regard.images.patches import Box, Fill, Patches
 from regard.questions.look.removal import Removal, removal
 from regard.text.quoting import quoted
 from regard.text.words import only_word

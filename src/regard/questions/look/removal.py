@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from regard.explain.causes.rank_correlation import spearman
-from regard.images.removal import Fill
+from regard.images.patches import Fill
 from regard.trace.trace import Trace
 
 MOST = 4  # regions of a row, and of a column

@@ -25,7 +25,6 @@ from regard.questions.patch.answer import By, Direction, PatchSweep
 from regard.questions.patch.by_construction import Layer, Reason, by_construction, patched_side_of_trace
 from regard.text.tokens import shortened, unequal_token_counts
 from regard.trace.layer_subset import call_numbers
-from regard.trace.status import Status
 from regard.trace.trace import PairTrace, Trace
 
 DIRECTIONS = ("denoising", "noising")
@@ -88,10 +87,13 @@ def patch_sweep(
     given: tuple[tuple[int, int, Reason], ...] = ()
     if what == "hidden_states":
         given = by_construction(plain[run], plain[source], part, cells.layers, cells.places, outcomes, ends)
+    own = plain[run].status
+    # without what is said of parts that no sweep needs
+    status = replace(own, notes=(*(each for each in own.notes if each != NO_OUTPUTS), *notes))
     return PatchSweep(
         what, by, direction, clean, corrupted, outcome.name, *ends, cells.layers, cells.columns, outcomes,
         written(cells.at), part, cells.sources, given,
-        about=Read(((clean, read[0]), (corrupted, read[1])), (_status_of_patched_run(plain[run], tuple(notes)),)),
+        about=Read(((clean, read[0]), (corrupted, read[1])), (status,)),
     )  # fmt: skip
 
 
@@ -176,12 +178,6 @@ def _patched_layers_and_heads(trace: AnyTrace, what: What, part: Part | None) ->
     if what == "values" and values is not None:
         return len(maps), values.shape[0]
     return len(maps), maps[first].shape[0]
-
-
-def _status_of_patched_run(trace: AnyTrace, more: tuple[str, ...]) -> Status:
-    """The status of a run, without what is said of parts that no sweep needs, and with more notes."""
-    notes = (each for each in trace.status.notes if each != NO_OUTPUTS)
-    return replace(trace.status, notes=(*notes, *more))
 
 
 def _trace_for_patching(model: Model, text: str, target: str | None, *, logits: bool) -> AnyTrace:

@@ -14,7 +14,7 @@ from regard.generation.generator import Generated
 from regard.questions.movement.panels import Data, movement_panels, not_shown
 from regard.questions.movement.sentences import missing
 from regard.questions.see import panels, sentences
-from regard.questions.see.looks import layer_looked_at
+from regard.questions.see.panels import layer_looked_at
 from regard.text.quoting import quoted, some_of
 from regard.text.tokens import Token, shortened
 from regard.trace.display import LONG as LONG_TEXT

@@ -8,11 +8,9 @@ way round. Where the shares are such and the test does not bear it out, it is "u
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Int
 
 from regard.checks import check_seed
 from regard.corpus.asking.change import ROUNDS, Change, permutation_test
@@ -140,13 +138,17 @@ def find_shift(
             notes.append(
                 f"The vectors were computed in {one_kind} and {other_kind}, which can cause a part of the change."
             )
-        found, groups = (look_up(tables, word, by), look_up(other, word, by)), _store_names(tables.path, other.path)
+        found = look_up(tables, word, by), look_up(other, word, by)
+        groups = tables.path.resolve().name, other.path.resolve().name
+        if groups[0] == groups[1]:
+            groups = str(tables.path), str(other.path)
     else:
         assert column is not None
         found, groups = _shift_groups_by_column(look_up(tables, word, by), column, values, notes)
     used = tables.layer if layer is None else layer
     one, two = (each.vectors(used) for each in found)
-    documents = _documents_of_shift_groups(found)
+    own, others = (np.unique(np.array(each.document), return_inverse=True)[1].astype(np.int64) for each in found)
+    documents = own, others + own.max(initial=-1) + 1  # those of two stores differ, whatever their names
     few = min(len(np.unique(each)) for each in documents)
     whole = few >= DOCUMENTS
     if not whole:
@@ -182,12 +184,6 @@ def _check_same_model(one: StoreTables, other: StoreTables) -> None:
         raise RegardError(f"shift: one embedding index has {units[0]}, the other {units[1]}: use the same unit")
 
 
-def _store_names(one: Path, other: Path) -> tuple[str, str]:
-    """The stores' folders' names; where these are the same, their paths."""
-    names = one.resolve().name, other.resolve().name
-    return names if names[0] != names[1] else (str(one), str(other))
-
-
 def _shift_groups_by_column(
     found: Occurrences, column: str, values: Sequence[str] | None, notes: list[str]
 ) -> tuple[tuple[Occurrences, Occurrences], tuple[str, str]]:
@@ -212,14 +208,6 @@ def _shift_groups_by_column(
         notes.append(f"{left_out} of {len(own)} occurrences are left out, because their {column} is {neither}.")
     parts = [found.take([n for n, value in enumerate(own) if value == each]) for each in wanted]
     return (parts[0], parts[1]), (f"{column}={wanted[0]}", f"{column}={wanted[1]}")
-
-
-def _documents_of_shift_groups(
-    found: tuple[Occurrences, Occurrences],
-) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]:
-    """Number the documents of both groups; those of two stores differ, whatever their names."""
-    first, second = (np.unique(np.array(each.document), return_inverse=True)[1].astype(np.int64) for each in found)
-    return first, second + first.max(initial=-1) + 1
 
 
 def _sense(

@@ -111,7 +111,10 @@ def why(
             given = _mean_effect_of_causes(share[:, place].sum() for share in shares)
             flags = {"sink": place in sinks, "special": token.special, "own": not cross and place in word.tokens}
             causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=kind.part, **flags))
-            sets.append(_ablations_without_token(trace, word, place, kind.part, tokens_by))
+            if tokens_by == "edges":
+                sets.append([interventions.ablate(interventions.edge(word, place, part=kind.part))])
+            else:
+                sets.append([*removal(trace, place, part="encoder" if cross else kind.part)])
         special = torch.tensor([token.special or n in sinks for n, token in enumerate(kind.sources)])
         for layer, (row, share) in enumerate(zip(rows, shares, strict=True)):
             for head in range(len(row)):
@@ -135,15 +138,6 @@ def why(
         tokens_by,
         about=Read.of(trace),
     )
-
-
-def _ablations_without_token(
-    trace: Trace | PairTrace, word: Word, token: int, part: Part | None, tokens_by: TokensBy
-) -> list[Intervention]:
-    """What is ablated to measure a token."""
-    if tokens_by == "edges":
-        return [interventions.ablate(interventions.edge(word, token, part=part))]
-    return [*removal(trace, token, part="encoder" if part == "cross" else part)]
 
 
 def _counted(

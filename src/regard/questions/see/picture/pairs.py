@@ -69,7 +69,9 @@ def _heat(
     own = own_tokens(source, sinks)
     image = paint_weights(axes, values, own, largest)
     write_weights(axes, values, own, largest)
-    peaks = _peaks(values, columns, lines)
+    # framed: what looks most at the followed word of the text, and where that of the target looks most
+    peaks = {(int(values[:, j].argmax()), j) for j in columns}
+    peaks |= {(i, int(values[i].argmax())) for i in lines if 0 <= i < len(values)}
     for which, tokens, marked in (("x", source, columns), ("y", target, {*lines, *(i for i, _ in peaks)})):
         places, labels, size = token_names_on_axis(tokens)
         if which == "x":
@@ -81,12 +83,6 @@ def _heat(
     for i, j in peaks:
         frame(axes, i, j)
     return image
-
-
-def _peaks(values: Any, columns: Collection[int], lines: Collection[int]) -> set[tuple[int, int]]:
-    """The cells to frame: what looks most at the followed word of the text, and where that of the target looks most."""
-    found = {(int(values[:, j].argmax()), j) for j in columns}
-    return found | {(i, int(values[i].argmax())) for i in lines if 0 <= i < len(values)}
 
 
 def _strip(figure: FigureBase, place: Any, summary: Summary, alignment: Alignment, start: int) -> None:

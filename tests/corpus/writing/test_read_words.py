@@ -5,8 +5,8 @@ import math
 import torch
 
 from regard.corpus.closeness import PARTS
-from regard.corpus.writing import compare_states
-from regard.corpus.writing.compare_states import StateComparison, closeness_of_states
+from regard.corpus.writing import read_words
+from regard.corpus.writing.read_words import StateComparison, closeness_of_states
 from regard.models.model import Model
 from regard.models.states import StateBatch, Window, read_states
 
@@ -30,7 +30,7 @@ def test_windows_from_all_over(minilm: Model, monkeypatch: object) -> None:
     windows = [Window(tokens(f"the bank number {n}")["input_ids"], None) for n in range(137)]
     comparison = StateComparison(minilm, windows, [2, 5])
     read = list(comparison._expected)
-    assert compare_states.TOKENS / 2 < sum(len(windows[n].ids) for n in read) <= compare_states.TOKENS
+    assert read_words.TOKENS / 2 < sum(len(windows[n].ids) for n in read) <= read_words.TOKENS
     assert max(b - a for a, b in zip([0, *read], [*read, len(windows)], strict=True)) <= 3
     doubled = (
         StateBatch(batch.numbers, 2 * batch.states, batch.maps) for batch in read_states(minilm, windows, [2, 5])
