@@ -31,7 +31,7 @@ $(PAGE): $(VENV)/.made $(shell find web -path web/node_modules -prune -o -type f
 
 # All that the course needs: its packages, and real models in your cache (560 MB to download, once).
 course: $(VENV)/.for-course
-	$(BIN)/regard fetch
+	$(BIN)/regard fetch all
 	$(BIN)/regard lesson
 
 # Tiers. test-fast: for the loop. test: what a change has to pass. test-annotations: what test-fast runs, with the types

@@ -27,8 +27,9 @@ def arguments_named(function: Function) -> Function:
                 known = {name: each.kind for name, each in signature.parameters.items() if name != "self"}
                 problem = f"{error}; it"
                 for name in kwargs:
-                    if name not in known and (meant := near_name(name, known)):
-                        problem = f"unknown argument {name!r}, did you mean {meant!r}? It"
+                    if name not in known:
+                        meant = near_name(name, known)
+                        problem = f"unknown argument {name!r}{f', did you mean {meant!r}?' if meant else '.'} It"
                 names = ", ".join(name + "=" * (kind is inspect.Parameter.KEYWORD_ONLY) for name, kind in known.items())
                 where = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
                 raise RegardError(f"{where}: {problem} takes {names}") from None

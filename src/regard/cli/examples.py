@@ -46,6 +46,7 @@ article
 article 1 --step
 fetch
 fetch smollm2
+fetch all
 """
 
 

