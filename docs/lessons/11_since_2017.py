@@ -165,7 +165,7 @@ assert table[2][2] // table[2][3] == 334
 # the model. With grouped-query attention (GQA, Ainslie et al. 2023), several query heads share a key head. If there
 # are $H$ query heads and $G$ key heads, query head $h$ uses key head
 #
-# $$ g = \lfloor h G / H \rfloor $$
+# $$ g = \mathrm{floor}(h G / H) $$
 
 
 # %%
@@ -233,10 +233,10 @@ assert [gigabytes(g) for g in (32, 8, 1)] == [64, 16, 2]
 # ## Sliding windows
 #
 # **Why:** each new token attends to all earlier tokens, so both the scores and the cache grow with the text. In a
-# sliding window, token $i$ attends to itself and the $w - 1$ tokens before it (Beltagy et al. 2020, Jiang et al.
-# 2023):
+# sliding window of $w$ tokens, token $i$ attends to itself and to the earlier tokens $j$ that are near enough (Beltagy
+# et al. 2020, Jiang et al. 2023):
 #
-# $$ i - w < j \leq i $$
+# $$ i - j < w $$
 
 
 # %%
@@ -352,10 +352,10 @@ assert most > 30
 #
 # **Why:** for $n$ tokens, a head has $n \times n$ scores. On a GPU, it takes longer to write and read them than to
 # compute them. FlashAttention (Dao et al. 2022) never writes them. It takes the keys in blocks and keeps three things
-# for each query: the largest score $m$, the sum $\ell$ of the exponentials, and the mixture $y$ so far. If a block has
+# for each query: the largest score $m$, the sum $l$ of the exponentials, and the mixture $y$ so far. If a block has
 # a larger score, the sums so far shrink (online softmax, Milakov and Gimelshein 2018):
 #
-# $$ m' = \max(m, s) \qquad \ell' = e^{m-m'} \ell + \sum_j e^{s_j-m'} $$
+# $$ m' = \max(m, s) \qquad l' = e^{m-m'} l + \sum_j e^{s_j-m'} $$
 
 
 # %%
@@ -500,17 +500,18 @@ if folder:
         masks[f"window and {name} token"][token:, token] = True
     losses = [loss(mask) for mask in masks.values()]
     show_numbers(torch.tensor(losses)[:, None], [*masks], ["loss"], digits=2)
-    expected = torch.tensor([3.45, 4.87, 3.73, 5.90])
-    torch.testing.assert_close(
-        torch.tensor(losses), expected, atol=0.05, rtol=0
-    )
+    full, alone, sink, second = losses
+    assert alone > full + 1
+    assert sink - full < 0.4 * (alone - full)
+    assert second > alone
+    assert 0.3 < rest.mean() < 0.42
 else:
     print("REGARD_SMOLLM2 names no folder. Run: regard fetch smollm2")
 
 # %% [markdown]
-# The first token of SmolLM2 gets a third of all attention, but its value is short, so it adds little. A window without
-# it increases the loss from 3.45 to 4.87. With it, the loss is 3.73, and with the second token instead it is 5.90. So
-# the window needs the sink, not just one more token.
+# The first token of SmolLM2 gets a third of all attention, but its value is short, so it adds little. The window alone
+# increases the loss by more than one nat. With the first token, most of this increase is gone, and with the second
+# token the loss is even higher. So the window needs the sink, not just one more token.
 #
 # Attention isn't the only core that can read a text: Mamba (Gu and Dao 2023) updates a state of fixed size with each
 # token, and keeps no keys and values.
