@@ -290,7 +290,7 @@ assert far == 131_040
 # Models learn to put it on a token that every query sees, the **sink** (Xiao et al. 2023). Some newer models have a
 # learned score $b$ for this instead, which takes weight and has no value:
 #
-# $$ w_j = \frac{\exp(s_j)}{\exp(b) + \sum_k \exp(s_k)} $$
+# $$ w_j = \exp(s_j) / (\exp(b) + \sum_k \exp(s_k)) $$
 
 
 # %%
@@ -324,7 +324,8 @@ assert rows[2].sum() < 0.05
 # %%
 model = regard.load()
 trace = model.trace("Write a poem about a man fishing on a river bank.")
-rest = torch.stack([w.dense()[:, 1:-1][..., [0, -1]].sum(-1).mean(-1) for w in trace.attention])  # fmt: skip
+words = [maps.dense()[:, 1:-1] for maps in trace.attention]  # their rows
+rest = torch.stack([w[..., [0, -1]].sum(-1).mean(-1) for w in words])
 figure = Figure(figsize=(9, 3.6), layout="constrained")
 heatmap(
     rest,
@@ -350,12 +351,14 @@ assert most > 30
 # %% [markdown]
 # ## FlashAttention
 #
-# **Why:** for $n$ tokens, a head has $n \times n$ scores. On a GPU, it takes longer to write and read them than to
+# **Why:** for $n$ tokens, a head has $n$ × $n$ scores. On a GPU, it takes longer to write and read them than to
 # compute them. FlashAttention (Dao et al. 2022) never writes them. It takes the keys in blocks and keeps three things
 # for each query: the largest score $m$, the sum $l$ of the exponentials, and the mixture $y$ so far. If a block has
 # a larger score, the sums so far shrink (online softmax, Milakov and Gimelshein 2018):
 #
-# $$ m' = \max(m, s) \qquad l' = e^{m-m'} l + \sum_j e^{s_j-m'} $$
+# $$ m' = \max(m, \max_j s_j) $$
+#
+# $$ l' = e^{m-m'} l + \sum_j e^{s_j-m'} $$
 
 
 # %%

@@ -49,7 +49,9 @@ for ids in lines(3)[0]:
 # It has two layers with two heads each, and rotary positions. Its feed-forward networks are switched off, so
 # everything that it does is attention:
 #
-# $$ h = x + \mathrm{Attention}_0(\mathrm{norm}(x)) \qquad y = h + \mathrm{Attention}_1(\mathrm{norm}(h)) $$
+# $$ h = x + \mathrm{Attention}_0(\mathrm{norm}(x)) $$
+#
+# $$ y = h + \mathrm{Attention}_1(\mathrm{norm}(h)) $$
 
 # %%
 config = regard.TransformerConfig(
@@ -104,6 +106,7 @@ def previous(weights):
 # heads on a line of 16 random letters that is written twice.
 
 # %%
+torch.set_num_threads(1)  # faster for matrices as small as these
 optimiser = torch.optim.AdamW(trained, lr=5e-3)
 losses, scores = [], []
 for step in range(701):
