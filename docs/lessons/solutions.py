@@ -39,4 +39,14 @@ SOLUTIONS: dict[str, list[str]] = {
         "4",
         "[[1, 0], [1, 0], [1, 0]]",
     ],
+    "11": [
+        "10",
+        "lambda i, j, w, sinks: (j <= i) & ((i - j < w) | (j < sinks))",
+        "lambda l1, y1, l2, y2: torch.sigmoid(l1 - l2) * y1 + torch.sigmoid(l2 - l1) * y2",
+    ],
+    "12": [
+        "3",
+        "lambda weights, n: weights.diagonal(1 - n)[1:].mean()",
+        "torch.kron(torch.tensor([[0.0, 1.0], [0.0, 0.0]]), 20 * torch.eye(6))",
+    ],
 }

@@ -43,6 +43,9 @@ PICTURES = {  # of each lesson, in order: what the picture says that it shows
     "9_contextual_embeddings": ["MiniLM: self-attention", "Cosines of bank to five words by layer; below,"],
     "10_words_that_paint": ["A picture of two digits", "a seven top left", "The heat of",
                             "Plain and contextual values"],
+    "11_since_2017": ["Scores of one query", "The triangle of weights", "Nine query heads", "A band of width 4",
+                      "Weight that the words give", "Bytes of scores"],
+    "12_an_induction_head": ["The loss of repeated letters", "A head that attends to the previous"],
 }  # fmt: skip
 TOLD = {  # what each lesson's page shows that it computed
     "1_text_to_vectors": "3923 374 279 6864 315 9822 30",  # by tiktoken, see test_nothing_was_left_unchecked
@@ -55,6 +58,8 @@ TOLD = {  # what each lesson's page shows that it computed
     "8_across": "“red” gets",
     "9_contextual_embeddings": "cosine of the two banks    1.000",
     "10_words_that_paint": "keys exchanged: 2·7",
+    "11_since_2017": "a window of 4,096 in 32 layers reaches 131,040 tokens back",
+    "12_an_induction_head": "loss of even guesses 3.26 nats",
 }
 ARTICLES = {  # of each page on an article: how many pictures, how many of its figures stand beside ours
     "articles/one_sentence": (8, 137),

@@ -39,12 +39,10 @@ shift bank --store bank.store --column period
 shift bank --store old.store --store new.store --csv shift.csv
 check
 check MODEL --json check.json
-lesson
 lesson 4 --step
 lesson 4 --exercises
 article
 article 1 --step
-fetch
 fetch smollm2
 fetch all
 """

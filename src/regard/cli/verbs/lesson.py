@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[2]
 FOLDERS = PACKAGE / "lessons", PACKAGE.parents[1] / "docs" / "lessons"  # of a wheel, of a clone
 ARTICLES = "one_sentence", "contextual_embeddings", "formula", "river_and_finance"  # in docs/articles
-SECONDS = 20, 70, 20, 20, 20, 20, 30, 40, 20, 50  # about, of each lesson on two cores
+SECONDS = 20, 70, 20, 20, 20, 20, 30, 40, 20, 50, 20, 20  # about, of each lesson on two cores
 EXERCISES = "## Exercises"  # the heading below which a lesson's exercises run without what is above
 LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
 FORMULA = re.compile(r"\$\$?([^$]+)\$?\$")
