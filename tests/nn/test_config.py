@@ -72,7 +72,7 @@ def test_presets_have_the_sizes_that_are_known(name: str) -> None:
 def test_presets_can_be_changed() -> None:
     config = TransformerConfig.nanogpt(65, length=256, dropout=0.2)
     assert (config.length, config.dropout, config.layers) == (256, 0.2, 4)
-    with pytest.raises(regard.RegardError, match="'depth'; it takes vocabulary=, kind=, "):
+    with pytest.raises(regard.RegardError, match="'depth'. It takes vocabulary=, kind=, "):
         TransformerConfig.nanogpt(65, depth=3)
 
 
