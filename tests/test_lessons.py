@@ -20,7 +20,7 @@ PICTURES = {
     "4_self_attention": ["matrix.svg", "three_steps.svg", "without_projections.svg"],
     "5_queries_keys_values": ["asking.svg", "projections.svg", "river_and_finance.svg", "single_head.svg"],
     "6_heads": [
-        "ablated.svg", "ate.svg", "kernels.svg", "multi_head.svg", "original.svg", "ranges.png", "untrained_heads.svg",
+        "ablated.svg", "ate.svg", "kernels.svg", "multi_head.svg", "ranges.png", "untrained_heads.svg",
     ],
     "7_a_transformer_that_writes": [
         "attention_forms.svg", "causal_mask.svg", "decoder_block.svg", "temperatures.svg", "written.svg",

@@ -26,10 +26,10 @@ from regard.explain.vectors.similarity import cosine
 # $$ Y = \mathrm{softmax}\left(\frac{X X^T}{\sqrt{d}}\right) X $$
 #
 # 1. **Dot products.** $X X^T$ has the dot product of each word with each word: how similar they are. These are the
-#    **scores**, after division by $\sqrt{d}$.
+#    **scores** $s_{ij}$, after division by $\sqrt{d}$.
 # 2. **Softmax.** It turns each row of scores into positive **weights** with the sum 1. A larger score makes a larger
-#    weight.
-# 3. **Mixing.** Each word becomes the sum of all words, each multiplied by its weight.
+#    weight: $w_{ij} = \exp(s_{ij}) / \sum_k \exp(s_{ik})$.
+# 3. **Mixing.** Each word becomes the sum of all words, each multiplied by its weight: $y_i = \sum_j w_{ij} x_j$.
 #
 # This is the code of the [textbook](../api/textbook.md). You call it with $X$ as query, key and value. Page 5 explains
 # these three names.
@@ -122,8 +122,8 @@ assert sharper[-1, 1] < 0.4 < 0.9 < sharper[-1, 3]
 assert bool((sharper.argmax(0) == 10).all())
 
 # %% [markdown]
-# With a small scale you get a mean. With a large scale you get a copy of a single word, here "bank" itself. A
-# temperature divides the scores, so it is the inverse of this scale. Page 5 shows why the scale is $1/\sqrt{d}$.
+# With a small scale you get a mean. With a large scale you get a copy of a single word, here "bank" itself. Page 5
+# shows why the scale is $1/\sqrt{d}$.
 #
 # ## All words at once
 #
@@ -181,7 +181,7 @@ keep(
 # %% [markdown]
 # ## True or false?
 #
-# Decide for each claim, then compare with the output. Articles claim the second, the fifth and the eighth.
+# Decide for each claim, then compare with the output.
 #
 # 1. The scores are symmetric.
 # 2. The weights are symmetric.
@@ -218,8 +218,10 @@ assert claims == [True, False, True, False, False, False, True, True]
 # Scores are symmetric because $x_i \cdot x_j = x_j \cdot x_i$. But the softmax divides each row by a different sum, so
 # the weights aren't symmetric. The output has mixtures of vectors, whose sums can be anything.
 #
-# The last claim is true here, but not in general: a longer vector can have a larger score (page 5 has an example). In
-# the trained layers of this model, most words have their largest weight with another word:
+# You can read the second, the fifth and the eighth claim in articles. The eighth is true here, but not in general: a
+# longer vector can have a larger score (page 5 has an example). In the trained layers of this model, most words have
+# their largest weight with another word. The table compares the weights among words and the full stop. `[CLS]` and
+# `[SEP]` are left out:
 
 # %%
 inner = [n for n, token in enumerate(river.tokens) if not token.special]
@@ -232,7 +234,7 @@ show_numbers(
     diagonal[None],
     ["largest with itself"],
     [f"layer {n}" for n in range(6)],
-    title="fraction of words, mean of 12 heads",
+    title="fraction of words (without [CLS] and [SEP]), mean of 12 heads",
 )
 assert diagonal.max() < 0.21
 
@@ -256,9 +258,11 @@ torch.testing.assert_close(written[-1], y)
 #
 # ## A softmax that doesn't overflow
 #
-# $$ \mathrm{softmax}(s)_i = \frac{e^{s_i}}{\sum_j e^{s_j}} = \frac{e^{s_i - c}}{\sum_j e^{s_j - c}} $$
+# You can write the softmax of step 2 in two forms:
 #
-# float32 can't hold $e^{89}$, so from there on the first form divides infinity by infinity. You can choose any $c$ in
+# $$ w_{ij} = \frac{\exp(s_{ij})}{\sum_k \exp(s_{ik})} = \frac{\exp(s_{ij} - c)}{\sum_k \exp(s_{ik} - c)} $$
+#
+# float32 can't hold $\exp(89)$, so from there on the first form divides infinity by infinity. You can choose any $c$ in
 # the second form. If you take the largest score of the row, no exponent is above 0.
 
 
@@ -305,36 +309,45 @@ x = torch.tensor([embeddings[word] for word in words])
 show_numbers(x, words)
 
 # %% [markdown]
-# **1. Mask the future.** Take the four words in this order and add a causal mask. Which words keep all their weights?
+# **1. Mask a window.** Each word may attend to itself and to the word before it, and to no other. Write the 4 × 4 mask,
+# with 1 where a word may attend and 0 where it may not. Rows are queries, as above.
 
 # %%
-answer = ...  # a list of words
+answer = ...  # a list of four rows with four numbers, or made with torch
 
 
-def check(kept):
-    free = textbook.attention(x, x, x)[1]
-    mask = torch.ones(4, 4, dtype=torch.bool).tril()
-    masked = textbook.attention(x, x, x, mask)[1]
-    lower = (free - masked).clamp(min=0).sum(-1)
-    later = dict(zip(words, lower.tolist(), strict=True))
-    lost = ", ".join(f"{word} loses {later[word]:.2f}" for word in kept)
-    same = [word for word in words if later[word] == 0]
-    return sorted(kept) == same, lost or "at least one word keeps its weights"
+def check(mask):
+    mask = torch.as_tensor(mask).bool()
+    weights = textbook.attention(x, x, x, mask)[1]
+    pairs = [(a, b) for a in range(4) for b in range(4)]
+    wrong = [p for p in pairs if (weights[p] > 0) != (p[0] - p[1] in (0, 1))]
+    right = not wrong
+    if right:
+        found = "stream attends only to itself: no word comes before it"
+    else:
+        a, b = (words[n] for n in wrong[0])
+        found = f"{len(wrong)} of 16 are wrong, for example {a} to {b}"
+    return right, found
 
 
 Exercise(check, answer)
 
 # %% [markdown]
 # **2. Make it sharp.** The weights of "bank" are the softmax of its four dot products times a scale. With which scale
-# does "bank" give itself a weight of 0.90?
+# does "bank" give itself a weight of 0.90? Begin with "bank" and "money" alone: if
+# two scores differ by $d$, the larger has the weight $1 / (1 + \exp(-d))$. The other two words need a little more.
 
 # %%
+show_numbers((x @ x[1])[None], ["products of bank"], words)
 answer = ...  # a number
 
 
 def check(scale):
-    weight = (scale * (x @ x[1])).softmax(-1)[1]
-    return abs(weight - 0.9) < 0.005, f"bank gives itself {weight:.3f}"
+    weights = (scale * (x @ x[1])).softmax(-1)
+    right = abs(weights[1] - 0.9) < 0.005
+    found = f"bank gives itself {weights[1]:.3f} and money {weights[3]:.3f}"
+    reason = f": their scores now differ by {scale * 0.2:.2f}, not by 0.20"
+    return right, found + reason * right
 
 
 Exercise(check, answer)
@@ -352,7 +365,9 @@ def check(vector):
     rows[1] = torch.tensor(vector)
     weights = textbook.attention(rows, rows, rows)[1][1]
     most = int(weights.argmax())
-    return most == 3, f"bank gives {words[most]} most, {weights[most]:.2f}"
+    found = f"bank gives {words[most]} most, {weights[most]:.2f}"
+    reason = ": money is longer, so its product is larger than that of bank"
+    return most == 3, found + reason * (most == 3)
 
 
 Exercise(check, answer)

@@ -28,7 +28,7 @@ from regard.explain.weights.head_steps import steps
 #
 # $$ \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V $$
 #
-# $$ Q = X W_q, \quad K = X W_k, \quad V = X W_v $$
+# $$ Q = X W_Q, \quad K = X W_K, \quad V = X W_V $$
 #
 # - The **query** of a word is what it looks for.
 # - The **key** of a word is what other words find it by.
@@ -101,8 +101,8 @@ assert raw["finance"][2, 0] > raw["finance"][2, 2]
 # In the river text, "bank" has more water than money. In the finance text, it has three times as much money as water.
 # "Loan" has a larger score with "money" (1.60) than with itself (1.57), because "money" is the longer vector.
 #
-# The plot shows "bank" before and after attention, on the plane that keeps most of the differences. A weighted mean
-# can't leave the area between its words.
+# The plot shows "bank" before and after attention, on the plane that keeps most of the differences (the first two
+# principal components). A weighted mean can't leave the area between its words.
 
 # %%
 flat = plane(torch.cat([*x.values(), *mixed.values()]))
@@ -150,23 +150,25 @@ keep(
 # ## A word that looks for something else
 #
 # Without parameters, the water words attend to water and the money words to money. Now write a query matrix by hand
-# that turns water into a question for money. The key of a word is its own water and money, plus a tenth of its last
+# that turns water into a question for money. The key of a word is its own water and money, plus a tenth of its fourth
 # number.
 
 # %%
 four = ["stream", "mud", "money", "loan"]
+traits = ["water", "money", "third", "fourth"]
 rows = torch.tensor([embeddings[word] for word in four])
 w_query = torch.tensor([[0.0, 6.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
 w_key = torch.tensor(article["projected_attention"]["W_key"]).float()
+query, key = rows @ w_query, rows @ w_key
 alike = textbook.attention(rows, rows, rows)[1]
-asking = textbook.attention(rows @ w_query, rows @ w_key, rows)[1]
-show_numbers(w_query, title="Wq, 4 × 2", digits=1)
-show_numbers(w_key, title="Wk, 4 × 2", digits=1)
+asking = textbook.attention(query, key, rows)[1]
+show_numbers(w_query, traits, title="W_Q, 4 × 2", digits=1)
+show_numbers(w_key, traits, title="W_K, 4 × 2", digits=1)
 
 figure = Figure(figsize=(9, 4), layout="constrained")
 (left, right), names = figure.subplots(1, 2), ("query", "key")
 heatmap(alike, four, four, title="without parameters", labels=names, axes=left)
-heatmap(asking, four, four, title="with Wq and Wk", labels=names, axes=right)
+heatmap(asking, four, four, title="with W_Q and W_K", labels=names, axes=right)
 keep(
     figure,
     "asking.svg",
@@ -176,10 +178,15 @@ keep(
 
 # %% [markdown]
 # "Stream" and "mud" now give more than 0.9 of their attention to "money" and "loan". The other direction is different:
-# "money" has the query 0 and attends to all words equally. With $X X^T$ this can't happen, because those scores are
-# symmetric.
+# "money" has the query 0 and attends to all words equally. The score of "stream" for "money" is now large, and that of
+# "money" for "stream" is 0. In $X X^T$ the two are the same number.
 
 # %%
+scores, symmetric = query @ key.T / 2**0.5, rows @ rows.T
+show_numbers(scores, four, four, title="scores with W_Q and W_K")
+assert scores[0, 2] > 7
+assert scores[2, 0] == 0
+assert symmetric[0, 2] == symmetric[2, 0]
 assert asking[:2, 2:].sum(-1).min() > 0.9
 torch.testing.assert_close(asking[2:], torch.full((2, 4), 0.25))
 assert alike[:2, :2].sum(-1).min() > 0.5
@@ -197,8 +204,8 @@ w_query, w_key, w_value = (
     torch.tensor(written[name]).float()
     for name in ("W_query", "W_key", "W_value")
 )
-show_numbers(w_query, title="Wq, 4 × 2", digits=1)
-show_numbers(w_value, title="Wv, 4 × 3", digits=1)
+show_numbers(w_query, traits, title="W_Q, 4 × 2", digits=1)
+show_numbers(w_value, traits, title="W_V, 4 × 3", digits=1)
 projected = {
     name: textbook.attention(rows @ w_query, rows @ w_key, rows @ w_value)[0]
     for name, rows in x.items()
@@ -225,29 +232,36 @@ expected = torch.tensor([[0.623], [0.565]])
 torch.testing.assert_close(alike[2:], expected, atol=5.1e-4, rtol=0)
 
 # %% [markdown]
-# A query has two numbers here, so you can see it among the keys. Move the query of "bank" in the river text:
-
-# %%
-rows = x["river"]
-moving.plane_query(
-    texts["river"],
-    (rows @ w_query)[1].tolist(),
-    (rows @ w_key).tolist(),
-    (rows @ w_value).tolist(),
-)
-
-# %% [markdown]
 # Before attention, you can't distinguish the two "bank" vectors: their cosine is 1. Attention reduces it to 0.623
 # without parameters, and to 0.565 with the three matrices.
 #
+# A query has two numbers here, so you can see it among the keys. Below is the query of "bank" in the river text. Drag
+# it to the centre, and each weight becomes a third. Drag it straight up, so that it asks for money alone: "bank" gets
+# most, because its key has the most money. Drag it to the lower left, away from all keys: now all scores are negative,
+# and "mud" gets most because its score is nearest to 0.
+
+# %%
+rows = x["river"]
+query, key = rows @ w_query, rows @ w_key
+moved = torch.tensor([[0.0, 0.0], [0.0, 1.8], [-1.8, -1.8]])
+scores = moved @ key.T / 2**0.5
+torch.testing.assert_close(scores.softmax(-1)[0], torch.full((3,), 1 / 3))
+assert scores[1:].argmax(-1).tolist() == [1, 2]
+assert scores[2].max() < 0
+moving.plane_query(
+    texts["river"], query[1].tolist(), key.tolist(), (rows @ w_value).tolist()
+)
+
+# %% [markdown]
 # ## One head, number by number
 #
 # Now take six words of 16 numbers: the sentence of page 1 with the matrices of its article. A query and a key meet in
 # a dot product, so they have the same width ($d_k = 24$). The width of the values is free ($d_v = 28$) and is also the
 # width of the result. PyTorch's `MultiheadAttention` always has $d_v = d_k$. In regard you choose both.
 #
-# The article multiplies `W @ x`. PyTorch's layers and many texts use `x @ W` with the transposed matrix. It is easy to
-# confuse the two, so regard asks you for the convention.
+# The matrices are random, so the weights mean nothing: follow the arithmetic. The article multiplies `W @ x`. PyTorch's
+# layers and many texts use `x @ W` with the transposed matrix. It is easy to confuse the two, so regard asks you for
+# the convention.
 
 # %%
 sentence = ["Life", "is", "short", "eat", "dessert", "first"]
@@ -416,7 +430,9 @@ def check(w_query):
     query = x @ torch.tensor(w_query).float()
     scores = query @ (x @ given["W_key"]).T / 2**0.5
     weights = scores.softmax(-1)[1]
-    return weights[2] > 0.5, f"bank gives mud {weights[2]:.2f}"
+    right, found = weights[2] > 0.5, f"bank gives mud {weights[2]:.2f}"
+    reason = ": all three scores are negative, and mud's is nearest to 0"
+    return right, found + reason * bool(right)
 
 
 Exercise(check, answer)
@@ -439,7 +455,9 @@ def check(head):
     if found.shape != expected.shape:
         return False, f"the result has the shape {tuple(found.shape)}"
     off = float((found - expected).abs().max())
-    return off < 1e-5, f"it differs by up to {off:.5f}"
+    right, numbers = off < 1e-5, f"it differs by up to {off:.5f}"
+    reason = ". d_v is free because values meet only the weights"
+    return right, numbers + reason * right
 
 
 Exercise(check, answer)
@@ -459,7 +477,9 @@ def check(w_query):
     weights = textbook.attention(query, x, x)[1]
     back = weights.diagonal(-1)
     numbers = ", ".join(f"{weight:.2f}" for weight in back)
-    return bool((back > 0.9).all()), f"words 1 to 4 look back with {numbers}"
+    right = bool((back > 0.9).all())
+    reason = ": each query fits the key before it best"
+    return right, f"words 1 to 4 look back with {numbers}" + reason * right
 
 
 Exercise(check, answer)

@@ -34,7 +34,7 @@ PICTURES = {  # of each lesson, in order: what the picture says that it shows
                    "A query turns", "Attention learns to copy"],
     "4_self_attention": ["Three steps for bank", "Scores of eleven words", "X goes into a box"],
     "5_queries_keys_values": ["The word bank moves", "Weights of four words", "The input 6 × 16", "One query's way"],
-    "6_heads": ["Eight heads", "The transformer of 2017", "The weights of eight", "One head's weights lie along",
+    "6_heads": ["Eight heads", "The weights of eight", "One head's weights lie along",
                 "Lines from ate", "A kernel's weights", "The heads that attend most from"],
     "7_a_transformer_that_writes": ["A decoder block", "The weights of the first nine", "From an",
                                     "The likeliest next", "Weights of the"],
