@@ -17,7 +17,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.checks import arguments_named, check_integer
 
 CONVENTIONS = ("x @ W", "W @ x")
-CONVENTION_HINT = "if your matrices are (out, in), the convention is 'W @ x'"
+TRY_OTHER = "if your matrices are (out, in), the convention is 'W @ x'"
 Layer = TypeVar("Layer", bound="_OneHead")
 
 
@@ -80,7 +80,7 @@ class SelfAttention(_OneHead):
         for name, weight in (("key", key), ("value", value)):
             if weight.shape[1] != query.shape[1]:
                 given, needed = weight.shape[1], query.shape[1]
-                raise ValueError(f"{name}: given weights for inputs of width {given}, needs {needed}; {CONVENTION_HINT}")
+                raise ValueError(f"{name}: given weights for inputs of width {given}, needs {needed}; {TRY_OTHER}")
         return cls._of_weights((query.shape[1], query.shape[0], value.shape[0]), query, key, value)
 
     def forward(
@@ -116,7 +116,7 @@ class CrossAttention(_OneHead):
         query, key, value = as_linear_weights(convention, query=query, key=key, value=value)
         if value.shape[1] != key.shape[1]:
             given, needed = value.shape[1], key.shape[1]
-            raise ValueError(f"value: given weights for inputs of width {given}, needs {needed}; {CONVENTION_HINT}")
+            raise ValueError(f"value: given weights for inputs of width {given}, needs {needed}; {TRY_OTHER}")
         return cls._of_weights((query.shape[1], key.shape[1], query.shape[0], value.shape[0]), query, key, value)
 
     def forward(

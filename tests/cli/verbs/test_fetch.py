@@ -90,7 +90,10 @@ def test_what_goes_wrong_leaves_nothing(folder: Path, monkeypatch: pytest.Monkey
     assert [*(folder.parent / "cache").iterdir()] == []
     monkeypatch.setenv("REGARD_CACHE", str(next(folder.iterdir())))
     assert "cannot write" in told(capsys, "smollm2")[2]
-    assert "given 'bert', needs any of smollm2, glove, cl100k_base, opus-mt-en-fr, or all" in told(capsys, "glove", "bert")[2]
+    assert (
+        "given 'bert', needs any of smollm2, glove, cl100k_base, opus-mt-en-fr, or all"
+        in told(capsys, "glove", "bert")[2]
+    )
 
 
 @pytest.mark.long  # 5 s: pip, and transformers writes a model
