@@ -1,9 +1,10 @@
 # %% [markdown]
 # # From text to contextual embeddings
 #
-# This page reproduces the article "Self-Attention Explained with Code" section by section. You see each printed
-# number next to the number that was computed when this page was built. A difference would stop the build. The
-# exception is the numbers of a single model, DistilBERT.
+# This page reproduces the article "Self-Attention Explained with Code" section by section, under the article's section
+# numbers. You follow one word, "bank", from a row of a table to a vector that depends on its sentence. The numbers that
+# the article prints are next to the numbers computed here, and a difference would stop the page. The exception is the
+# numbers of a single model, DistilBERT.
 
 # %%
 import os
@@ -40,27 +41,35 @@ river, money = model.trace(sentences)
 # %% [markdown]
 # ## 1 From a text to its embeddings
 #
-# **1.1 Transformers.** A transformer turns a text into one vector per token. [Lesson
-# 7](../lessons/7_a_transformer_that_writes.py) and [lesson 8](../lessons/8_across.py) draw and build the whole model.
+# ### 1.1 Transformers
 #
-# **1.2 Static embeddings, and 1.3 their limits.** A static embedding gives "bank" one vector for every meaning. So
-# "bank" enters both sentences with the same vector. Attention makes the output vectors differ:
+# A transformer turns a text into one vector per token. [Lesson 7](../lessons/7_a_transformer_that_writes.py) and
+# [lesson 8](../lessons/8_across.py) draw and build the whole model.
+#
+# ### 1.2 The limit of static embeddings
+#
+# A static embedding has one vector per word, whatever the sentence is about. So "bank" has the same vector next to a
+# river and next to money. Lesson 2 trains such vectors, on [words before
+# context](../lessons/2_words_before_context.py).
+#
+# ### 1.3 From static to contextual embeddings
+#
+# A transformer starts with such a vector, so "bank" enters both sentences below as the same numbers. Attention makes
+# the output vectors differ:
 
 # %%
 at = article["pretrained"]["bank_position"]
 assert torch.equal(river.token_embeddings[at], money.token_embeddings[at])
 alike = torch.cosine_similarity(river["bank"], money["bank"], dim=0)
-print(
-    f"cosine of the two “bank”: 1.000 as they enter, {alike:.3f} as they leave"
-)
+print("cosine of the two “bank”: 1.000 as they enter")
+print(f"                          {alike:.3f} as they leave")
 assert alike < 0.9
 
 # %% [markdown]
-# See also [words before context](../lessons/2_words_before_context.py), where you train such vectors.
+# ### 1.4 The table of learned embeddings
 #
-# **1.4 Learned embeddings, and 1.5 their origin.** The first layer of a transformer is the token embedding, a table
-# with a row for each of $V$ entries. Training sets its numbers, like all others. Here it is framed in the original
-# model:
+# The first layer of a transformer is the token embedding. It is a table with a row for each of the $V$ tokens in the
+# vocabulary. Here it is framed in the original model:
 
 # %%
 config = regard.TransformerConfig.translator(
@@ -79,20 +88,27 @@ keep(
 )
 
 # %% [markdown]
-# The article calls the table a linear layer with the identity as activation. In fact it is a look-up that gives the
-# same result as the product of a one-hot vector with the table:
+# The article calls the table a linear layer with the identity as activation. In fact it is a look-up. It gives the same
+# result as the product of the table with a one-hot vector, which is 1 at the token's id and 0 elsewhere:
 
 # %%
 table = model.model.get_input_embeddings().weight.detach()  # V × d_model
 one_hot = torch.nn.functional.one_hot(
     torch.tensor(river.tokens[at].id), len(table)
 )
-torch.testing.assert_close(one_hot.float() @ table, river.token_embeddings[at])
+row = one_hot.float() @ table
+torch.testing.assert_close(row, river.token_embeddings[at])
 print(f"one-hot × table = row {river.tokens[at].id} of", tuple(table.shape))
 
 # %% [markdown]
-# **1.6 The process in four steps.** The model splits the text into tokens, maps them to rows, adds positions, and
-# applies attention:
+# ### 1.5 Where the numbers in the table come from
+#
+# The table starts with random numbers. Training changes them together with all other weights, and afterwards you can
+# read any row. Lesson 7 trains [a whole transformer](../lessons/7_a_transformer_that_writes.py) with such a table.
+#
+# ### 1.6 The process in four steps
+#
+# The model splits the text into tokens, maps them to rows, adds positions, and applies attention:
 
 # %%
 inner = slice(1, -2)  # without [CLS], the full stop and [SEP]
@@ -114,8 +130,8 @@ keep(
 )
 
 # %% [markdown]
-# The position changes little: for "bank", the cosine of the vectors with and without it is 0.95. A trace has the result
-# of each step.
+# The position of "bank" is a third as long as its token embedding, but hardly changes its direction: the cosine of the
+# vectors with and without the position is 0.95.
 
 # %%
 lengths = [
@@ -132,15 +148,19 @@ show_numbers(torch.stack(lengths)[:, None], names, ["length for “bank”"])
 alike = torch.cosine_similarity(x[-1], river.token_embeddings[at], dim=0)
 print(f"cosine of “bank” with and without its position: {alike:.3f}")
 assert round(float(alike), 2) == 0.95
+assert round(float(lengths[1] / lengths[0]), 1) == 0.3
 summed = river.token_embeddings + river.position_embeddings + river.segment
 torch.testing.assert_close(summed, river.input, atol=1e-5, rtol=0)
 
 # %% [markdown]
-# See also [from text to vectors](../lessons/1_text_to_vectors.py) and [traces](../traces.md).
+# The segment is the same vector for all tokens of a single text. Lesson 1 computes the same steps [from text to
+# vectors](../lessons/1_text_to_vectors.py), and a [trace](../traces.md) has the result of each step.
 #
 # ## 2 Positional encoding
 #
-# **2.1 The reason.** Attention reads all words at once, without order. Without positions, "the cat ate the mouse" and
+# ### 2.1 Why positions are needed
+#
+# Attention reads all words at once, without order. Without positions, "the cat ate the mouse" and
 # "the mouse ate the cat" give the same vectors, only in a different order.
 
 # %%
@@ -171,7 +191,9 @@ show_numbers(
 assert not torch.allclose(added[0][2], added[1][5], atol=1e-2)
 
 # %% [markdown]
-# **2.2 As in "Attention is All You Need".** Each pair of columns is a wave, and the next pair is slower:
+# ### 2.2 The waves of "Attention is All You Need"
+#
+# Each pair of columns is a wave, and the next pair is slower:
 #
 # $$ PE_{pos, 2i} = \sin\left(\frac{pos}{10000^{2i/d}}\right) $$
 #
@@ -179,9 +201,11 @@ assert not torch.allclose(added[0][2], added[1][5], atol=1e-2)
 #
 # The number 10,000 is a choice of the authors. It sets the slowest wave, and `sinusoidal(…, base=)` changes it.
 #
-# **2.3 Other kinds.** Learned positions, rotary encodings and ALiBi. Rotary encodings (Llama 2, PaLM) add nothing to
-# the embedding. They rotate queries and keys by an angle that grows with the position, so a dot product depends only on
-# the distance:
+# ### 2.3 Other encodings
+#
+# Other models learn a vector for each position, rotate their vectors, or reduce the scores of distant words (ALiBi).
+# Rotary encodings (Llama 2, PaLM) add nothing to the embedding. They rotate the two vectors of a dot product by angles
+# that grow with their positions, so the dot product depends only on the distance:
 
 # %%
 places = [(0, 1), (3, 4), (0, 2)]  # of a query and a key
@@ -204,7 +228,9 @@ keep(
 # The first two panels have the same distance and the same dot product. [Lesson 3](../lessons/3_position.py) has all
 # four encodings.
 #
-# **2.4 A positional encoder.** You see the encoding of five positions with width 3, rounded to two decimals, and its
+# ### 2.4 A positional encoder in Python
+#
+# You see the encoding of five positions with width 3, rounded to two decimals, and its
 # sum with five embeddings.
 
 # %%
@@ -213,10 +239,13 @@ code = sinusoidal(5, 3).round(decimals=2)
 rows = [f"position {n}" for n in range(5)]
 beside(code, encoder["values"], rows, title="the encoding", digits=2)
 given = torch.tensor(encoder["example_input"])
-beside(given + code, encoder["example_output"], rows, title="added", digits=2)
+added = encoder["example_output"]
+beside(given + code, added, rows, title="added", digits=2)
 
 # %% [markdown]
-# **2.5 The matrix as a plot**, 100 positions of 400 numbers:
+# ### 2.5 The matrix as a plot
+#
+# A row is a position, and a column is one of its 400 numbers:
 
 # %%
 keep(
@@ -229,14 +258,18 @@ keep(
 # %% [markdown]
 # ## 3 The mechanism
 #
-# **3.1 Overview.** In self-attention, the words of a text attend to each other. In
+# ### 3.1 Overview
+#
+# In self-attention, the words of a text attend to each other. In
 # [cross-attention](../lessons/8_across.py) they attend to another text. Attention is the core of a transformer layer,
 # and other cores can take its place, such as the state space model Mamba. regard shows attention, so it [doesn't
 # support Mamba](../families.md).
 #
-# **3.2 The effect on "bank".** Attention moves "bank" towards the meaning that the text needs. The article draws this
-# with made-up points. The right plot is measured: it starts at the mean of 39 neutral sentences, such as "Nobody said
-# anything about the bank."
+# ### 3.2 How attention moves "bank"
+#
+# The article says that attention moves "bank" towards the meaning that the text needs, and draws it with made-up
+# points. In this model that holds for the river text only. The right plot is measured: it starts at the mean of 39
+# neutral sentences, such as "Nobody said anything about the bank."
 
 # %%
 toy = article["movement_plot"]
@@ -247,15 +280,15 @@ figure, (left, right) = moves.panels(
     "As in the article (made-up points)", "In MiniLM (measured)"
 )
 moves.words(left, toy["words"])
-moves.move(
-    left, toy["bank_before"], toy["bank_after"], "k", "“bank” after attention"
-)
+ends = toy["bank_before"], toy["bank_after"]
+moves.move(left, *ends, "k", "“bank” after attention")
 moves.words(right, dict(zip(references, moved.references, strict=True)))
 for name, path, colour in zip(
     ("river", "money"), moved.words, moves.TEXTS, strict=True
 ):
     label = f"“bank” in the {name} text"
     moves.move(right, moved.neutral, path[-1], colour, label)
+assert moved.leaves == [True, False]
 moves.legend(left, "“bank” before attention")
 moves.legend(right, "“bank” in neutral sentences")
 keep(
@@ -272,40 +305,50 @@ run(
 )
 
 # %% [markdown]
-# [Lesson 9](../lessons/9_contextual_embeddings.py) measures the way through all layers, and [Movement](../movement.md)
-# twenty such pairs. The article also says that "bank" attends most to itself. In the first layer of this model, over
-# all heads, it doesn't:
+# The river text moves "bank" towards "river": the cosine is 0.48, and 0.29 to 0.39 in neutral sentences. In the money
+# text, the cosine to "money" is 0.29, which is no more than in neutral sentences (0.32 on average). [Lesson
+# 9](../lessons/9_contextual_embeddings.py) measures the way through all layers, and the page on
+# [movement](../movement.md) has twenty such pairs.
+#
+# The article also says that "bank" attends most to itself. In the first layer of this model, as a mean of all heads, it
+# doesn't:
 
 # %%
 row = river.attention[0][:, at].mean(0)
-print(
-    f"“bank” attends to itself with weight {row[at]:.2f}, and to “river” with "
-    f"{row[at - 1]:.2f}"
-)
+print(f"weight for itself {row[at]:.2f}, for “river” {row[at - 1]:.2f}")
 assert row[at] < row[at - 1]
 
 # %% [markdown]
-# **3.3 The algorithm.** Which words should "bank" take from, and how much? Measure the similarity of "bank" to every
-# word, scale it, turn it into weights, and sum. The similarity is a dot product, which is large for long vectors of the
-# same direction:
+# ### 3.3 The algorithm
+#
+# Which words should "bank" take from, and how much? Measure the similarity of "bank" to every word, scale it, turn it
+# into weights, and sum. The similarity is a dot product, which is large for long vectors of the same direction:
 #
 # $$ x \cdot y = \sum_i x_i y_i $$
+#
+# In the pictures, the vector that asks is blue, the vectors it is compared with are orange, and the vectors that are
+# added up are green. All of them are rows of the same matrix $X$. Section 3.5 makes three different matrices of it.
 
 # %%
 maps = regard.attend(x, x, x).weights
 way = steps(maps, x, query=len(words) - 1)
+assert round(float(way.products[-1]), 2) == 1.93
 letters = "x", "X", "X"
 keep(
     schematic.head_step(way, "bank", words, "scores", letters),
     "s_bank.svg",
-    "The vector of bank times eleven rows gives eleven scores",
+    "The vector of bank times eleven rows gives eleven products",
 )
+
+# %% [markdown]
+# The product of "bank" with itself is the largest, 1.93 (with positions; lesson 4 leaves them out and has 1.79). Next,
+# the products are scaled, and the softmax turns them into weights. Then the rows are added up with these weights:
 
 # %%
 keep(
     schematic.head_step(way, "bank", words, "weights", letters),
     "w_bank.svg",
-    "Eleven scores, divided by the root of 384, become eleven weights",
+    "Eleven products, over the root of 384, become scores, then weights",
 )
 
 # %%
@@ -316,14 +359,15 @@ keep(
 )
 
 # %% [markdown]
-# A cosine or a distance would do as well, but [a dot product is cheaper](../lessons/9_contextual_embeddings.py). The
-# article scales by the root of $d_{model}$. A model uses the root of a **single head's** width, here $\sqrt{32}$ and
-# not
-# $\sqrt{384}$. Without trained matrices, all weights here are near 1/11.
+# Without trained matrices, all weights here are near 1/11. The article scales by the root of $d_{model}$. A model uses
+# the root of a **single head's** width, here $\sqrt{32}$ and not $\sqrt{384}$. A cosine or a distance would measure
+# similarity as well, but a dot product is cheaper, as [lesson 9](../lessons/9_contextual_embeddings.py) measures.
 #
-# **3.4 The same with matrices.** All words at once are one box that keeps the size of $X$:
+# ### 3.4 The same with matrices
 #
-# $$ Y = W X, \qquad W = \mathrm{softmax}\left(\frac{X X^T}{\sqrt{d_{model}}}\right) $$
+# All words at once are one box that keeps the size of $X$:
+#
+# $$ Y = A X, \qquad A = \mathrm{softmax}\left(\frac{X X^T}{\sqrt{d_{model}}}\right) $$
 
 # %%
 similarity = x @ x.T
@@ -342,10 +386,12 @@ keep(
 )
 
 # %% [markdown]
-# **3.5 Query, key, value.** So far nothing can be trained. Three matrices let each word ask, be found, and pass
-# something on by different numbers:
+# ### 3.5 Query, key and value
 #
-# $$ Q = X W_q, \qquad K = X W_k, \qquad V = X W_v $$
+# So far nothing can be trained. Three matrices let each word ask (query), be found (key), and pass something on (value)
+# by different numbers:
+#
+# $$ Q = X W_Q, \qquad K = X W_K, \qquad V = X W_V $$
 #
 # This is a head of the model's first layer, with trained matrices:
 
@@ -383,9 +429,13 @@ torch.testing.assert_close(
 )
 
 # %% [markdown]
-# See also [`regard steps`](../commands/steps.md) and [lesson 4](../lessons/4_self_attention.py).
+# [`regard steps`](../commands/steps.md) prints such a table for any word, layer and head. [Lesson
+# 4](../lessons/4_self_attention.py) has the steps without matrices, and [lesson
+# 5](../lessons/5_queries_keys_values.py) with them.
 #
-# **3.6 The database.** A database compares your query with its keys and returns the value of the key that fits.
+# ### 3.6 A database that answers softly
+#
+# A database compares your query with its keys and returns the value of the key that fits.
 # Attention does the same softly. If scores are far apart, it returns a single value. If they are close, it mixes the
 # values.
 
@@ -406,7 +456,9 @@ show_numbers(
 assert found[-1].output.item() == 20.0
 
 # %% [markdown]
-# **3.7 Several heads.** In "I ate some of Bob's chocolate cake", "ate" needs who, whose and what. A single set of
+# ### 3.7 Several heads
+#
+# In "I ate some of Bob's chocolate cake", "ate" needs who, whose and what. A single set of
 # weights gives one mixture of them. Several heads give several:
 
 # %%
@@ -442,7 +494,7 @@ for target, axes in zip(example["should_attend_to"], panels, strict=True):
 keep(
     figure,
     "ate.svg",
-    "Lines from ate to what it attends to, in the heads for I, Bob's and cake",
+    "Lines from ate to what it attends to: the heads for I, Bob's and cake",
 )
 
 # %% [markdown]
@@ -452,8 +504,18 @@ keep(
 #
 # ## 4 Embeddings of a pretrained model
 #
-# **4.1 to 4.4.** The article uses DistilBERT and says that it is 40 % smaller than BERT and 60 % faster. You can
-# check the size by counting the parameters. We didn't measure the speed here.
+# ### 4.1 Static and contextual embeddings from one model
+#
+# A pretrained model has both: its table has the static embeddings, and its last layer has the contextual embeddings.
+#
+# ### 4.2 The library
+#
+# The article uses the library transformers, and `regard.load` opens the same model folders.
+#
+# ### 4.3 The model
+#
+# The article uses DistilBERT and says that it is 40 % smaller than BERT and 60 % faster. You can check the size by
+# counting the parameters. We didn't measure the speed here.
 
 # %%
 with torch.device("meta"):  # sizes alone
@@ -464,20 +526,27 @@ small, large = (
 print(f"{small:,} against {large:,}: {1 - small / large:.0%} fewer")
 
 # %% [markdown]
-# **4.5 Tokens.** MiniLM has BERT's vocabulary, like DistilBERT, so tokens and positions are the same as in the
+# ### 4.4 The two sentences
+#
+# They are the sentences of the sections above, about a river bank and about money from a bank.
+#
+# ### 4.5 Tokens
+#
+# MiniLM has BERT's vocabulary, like DistilBERT, so tokens and positions are the same as in the
 # article:
 
 # %%
-assert [token.text for token in river.tokens] == article["pretrained"][
-    "tokens_of_sentence_1"
-]
-assert river.word("bank")[0].tokens[0] == money.word("bank")[0].tokens[0] == at
+figures = article["pretrained"]
+texts = [token.text for token in river.tokens]
+assert texts == figures["tokens_of_sentence_1"]
+assert {*river.word("bank")[0].tokens, *money.word("bank")[0].tokens} == {at}
 print("“bank” is token", at, "of both")
 
 # %% [markdown]
-# **4.6, 4.7 Learned and contextual embeddings.** The 87 numbers are DistilBERT's. To check them, set
-# `REGARD_LESSON_MODEL` to its name or folder. Fifteen of the numbers are of "bank", and 72 are corners of two
-# tensors. Without the model, the numbers are not checked.
+# ### 4.6 Token embeddings
+#
+# The article prints 87 numbers of DistilBERT: the first five of "bank" before and after the layers, and the corners of
+# the tensors they come from. To check them, set `REGARD_LESSON_MODEL` to the model's name or folder.
 
 
 # %%
@@ -487,7 +556,6 @@ def corners(rows):
     return torch.cat([rows[:3], rows[-3:]])[:, [0, 1, 2, -3, -2, -1]]
 
 
-figures = article["pretrained"]
 folder = os.environ.get("REGARD_LESSON_MODEL")
 if folder:
     original = regard.load(folder)
@@ -518,10 +586,14 @@ if folder:
         title="contextual, corners",
     )
 else:
-    print(
-        "DistilBERT wasn't available for this page, so its 87 numbers are "
-        "not checked"
-    )
+    print("without DistilBERT its 87 numbers are not checked")
+
+# %% [markdown]
+# ### 4.7 Contextual embeddings
+#
+# Here are the same five numbers in MiniLM. "bank" has one row in the table, and a different vector in each text:
+
+# %%
 show_numbers(
     torch.stack(
         [
@@ -535,7 +607,9 @@ show_numbers(
 )
 
 # %% [markdown]
-# **4.8 Ids to tokens.** A trace has both, and the characters of each token.
+# ### 4.8 Ids to tokens
+#
+# A trace has the id and the text of each token:
 
 # %%
 for part in (river.tokens[:7], river.tokens[7:]):
@@ -544,5 +618,6 @@ for part in (river.tokens[:7], river.tokens[7:]):
 # %% [markdown]
 # ## 5 Conclusion
 #
-# To continue, compute [contextual embeddings](../lessons/9_contextual_embeddings.py) of pretrained models in three
-# ways and measure polysemy, or use [`regard see`](../commands/see.md) for any word and model.
+# "bank" entered as one row of a table and left with a vector for each text. To continue, compute such vectors in three
+# ways in [lesson 9 on contextual embeddings](../lessons/9_contextual_embeddings.py), or use [`regard
+# see`](../commands/see.md) for any word and model.

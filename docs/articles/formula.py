@@ -1,9 +1,9 @@
 # %% [markdown]
 # # The formula
 #
-# This page reproduces an article that asks a chat model such as ChatGPT "What is the capital of France?" and explains
-# attention from its formula. The article prints tokens and sizes and draws a matrix. This page follows its order and
-# asserts its claims. If a claim is imprecise, you find the exact statement here.
+# This page reproduces an article without a title of its own. It asks a chat model such as ChatGPT "What is the capital
+# of France?" and explains attention from its formula. The article prints tokens and sizes and draws a matrix. This page
+# follows its order and checks its claims. If a claim is imprecise, you find the exact statement here.
 
 # %%
 import math
@@ -36,9 +36,8 @@ question = article["question"]
 try:
     tokens = cl100k_tokens(question, cl100k_base())
 except regard.RegardError as error:
-    print(
-        f"cl100k_base: NOT CHECKED HERE, going on from the printed ids: {error}"
-    )
+    print("cl100k_base: NOT CHECKED HERE, going on from the printed ids")
+    print(error)
     both = zip(article["token_ids"], article["tokens"], strict=True)
     tokens = [
         regard.text.tokens.Token(number, part, 0, 0, None, False)
@@ -53,21 +52,23 @@ for token, part, number in zip(
 # %%
 figure, axes = sheet.sheet(4.5, 0.8)
 token_strip(axes, tokens)
-keep(figure, "question.svg", "The question in seven tokens; a dot is a blank")
+keep(figure, "question.svg", "The question in seven tokens, dots for blanks")
 
 # %% [markdown]
-# tiktoken downloads the tokenizer's ranks. Without them, this page prints a note and continues with the published ids.
-# See also [byte pairs](../lessons/1_text_to_vectors.py) and [`regard tokens`](../commands/tokens.md).
+# The tokenizer's ranks have to be downloaded: `regard fetch cl100k_base`. Without them, this page prints a note and
+# continues with the printed ids. Lesson 1 shows how a tokenizer learns its [byte
+# pairs](../lessons/1_text_to_vectors.py), and [`regard tokens`](../commands/tokens.md) cuts any text.
 #
 # ## From tokens to vectors
 #
 # An id says nothing about meaning, so a table of the model turns each id into a vector. All vectors have the same
-# length, $d_{model}$. It is 384 in the default model, which cuts the question into the same seven words.
+# width, $d_{model}$. It is 384 in the default model, which cuts the question into the same seven words.
 
 # %%
 model = regard.load()
 trace = model.trace(question)
-names = [token.text for token in trace.tokens[1:-1]]  # without [CLS] and [SEP]
+# without [CLS] and [SEP]
+names = [token.text for token in trace.tokens[1:-1]]
 embedded = trace.token_embeddings[1:-1]
 show_numbers(
     embedded[:, :6],
@@ -99,11 +100,14 @@ show_numbers(
     digits=2,
 )
 assert m.shape == embedded.shape
-assert 0.85 < float(alike.min()) < float(alike.max()) < 1
+assert 0.89 < float(alike.min()) < float(alike.max()) < 1
+ratio = positions.norm(dim=-1) / embedded.norm(dim=-1)
+assert 0.3 < float(ratio.min()) < float(ratio.max()) < 0.52
 
 # %% [markdown]
-# The position changes each vector slightly: the cosine stays near 1. The length of the vector, 384 numbers, stays the
-# same. The original transformer adds [sines and cosines](../lessons/3_position.py).
+# The article says that the position changes each vector slightly. Here the position vectors are a third to a half as
+# long as the embeddings, yet the cosine stays above 0.89. The width of the vectors is still 384. The original
+# transformer adds sines and cosines: see [lesson 3 on position](../lessons/3_position.py).
 #
 # ## The matrix M
 #
@@ -136,7 +140,7 @@ assert m.shape == (7, 384)
 # ## Self-attention
 #
 # In M, "france" doesn't know that the question is about a capital. Self-attention replaces each vector by a weighted
-# sum of all vectors. The weights of a row sum to 1:
+# sum of all vectors. The article writes $w$ for the weights, and they sum to 1 in each row:
 #
 # $$ y_i = \sum_j w_{ij} x_j $$
 #
@@ -208,9 +212,8 @@ def attention(q, k, v):
 
 y, w = attention(m, m, m)
 torch.testing.assert_close(y, regard.attend(m, m, m).output)
-print(
-    "Q Kᵀ", tuple((m @ m.T).shape), " w", tuple(w.shape), " y", tuple(y.shape)
-)
+shapes = [tuple(each.shape) for each in (m @ m.T, w, y)]
+print("Q Kᵀ", shapes[0], " w", shapes[1], " y", shapes[2])
 try:
     torch.sqrt(64)
     raise AssertionError("torch.sqrt took a whole number")
@@ -218,9 +221,9 @@ except TypeError as error:
     print(f"torch.sqrt(64): {str(error).splitlines()[0]}")
 
 # %% [markdown]
-# The article's code applies `torch.sqrt` to a whole number, but this function only takes tensors. See also [which heads
-# make a model say Paris](../questions/paris.md) and [`regard.attend`](../attention.md), which returns the same without
-# building a matrix.
+# The article's code applies `torch.sqrt` to a whole number, but this function only takes tensors.
+# [`regard.attend`](../attention.md) returns the same as the two lines without building a matrix. If you want to know
+# which heads make a real model say Paris, read [the Paris question](../questions/paris.md).
 #
 # ## The root and the softmax
 #
@@ -333,14 +336,16 @@ keep(
 #
 # ## What you can notice
 #
-# You can check four claims about this matrix. Two of them are true of the scores only, and one is imprecise:
+# The article makes four claims about this matrix. One is true of the scores only, one is about the weights and not the
+# output, and one doesn't hold in trained layers:
 #
 # - Every cell is filled, because each word attends to all words. The work grows with n².
 # - The **scores** are symmetric. The article claims this for the matrix after the softmax. But the softmax divides
 #   each row by a different sum, so the weights are not symmetric.
 # - Each row of **weights** sums to 1. The article claims this for the rows of the output, but these are mixtures of
 #   vectors.
-# - The diagonal of these scores is largest. In trained layers with separate queries and keys, it rarely is.
+# - The diagonal has the largest number of each row, in the scores and in the weights. In trained layers with separate
+#   queries and keys, it rarely has.
 
 # %%
 assert bool((weights > 0).all())
@@ -352,26 +357,24 @@ print(
 assert (weights - weights.T).abs().max() > 1e-2
 torch.testing.assert_close(weights.sum(-1), torch.ones(len(names)))
 assert scores.argmax(1).tolist() == list(range(len(names)))
+assert weights.argmax(1).tolist() == list(range(len(names)))
 # layers, heads, words
 largest = torch.stack([w.dense().argmax(-1) for w in trace.attention])[
     ..., 1:-1
 ]
 share = (largest == torch.arange(1, len(names) + 1)).float().mean()
-print(
-    f"trained: a word's own weight is its largest in {share:.0%} of all "
-    "heads' rows"
-)
+print(f"trained heads: own weight largest in {share:.0%} of all rows")
 assert share < 0.5
 
 # %% [markdown]
-# [`regard heads`](../commands/heads.md) scores what trained heads do.
+# [`regard heads`](../commands/heads.md) measures which words trained heads attend to.
 #
 # ## Multi-head self-attention
 #
 # A single matrix $w$ gives each word one mixture. Several **heads** give it several, each with separate matrices to
 # learn:
 #
-# $$ h_i = \mathrm{Attention}(M W_i^Q, M W_i^K, M W_i^V) $$
+# $$ \mathrm{head}_h = \mathrm{Attention}(M W_{Q,h}, M W_{K,h}, M W_{V,h}) $$
 #
 # In the original, $d_{model}$ is 512 and there are eight heads, so $d_q = d_k = d_v = 512 / 8 = 64$.
 
@@ -400,15 +403,15 @@ print("M", tuple(m.shape), " h", tuple(heads[0].shape))
 assert all(h.shape == (7, 64) for h in heads)
 
 # %% [markdown]
-# The rows of M are random here, because you only need the sizes and the algebra. See also
-# [heads](../lessons/6_heads.py).
+# The rows of M are random here, because you only need the sizes and the algebra. Lesson 6 shows what [heads of a real
+# model](../lessons/6_heads.py) do.
 #
 # ## The overall output
 #
-# The next layer expects one vector of length $d_{model}$ per token again. So the eight results are joined and
+# The next layer expects one vector of width $d_{model}$ per token again. So the eight results are joined and
 # multiplied by one more matrix:
 #
-# $$ \mathrm{MultiHead}(M) = \mathrm{Concat}(h_1, \dots, h_8)\, W^O $$
+# $$ \mathrm{MultiHead}(M) = \mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_8)\, W_O $$
 
 # %%
 concat = torch.cat(heads, -1)
@@ -420,5 +423,6 @@ print("Concat", tuple(concat.shape), " output", tuple(overall.shape))
 assert overall.shape == m.shape
 
 # %% [markdown]
-# $W^O$ has $H d_v = 8 \cdot 64$ rows and $d_{model}$ columns, so the output has as many rows and columns as M. regard's
-# layer gives the same numbers. [Contextual embeddings](../lessons/9_contextual_embeddings.py) shows a use of such rows.
+# $W_O$ has $8 \cdot 64 = 512$ rows and $d_{model}$ columns, so the output has as many rows and columns as M. regard's
+# layer gives the same numbers. In [lesson 9](../lessons/9_contextual_embeddings.py) you use such rows as contextual
+# embeddings.

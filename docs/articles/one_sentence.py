@@ -2,8 +2,9 @@
 # # Self-attention step by step
 #
 # This page reproduces the article "Understanding and Coding the Self-Attention Mechanism of Large Language Models
-# From Scratch" section by section, under its own headings. You see each printed number next to the number that was
-# computed when this page was built. A difference would stop the build.
+# From Scratch" section by section, under its own headings. You compute self-attention for one sentence, from its words
+# to the new vector of a word, and then several heads and two sentences. The numbers that the article prints are next to
+# the numbers computed here. A difference would stop the page.
 
 # %%
 import torch
@@ -61,8 +62,8 @@ print(f"{blocks:,} numbers in its twelve blocks")
 assert blocks == 6 * (3_152_384 + 4_204_032)
 
 # %% [markdown]
-# The three blue and orange boxes are attention. See also how to [train a translator](../lessons/8_across.py) and [a
-# transformer that writes](../lessons/7_a_transformer_that_writes.py).
+# The three blue and orange boxes are attention. In lesson 7 you build [a transformer that
+# writes](../lessons/7_a_transformer_that_writes.py), and in lesson 8 [a translator](../lessons/8_across.py).
 #
 # ## Embedding an input sentence
 #
@@ -81,21 +82,28 @@ assert ids.tolist() == article["ids"]
 torch.manual_seed(123)
 x = torch.nn.Embedding(6, 16)(ids).detach()
 words = sentence.replace(",", "").split()
-beside(x, article["embedding"]["values"], words, title="the embedded sentence")
+beside(
+    x,
+    article["embedding"]["values"],
+    words,
+    title="the embedded sentence",
+    shown=2,
+)
 
 # %% [markdown]
-# A real vocabulary has 30,000 entries or more. See also [byte pairs, special tokens,
-# padding](../lessons/1_text_to_vectors.py) and [`regard tokens`](../commands/tokens.md).
+# A real vocabulary has 30,000 entries or more. Lesson 1 shows [byte pairs, special tokens and
+# padding](../lessons/1_text_to_vectors.py), and [`regard tokens`](../commands/tokens.md) works with any tokenizer.
 #
 # ## Defining the weight matrices
 #
 # Each word plays three roles: it asks (query), it is found (key), and it passes something on (value). Each role has a
 # matrix:
 #
-# $$ q_i = W_q x_i, \qquad k_i = W_k x_i, \qquad v_i = W_v x_i $$
+# $$ q_i = W_Q x_i, \qquad k_i = W_K x_i, \qquad v_i = W_V x_i $$
 #
 # The three matrices come from the same seed. Queries and keys have width $d_q = d_k = 24$, because they meet in a dot
-# product. You are free to choose the width of the values, here $d_v = 28$.
+# product. You are free to choose the width of the values, here $d_v = 28$. The article computes `W @ x`, and PyTorch's
+# layers compute `x @ W.T`, so regard asks you for the convention.
 
 # %%
 torch.manual_seed(123)
@@ -107,18 +115,14 @@ query, key, value = layer.query(x), layer.key(x), layer.value(x)
 def hold(**found):
     """Show sizes beside the article's."""
     for name, tensor in found.items():
-        print(f"{name:34} {tuple(tensor.shape)}   printed {tuple(sizes[name])}")
-        assert list(tensor.shape) == sizes[name]
+        ours, theirs = tuple(tensor.shape), tuple(sizes[name])
+        print(f"{name:34} {ours}   printed {theirs}")
+        assert ours == theirs
 
 
 hold(keys=key, values=value)
 
 # %% [markdown]
-# The article computes `W @ x`, and PyTorch's layers compute `x @ W.T`, so regard asks you for the convention. The
-# article has four small errors. It speaks of the third element, index 2, but the code takes the second, `[1]`. A
-# printed line ends in `shape:)`, which isn't valid Python. One printed size begins with `tensor(torch.Size`, which
-# PyTorch never prints. And the names `query` and `queries` are mixed up in one place.
-#
 # ## Computing the unnormalised attention weights
 #
 # How well does each word fit what "is", the second word, looks for? First project it:
@@ -133,7 +137,8 @@ keep(
 )
 
 # %% [markdown]
-# Then take the dot product of its query with every key:
+# Then take the dot product of its query with every key. The article calls these products unnormalised attention
+# weights. Divided by a root, as in the next section, they are the **scores** of the lessons:
 #
 # $$ \omega_{ij} = q_i \cdot k_j $$
 
@@ -143,7 +148,7 @@ way = steps(maps, value, query=1)
 keep(
     schematic.head_step(way, "is", words, "scores"),
     "omega.svg",
-    "The query of the second word times six keys gives six scores",
+    "The query of the second word times six keys gives six products",
 )
 
 # %%
@@ -152,31 +157,40 @@ beside(
     [article["unnormalised_weight_query1_key4"]],
     ["“is” · “dessert”"],
 )
-beside(way.products, article["unnormalised_weights"], words, title="ω of “is”")
+scores = article["unnormalised_weights"]
+beside(way.products, scores, words, title="ω of “is”")
 
 # %% [markdown]
-# "dessert" fits best. [`regard steps`](../commands/steps.md) does this for any word, layer and head of a pretrained
-# model.
+# "dessert" fits best. [`regard steps`](../commands/steps.md) computes these numbers for any word, layer and head of a
+# pretrained model.
 #
 # ## Computing the attention scores
 #
-# The products can be any numbers, but proportions have to be positive and add up to 1. Divide by $\sqrt{d_k}$, so that
-# wide vectors don't give extreme weights, and take the softmax:
+# The article calls the **weights** scores: this section turns the products into weights. The products can be any
+# numbers, but weights have to be positive and add up to 1. Divide by $\sqrt{d_k}$, so that wide vectors don't give
+# extreme weights, and take the softmax:
 #
 # $$ α_{i} = \mathrm{softmax}\left(\frac{\omega_{i}}{\sqrt{d_k}}\right) $$
+#
+# $$ \mathrm{softmax}(s)_j = \frac{\exp(s_j)}{\sum_k \exp(s_k)} $$
+#
+# The exponential makes every number positive, and the division makes their sum 1.
 
 # %%
 keep(
     schematic.head_step(way, "is", words, "weights"),
     "alpha.svg",
-    "Six scores, divided by the root of 24, become six weights",
+    "Six products, divided by the root of 24, become scores, then weights",
 )
 
 # %%
 beside(way.weights, article["weights"], words, title="α of “is”")
+softmax = way.scores.exp() / way.scores.exp().sum()
+torch.testing.assert_close(softmax, way.weights)
+print(f"the six weights add up to {way.weights.sum():.4f}")
 
 # %% [markdown]
-# Then mix the values in these proportions. The result is the context vector of "is":
+# Then mix the values with these weights. The result is the context vector of "is":
 #
 # $$ z_i = \sum_j α_{ij} v_j $$
 
@@ -244,9 +258,8 @@ hold(
 queries = torch.bmm(head_query, stacked).mT
 heads = regard.attend(queries, keys.mT, values.mT)
 names = [f"head {n}" for n in range(sizes["multi_head_heads"])]
-show_numbers(
-    heads.weights[:, 1, :], names, words, title="attention from “is”", digits=4
-)
+title = "attention from “is”"
+show_numbers(heads.weights[:, 1, :], names, words, title=title, digits=4)
 assert heads.output[:, 1].shape == (3, 28)
 
 # %% [markdown]
@@ -255,15 +268,15 @@ assert heads.output[:, 1].shape == (3, 28)
 #
 # The article compares heads with the kernels of a convolution: several of them work in parallel, and each can find
 # something different. But a kernel's weights stay the same after training, while a head computes its weights for each
-# text. See also [heads](../lessons/6_heads.py) and [`regard heads`](../commands/heads.md), which finds the role of
-# each head in a pretrained model.
+# text. Lesson 6 is on [heads](../lessons/6_heads.py), and [`regard heads`](../commands/heads.md) finds the role of each
+# head in a pretrained model.
 #
 # ## Cross-attention
 #
 # A translator has to look from one text into another. In cross-attention, queries come from one sequence, and keys and
 # values come from another, which can have a different length. Here its length is eight:
 #
-# $$ q_i = W_q x_i, \qquad k_j = W_k c_j, \qquad v_j = W_v c_j $$
+# $$ q_i = W_Q x_i, \qquad k_j = W_K c_j, \qquad v_j = W_V c_j $$
 
 # %%
 other = torch.rand(8, 16)
@@ -294,9 +307,9 @@ wider = regard.CrossAttention(d_query=16, d_context=20, d_k=24, d_v=28)
 print(tuple(wider(x, torch.rand(8, 20)).shape))
 
 # %% [markdown]
-# The article names translation and Stable Diffusion as applications. See also [lesson 8 on
-# both](../lessons/8_across.py), [`regard translate`](../commands/translate.md), and [a painter of
-# digits](../lessons/10_words_that_paint.py), which tests whether its heat maps show the cause.
+# The article names translation and Stable Diffusion as applications. [Lesson 8 on
+# cross-attention](../lessons/8_across.py) has both. [`regard translate`](../commands/translate.md) aligns the words of
+# a translation, and lesson 10 trains [a painter of digits](../lessons/10_words_that_paint.py).
 #
 # ## Conclusion
 #
@@ -304,3 +317,10 @@ print(tuple(wider(x, torch.rand(8, 20)).shape))
 # transformer](../transformer.md) and [`regard train`](../commands/train.md). For efficient attention, use
 # [`regard.attend`](../attention.md). It builds no n × n matrix, as FlashAttention does (Dao et al. 2022), and you can
 # still read every weight. Approximations are surveyed in "Efficient Transformers" (Tay et al. 2020).
+#
+# If you read the article next to this page, you find four small errors there:
+#
+# - It speaks of the third element, index 2, but the code takes the second, `[1]`.
+# - A printed line ends in `shape:)`, which isn't valid Python.
+# - One printed size begins with `tensor(torch.Size`, which PyTorch never prints.
+# - The names `query` and `queries` are mixed up in one place.

@@ -59,7 +59,7 @@ def projections(
         height = (2 - place) * row + row / 2 + 0.15
         start = left + 0.75
         arrow(axes, (left - 0.1, middle), (start - 0.1, height), colour=colour)
-        name = f"W{letter} transposed"
+        name = f"W_{letter.upper()} transposed"
         wide, _ = tensor(axes, start, height - tallest / 2, weight.T, colour, name, cell=(CELL, CELL))
         end = start + across + 0.5
         write(axes, start + wide + 0.25, height, "→", size=12)
@@ -102,8 +102,8 @@ def without_projections(
     for x_at, values, colour, name, across in (
         (places[0], x[:, :16], INPUT, "X", thin),
         (places[1], scores, PLAIN, "S = X Xᵀ", cell),
-        (places[2], weights, QUERY, "W, rows sum to 1", cell),
-        (places[3], output[:, :16], OUTPUT, "Y = W X", thin),
+        (places[2], weights, QUERY, "A, rows sum to 1", cell),
+        (places[3], output[:, :16], OUTPUT, "Y = A X", thin),
     ):
         rows = list(names) if name == "X" else None
         tensor(axes, x_at, base, values, colour, name, cell=(across, cell), rows=rows, sizes=False)
@@ -173,19 +173,19 @@ def head_step(
     hidden = " · ".join({f"the first {WIDEST} of {n} numbers are drawn" for n in (steps.key.shape[1],) if n > WIDEST})
     rows = list(keys)
     if step == "scores":
-        figure, axes = sheet(depth + 3.6, height + 2.15, f"Scores of {quoted(query)}: dot products")
+        figure, axes = sheet(depth + 3.6, height + 2.15, f"{quoted(query)} and each word: dot products")
         tensor(axes, at, top + 0.62, steps.query[None, :WIDEST], QUERY, f"{letters[0]} of {quoted(query)}",
                cell=(cell, 0.16), sizes=False)  # fmt: skip
         write(axes, at + depth / 2, top + 0.45, "×", size=11)
         tensor(axes, at, base, key, KEY, letters[1], cell=(cell, tall), rows=rows, sizes=False)
         end = at + depth + 0.95
         arrow(axes, (at + depth + 0.06, middle), (end - 0.06, middle), "add up")
-        tensor(axes, end, base, steps.products, PLAIN, "score", cell=(number, tall), digits=2, sizes=False)
+        tensor(axes, end, base, steps.products, PLAIN, "product", cell=(number, tall), digits=2, sizes=False)
     elif step == "weights":
         figure, axes = sheet(3 * number + 4.2, height + 1.45, f"Weights of {quoted(query)}: they sum to 1")
         for values, name, colour, digits, how in (
-            (steps.products, "score", PLAIN, 2, ""),
-            (steps.scores, f"× {steps.scale:.3f}", PLAIN, 3, "scale"),
+            (steps.products, "product", PLAIN, 2, ""),
+            (steps.scores, "score", PLAIN, 3, f"× {steps.scale:.3f}"),
             (steps.weights, "weight", QUERY, 4, "softmax"),
         ):
             if how:
@@ -239,7 +239,7 @@ def head_block(
     for place, (letter, part, colour) in enumerate(zip("QKV", projected, (QUERY, KEY, VALUE), strict=True)):
         low = base + (2 - place) * row
         arrow(axes, (start - 0.95, middle), (start - 0.08, low + tall / 2), colour=colour)
-        tensor(axes, start, low, part, colour, f"{letter} = X W{letter.lower()}", cell=(cell, square))
+        tensor(axes, start, low, part, colour, f"{letter} = X W_{letter}", cell=(cell, square))
     score = base + 1.5 * row + tall / 2 - grid / 2  # between queries and keys
     ends = [start + part.shape[1] * cell + 0.08 for part in projected]
     arrow(axes, (ends[0], base + 2 * row + tall / 2), (at - 0.08, score + 0.75 * grid), colour=QUERY)
@@ -345,7 +345,7 @@ def multi_head(tokens: int, d_model: int, heads: int, d_k: int, d_v: int, *, out
         name = f"head {heads - 1 if last else place}"
         arrow(axes, (1.1, 2.15), (1.75, low + 0.3), colour=INPUT)
         for n, (letter, width, colour) in enumerate((("q", d_k, QUERY), ("k", d_k, KEY), ("v", d_v, VALUE))):
-            box(axes, 1.8 + n * 0.98, low, 0.9, 0.6, f"W{letter}\n{d_model} × {width}", colour, size=8)
+            box(axes, 1.8 + n * 0.98, low, 0.9, 0.6, f"W_{letter.upper()}\n{d_model} × {width}", colour, size=8)
         arrow(axes, (4.7, low + 0.3), (4.98, low + 0.3))
         box(axes, 5.0, low, 1.75, 0.6, f"softmax(q kᵀ / √{d_k}) v\n{tokens} × {tokens} weights", QUERY, size=8)
         arrow(axes, (6.75, low + 0.3), (7.02, low + 0.3))
@@ -385,9 +385,9 @@ def cross_attention(
     box(axes, 3.1, up - 0.25, 1.35, 0.5, f"queries {length} × {widths[0]}", QUERY)
     box(axes, 3.1, low + 0.08, 1.35, 0.5, f"keys {count} × {widths[0]}", KEY)
     box(axes, 3.1, low - 0.58, 1.35, 0.5, f"values {count} × {widths[1]}", VALUE)
-    arrow(axes, (0.55 + x_wide, up), (3.05, up), "Wq", colour=QUERY)
-    arrow(axes, (0.55 + c_wide, low + 0.1), (3.05, low + 0.33), "Wk", colour=KEY)
-    arrow(axes, (0.55 + c_wide, low - 0.1), (3.05, low - 0.33), "Wv", colour=VALUE, above=-0.14)
+    arrow(axes, (0.55 + x_wide, up), (3.05, up), "W_Q", colour=QUERY)
+    arrow(axes, (0.55 + c_wide, low + 0.1), (3.05, low + 0.33), "W_K", colour=KEY)
+    arrow(axes, (0.55 + c_wide, low - 0.1), (3.05, low - 0.33), "W_V", colour=VALUE, above=-0.14)
     wide, tall = count * 0.28, length * 0.28
     at, base = 5.2, 2.55 - tall / 2
     tensor(axes, at, base, weights, QUERY, "weights: each row sums to 1", cell=(0.28, 0.28))

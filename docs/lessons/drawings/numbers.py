@@ -47,11 +47,13 @@ def beside(
     title: str = "",
     digits: int = 4,
     wide: int = 4,
+    shown: int | None = None,
 ) -> None:
     """Print what was computed beside the figures that an article prints, and hold one against the other.
 
     rows: names of the numbers of a vector, or of the rows of a matrix. wide: how many numbers stand in a line; with
-    four, a name of up to 7 letters leaves the table within 80 columns.
+    four, a name of up to 7 letters leaves the table within 80 columns. shown: how many rows to print, where not all of
+    the rows that are compared.
 
     Raises:
         AssertionError: they differ, by more than half of the last decimal.
@@ -68,7 +70,9 @@ def beside(
     if title:
         print(title)
     print(f"{'':{down}} {'computed':>{across}}  {'printed':>{max(across, 8)}}")
-    for name, row, other in zip(names, left, right, strict=True):
+    for name, row, other in list(zip(names, left, right, strict=True))[:shown]:
         for n, (part, printed) in enumerate(zip(row, other, strict=True)):
             print(f"{'' if n else name:{down}} {part:{across}}  {printed}")
+    if shown is not None:
+        print(f"… and {len(names) - shown} more rows")
     print(f"the same to {digits} decimals: {expected.numel()} of {expected.numel()}\n")
