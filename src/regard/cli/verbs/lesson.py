@@ -249,7 +249,7 @@ def run_cell(cell: Cell, file: str, names: dict[str, Any]) -> Any:
 
 
 def _where_to_read(link: "re.Match[str]") -> str:
-    lesson = re.match(r"(\d+)_\w+\.py", link[2])
+    lesson = re.match(r"(?:\.\./lessons/)?(\d+)_\w+\.py", link[2])
     return f"{link[1]} (`regard lesson {lesson[1]}`)" if lesson else link[1]
 
 
