@@ -11,6 +11,7 @@ for softmax".
 
 import math
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,10 @@ class AttentionMap:
     `m[b, h, 10:20, :]` is an exact dense region in fp32 or better, detached and before dropout. Nothing of size L × S
     exists until it is asked for. Row maxima and row sums are computed once, from the scores that regions are read from.
     shape: the axes that are shown. dtype: what scores and weights are computed in, float32 or float64. device: where.
+    given: the weights (B, H, L, S) themselves, of a `GivenMap`.
     """
+
+    given: Float[Tensor, "B H L S"] | None = None
 
     def __init__(
         self,
@@ -78,19 +82,50 @@ class AttentionMap:
         self.dtype, self.device = working_dtype(query), query.device
         self._attached = query, key, rule
         self._from_kernel, self._known = row_max_sum, known
-        # the rule that weights are computed by: the same weights, and scores near 0
-        self.near_rule = self.rule if rule.bias is None else subtract_row_bias(self.query, self.key, self.rule)
-        self._rows = RowSums(self.query, self.key, self.near_rule)
+
+    @cached_property
+    def near_rule(self) -> ScoreRule:
+        """The rule that weights are computed by: the same weights, and scores near 0."""
+        return self.rule if self.rule.bias is None else subtract_row_bias(self.query, self.key, self.rule)
+
+    @cached_property
+    def _rows(self) -> RowSums:
+        return RowSums(self.query, self.key, self.near_rule)
+
+    @staticmethod
+    def of_weights(weights: Float[Tensor, "*B L S"], offset: int | None = None) -> "AttentionMap":
+        """Make a map of weights that a program computed, of 2 to 4 axes; rows need not sum to 1 (`GivenMap`).
+
+        offset: position of query 0 among the keys; by default 0 if L = S, else None for cross-attention.
+
+        Raises:
+            TypeError, ValueError: weights are no floating-point tensor, or have fewer or more axes.
+        """
+        from regard.attention.given_map import GivenMap  # a map itself
+
+        return GivenMap.of(weights, offset)
 
     @staticmethod
     def of_fields(
-        query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, offset: int | None, ndim: int
+        query: Float[Tensor, "B H L D"] | None = None,
+        key: Float[Tensor, "B G S D"] | None = None,
+        rule: ScoreRule | None = None,
+        *,
+        offset: int | None,
+        ndim: int,
+        weights: Float[Tensor, "B H L S"] | None = None,
     ) -> "AttentionMap":
         """Make a map of the fields that a file holds, checked like the arguments of `attend`.
 
         Raises:
             TypeError, ValueError: they don't fit each other.
         """
+        if weights is not None:
+            from regard.attention.given_map import GivenMap  # a map itself
+
+            return GivenMap(weights, offset=offset, ndim=ndim)
+        if rule is None:
+            raise TypeError("a map needs weights, or query, key and rule")
         query, key, _ = four_axes(query, key, key)
         checked, _ = score_rule(
             query, key.shape[2], mask=rule.mask, bias=rule.bias, causal=False, window=None, offset=offset,
@@ -99,7 +134,7 @@ class AttentionMap:
         return AttentionMap(query, key, checked, offset=offset, ndim=ndim)
 
     def __repr__(self) -> str:
-        return f"AttentionMap(shape={self.shape}, dtype={self.dtype}, device={str(self.device)!r})"
+        return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype}, device={str(self.device)!r})"
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -120,7 +155,7 @@ class AttentionMap:
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         """Name the device of the weights, for `__dlpack__`."""
-        return self.query[:0].__dlpack_device__()
+        return torch.empty(0, device=self.device).__dlpack_device__()
 
     def _as_tensor(self) -> Tensor:
         if math.prod(self.shape) > MAX_ARRAY:
@@ -262,9 +297,7 @@ class AttentionMap:
         rows = slice(*rows.indices(self._full_shape[2])[:2])
         cols = slice(*cols.indices(self._full_shape[3])[:2])
         offset = None if self.offset is None else self.offset + rows.start - cols.start
-        query = self.query[batch : batch + 1, :, rows]
-        key = self.key[batch : batch + 1, :, cols]
-        cropped = type(self)(query, key, self.rule.crop(batch, rows, cols), offset=offset, ndim=3)
+        cropped = self._cropped(batch, rows, cols, offset)
         if self._known is not None and cropped._full_shape[2:] == self._full_shape[2:]:
             text = batch % self._full_shape[0]
             cropped._known = self._known.each(lambda t: t[text : text + 1])
@@ -285,11 +318,12 @@ class AttentionMap:
                 target = torch.device(target)
             except RuntimeError as error:
                 raise ValueError(f"to: given {target!r}, needs a device such as 'cpu' or 'cuda:0'") from error
-        query, key = self.query.to(target), self.key.to(target)
-        return type(self)(query, key, self.rule.to(query.device), offset=self.offset, ndim=self.ndim)
+        return self._moved(target)
 
     def save(self, file: str | Path) -> None:
         """Write the map to a safetensors file, whole or not at all. It keeps query, key and rule: O(L + S), not L × S.
+
+        A map of given weights keeps these.
 
         Raises:
             RegardError: the file system refuses.
@@ -306,6 +340,19 @@ class AttentionMap:
         """
         loaded: AttentionMap = read_tensor_file(file, MAP, MAP_TYPES | {"map": AttentionMap.of_fields}, verify=verify)
         return loaded
+
+    @property
+    def head_count(self) -> int:
+        """How many query heads there are."""
+        return self._full_shape[1]
+
+    def _cropped(self, batch: int, rows: slice, cols: slice, offset: int | None) -> "AttentionMap":
+        query, key = self.query[batch : batch + 1, :, rows], self.key[batch : batch + 1, :, cols]
+        return type(self)(query, key, self.rule.crop(batch, rows, cols), offset=offset, ndim=3)
+
+    def _moved(self, target: torch.device | torch.dtype) -> "AttentionMap":
+        query, key = self.query.to(target), self.key.to(target)
+        return type(self)(query, key, self.rule.to(query.device), offset=self.offset, ndim=self.ndim)
 
     def _everything(self) -> tuple[slice, slice, slice, slice]:
         b, h, length, size = self._full_shape
@@ -326,6 +373,9 @@ class AttentionMap:
             if progress is not None:
                 progress(1.0)
             return known
+        return self._statistics(wanted, progress, alike)
+
+    def _statistics(self, wanted: Statistics, progress: Progress | None, alike: int) -> MapStatistics:
         rows = self._from_kernel
         return statistics.compute(self.query, self.key, self.rule, wanted, self.offset, rows, progress, alike)
 
