@@ -53,7 +53,7 @@ class AttentionMap:
     `m[b, h, 10:20, :]` is an exact dense region in fp32 or better, detached and before dropout. Nothing of size L × S
     exists until it is asked for. Row maxima and row sums are computed once, from the scores that regions are read from.
     shape: the axes that are shown. dtype: what scores and weights are computed in, float32 or float64. device: where.
-    given: the weights (B, H, L, S) themselves, of a `GivenMap`.
+    full_shape: with all four axes. given: the weights (B, H, L, S) themselves, of a `GivenMap`.
     """
 
     given: Float[Tensor, "B H L S"] | None = None
@@ -77,8 +77,8 @@ class AttentionMap:
         """
         self.query, self.key, self.rule = query.detach(), key.detach(), rule.detached()
         self.offset, self.ndim = offset, ndim
-        self._full_shape = (*query.shape[:3], key.shape[2])
-        self.shape: tuple[int, ...] = self._full_shape[4 - ndim :]
+        self.full_shape = (*query.shape[:3], key.shape[2])
+        self.shape: tuple[int, ...] = self.full_shape[4 - ndim :]
         self.dtype, self.device = working_dtype(query), query.device
         self._attached = query, key, rule
         self._from_kernel, self._known = row_max_sum, known
@@ -164,7 +164,7 @@ class AttentionMap:
 
     def rows(self, batch: slice, rows: Int[Tensor, " r"]) -> Float[Tensor, "b H r S"]:
         """Compute the weights of some queries of some texts, as `m[batch, :, rows]` does, and remember nothing."""
-        heads, cols = slice(0, self._full_shape[1]), slice(0, self._full_shape[3])
+        heads, cols = slice(0, self.full_shape[1]), slice(0, self.full_shape[3])
         scores = region_scores.scores(self.query, self.key, self.near_rule, batch, heads, rows, cols)
         return region_scores.weights_of_whole_rows(scores, self.near_rule, heads, self.dtype)[0]
 
@@ -180,7 +180,7 @@ class AttentionMap:
         query, key, rule = self._attached
         whole = self._everything()
         require_memory(
-            3 * math.prod(self._full_shape) * self.dtype.itemsize, self.device, "dense(differentiable=True)", HELPS
+            3 * math.prod(self.full_shape) * self.dtype.itemsize, self.device, "dense(differentiable=True)", HELPS
         )
         scores = score_tile(query, key, subtract_row_bias(query, key, rule), *whole)
         empty = (scores == -torch.inf).all(-1, keepdim=True)
@@ -188,7 +188,7 @@ class AttentionMap:
         if sink is not None:
             scores = torch.cat([scores, sink[..., None].expand(*scores.shape[:-1], 1)], -1)
         weights = torch.where(empty, 0.0, torch.where(empty, 0.0, scores).softmax(-1))
-        return self._shown(weights[..., : self._full_shape[3]])
+        return self._shown(weights[..., : self.full_shape[3]])
 
     def row_max_sum(self) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
         """Compute (row maximum, row sum) of each query, (B, H, L): a weight is exp(score - maximum) / sum.
@@ -205,7 +205,7 @@ class AttentionMap:
     def sink_share(self) -> Float[Tensor, "..."]:
         """The part of each query's attention that its head's sink takes, (B, H, L): weights + sink share sum to 1."""
         row_max, row_sum = self._rows.of(*self._everything()[:3])
-        share = sink_share(self.rule, slice(0, self._full_shape[1]), row_max, row_sum)
+        share = sink_share(self.rule, slice(0, self.full_shape[1]), row_max, row_sum)
         return self._shown((torch.zeros_like(row_max) if share is None else share).to(self.dtype))
 
     @property
@@ -285,21 +285,21 @@ class AttentionMap:
         """
         if isinstance(batch, bool) or not isinstance(batch, int):
             raise TypeError(f"crop: batch is {batch!r}, it needs to be the number of a text")
-        if not -self._full_shape[0] <= batch < self._full_shape[0]:
-            texts = self._full_shape[0]
+        if not -self.full_shape[0] <= batch < self.full_shape[0]:
+            texts = self.full_shape[0]
             raise IndexError(
                 f"crop: batch is {batch}, the map has {texts} texts: it needs to be {-texts} to {texts - 1}"
             )
-        batch %= self._full_shape[0]
+        batch %= self.full_shape[0]
         for name, run in (("rows", rows), ("cols", cols)):
             if not isinstance(run, slice) or run.step not in (None, 1):
                 raise TypeError(f"{name}: given {run!r}, crop needs a slice of step 1")
-        rows = slice(*rows.indices(self._full_shape[2])[:2])
-        cols = slice(*cols.indices(self._full_shape[3])[:2])
+        rows = slice(*rows.indices(self.full_shape[2])[:2])
+        cols = slice(*cols.indices(self.full_shape[3])[:2])
         offset = None if self.offset is None else self.offset + rows.start - cols.start
         cropped = self._cropped(batch, rows, cols, offset)
-        if self._known is not None and cropped._full_shape[2:] == self._full_shape[2:]:
-            text = batch % self._full_shape[0]
+        if self._known is not None and cropped.full_shape[2:] == self.full_shape[2:]:
+            text = batch % self.full_shape[0]
             cropped._known = self._known.each(lambda t: t[text : text + 1])
         return cropped
 
@@ -341,11 +341,6 @@ class AttentionMap:
         loaded: AttentionMap = read_tensor_file(file, MAP, MAP_TYPES | {"map": AttentionMap.of_fields}, verify=verify)
         return loaded
 
-    @property
-    def head_count(self) -> int:
-        """How many query heads there are."""
-        return self._full_shape[1]
-
     def _cropped(self, batch: int, rows: slice, cols: slice, offset: int | None) -> "AttentionMap":
         query, key = self.query[batch : batch + 1, :, rows], self.key[batch : batch + 1, :, cols]
         return type(self)(query, key, self.rule.crop(batch, rows, cols), offset=offset, ndim=3)
@@ -355,7 +350,7 @@ class AttentionMap:
         return type(self)(query, key, self.rule.to(query.device), offset=self.offset, ndim=self.ndim)
 
     def _everything(self) -> tuple[slice, slice, slice, slice]:
-        b, h, length, size = self._full_shape
+        b, h, length, size = self.full_shape
         return slice(0, b), slice(0, h), slice(0, length), slice(0, size)
 
     def _shown(self, full: Tensor) -> Tensor:
@@ -369,7 +364,7 @@ class AttentionMap:
         """Compute statistics of all four axes, or take them from those that are known."""
         if self.offset is None:
             wanted = replace(wanted, distance=False)
-        if self._known is not None and (known := self._known.answer(wanted, *self._full_shape[2:])):
+        if self._known is not None and (known := self._known.answer(wanted, *self.full_shape[2:])):
             if progress is not None:
                 progress(1.0)
             return known
@@ -391,7 +386,7 @@ class AttentionMap:
 
     def _weights_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
         scores = region_scores.scores(self.query, self.key, self.near_rule, batch, heads, rows, cols)
-        if cols != slice(0, self._full_shape[3]) or scores.shape[-1] == 0:
+        if cols != slice(0, self.full_shape[3]) or scores.shape[-1] == 0:
             return region_scores.weights(scores, *self._rows.of(batch, heads, rows), self.dtype)
         weights, *sums = region_scores.weights_of_whole_rows(scores, self.near_rule, heads, self.dtype)
         self._rows.keep(batch, heads, rows, *sums)
@@ -401,7 +396,7 @@ class AttentionMap:
         """Fill a region a band of rows at a time, so that beside the answer only one band of scratch exists."""
         sizes = [
             len(range(*x.indices(n))) if isinstance(x, slice) else len(x)
-            for x, n in zip((batch, heads, rows, cols), self._full_shape, strict=True)
+            for x, n in zip((batch, heads, rows, cols), self.full_shape, strict=True)
         ]
         if math.prod(sizes) <= score_tile_budget(self.query):
             return tile(batch, heads, rows, cols)

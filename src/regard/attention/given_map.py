@@ -35,8 +35,8 @@ class GivenMap(AttentionMap):
             raise TypeError(f"weights: given {weights.dtype} of {weights.ndim} axes, needs 4 axes of floating point")
         self.given, self._attached_weights = weights.detach(), weights
         self.offset, self.ndim = offset, ndim
-        self._full_shape = tuple(weights.shape)
-        self.shape = self._full_shape[4 - ndim :]
+        self.full_shape = tuple(weights.shape)
+        self.shape = self.full_shape[4 - ndim :]
         self.dtype, self.device = working_dtype(weights), weights.device
         self._known = None
 
@@ -105,7 +105,7 @@ class GivenMap(AttentionMap):
 
     def _statistics(self, wanted: Statistics, progress: Progress | None, alike: int) -> MapStatistics:
         """Compute statistics a band of rows at a time."""
-        batch, heads, length, size = self._full_shape
+        batch, heads, length, size = self.full_shape
         received = self.given.new_zeros(batch, heads, size, dtype=self.dtype)
         parts = None if wanted.pooled is None else (min(wanted.pooled[0], length), min(wanted.pooled[1], size))
         pooled = None if parts is None else received.new_zeros(batch, heads, *parts)

@@ -13,7 +13,7 @@ from regard.checks import missing_number_error, numbers_there
 
 def one_head(weights: AttentionMap, head: int) -> AttentionMap:
     """Return the map (.., 1, L, S) of one head, counted from 0. Raises IndexError where there is no such head."""
-    count = weights.head_count
+    count = weights.full_shape[1]
     if not 0 <= head < count:
         raise IndexError(f"head {head} is out of range: {numbers_there('head', count, 'the map has')}")
     return _map_of_heads(weights, [head], max(3, weights.ndim))
@@ -21,7 +21,7 @@ def one_head(weights: AttentionMap, head: int) -> AttentionMap:
 
 def of_heads(weights: AttentionMap, heads: Sequence[int] | None, layer: int) -> AttentionMap:
     """Return the map (h, L, S) of some heads, numbered anew from 0; None for all of them."""
-    count = weights.head_count
+    count = weights.full_shape[1]
     if heads is None or list(heads) == list(range(count)):
         return weights
     for head in heads:
@@ -42,7 +42,7 @@ def _map_of_heads(weights: AttentionMap, heads: Sequence[int], ndim: int) -> Att
     run = _heads_as_index(heads)
     if isinstance(weights, GivenMap):
         return weights.of_heads(run, ndim)
-    count, groups, rule = weights.head_count, weights.key.shape[1], weights.rule
+    count, groups, rule = weights.full_shape[1], weights.key.shape[1], weights.rule
     rule = replace(
         rule,
         bias=None if rule.bias is None else _score_tensor_of_heads(rule.bias, run),

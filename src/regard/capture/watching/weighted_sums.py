@@ -1,0 +1,153 @@
+"""Decide whether a product is attention: does it sum vectors, by weights, over the softmax's axis?
+
+Each axis of the two factors and of the result gets a letter, as in an einsum. The decision reads no numbers, so that it
+does not depend on the data and does not wait for a GPU.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+PRODUCTS = frozenset(("matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "mv", "baddbmm", "einsum"))
+
+Axis = str | None  # "key" for that of the softmax, "learned" for one that a learned matrix makes
+Axes = tuple[Axis, ...]
+
+
+class Product(NamedTuple):
+    """Two factors and the letters of their axes and of the result's."""
+
+    factors: tuple[Tensor, Tensor]
+    letters: tuple[list[str], list[str]]
+    result: list[str]
+
+
+class Layout(NamedTuple):
+    """Which axes of weights are batch and heads, which are queries, and which is the keys'. By letters."""
+
+    axes: list[str]
+    batch: list[str]
+    query: list[str]
+    key: str
+
+    @property
+    def order(self) -> list[int]:
+        """The axes in the order batch, query, key. Axes of size 1 that broadcast come last."""
+        named = [*self.batch, *self.query, self.key]
+        return [self.axes.index(letter) for letter in (*named, *(x for x in self.axes if x not in named))]
+
+    def as_map(self, weights: Tensor, heads: int | None = None) -> Tensor:
+        """Return weights as a map shows them, with up to 4 axes. heads: of an axis that is batch and heads in one."""
+        mapped = weights.ndim - len(self.axes)  # axes of vmap, which come first
+        weights = weights.permute(*range(mapped), *(mapped + n for n in self.order))
+        lead = weights.shape[: mapped + len(self.batch)]
+        if heads and len(lead) == 1:
+            lead = torch.Size((lead[0] // heads, heads))
+        queries = weights.shape[mapped + len(self.batch) : mapped + len(self.batch) + len(self.query)]
+        keys = weights.shape[mapped + len(self.batch) + len(self.query)]
+        weights = weights.reshape(*lead, math.prod(queries), keys)
+        return weights.flatten(0, weights.ndim - 4) if weights.ndim > 4 else weights
+
+    def as_factor(self, weights: Tensor, factor: Tensor) -> Tensor:
+        """Undo `as_map`: return the weights in the shape of the factor that they were."""
+        order = self.order
+        permuted = weights.reshape([factor.shape[n] for n in order])
+        return permuted.permute([order.index(n) for n in range(len(order))])
+
+
+def product_of(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Product | None:
+    """Return the factors and letters of a call of one of `PRODUCTS`; None if it has not two factors."""
+    given = [*args, *kwargs.values()]
+    if name == "einsum":
+        equation, *given = given
+        if len(given) == 1 and isinstance(given[0], list | tuple):
+            given = list(given[0])
+    given = given[1:3] if name == "baddbmm" else given[::-1] if name == "__rmatmul__" else given
+    if len(given) != 2 or not all(isinstance(factor, Tensor) and factor.ndim for factor in given):
+        return None
+    a, b = given
+    if name == "einsum":
+        return _einsum_product(equation, a, b) if isinstance(equation, str) else None
+    lead = [chr(ord("a") + n) for n in range(max(a.ndim, b.ndim, 2) - 2)]
+    leads = [lead[len(lead) + 2 - factor.ndim :] if factor.ndim > 2 else [] for factor in (a, b)]
+    rows, cols = ["L"] * (a.ndim > 1), ["E"] * (b.ndim > 1)
+    return Product((a, b), ([*leads[0], *rows, "S"], [*leads[1], "S", *cols]), [*lead, *rows, *cols])
+
+
+def _einsum_product(equation: str, a: Tensor, b: Tensor) -> Product | None:
+    inputs, _, result = equation.replace(" ", "").partition("->")
+    parts = inputs.split(",")
+    if not result or len(parts) != 2:
+        return None
+    unnamed = [
+        t.ndim - len(part.replace("...", "")) if "..." in part else 0 for part, t in zip(parts, (a, b), strict=True)
+    ]
+    dots = [chr(192 + n) for n in range(max(unnamed))]  # letters that an equation can't have
+    left, right = (
+        list(part.replace("...", "".join(dots[len(dots) - n :]))) for part, n in zip(parts, unnamed, strict=True)
+    )
+    return Product((a, b), (left, right), list(result.replace("...", "".join(dots))))
+
+
+def sum_of_terms(weights: Tensor, value: Tensor, ndim: int, dim: int) -> Product:
+    """Describe `(weights * value).sum(dim)` as a product. ndim: of the terms."""
+    axes = [chr(ord("a") + n) for n in range(ndim)]
+    summed = axes[dim % ndim]
+
+    def letters(factor: Tensor) -> list[str]:
+        own = axes[ndim - factor.ndim :]
+        return [f"_{letter}" if size == 1 else letter for letter, size in zip(own, factor.shape, strict=True)]
+
+    return Product(
+        (weights, value), (letters(weights), letters(value)), [letter for letter in axes if letter != summed]
+    )
+
+
+def judge(
+    axes: Axes, mine: list[str], other: list[str], result: list[str], *, learned_scores: bool, learned_value: bool
+) -> Layout | str:
+    """Return the layout of weights in a product that is attention, else the reason why it is none.
+
+    axes: of the weights. mine, other, result: letters of the weights', the other factor's and the result's axes.
+    learned_scores: a learned matrix makes the softmax's axis. learned_value: the other factor is a parameter, and the
+    scores are no product of queries and keys.
+    """
+    key = mine[axes.index("key")] if "key" in axes else None
+    if key is None or key in result or key not in other:
+        return "no sum runs over the axis of the softmax"
+    if not any(letter in result and letter not in mine for letter in other):
+        return "numbers are summed, no vectors"
+    if learned_scores:
+        return "its scores are a learned matrix's outputs: a gate, a router or a classifier"
+    if learned_value:
+        return "learned vectors are mixed"
+    batch = [letter for letter in mine if letter != key and letter in other]
+    query = [letter for letter in mine if letter != key and letter not in batch and letter in result]
+    return Layout(mine, batch, query, key)
+
+
+def axes_of_view(
+    function: Callable[..., Any], args: Any, kwargs: Any, source: Tensor, axes: Axes, view: Tensor
+) -> Axes | None:
+    """Return the axes of a view, by its strides; None if they can't be told.
+
+    A view that was copied is made again of a tensor without numbers, whose strides tell them.
+    """
+    probe = source
+    if not (source.is_contiguous() and view._is_view()):
+        probe = torch.empty(source.shape, device="meta")
+        try:
+            view = function(*(probe if arg is source else arg for arg in args), **kwargs)
+        except Exception:  # a function of tensors on one device, or a setting of torch: then it is not followed
+            return None
+        if not isinstance(view, Tensor):
+            return None
+    sources = [each for each in zip(probe.stride(), probe.shape, axes, strict=True) if each[1] > 1]
+    result: list[Axis] = []
+    for stride, size in zip(view.stride(), view.shape, strict=True):
+        over = [(count, axis) for step, count, axis in sources if stride and step <= stride < step * count and size > 1]
+        result.append(over[0][1] if over and size <= over[0][0] else None)
+    return tuple(result)
