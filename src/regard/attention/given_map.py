@@ -4,20 +4,21 @@ Softmaxes written by hand give such weights. Sinks that are cut off, masks after
 that sum to less or more than 1, or weights below 0. There are no queries and keys, so memory is L × S.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.attention.attention_map import AttentionMap, ScoreView
+from regard.attention.attention_map import AttentionMap
 from regard.attention.kernels.statistics import pool_tile_weights
 from regard.attention.map_statistics import MapStatistics, Progress, Statistics, cell_sizes, merge_top_k
 from regard.attention.masks import Index, positions
 from regard.attention.scores import score_tile_budget, working_dtype
 from regard.errors import RegardError
 
-OF_SCORES = ("query", "key", "rule", "near_rule")
+OF_SCORES = ("query", "key", "rule", "near_rule", "scores", "row_max_sum", "sink_share")
 
 
 class GivenMap(AttentionMap):
@@ -50,32 +51,9 @@ class GivenMap(AttentionMap):
         offset = 0 if offset is None and weights.shape[-2] == weights.shape[-1] else offset
         return GivenMap(weights[(None,) * (4 - weights.ndim)], offset=offset, ndim=weights.ndim)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in OF_SCORES:
-            raise RegardError(f"{name}: this map has weights that a program computed, without queries and keys")
-        raise AttributeError(name)
-
     def rows(self, batch: slice, rows: Int[Tensor, " r"]) -> Float[Tensor, "b H r S"]:
         """Read the weights of some queries of some texts."""
         return self._weights_tile(batch, slice(None), rows, slice(None))
-
-    @property
-    def scores(self) -> ScoreView:
-        """Raise RegardError: the scores of given weights are not known."""
-        raise self._without_scores("scores")
-
-    def row_max_sum(self) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
-        """Raise RegardError: the scores of given weights are not known."""
-        raise self._without_scores("row_max_sum")
-
-    @property
-    def sink_share(self) -> Float[Tensor, "..."]:
-        """Raise RegardError: rows may sum to less than 1 for other reasons than a sink."""
-        raise self._without_scores("sink_share")
-
-    @staticmethod
-    def _without_scores(name: str) -> RegardError:
-        return RegardError(f"{name}: this map has weights that a program computed, and not their scores")
 
     def dense(self, *, differentiable: bool = False) -> Float[Tensor, "..."]:
         """Return all weights as one tensor. differentiable: with the graph that the program computed them by."""
@@ -135,3 +113,11 @@ class GivenMap(AttentionMap):
             pooled /= cell_sizes(length, parts[0], self.device)[:, None] * cell_sizes(size, parts[1], self.device)
         of_rows = {name: torch.cat(bands, 2) if bands else None for name, bands in by_row.items()}
         return MapStatistics(**of_rows, received=received if wanted.received else None, pooled=pooled, sink_share=None)
+
+
+def _refuse(name: str, _: GivenMap) -> None:
+    raise RegardError(f"{name}: this map has weights that a program computed, and not their queries, keys and scores")
+
+
+for _name in OF_SCORES:
+    setattr(GivenMap, _name, property(partial(_refuse, _name)))

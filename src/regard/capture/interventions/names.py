@@ -6,8 +6,9 @@ the order of their list.
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, overload
 
+from regard.attention.ablation import EdgeAblation, HeadAblation
 from regard.capture.interventions.places import named_place
 from regard.checks import arguments_named
 from regard.errors import RegardError
@@ -76,16 +77,38 @@ class Ablate:
         return f"ablated: {self.target}"
 
 
+@overload
+def ablate(target: Head | Edge) -> Ablate: ...
+@overload
+def ablate(
+    target: str, *, head: int | None = None, query: int | None = None, key: int | None = None
+) -> HeadAblation | EdgeAblation: ...
 @arguments_named
-def ablate(target: Head | Edge) -> Ablate:
+def ablate(
+    target: Head | Edge | str, *, head: int | None = None, query: int | None = None, key: int | None = None
+) -> Ablate | HeadAblation | EdgeAblation:
     """Ablate a head, whose output is then zero, or an edge, which is left out of the softmax.
 
     For `model.trace(text, interventions=[...])`. The weights of an ablated edge go to what is left, sinks included; a
     query that loses every key has output and weights 0. A head that is ablated still has its weights.
 
+    Args:
+        target: `regard.head(...)` or `regard.edge(...)`. For `regard.watch`, the path of a module such as
+            "blocks.3.attn", or the start of one.
+        head: of the module at a path. Default: all its heads.
+        query, key: positions of an edge in the module at a path. With one of them: all its edges.
+
     Raises:
-        RegardError: something else than a head or an edge.
+        RegardError: target is something else, or head, query and key are given without a path.
     """
+    numbers = [None if given is None else [check_number(name, given)]
+               for name, given in (("head", head), ("query", query), ("key", key))]  # fmt: skip
+    if isinstance(target, str):
+        if query is None and key is None:
+            return HeadAblation(layers=[target], heads=numbers[0])
+        return EdgeAblation(layers=[target], heads=numbers[0], queries=numbers[1], keys=numbers[2])
+    if numbers != [None] * 3:
+        raise RegardError("ablate: head, query and key are of a path: give it first, such as 'blocks.3.attn'")
     if not isinstance(target, (Head, Edge)):
         raise RegardError(f"ablate: given {type(target).__name__}, needs regard.head(...) or regard.edge(...)")
     return Ablate(target)

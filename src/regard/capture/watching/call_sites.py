@@ -1,6 +1,6 @@
 """Find where an attention call is made: the path of its module, and the file and line.
 
-The Python stack says it, not hooks: a frame whose first argument is a module of the model names that module. That is
+The Python stack says it, not hooks: a frame of a method whose first argument is a module names that module. That is
 right for recursion, exceptions, `.forward(x)` called directly and modules in plain lists, and leaves the model alone.
 """
 
@@ -20,7 +20,7 @@ from regard.capture.watching.torch_internals import in_backward_pass
 TORCH = torch.__path__[0]
 OURS = str(Path(regard.__file__).parent / "capture" / "watching")
 ATTENTION = str(Path(regard.__file__).parent / "attention")
-MODULE_CALL = nn.Module.__call__.__code__.co_filename
+MODULE_CALL = nn.Module.__call__.__code__  # it calls `_call_impl`, which names the module too
 CHECKED = "<@"  # how type checkers name the wrappers that they make
 WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 
@@ -52,7 +52,7 @@ class CallSites:
         while frame is not None and not (inside and line):
             code = frame.f_code
             file = code.co_filename
-            if file == MODULE_CALL or file.startswith((OURS, CHECKED)) or (of_attend and file.startswith(ATTENTION)):
+            if code is MODULE_CALL or file.startswith((OURS, CHECKED)) or (of_attend and file.startswith(ATTENTION)):
                 frame = frame.f_back
                 continue
             if line is None and not file.startswith(TORCH):
@@ -60,7 +60,7 @@ class CallSites:
                     return None
                 line = frame
             owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount and not inside else None
-            if isinstance(owner, nn.Module):
+            if isinstance(owner, nn.Module) and hasattr(type(owner), code.co_name):  # a method of it
                 if not modules or modules[-1] is not owner:
                     modules.append(owner)
                     inside = owner is self.root

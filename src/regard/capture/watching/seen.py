@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from torch import Tensor
 
@@ -10,17 +9,10 @@ from regard.attention.ablation import Ablation
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Calls
 from regard.capture.watching.call_sites import CallSites
+from regard.capture.watching.softmax_tracker import Softmax
 
+NO_FACTOR = "it is no factor of a sum of vectors"
 MAX_LISTED_SEEN, MAX_LISTED_OTHERS = 40, 10
-
-
-class PassedOver(NamedTuple):
-    """A softmax that is no attention. where: file:line. shape: of its result."""
-
-    path: str
-    where: str
-    shape: tuple[int, ...]
-    reason: str
 
 
 class Seen(Calls):
@@ -33,7 +25,7 @@ class Seen(Calls):
     def __init__(self, sites: CallSites) -> None:
         super().__init__(None, ("value",))
         self._sites = sites
-        self.passed_over: list[PassedOver] = []
+        self.passed_over: list[Softmax] = []
         self.unseen: dict[str, str] = {}
         self.notes: list[str] = []
 
@@ -61,10 +53,12 @@ class Seen(Calls):
 
     def others(self) -> Iterator[str]:
         """Yield a line for each softmax that was passed over, and for everything that can't be seen."""
-        for softmax in dict.fromkeys(self.passed_over):
-            yield f"softmax of {softmax.path} ({_short(softmax.where)}) passed over: {softmax.reason}"
-        for path, reason in self.unseen.items():
-            yield f"not seen: {path}: {reason}"
+        passed_over = [
+            f"softmax of {softmax.path} ({_short(softmax.where)}) passed over: {softmax.reason or NO_FACTOR}"
+            for softmax in self.passed_over
+        ]
+        yield from dict.fromkeys(passed_over)
+        yield from (f"not seen: {path}: {reason}" for path, reason in self.unseen.items())
 
     def __repr__(self) -> str:
         rows = [("path", "how", "weights", "line")]

@@ -8,46 +8,36 @@ to `claim` if it is attention (`weighted_sums.judge`). The softmax keeps the rea
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
 from regard.attention.ablated_call import CallAblations
 from regard.capture.watching.call_sites import CallSites
-from regard.capture.watching.seen import PassedOver
-from regard.capture.watching.weighted_sums import (
-    PRODUCTS,
-    Axes,
-    Layout,
-    Product,
-    axes_of_view,
-    judge,
-    product_of,
-    sum_of_terms,
-)
+from regard.capture.watching.weighted_sums import PRODUCTS, Axes, Layout, Product, View, judge, product_of, sum_of_terms
 
-SOFTMAXES = frozenset(("softmax", "_softmax", "gumbel_softmax", "log_softmax"))
+SOFTMAXES = frozenset(["softmax", "_softmax", "gumbel_softmax", "log_softmax"])
 LEARNED_AXIS = {"linear": -1, "addmm": -1, "conv1d": -2, "conv2d": -3, "conv3d": -4}  # that a learned matrix makes
-SPLITS = frozenset(("chunk", "split", "unbind", "tensor_split", "split_with_sizes"))
-DROPOUTS = frozenset(("dropout", "dropout_", "alpha_dropout", "feature_dropout"))
+SPLITS = frozenset(["chunk", "split", "unbind", "tensor_split", "split_with_sizes"])
+DROPOUTS = frozenset(["dropout", "dropout_", "alpha_dropout", "feature_dropout"])
 # What these do to the axes of a tensor: ELEMENTWISE leaves them, BROADCASTING may put others before, VIEWS moves them.
 ELEMENTWISE = frozenset([
     "to", "float", "double", "half", "bfloat16", "type", "type_as", "contiguous", "clone", "nan_to_num", "cpu",
-    "cuda", "detach", "exp", "relu", "clamp", "_to_copy", "requires_grad_", "tanh", "leaky_relu"
+    "cuda", "detach", "exp", "relu", "clamp", "_to_copy", "requires_grad_", "tanh", "leaky_relu",
 ])  # fmt: skip
 TIMES = frozenset(["mul", "__mul__", "__rmul__", "multiply"])
 DIVISIONS = frozenset(["div", "__truediv__", "true_divide", "divide", "div_", "__itruediv__"])
 BROADCASTING = TIMES | DIVISIONS | frozenset([
     "mul_", "__imul__", "add", "__add__", "__radd__", "add_", "__iadd__", "sub", "__sub__", "sub_", "__isub__",
-    "masked_fill", "masked_fill_", "where", "__setitem__", "tril", "triu"
+    "masked_fill", "masked_fill_", "where", "tril", "triu",
 ])  # fmt: skip
 VIEWS = frozenset([
-    "view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "flatten", "unflatten", "movedim",
-    "moveaxis", "swapaxes", "swapdims", "expand", "expand_as", "broadcast_to", "t", "__getitem__", "narrow",
-    "select", "__get__", "view_as", "reshape_as"
+    "view", "reshape", "transpose", "permute", "unsqueeze", "squeeze", "flatten", "unflatten", "movedim", "moveaxis",
+    "swapaxes", "swapdims", "expand", "expand_as", "broadcast_to", "t", "__getitem__", "narrow", "select", "__get__",
+    "view_as", "reshape_as",
 ])  # fmt: skip
-PREPARED = PRODUCTS | DROPOUTS | {"sum"}
+PREPARED = PRODUCTS | DROPOUTS | {"sum"}  # looked at before they run
 FOLLOWED = PREPARED | SOFTMAXES | SPLITS | ELEMENTWISE | BROADCASTING | VIEWS | frozenset(LEARNED_AXIS)
 
 
@@ -55,50 +45,56 @@ FOLLOWED = PREPARED | SOFTMAXES | SPLITS | ELEMENTWISE | BROADCASTING | VIEWS | 
 class Softmax:
     """One softmax of the program, and what became of its result.
 
-    learned_scores: a learned matrix makes its axis. of_product: its scores are a product of queries and keys.
-    reason: why it is no attention. ablations: what is done to it, found out once for all products of its weights.
+    where: file:line. learned: a learned matrix makes its axis. of_product: its scores are queries · keys. reason: why
+    it is no attention. ablations: what is done to it, looked up once for all products of its weights.
     """
 
     path: str
     where: str
     shape: tuple[int, ...]
     kernel: str
-    learned_scores: bool
+    learned: bool
     of_product: bool
     claimed: bool = False
     reason: str = ""
     ablations: CallAblations | None = None
 
-    def passed_over(self) -> PassedOver:
-        """Return what is listed of a softmax that is no attention."""
-        return PassedOver(self.path, self.where, self.shape, self.reason or "it is no factor of a sum of vectors")
 
-
-@dataclass(eq=False)
 class Track:
-    """What is known of a tensor on the way.
+    """What is known of a tensor on the way. kind: of KINDS.
 
-    kind: "scores", "exp" (of scores), "weights", "row sums" (of weights or exp) or "terms" (weights · values, to be
-    summed). origin: the softmax, or what an exp and its row sums share. learned, of_product: what scores were made by.
-    log: weights of log_softmax. undropped: the weights without dropout. row_axis: that row sums were taken over, from
-    the right. factors: of terms.
+    known_axes: what each axis is, or the view that says so. softmax: of weights and what was made of them. learned,
+    of_product: what made scores. log: weights of log_softmax. undropped: the weights without dropout. exponential: what
+    an exp and its sums have in common. row_axis: that sums were taken over, from the right. factors: of terms.
     """
 
-    kind: Literal["scores", "exp", "weights", "row sums", "terms"]
-    axes: Axes
-    origin: Softmax | None = None
-    learned: bool = False
-    of_product: bool = False
-    log: bool = False
+    KINDS = ("scores", "exp", "weights", "row sums", "terms")  # terms: weights · values, to be summed
+    softmax: Softmax
+    learned = of_product = log = False
     undropped: Tensor | None = None
-    row_axis: int = 0
-    factors: "tuple[Track, Tensor, Tensor] | None" = None
-    exponential: object = field(default_factory=object)
+    exponential: object = None
+    row_axis = 0
+    factors: "tuple[Track, Tensor, Tensor]"
+
+    def __init__(self, kind: str, known_axes: "Axes | View", **known: Any) -> None:
+        self.kind, self.known_axes = kind, known_axes
+        vars(self).update(known)
+
+    def but(self, **changes: Any) -> "Track":
+        """Return the same with some changes."""
+        return Track(**(vars(self) | changes))
+
+    @property
+    def axes(self) -> Axes:
+        """What each axis is."""
+        if isinstance(self.known_axes, View):
+            self.known_axes = self.known_axes.axes()
+        return self.known_axes
 
 
 # Takes (softmax, weights, weights without dropout or None, values, layout) and returns the weights to multiply by.
 Claim = Callable[[Softmax, Tensor, Tensor | None, Tensor, Layout], Tensor]
-AfterCall = Callable[[Tensor], None]
+Prepared = tuple[Any, Any, Track | None]  # arguments, and what is then known of the result
 
 
 class SoftmaxTracker:
@@ -109,8 +105,8 @@ class SoftmaxTracker:
         self._sites, self._claim = sites, claim
         self._tracks: dict[int, tuple[weakref.ref[Tensor], Track]] = {}
 
-    def prepare(self, name: str, args: Any, kwargs: Any) -> tuple[Any, Any, AfterCall | None]:
-        """Look at a call of `PREPARED` before it runs: return its arguments, and what to do with the result."""
+    def prepare(self, name: str, args: Any, kwargs: Any) -> Prepared:
+        """Look at a call of `PREPARED` before it runs."""
         if name in DROPOUTS:
             return args, kwargs, self._before_dropout(name, args, kwargs)
         if name == "sum":
@@ -125,11 +121,7 @@ class SoftmaxTracker:
         learned = [is_learned(factor) for factor in product.factors]
         letters = product.letters[0] if learned[0] else product.letters[1] if learned[1] else []
         axes = tuple("learned" if letter in letters else None for letter in product.result)
-        return (
-            args,
-            kwargs,
-            lambda result: self.note(result, Track("scores", axes, learned=any(learned), of_product=not any(learned))),
-        )
+        return args, kwargs, Track("scores", axes, learned=any(learned), of_product=not any(learned))
 
     def follow(self, function: Callable[..., Any], name: str, args: Any, kwargs: Any, result: Any) -> None:
         """Note what is known of a result, from its arguments."""
@@ -138,18 +130,14 @@ class SoftmaxTracker:
             dim = kwargs.get("dim", args[1] if len(args) > 1 and name != "gumbel_softmax" else None)
             if dim is None:  # the default of gumbel_softmax, and that of F.softmax's early days
                 dim = -1 if name == "gumbel_softmax" else 0 if scores.ndim in (0, 1, 3) else 1
-            track = self.track_of(scores)
-            self._begin(track, is_learned(scores), dim, result, log=name == "log_softmax")
+            self._begin(self.track_of(scores), is_learned(scores), dim, result, log=name == "log_softmax")
         elif name in LEARNED_AXIS:
             before, axis = self.track_of(args[0]) if args else None, result.ndim + LEARNED_AXIS[name]
             if before is not None and before.kind == "weights" and before.axes[-1] != "key" and name == "linear":
-                self.note(result, replace(before, axes=(*before.axes[:-1], None), undropped=None))  # heads are mixed
+                self.note(result, before.but(known_axes=(*before.axes[:-1], None), undropped=None))  # heads are mixed
             else:
                 axes = tuple("learned" if n == axis else None for n in range(result.ndim))
                 self.note(result, Track("scores", axes, learned=True))
-        elif not self._tracks:
-            if name == "exp":
-                self.note(result, Track("exp", (None,) * result.ndim))
         elif isinstance(result, Tensor):
             self._follow(function, name, args, kwargs, result)
         elif name in SPLITS and self.track_of(args[0]) is not None:
@@ -173,126 +161,104 @@ class SoftmaxTracker:
             return
         kernel, learned, of_product = "softmax", of_parameter, False
         if scores is not None and scores.kind in ("scores", "exp") and len(scores.axes) == result.ndim:
-            learned = learned or scores.axes[dim] == "learned"
-            of_product = scores.of_product
+            learned, of_product = learned or scores.axes[dim] == "learned", scores.of_product
             kernel = "softmax(q·k)" if of_product else "softmax(learned)" if scores.learned else kernel
         softmax = Softmax(*site, tuple(result.shape), kernel, learned, of_product)
         self.softmaxes.append(softmax)
         axes = tuple("key" if n == dim % result.ndim else None for n in range(result.ndim))
-        self.note(result, Track("weights", axes, softmax, log=log))
+        self.note(result, Track("weights", axes, softmax=softmax, log=log))
 
-    def _before_dropout(self, name: str, args: Any, kwargs: Any) -> AfterCall | None:
-        """Dropout of weights: keep those without it."""
+    def _before_dropout(self, name: str, args: Any, kwargs: Any) -> Track | None:
+        """Keep weights without dropout."""
         track = self.track_of(args[0]) if args else None
-        if track is None:
-            return None
-        training = kwargs.get("training", args[2] if len(args) > 2 else True)
-        undropped = track.undropped
-        if track.kind == "weights" and training and undropped is None:
-            in_place = name == "dropout_" or kwargs.get("inplace", len(args) > 3 and args[3])
-            undropped = args[0].detach().clone() if in_place else args[0].detach()
-        return lambda result: self.note(result, replace(track, undropped=undropped))
+        if track is None or track.kind != "weights" or track.undropped is not None:
+            return track
+        if not kwargs.get("training", args[2] if len(args) > 2 else True):
+            return track
+        in_place = name == "dropout_" or kwargs.get("inplace", len(args) > 3 and args[3])
+        return track.but(undropped=args[0].detach().clone() if in_place else args[0].detach())
 
-    def _before_sum(self, args: Any, kwargs: Any) -> tuple[Any, Any, AfterCall | None]:
-        """A sum: of weights · values, or of weights, which are then divided by it."""
+    def _before_sum(self, args: Any, kwargs: Any) -> Prepared:
+        """Look at a sum: of weights · values, or of weights, which are then divided by it."""
         track = self.track_of(args[0]) if args else None
         dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
         dim = dim[0] if isinstance(dim, list | tuple) and len(dim) == 1 else dim
         if track is None or not isinstance(dim, int):
             return args, kwargs, None
-        if track.kind == "terms" and track.factors is not None:
+        if track.kind == "terms":
             weighted, weights, value = track.factors
             product = sum_of_terms(weights, value, args[0].ndim, dim)
-            (new, *_), _, _ = self._before_weighted_sum(weighted, product, 0, (weights,), {})
+            (new,), _, _ = self._before_weighted_sum(weighted, product, 0, (weights,), {})
             return (args if new is weights else (new * value, *args[1:])), kwargs, None
         if track.kind in ("weights", "exp"):
-            sums = replace(track, kind="row sums", axes=(), row_axis=dim % args[0].ndim - args[0].ndim, undropped=None)
-            return args, kwargs, lambda result: self.note(result, sums)
+            axis = dim % args[0].ndim - args[0].ndim
+            return args, kwargs, track.but(kind="row sums", row_axis=axis, undropped=None)
         return args, kwargs, None
 
-    def _before_weighted_sum(
-        self, track: Track, product: Product, n: int, args: Any, kwargs: Any
-    ) -> tuple[Any, Any, AfterCall | None]:
-        """A product of weights, factor n, with something else: claim it if it is attention."""
-        softmax, weights, other = track.origin, product.factors[n], product.factors[1 - n]
-        assert softmax is not None
-        mine = product.letters[n]
+    def _before_weighted_sum(self, track: Track, product: Product, n: int, args: Any, kwargs: Any) -> Prepared:
+        """Look at a product of weights, factor n, with something else: claim it if it is attention."""
+        softmax, weights, other = track.softmax, product.factors[n], product.factors[1 - n]
         learned_value = is_learned(other) and not softmax.of_product
-        layout = judge(
-            track.axes, mine, product.letters[1 - n], product.result,
-            learned_scores=softmax.learned_scores, learned_value=learned_value,
-        )  # fmt: skip
-        if isinstance(layout, str):
-            softmax.reason = softmax.reason or layout
-            key = mine[track.axes.index("key")] if "key" in track.axes else ""
-            if key not in product.result or key in product.letters[1 - n]:
-                return args, kwargs, None
-            axes = tuple("key" if letter == key else None for letter in product.result)  # heads are mixed
-            return args, kwargs, lambda result: self.note(result, replace(track, axes=axes, undropped=None))
-        new = self._claim(softmax, weights, track.undropped, other, layout)
-        if new is not weights:
-            args, kwargs = _replaced(args, weights, new), {k: _replaced(v, weights, new) for k, v in kwargs.items()}
-        return args, kwargs, None
+        layout = judge(track.axes, product, n, learned_scores=softmax.learned, learned_value=learned_value)
+        if isinstance(layout, Layout):
+            new = self._claim(softmax, weights, track.undropped, other, layout)
+            if new is not weights:
+                args, kwargs = _replaced(args, weights, new), {k: _replaced(v, weights, new) for k, v in kwargs.items()}
+            return args, kwargs, None
+        softmax.reason = softmax.reason or layout
+        key = product.letters[n][track.axes.index("key")] if "key" in track.axes else ""
+        if key not in product.result or key in product.letters[1 - n]:
+            return args, kwargs, None
+        axes = tuple("key" if letter == key else None for letter in product.result)  # heads are mixed
+        return args, kwargs, track.but(known_axes=axes, undropped=None)
 
     def _follow(self, function: Callable[..., Any], name: str, args: Any, kwargs: Any, result: Tensor) -> None:
         tracked = [(n, track) for n, arg in enumerate(args) if (track := self.track_of(arg)) is not None]
         if not tracked:
             if name == "exp":
-                self.note(result, Track("exp", (None,) * result.ndim))
+                self.note(result, Track("exp", (None,) * result.ndim, exponential=object()))
             return
         n, track = next((pair for pair in tracked if pair[1].kind in ("weights", "exp")), tracked[0])
-        source, target = args[n], args[0] if name == "__setitem__" else result
-        same = target.shape[max(0, target.ndim - source.ndim) :] == source.shape
-
-        def again() -> Tensor | None:
-            """Do the same to the weights without dropout."""
-            if track.undropped is None or target is not result:
-                return None
-            changed: Tensor = function(*(track.undropped if i == n else arg for i, arg in enumerate(args)), **kwargs)
-            return changed
-
+        source, lead = args[n], (None,) * (result.ndim - args[n].ndim)
+        same = result.shape[len(lead) :] == source.shape
+        sums = self.track_of(args[1]) if name in DIVISIONS and len(tracked) == 2 else None
+        undropped = None
+        if track.undropped is not None:  # do the same to the weights without dropout
+            writes = name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
+            plain = track.undropped.clone() if writes else track.undropped
+            undropped = function(*(plain if i == n else argument for i, argument in enumerate(args)), **kwargs)
         if track.kind == "row sums":
             if name in VIEWS:
                 self.note(result, track)
-        elif name in DIVISIONS and len(tracked) == 2 and self._normalises(track, self.track_of(args[1])):
-            sums = self.track_of(args[1])
-            assert sums is not None
+        elif track.kind == "terms":
+            return
+        elif sums is not None and sums.kind == "row sums" and _shared(sums) is _shared(track):
             if track.kind == "exp":
                 self._begin(track, False, sums.row_axis, result)
             else:
                 axes = tuple("key" if i == result.ndim + sums.row_axis else None for i in range(result.ndim))
-                self.note(result, replace(track, axes=axes, undropped=None))
-        elif track.kind == "terms":
-            pass
+                self.note(result, track.but(known_axes=axes, undropped=None))
+        elif name == "exp" and track.kind == "scores":
+            self.note(result, track.but(kind="exp", exponential=object()))
         elif name in ELEMENTWISE and same:
-            if name == "exp" and track.kind == "scores":
-                self.note(result, replace(track, kind="exp", exponential=object()))
-            else:
-                self.note(result, replace(track, undropped=again(), log=track.log and name != "exp"))
+            self.note(result, track.but(undropped=undropped, log=track.log and name != "exp"))
         elif name in VIEWS:
-            axes_of_result = axes_of_view(function, args, kwargs, source, track.axes, result)
-            if axes_of_result is not None:
-                self.note(result, replace(track, axes=axes_of_result, undropped=again()))
+            view = View(track, function, n, args, kwargs, result)
+            self.note(result, track.but(known_axes=view, undropped=undropped))
         elif name in BROADCASTING and same:
-            self.note(
-                target, replace(track, axes=(None,) * (target.ndim - source.ndim) + track.axes, undropped=again())
-            )
+            self.note(result, track.but(known_axes=(*lead, *track.axes), undropped=undropped))
         elif name in TIMES and track.kind == "weights" and isinstance(args[1 - n], Tensor):
-            axes = (None,) * (result.ndim - source.ndim) + track.axes
-            self.note(result, Track("terms", axes, track.origin, factors=(track, source, args[1 - n])))
-
-    @staticmethod
-    def _normalises(track: Track, sums: Track | None) -> bool:
-        """Whether these are the row sums of what they divide."""
-        if sums is None or sums.kind != "row sums":
-            return False
-        same = track.origin is sums.origin if track.kind == "weights" else track.exponential is sums.exponential
-        return same and track.kind in ("weights", "exp")
+            self.note(result, Track("terms", (*lead, *track.axes), factors=(track, source, args[1 - n])))
 
 
 def is_learned(tensor: Tensor) -> bool:
     """Whether a tensor is a parameter or a view of one."""
     return isinstance(tensor, nn.Parameter) or isinstance(tensor._base, nn.Parameter)
+
+
+def _shared(track: Track) -> object:
+    """What weights or an exp have in common with their sums."""
+    return track.exponential or track.softmax
 
 
 def _replaced(arguments: Any, old: Tensor, new: Tensor) -> Any:

@@ -56,7 +56,9 @@ def watch(
         stack.enter_context(mode)
         stack.callback(mode.finish)
         yield seen
-    scripted = [path for path, part in module.named_modules() if isinstance(part, torch.jit.ScriptModule)] if module else []
+    scripted = (
+        [path for path, part in module.named_modules() if isinstance(part, torch.jit.ScriptModule)] if module else []
+    )
     for path in scripted:
         if path.rpartition(".")[0] not in scripted or not path:
             seen.unseen[path or "the module"] = "TorchScript runs outside Python"

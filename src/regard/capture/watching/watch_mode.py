@@ -68,12 +68,15 @@ class WatchMode(TorchFunctionMode):
             return self._flex_attention(function, args, kwargs)
         if function is functional.multi_head_attention_forward:
             return self._in_steps(args, kwargs)
-        note = None
+        track = None
         if name in PREPARED:
-            args, kwargs, note = self._observe(name, self._tracker.prepare, name, args, kwargs) or (args, kwargs, None)
+            prepared = self._observe(name, self._tracker.prepare, name, args, kwargs)
+            args, kwargs, track = prepared or (args, kwargs, None)
         result = function(*args, **kwargs)
-        if note is not None:
-            self._observe(name, note, result)
+        if track is not None:
+            self._tracker.note(result, track)
+        elif name in PREPARED:
+            return result
         elif name in FOLLOWED:
             self._observe(name, self._tracker.follow, function, name, args, kwargs, result)
         elif any(part in name for part in CLOSED) and (site := self._sites.find()) is not None:
@@ -82,7 +85,7 @@ class WatchMode(TorchFunctionMode):
 
     def finish(self) -> None:
         """List the softmaxes that turned out to be no attention."""
-        self.seen.passed_over += [softmax.passed_over() for softmax in self._tracker.softmaxes if not softmax.claimed]
+        self.seen.passed_over += [softmax for softmax in self._tracker.softmaxes if not softmax.claimed]
 
     def _observe(self, name: str, look: Callable[..., Any], *args: Any) -> Any:
         """Look at a call. Errors are listed, and don't reach the code that is watched."""
@@ -161,7 +164,14 @@ class WatchMode(TorchFunctionMode):
                 rule, offset = torch_rule(kept[0], kept[1], kept[2] if len(kept) > 2 else None, given)
                 return AttentionMap(kept[0], kept[1], rule, offset=offset, ndim=ndim)
 
-            self._add(site, "sdpa", _unchanged(site.path, kept, make), CallAblations(), self._kept(v), without_transforms([output])[0])
+            self._add(
+                site,
+                "sdpa",
+                _unchanged(site.path, kept, make),
+                CallAblations(),
+                self._kept(v),
+                without_transforms([output])[0],
+            )
 
     def _flex_attention(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         result = function(*args, **kwargs)

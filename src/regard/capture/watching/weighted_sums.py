@@ -106,15 +106,13 @@ def sum_of_terms(weights: Tensor, value: Tensor, ndim: int, dim: int) -> Product
     )
 
 
-def judge(
-    axes: Axes, mine: list[str], other: list[str], result: list[str], *, learned_scores: bool, learned_value: bool
-) -> Layout | str:
+def judge(axes: Axes, product: Product, n: int, *, learned_scores: bool, learned_value: bool) -> Layout | str:
     """Return the layout of weights in a product that is attention, else the reason why it is none.
 
-    axes: of the weights. mine, other, result: letters of the weights', the other factor's and the result's axes.
-    learned_scores: a learned matrix makes the softmax's axis. learned_value: the other factor is a parameter, and the
-    scores are no product of queries and keys.
+    axes: of the weights, factor n. learned_scores: a learned matrix makes the softmax's axis. learned_value: the other
+    factor is a parameter, and the scores are no product of queries and keys.
     """
+    mine, other, result = product.letters[n], product.letters[1 - n], product.result
     key = mine[axes.index("key")] if "key" in axes else None
     if key is None or key in result or key not in other:
         return "no sum runs over the axis of the softmax"
@@ -129,25 +127,38 @@ def judge(
     return Layout(mine, batch, query, key)
 
 
-def axes_of_view(
-    function: Callable[..., Any], args: Any, kwargs: Any, source: Tensor, axes: Axes, view: Tensor
-) -> Axes | None:
-    """Return the axes of a view, by its strides; None if they can't be told.
+class View:
+    """A view of a tensor whose axes are known. It keeps shapes and strides, and neither tensor."""
 
-    A view that was copied is made again of a tensor without numbers, whose strides tell them.
-    """
-    probe = source
-    if not (source.is_contiguous() and view._is_view()):
-        probe = torch.empty(source.shape, device="meta")
+    def __init__(self, of: Any, function: Callable[..., Any], n: int, args: Any, kwargs: Any, view: Tensor) -> None:
+        """Describe a view: what function(*args, **kwargs) returned. of: the `Track` of argument n."""
+        source = args[n]
+        self.of, self.shape, self.strides = of, source.shape, source.stride()
+        self.view_shape, self.view_strides = view.shape, view.stride()
+        self.call: Any = None
+        if not (source.is_contiguous() and view._is_view()):  # it may be a copy, whose strides say nothing
+            self.call = function, (*args[:n], None, *args[n + 1 :]), n, kwargs
+            if any(isinstance(argument, Tensor) for argument in self.call[1]):
+                self._make_again()
+
+    def axes(self) -> Axes:
+        """Return what each axis is, by its stride."""
+        if self.call is not None:
+            self._make_again()
+        known = [each for each in zip(self.strides, self.shape, self.of.axes, strict=True) if each[1] > 1]
+        result: list[Axis] = []
+        for stride, size in zip(self.view_strides, self.view_shape, strict=True):
+            over = [(n, axis) for step, n, axis in known if stride and step <= stride < step * n and size > 1]
+            result.append(over[0][1] if over and size <= over[0][0] else None)
+        return tuple(result)
+
+    def _make_again(self) -> None:
+        """Make the view of a contiguous tensor without numbers. If that fails, no axis is known."""
+        function, args, n, kwargs = self.call
+        self.call, probe = None, torch.empty(self.shape, device="meta")
+        self.strides = probe.stride()
         try:
-            view = function(*(probe if arg is source else arg for arg in args), **kwargs)
-        except Exception:  # a function of tensors on one device, or a setting of torch: then it is not followed
-            return None
-        if not isinstance(view, Tensor):
-            return None
-    sources = [each for each in zip(probe.stride(), probe.shape, axes, strict=True) if each[1] > 1]
-    result: list[Axis] = []
-    for stride, size in zip(view.stride(), view.shape, strict=True):
-        over = [(count, axis) for step, count, axis in sources if stride and step <= stride < step * count and size > 1]
-        result.append(over[0][1] if over and size <= over[0][0] else None)
-    return tuple(result)
+            view = function(*args[:n], probe, *args[n + 1 :], **kwargs)
+            self.view_shape, self.view_strides = view.shape, view.stride()
+        except Exception:  # a function of tensors on one device, for example, or of several results
+            self.view_strides = (0,) * len(self.view_shape)
