@@ -169,3 +169,15 @@ def test_closed_kernels_are_named() -> None:
     error = "not seen: Closed: flash_attn keeps its queries and keys to itself"
     with pytest.raises(RegardError, match=error), regard.watch(module):
         module(torch.randn(2, 2))
+
+
+def test_heads_that_share_their_values_are_heads() -> None:
+    class MultiQuery(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            q = x.view(2, 10, 4, 2).transpose(1, 2)
+            weights = torch.einsum("bhid,bjd->bhij", q, x[..., :2]).softmax(-1)
+            return torch.einsum("bhij,bjd->bhid", weights, x)
+
+    _, seen = watched(MultiQuery(), torch.randn(2, 10, 8))
+    assert seen is not None
+    assert seen["MultiQuery"].weights.shape == (2, 4, 10, 10)

@@ -124,6 +124,8 @@ def judge(axes: Axes, product: Product, n: int, *, learned_scores: bool, learned
         return "learned vectors are mixed"
     batch = [letter for letter in mine if letter != key and letter in other]
     query = [letter for letter in mine if letter != key and letter not in batch and letter in result]
+    while len(query) > 1 and len(batch) < 2:  # heads that share their values
+        batch.append(query.pop(0))
     return Layout(mine, batch, query, key)
 
 
