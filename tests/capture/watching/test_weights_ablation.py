@@ -150,7 +150,7 @@ def test_what_cannot_be_ablated_is_an_error_after_the_block() -> None:
     error = "TalkingHeads: its weights are no part of a softmax"
     with pytest.raises(RegardError, match=error), regard.watch(mixed, interventions=[ablation]):
         mixed(X)
-    with pytest.raises(RegardError, match="ablate: head, query and key are of a path"):
+    with pytest.raises(RegardError, match="ablate: give head, query and key after a path"):
         regard.ablate(regard.head(0, 0), head=1)  # type: ignore[call-overload]
 
 

@@ -26,6 +26,7 @@ OF: dict[Part | None, str] = {
 }
 
 
+PLURALS = {"head": "heads", "query": "queries", "key": "keys"}
 TEXTS: dict[Part | None, str] = {None: "text", "encoder": "source", "decoder": "target"}  # what they read is called
 
 
@@ -80,13 +81,9 @@ class Ablate:
 @overload
 def ablate(target: Head | Edge) -> Ablate: ...
 @overload
-def ablate(
-    target: str, *, head: int | None = None, query: int | None = None, key: int | None = None
-) -> HeadAblation | EdgeAblation: ...
+def ablate(target: str, *, head: int = ..., query: int = ..., key: int = ...) -> HeadAblation | EdgeAblation: ...
 @arguments_named
-def ablate(
-    target: Head | Edge | str, *, head: int | None = None, query: int | None = None, key: int | None = None
-) -> Ablate | HeadAblation | EdgeAblation:
+def ablate(target: Head | Edge | str, **place: int) -> Ablate | HeadAblation | EdgeAblation:
     """Ablate a head, whose output is then zero, or an edge, which is left out of the softmax.
 
     For `model.trace(text, interventions=[...])`. The weights of an ablated edge go to what is left, sinks included; a
@@ -95,20 +92,17 @@ def ablate(
     Args:
         target: `regard.head(...)` or `regard.edge(...)`. For `regard.watch`, the path of a module such as
             "blocks.3.attn", or the start of one.
-        head: of the module at a path. Default: all its heads.
-        query, key: positions of an edge in the module at a path. With one of them: all its edges.
+        place: of a path: head, query and key, each a number from 0. Default: all of them. query and key name edges.
 
     Raises:
-        RegardError: target is something else, or head, query and key are given without a path.
+        RegardError: target is something else, or a place is given without a path.
     """
-    numbers = [None if given is None else [check_number(name, given)]
-               for name, given in (("head", head), ("query", query), ("key", key))]  # fmt: skip
-    if isinstance(target, str):
-        if query is None and key is None:
-            return HeadAblation(layers=[target], heads=numbers[0])
-        return EdgeAblation(layers=[target], heads=numbers[0], queries=numbers[1], keys=numbers[2])
-    if numbers != [None] * 3:
-        raise RegardError("ablate: head, query and key are of a path: give it first, such as 'blocks.3.attn'")
+    if isinstance(target, str) and place.keys() <= PLURALS.keys():
+        numbers: Any = {PLURALS[name]: [check_number(name, number)] for name, number in place.items()}
+        kind = HeadAblation if place.keys() <= {"head"} else EdgeAblation
+        return kind(layers=[target], **numbers)
+    if place:
+        raise RegardError("ablate: give head, query and key after a path: ablate('blocks.3.attn', head=5)")
     if not isinstance(target, (Head, Edge)):
         raise RegardError(f"ablate: given {type(target).__name__}, needs regard.head(...) or regard.edge(...)")
     return Ablate(target)

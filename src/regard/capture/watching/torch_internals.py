@@ -1,7 +1,7 @@
 """What watching needs of PyTorch's private names: no public ones say the same."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
@@ -23,10 +23,19 @@ def version(tensor: Tensor) -> int:
     return 0 if tensor.is_inference() else tensor._version
 
 
-def outside_transforms() -> AbstractContextManager[Any]:
-    """Suspend vmap, grad and the other transforms of torch.func, so that what is computed outlives them."""
-    inside = functorch.peek_interpreter_stack() is not None
-    return temporarily_clear_interpreter_stack() if inside else nullcontext()
+def in_transform() -> bool:
+    """Whether this runs inside vmap, grad or another transform of torch.func."""
+    return functorch.peek_interpreter_stack() is not None
+
+
+@contextmanager
+def outside_transforms() -> Iterator[None]:
+    """Suspend the transforms of torch.func, so that what is computed outlives them."""
+    if in_transform():
+        with temporarily_clear_interpreter_stack():
+            yield
+    else:
+        yield
 
 
 def without_transforms(tensors: Sequence[Tensor]) -> list[Tensor]:

@@ -5,7 +5,7 @@ keeps a lazy map, of query and key where the call says them, else of the weights
 answered differently only if an ablation applies to it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,21 +13,17 @@ from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from regard.attention.ablated_call import CallAblations, ablations_of_call
-from regard.attention.ablation import open_blocks
+from regard.attention.ablated_call import ablations_of_call
+from regard.attention.ablation import Ablation, open_blocks
 from regard.attention.arguments import score_rule
 from regard.attention.attention_map import HELPS, AttentionMap
 from regard.attention.recording import open_records
 from regard.attention.scores import ScoreRule
+from regard.capture.watching import torch_internals
 from regard.capture.watching.call_sites import CallSites, Site
 from regard.capture.watching.seen import Seen
 from regard.capture.watching.softmax_tracker import FOLLOWED, PREPARED, Softmax, SoftmaxTracker, Track
-from regard.capture.watching.torch_internals import (
-    multi_head_attention_in_steps,
-    outside_transforms,
-    version,
-    without_transforms,
-)
+from regard.capture.watching.torch_internals import outside_transforms, version, without_transforms
 from regard.capture.watching.weighted_sums import Layout
 from regard.capture.watching.weights_ablation import ablated_weights
 from regard.errors import RegardError
@@ -35,6 +31,7 @@ from regard.memory import require_memory
 
 SDPA = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
 CLOSED = ("flash_attn", "memory_efficient_attention", "sageattn", "varlen_attn", "paged_attention")
+ONLY_WATCHED = "calls of nested tensors and inside transforms of torch.func can be watched, not ablated"
 SLOW_PATH = (
     "Note: without gradients PyTorch computes nn.TransformerEncoder and nn.MultiheadAttention by a fast path, which is"
     " off while watching. Outputs differ by rounding, and padded positions are computed instead of set to 0."
@@ -52,11 +49,9 @@ class WatchMode(TorchFunctionMode):
         self._tracker = SoftmaxTracker(sites, self._claim_weights)
         self._heads: int | None = None  # of the nn.MultiheadAttention that runs now
         self._only_calls = False  # no softmax is computed by hand in what runs now
-        self._multi_head_attention = multi_head_attention_in_steps()
+        self._multi_head_attention = torch_internals.multi_head_attention_in_steps()
 
-    def __torch_function__(
-        self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a function as it was written, and look at what it computes."""
         kwargs = kwargs or {}
         name = getattr(function, "__name__", "").partition(".")[0]  # exported graphs call "softmax.int"
@@ -64,8 +59,6 @@ class WatchMode(TorchFunctionMode):
             return self._scaled_dot_product_attention(function, args, kwargs)
         if self._only_calls:
             return function(*args, **kwargs)
-        if name == "flex_attention" and len(args) > 5:  # the operator below the function of this name
-            return self._flex_attention(function, args, kwargs)
         if function is functional.multi_head_attention_forward:
             return self._in_steps(args, kwargs)
         track = None
@@ -75,10 +68,10 @@ class WatchMode(TorchFunctionMode):
         result = function(*args, **kwargs)
         if track is not None:
             self._tracker.note(result, track)
-        elif name in PREPARED:
-            return result
-        elif name in FOLLOWED:
+        elif name in FOLLOWED and name not in PREPARED:
             self._observe(name, self._tracker.follow, function, name, args, kwargs, result)
+        elif name == "flex_attention" and len(args) > 5:  # the operator below the function of this name
+            self._observe(name, self._keep_flex, result, *args[:6])
         elif any(part in name for part in CLOSED) and (site := self._sites.find()) is not None:
             self.seen.unseen[site.path] = f"{name} keeps its queries and keys to itself"
         return result
@@ -92,14 +85,10 @@ class WatchMode(TorchFunctionMode):
         try:
             return look(*args)
         except Exception as error:  # any: what is watched may do what nobody thought of
-            self._failed(name, error)
-            return None
-
-    def _failed(self, name: str, error: Exception) -> None:
-        if isinstance(error, RegardError) and self.error is None and open_blocks.get():
-            self.error = error
-        site = self._sites.find() or Site(name, "")
-        self.seen.unseen.setdefault(site.path, f"{name}: {type(error).__name__}: {error}")
+            if isinstance(error, RegardError) and open_blocks.get():
+                self.error = self.error or error
+            site = self._sites.find() or Site(name, "")
+            self.seen.unseen.setdefault(site.path, f"{name}: {type(error).__name__}: {error}")
 
     def _in_steps(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Run nn.MultiheadAttention's own code so that its calls are seen."""
@@ -117,74 +106,60 @@ class WatchMode(TorchFunctionMode):
         self._tracker.note(output, Track("scores", (*[None] * (output.ndim - 1), "learned"), learned=True))
         return result
 
-    def _scaled_dot_product_attention(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    def _scaled_dot_product_attention(self, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         site = self._sites.find()
         if site is None:
             return function(*args, **kwargs)
         given = {"attn_mask": None, "dropout_p": 0.0, "is_causal": False, "scale": None}
         given |= dict(zip(SDPA, args, strict=False)) | kwargs
-        if open_blocks.get():
-            ablated = self._observe("scaled_dot_product_attention", self._ablated_sdpa, site, given)
-            if ablated is not None:
-                return ablated
+        ablated = self._observe(function.__name__, self._ablated_sdpa, site, given) if open_blocks.get() else None
+        if ablated is not None:
+            return ablated
         output = function(*args, **kwargs)
-        self._observe("scaled_dot_product_attention", self._keep_sdpa, site, given, output)
+        self._observe(function.__name__, self._keep_sdpa, site, given, output)
         return output
 
     def _ablated_sdpa(self, site: Site, given: dict[str, Any]) -> Tensor | None:
         """Compute a call with what the open blocks ablate; None if they ablate nothing of it."""
         query, value = given["query"], given["value"]
-        if query.is_nested:
-            raise RegardError(f"{site.path}: a call of nested tensors can be watched, not ablated")
+        if query.is_nested or torch_internals.in_transform():
+            raise RegardError(f"{site.path}: {ONLY_WATCHED}")
         (q, k, v, mask), ndim = four_axes(query, given["key"], value, given["attn_mask"])
-        shape = (*q.shape[:3], k.shape[2])
-        ablations = ablations_of_call(open_blocks.get(), site.path, shape, k.shape[1])
+        ablations = ablations_of_call(open_blocks.get(), site.path, (*q.shape[:3], k.shape[2]), k.shape[1])
         if not ablations.ablations:
             return None
         rule, offset = torch_rule(q, k, mask, given)
         q, k, v, rule, result = ablations.run(q, k, v, rule, given["dropout_p"], None, offset)
         weights = AttentionMap(q, k, rule, offset=offset, ndim=ndim)
-        self._add(site, "sdpa", weights, ablations, v, result.output)
+        self._add(site, "sdpa", [], lambda: weights, v, result.output, ablations.ablations)
         return result.output.reshape(*query.shape[:-1], value.shape[-1])
 
+    @outside_transforms()
     def _keep_sdpa(self, site: Site, given: dict[str, Any], output: Tensor) -> None:
-        with outside_transforms():
-            q, k, v, mask = (given[name] for name in ("query", "key", "value", "attn_mask"))
-            if type(mask).__name__ == "CausalBias":  # of torch.nn.attention.bias
-                mask = mask._materialize(q.device)
-            if q.is_nested:
-                lengths = torch.tensor([text.shape[-2] for text in k.unbind()], device=q.device)
-                q, k, v = (torch.nested.to_padded_tensor(tensor, 0.0) for tensor in (q, k, v))
-                mask = (torch.arange(k.shape[-2], device=q.device) < lengths[:, None])[:, None, None]
-            (q, k, v, mask), ndim = four_axes(q, k, v, mask)
-            q, k = (tensor.to(output.dtype) for tensor in (q, k))  # as autocast does
-            kept = [self._kept(tensor) for tensor in (q, k, mask) if tensor is not None]
+        q, k, v, mask = (given[name] for name in SDPA[:4])
+        if type(mask).__name__ == "CausalBias":  # of torch.nn.attention.bias
+            mask = mask._materialize(q.device)
+        if q.is_nested:
+            lengths = torch.tensor([text.shape[-2] for text in k.unbind()], device=q.device)
+            q, k, v = (torch.nested.to_padded_tensor(tensor, 0.0) for tensor in (q, k, v))
+            mask = (torch.arange(k.shape[-2], device=q.device) < lengths[:, None])[:, None, None]
+        (q, k, v, mask), ndim = four_axes(q, k, v, mask)
+        q, k = (tensor.to(output.dtype) for tensor in (q, k))  # as autocast does
+        kept = [self._kept(tensor) for tensor in (q, k, mask) if tensor is not None]
 
-            def make() -> AttentionMap:
-                rule, offset = torch_rule(kept[0], kept[1], kept[2] if len(kept) > 2 else None, given)
-                return AttentionMap(kept[0], kept[1], rule, offset=offset, ndim=ndim)
+        def make() -> AttentionMap:
+            rule, offset = torch_rule(kept[0], kept[1], kept[2] if len(kept) > 2 else None, given)
+            return AttentionMap(kept[0], kept[1], rule, offset=offset, ndim=ndim)
 
-            self._add(
-                site,
-                "sdpa",
-                _unchanged(site.path, kept, make),
-                CallAblations(),
-                self._kept(v),
-                without_transforms([output])[0],
-            )
+        self._add(site, "sdpa", kept, make, v, without_transforms([output])[0])
 
-    def _flex_attention(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        result = function(*args, **kwargs)
-        if (site := self._sites.find()) is not None:
-            self._observe("flex_attention", self._keep_flex, site, result, *args[:6])
-        return result
-
-    def _keep_flex(
-        self, site: Site, result: Any, q: Tensor, k: Tensor, v: Tensor, score_mod: Any, block_mask: Any, scale: float
-    ) -> None:
-        shape = (*q.shape[:3], k.shape[2])
-        if ablations_of_call(open_blocks.get(), site.path, shape, k.shape[1]).ablations:
-            self.error = self.error or RegardError(f"{site.path}: flex_attention can be watched, not ablated")
+    @outside_transforms()
+    def _keep_flex(self, result: Any, q: Tensor, k: Tensor, v: Tensor, score: Any, mask: Any, scale: float) -> None:
+        site = self._sites.find()
+        if site is None:
+            return
+        if ablations_of_call(open_blocks.get(), site.path, (*q.shape[:3], k.shape[2]), k.shape[1]).ablations:
+            raise RegardError(f"{site.path}: flex_attention can be watched, not ablated")
         q, k = self._kept(q), self._kept(k)
 
         def make() -> AttentionMap:
@@ -192,36 +167,32 @@ class WatchMode(TorchFunctionMode):
             wide = torch.promote_types(q.dtype, torch.float32)
             require_memory(3 * q.shape[1] * k.shape[2] * q.shape[2] * wide.itemsize, q.device, "flex_attention", HELPS)
             scores = q.to(wide) @ k.to(wide).repeat_interleave(q.shape[1] // k.shape[1], 1).mT * scale
-            scores = _for_each_score(score_mod, q, k, scores)
-            scores = scores.masked_fill(~_for_each_score(block_mask[-1], q, k), -torch.inf)
+            scores = _for_each_score(score, q, k, scores).masked_fill(~_for_each_score(mask[-1], q, k), -torch.inf)
             return AttentionMap.of_weights(scores.softmax(-1).nan_to_num(0.0))
 
-        output = result[0] if isinstance(result, tuple) else result
-        self._add(site, "flex", _unchanged(site.path, [q, k], make), CallAblations(), self._kept(v), output)
+        self._add(site, "flex", [q, k], make, v, result[0] if isinstance(result, tuple) else result)
 
     def _claim_weights(
         self, softmax: Softmax, weights: Tensor, undropped: Tensor | None, value: Tensor, layout: Layout
     ) -> Tensor:
         """Keep weights that were computed by hand, and return them with what is ablated taken away."""
-        new, plain = weights, weights if undropped is None else undropped
+        new, plain, heads = weights, weights if undropped is None else undropped, self._heads
         if blocks := open_blocks.get():
             if softmax.ablations is None:
-                shape = AttentionMap.of_weights(layout.as_map(weights, self._heads)).full_shape
+                shape = AttentionMap.of_weights(layout.as_map(weights, heads)).full_shape
                 softmax.ablations = ablations_of_call(blocks, softmax.path, shape, shape[1])
             if softmax.ablations.ablations:
-                new, plain = ablated_weights(softmax.ablations, softmax.path, weights, plain, layout, self._heads)
+                if torch_internals.in_transform():
+                    raise RegardError(f"{softmax.path}: {ONLY_WATCHED}")
+                new, plain = ablated_weights(softmax.ablations, softmax.path, weights, plain, layout, heads)
         if not softmax.claimed:
             softmax.claimed = True
             with outside_transforms():
-                kept_weights, kept_value = (self._kept(tensor) for tensor in without_transforms([plain, value]))
-                heads = self._heads
-
-                def make() -> AttentionMap:
-                    return AttentionMap.of_weights(layout.as_map(kept_weights, heads))
-
-                source = _unchanged(softmax.path, [kept_weights], make)
-                site = Site(softmax.path, softmax.where)
-                self._add(site, softmax.kernel, source, softmax.ablations or CallAblations(), kept_value, None)
+                plain, value = without_transforms([plain, value])
+                kept, site = self._kept(plain), Site(softmax.path, softmax.where)
+                ablations = softmax.ablations.ablations if softmax.ablations else ()
+                make = lambda: AttentionMap.of_weights(layout.as_map(kept, heads))  # noqa: E731
+                self._add(site, softmax.kernel, [kept], make, value, None, ablations)
         return new
 
     def _kept(self, tensor: Tensor) -> Tensor:
@@ -231,69 +202,54 @@ class WatchMode(TorchFunctionMode):
         return tensor.clone(memory_format=torch.contiguous_format) if self._copy or part else tensor
 
     def _add(
-        self,
-        site: Site,
-        kernel: str,
-        weights: AttentionMap | Callable[[], AttentionMap],
-        ablations: CallAblations,
-        value: Tensor,
-        output: Tensor | None,
-    ) -> None:
-        """Add a call to what was seen. The innermost of nested watches adds it to the open records too."""
-        records = open_records.get()
+        self, site: Site, kernel: str, kept: list[Tensor], make: Callable[[], AttentionMap], value: Tensor,
+        output: Tensor | None, ablations: tuple[Ablation, ...] = (),
+    ) -> None:  # fmt: skip
+        """Add a call to what was seen. The innermost of nested watches adds it to the open records too.
+
+        make: its map, when it is first asked for. kept: what that is made of.
+        """
+        versions = [version(tensor) for tensor in kept]
+        made: list[AttentionMap] = []
+
+        def weights() -> AttentionMap:
+            if versions != [version(tensor) for tensor in kept]:
+                raise RegardError(f"{site.path}: its tensors were written to after the call: watch with copy=True")
+            if not made:
+                made.append(make())
+            return made[0]
+
+        records, tensors = open_records.get(), {"value": self._kept(value), "output": output}
         innermost = next((calls for calls in reversed(records) if isinstance(calls, Seen)), None) is self.seen
         for calls in (self.seen, *(calls for calls in records if innermost and not isinstance(calls, Seen))):
-            tensors = {"value": value, "output": output, "logsumexp": None}
-            calls.add(site.path, kernel, weights, ablations.ablations, site.where, **tensors)
+            calls.add(site.path, kernel, weights, ablations, site.where, **tensors)
 
 
-def torch_rule(query: Tensor, key: Tensor, mask: Tensor | None, given: dict[str, Any]) -> tuple[ScoreRule, int | None]:
+def torch_rule(q: Tensor, k: Tensor, mask: Tensor | None, given: dict[str, Any]) -> tuple[ScoreRule, int | None]:
     """Return the rule and offset of what PyTorch calls attn_mask, is_causal and scale."""
     causal, boolean = bool(given["is_causal"]), mask is not None and mask.dtype == torch.bool
     return score_rule(
-        query, key.shape[2], mask=mask if boolean else None, bias=None if boolean else mask, causal=causal,
+        q, k.shape[2], mask=mask if boolean else None, bias=None if boolean else mask, causal=causal,
         window=None, offset=0 if causal else None, scale=given["scale"], softcap=None, sinks=None,
     )  # fmt: skip
 
 
-def four_axes(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
-) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor | None], int]:
-    """Return the tensors of a call of `scaled_dot_product_attention` as (B, H, L, D), and how many axes they had.
+def four_axes(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Any, int]:
+    """Return query, key, value and mask of `scaled_dot_product_attention` with 4 axes, and how many they had.
 
     More axes are joined with the batch. Heads and batches of 1 are expanded where they broadcast.
     """
-    if mask is not None:
-        mask = mask[(None,) * (query.ndim - mask.ndim)]
-    tensors = without_transforms([query, key, value, *([] if mask is None else [mask])])
+    masks = [] if mask is None else [mask[(None,) * (q.ndim - mask.ndim)]]
+    tensors = without_transforms([q, k, v, *masks])
     ndim, tensors = min(4, tensors[0].ndim), [tensor[(None,) * (4 - tensor.ndim)] for tensor in tensors]
     lead = torch.broadcast_shapes(*(tensor.shape[:-3] for tensor in tensors[:3]))
     key_heads = max(tensors[1].shape[-3], tensors[2].shape[-3])
     heads = (max(key_heads, tensors[0].shape[-3]), key_heads, key_heads)
-    q, k, v = (
-        tensor.expand(*lead, head_count, *tensor.shape[-2:]).flatten(0, -4)
-        for tensor, head_count in zip(tensors, heads, strict=False)
-    )
-    if mask is None:
-        return (q, k, v, None), ndim
-    mask = tensors[3]
-    alone = all(size == 1 for size in mask.shape[:-3])
-    return (q, k, v, (mask if alone else mask.expand(*lead, *mask.shape[-3:])).flatten(0, -4)), ndim
-
-
-def _unchanged(path: str, tensors: Sequence[Tensor], make: Callable[[], AttentionMap]) -> Callable[[], AttentionMap]:
-    """Make a map when it is first asked for; refuse if a tensor of it was written to since the call."""
-    versions = [version(tensor) for tensor in tensors]
-    made: list[AttentionMap] = []
-
-    def weights() -> AttentionMap:
-        if versions != [version(tensor) for tensor in tensors]:
-            raise RegardError(f"{path}: its tensors were written to after the call: watch with copy=True")
-        if not made:
-            made.append(make())
-        return made[0]
-
-    return weights
+    result = [t.expand(*lead, n, *t.shape[-2:]).flatten(0, -4) for t, n in zip(tensors, heads, strict=False)]
+    for each in tensors[3:]:
+        alone = all(size == 1 for size in each.shape[:-3])
+        result.append((each if alone else each.expand(*lead, *each.shape[-3:])).flatten(0, -4))
+    return (*result, *[None] * (4 - len(result))), ndim
 
 
 def _for_each_score(function: Callable[..., Tensor], q: Tensor, k: Tensor, *scores: Tensor) -> Tensor:

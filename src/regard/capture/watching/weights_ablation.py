@@ -5,6 +5,7 @@ from torch import Tensor
 
 from regard.attention.ablated_call import CallAblations
 from regard.attention.ablation import HeadAblation
+from regard.attention.edges import Edges
 from regard.capture.watching.weighted_sums import Layout
 from regard.errors import RegardError
 
@@ -12,7 +13,7 @@ ROUNDING = 1e-3
 
 
 def ablated_weights(
-    ablations: CallAblations, path: str, weights: Tensor, plain: Tensor, layout: Layout, heads: int | None
+    found: CallAblations, path: str, weights: Tensor, plain: Tensor, layout: Layout, heads: int | None
 ) -> tuple[Tensor, Tensor]:
     """Return (weights to multiply by, weights to show) without what is ablated.
 
@@ -22,34 +23,24 @@ def ablated_weights(
     Raises:
         RegardError: something is patched, or edges are ablated in rows that are no part of a softmax.
     """
-    if ablations.values or ablations.weights or not all(isinstance(x, HeadAblation) for x in ablations.outputs):
+    if found.values or found.weights or not all(isinstance(each, HeadAblation) for each in found.outputs):
         raise RegardError(f"{path}: its attention is written by hand, so it can be ablated and not patched")
-    new, shown = (_four_axes(layout.as_map(tensor, heads)) for tensor in (weights, plain))
-    sizes = [slice(0, size) for size in new.shape]
-    for edges in ablations.removed:
-        place = edges.tile(sizes[0], sizes[1], sizes[2], sizes[3], new.device)
-        if place is None:
-            continue
+    maps = [layout.as_map(tensor, heads) for tensor in (weights, plain)]
+    new, shown = (tensor[(None,) * (4 - tensor.ndim)] for tensor in maps)
+    batch, rows, queries, keys = (slice(0, size) for size in new.shape)
+    for edges in found.removed:
+        place = edges.tile(batch, rows, queries, keys, new.device)
+        assert place is not None
         whole = shown.sum(-1, keepdim=True)
         if bool((whole > 1 + ROUNDING).any() | (shown < 0).any()):
             raise RegardError(f"{path}: its weights are no part of a softmax, so its edges can't be ablated")
-        lacking = (1 - whole).clamp_min(0)
-        lacking = torch.where(lacking < ROUNDING, 0, lacking)  # else what rounding left would count as a sink
+        lacking = torch.where(whole < 1 - ROUNDING, 1 - whole, 0)  # else what rounding left would count as a sink
         cut = shown.masked_fill(place, 0.0)
         rest = cut.sum(-1, keepdim=True) + lacking
-        factor = (whole + lacking) / torch.where(rest == 0, 1.0, rest)
-        touched = place.any(-1, keepdim=True)
-        shown = torch.where(touched, cut * factor, shown)
-        new = torch.where(touched, new.masked_fill(place, 0.0) * factor, new)
-    for ablation in ablations.outputs:
-        index = [
-            range(n) if x is None else x for n, x in zip(new.shape[:2], (ablation.batch, ablation.heads), strict=True)
-        ]
-        left = torch.ones(new.shape[:2], dtype=torch.bool)
-        left[torch.tensor(list(index[0]))[:, None], torch.tensor(list(index[1]))] = False
-        new = new.masked_fill(~left[..., None, None].to(new.device), 0.0)
-    return layout.as_factor(new, weights), layout.as_factor(shown, weights) if ablations.removed else plain
-
-
-def _four_axes(weights: Tensor) -> Tensor:
-    return weights[(None,) * (4 - weights.ndim)]
+        factor = torch.where(place.any(-1, keepdim=True), (whole + lacking) / torch.where(rest == 0, 1.0, rest), 1.0)
+        shown, new = cut * factor, new.masked_fill(place, 0.0) * factor
+    for head in found.outputs:  # all edges of it
+        place = Edges((*new.shape,), head.batch, head.heads).tile(batch, rows, queries, keys, new.device)  # type: ignore[arg-type]
+        assert place is not None
+        new = new.masked_fill(place, 0.0)
+    return layout.as_factor(new, weights), layout.as_factor(shown, weights) if found.removed else plain
