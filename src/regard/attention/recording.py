@@ -10,7 +10,7 @@ differentiated needs the tensors of its graph themselves.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -22,6 +22,7 @@ from torch import Tensor
 from regard.attention.ablation import Ablation
 from regard.attention.attention_map import AttentionMap
 from regard.attention.map_statistics import Statistics
+from regard.errors import RegardError
 
 HOW = {  # calls that `regard.watch` saw, by kernel
     "sdpa": "scaled_dot_product_attention",
@@ -36,6 +37,30 @@ _path: ContextVar[tuple[str, ...]] = ContextVar("regard_path", default=())
 open_records: ContextVar[tuple["Calls", ...]] = ContextVar("regard_records", default=())  # outermost first
 
 
+class LazyMap:
+    """A map that is made when it is first read. shape: of it.
+
+    It refuses to be read if a tensor that it is made of was written to meanwhile.
+    """
+
+    def __init__(
+        self, path: str, shape: Sequence[int], tensors: Sequence[Tensor], make: Callable[[], AttentionMap]
+    ) -> None:
+        self._path, self.shape, self._tensors, self._make = path, tuple(shape), tensors, make
+        self._versions = self._now()
+        self._map: AttentionMap | None = None
+
+    def read(self) -> AttentionMap:
+        """Return the map. Raises RegardError if a tensor was written to."""
+        if self._versions != self._now():
+            raise RegardError(f"{self._path}: its tensors were written to after the call: watch with copy=True")
+        self._map = self._map or self._make()
+        return self._map
+
+    def _now(self) -> list[int]:
+        return [0 if tensor.is_inference() else tensor._version for tensor in self._tensors]
+
+
 @dataclass(frozen=True, eq=False)
 class Call:
     """One recorded attention call, detached. Tensors that were not kept are None.
@@ -48,7 +73,7 @@ class Call:
     path: str
     nth: int
     kernel: str
-    source: AttentionMap | Callable[[], AttentionMap] = field(repr=False)
+    source: AttentionMap | LazyMap = field(repr=False)
     value: Float[Tensor, "..."] | None
     output: Float[Tensor, "..."] | None
     logsumexp: Float[Tensor, "..."] | None
@@ -56,12 +81,12 @@ class Call:
     where: str = ""
 
     def __repr__(self) -> str:
-        return f"Call({self.path!r}, {self.nth}: {self.kernel}, weights {tuple(self.weights.shape)})"
+        return f"Call({self.path!r}, {self.nth}: {self.kernel}, weights {self.source.shape})"
 
     @property
     def weights(self) -> AttentionMap:
         """The attention map of the call."""
-        return self.source if isinstance(self.source, AttentionMap) else self.source()
+        return self.source.read() if isinstance(self.source, LazyMap) else self.source
 
     @property
     def how(self) -> str:
@@ -92,7 +117,7 @@ class Calls(dict[tuple[str, int], Call]):
         self._seen: dict[str, int] = {}
 
     def __repr__(self) -> str:
-        lines = [f"  {key}: {call.kernel}, weights {tuple(call.weights.shape)}" for key, call in self.items()]
+        lines = [f"  {key}: {call.kernel}, weights {call.source.shape}" for key, call in self.items()]
         return "\n".join([f"Calls: {len(self)}", *lines[:MAX_LISTED_CALLS], *["  …"] * (len(lines) > MAX_LISTED_CALLS)])
 
     def __missing__(self, key: str | tuple[str, int]) -> Call:
@@ -113,7 +138,7 @@ class Calls(dict[tuple[str, int], Call]):
         self,
         path: str,
         kernel: str,
-        weights: AttentionMap | Callable[[], AttentionMap],
+        weights: AttentionMap | LazyMap,
         ablations: tuple[Ablation, ...] = (),
         where: str = "",
         **tensors: Tensor | None,

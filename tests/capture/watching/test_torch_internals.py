@@ -19,15 +19,6 @@ def test_backward_passes_are_told_from_others() -> None:
     assert [*found, internals.in_backward_pass()] == [True, False]
 
 
-def test_versions_count_writes() -> None:
-    x = torch.zeros(2)
-    before = internals.version(x)
-    x[0] = 1
-    assert internals.version(x) > before
-    with torch.inference_mode():
-        assert internals.version(torch.zeros(2)) == 0
-
-
 def test_tensors_outlive_transforms() -> None:
     kept: list[Tensor] = []
 

@@ -1,13 +1,13 @@
 """What a watched block computed: its attention calls, and what was passed over or can't be seen, with reasons."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from torch import Tensor
 
 from regard.attention.ablation import Ablation
 from regard.attention.attention_map import AttentionMap
-from regard.attention.recording import Calls
+from regard.attention.recording import Calls, LazyMap
 from regard.capture.watching.call_sites import CallSites
 from regard.capture.watching.softmax_tracker import Softmax
 
@@ -33,7 +33,7 @@ class Seen(Calls):
         self,
         path: str,
         kernel: str,
-        weights: AttentionMap | Callable[[], AttentionMap],
+        weights: AttentionMap | LazyMap,
         ablations: tuple[Ablation, ...] = (),
         where: str = "",
         **tensors: Tensor | None,
@@ -64,7 +64,7 @@ class Seen(Calls):
         rows = [("path", "how", "weights", "line")]
         for (path, nth), call in list(self.items())[:MAX_LISTED_SEEN]:
             name = f"{path}, {nth}" if (path, 1) in self else path
-            rows.append((name, call.how, str(tuple(call.weights.shape)), _short(call.where)))
+            rows.append((name, call.how, str(call.source.shape), _short(call.where)))
         widths = [max(len(row[n]) for row in rows) for n in range(3)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)) for row in rows]
         lines += [f"… and {len(self) - MAX_LISTED_SEEN} more"] * (len(self) > MAX_LISTED_SEEN)

@@ -18,11 +18,6 @@ def in_backward_pass() -> bool:
     return torch._C._current_graph_task_id() != -1
 
 
-def version(tensor: Tensor) -> int:
-    """Return how often a tensor was written to. Inference tensors don't count it."""
-    return 0 if tensor.is_inference() else tensor._version
-
-
 def in_transform() -> bool:
     """Whether this runs inside vmap, grad or another transform of torch.func."""
     return functorch.peek_interpreter_stack() is not None

@@ -17,13 +17,13 @@ from regard.attention.ablated_call import ablations_of_call
 from regard.attention.ablation import Ablation, open_blocks
 from regard.attention.arguments import score_rule
 from regard.attention.attention_map import HELPS, AttentionMap
-from regard.attention.recording import open_records
+from regard.attention.recording import LazyMap, open_records
 from regard.attention.scores import ScoreRule
 from regard.capture.watching import torch_internals
 from regard.capture.watching.call_sites import CallSites, Site
 from regard.capture.watching.seen import Seen
 from regard.capture.watching.softmax_tracker import FOLLOWED, PREPARED, Softmax, SoftmaxTracker, Track
-from regard.capture.watching.torch_internals import outside_transforms, version, without_transforms
+from regard.capture.watching.torch_internals import outside_transforms, without_transforms
 from regard.capture.watching.weighted_sums import Layout
 from regard.capture.watching.weights_ablation import ablated_weights
 from regard.errors import RegardError
@@ -131,7 +131,7 @@ class WatchMode(TorchFunctionMode):
         rule, offset = torch_rule(q, k, mask, given)
         q, k, v, rule, result = ablations.run(q, k, v, rule, given["dropout_p"], None, offset)
         weights = AttentionMap(q, k, rule, offset=offset, ndim=ndim)
-        self._add(site, "sdpa", [], lambda: weights, v, result.output, ablations.ablations)
+        self._add(site, "sdpa", weights, v, result.output, ablations.ablations)
         return result.output.reshape(*query.shape[:-1], value.shape[-1])
 
     @outside_transforms()
@@ -151,7 +151,8 @@ class WatchMode(TorchFunctionMode):
             rule, offset = torch_rule(kept[0], kept[1], kept[2] if len(kept) > 2 else None, given)
             return AttentionMap(kept[0], kept[1], rule, offset=offset, ndim=ndim)
 
-        self._add(site, "sdpa", kept, make, v, without_transforms([output])[0])
+        weights = LazyMap(site.path, (*q.shape[:3], k.shape[2])[4 - ndim :], kept, make)
+        self._add(site, "sdpa", weights, v, without_transforms([output])[0])
 
     @outside_transforms()
     def _keep_flex(self, result: Any, q: Tensor, k: Tensor, v: Tensor, score: Any, mask: Any, scale: float) -> None:
@@ -170,7 +171,8 @@ class WatchMode(TorchFunctionMode):
             scores = _for_each_score(score, q, k, scores).masked_fill(~_for_each_score(mask[-1], q, k), -torch.inf)
             return AttentionMap.of_weights(scores.softmax(-1).nan_to_num(0.0))
 
-        self._add(site, "flex", [q, k], make, v, result[0] if isinstance(result, tuple) else result)
+        weights = LazyMap(site.path, (*q.shape[:3], k.shape[2]), [q, k], make)
+        self._add(site, "flex", weights, v, result[0] if isinstance(result, tuple) else result)
 
     def _claim_weights(
         self, softmax: Softmax, weights: Tensor, undropped: Tensor | None, value: Tensor, layout: Layout
@@ -191,8 +193,9 @@ class WatchMode(TorchFunctionMode):
                 plain, value = without_transforms([plain, value])
                 kept, site = self._kept(plain), Site(softmax.path, softmax.where)
                 ablations = softmax.ablations.ablations if softmax.ablations else ()
-                make = lambda: AttentionMap.of_weights(layout.as_map(kept, heads))  # noqa: E731
-                self._add(site, softmax.kernel, [kept], make, value, None, ablations)
+                shown = layout.as_map(kept, heads)
+                source = LazyMap(site.path, shown.shape, [kept], lambda: AttentionMap.of_weights(shown))
+                self._add(site, softmax.kernel, source, value, None, ablations)
         return new
 
     def _kept(self, tensor: Tensor) -> Tensor:
@@ -202,23 +205,10 @@ class WatchMode(TorchFunctionMode):
         return tensor.clone(memory_format=torch.contiguous_format) if self._copy or part else tensor
 
     def _add(
-        self, site: Site, kernel: str, kept: list[Tensor], make: Callable[[], AttentionMap], value: Tensor,
-        output: Tensor | None, ablations: tuple[Ablation, ...] = (),
+        self, site: Site, kernel: str, weights: AttentionMap | LazyMap, value: Tensor, output: Tensor | None,
+        ablations: tuple[Ablation, ...] = (),
     ) -> None:  # fmt: skip
-        """Add a call to what was seen. The innermost of nested watches adds it to the open records too.
-
-        make: its map, when it is first asked for. kept: what that is made of.
-        """
-        versions = [version(tensor) for tensor in kept]
-        made: list[AttentionMap] = []
-
-        def weights() -> AttentionMap:
-            if versions != [version(tensor) for tensor in kept]:
-                raise RegardError(f"{site.path}: its tensors were written to after the call: watch with copy=True")
-            if not made:
-                made.append(make())
-            return made[0]
-
+        """Add a call to what was seen. The innermost of nested watches adds it to the open records too."""
         records, tensors = open_records.get(), {"value": self._kept(value), "output": output}
         innermost = next((calls for calls in reversed(records) if isinstance(calls, Seen)), None) is self.seen
         for calls in (self.seen, *(calls for calls in records if innermost and not isinstance(calls, Seen))):
