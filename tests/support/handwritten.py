@@ -9,10 +9,6 @@ from torch.nn import functional as F
 WIDTH = 32
 
 
-def split_heads(x: Tensor) -> Tensor:
-    return x.view(*x.shape[:2], 4, -1).transpose(1, 2)
-
-
 class WithProjections(nn.Module):
     """The base of the others: linear maps of WIDTH."""
 
@@ -22,11 +18,11 @@ class WithProjections(nn.Module):
         self.dropout = nn.Dropout(0.1)
 
     def qkv(self, x: Tensor) -> list[Tensor]:
-        return [split_heads(self.maps[n](x)) for n in range(3)]
+        return [self.maps[n](x).view(*x.shape[:2], 4, -1).transpose(1, 2) for n in range(3)]
 
 
 class NanoGPT(WithProjections):
-    """The slow path of nanoGPT: a causal mask, in-place dropout."""
+    """The slow path of nanoGPT."""
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.qkv(x)
@@ -37,17 +33,15 @@ class NanoGPT(WithProjections):
 
 
 class AnnotatedTransformer(WithProjections):
-    """A static function with a dropout module, as in The Annotated Transformer."""
+    """A static function that is given a dropout module."""
 
     @staticmethod
     def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: nn.Module) -> Tensor:
         scores = torch.matmul(query, key.transpose(-2, -1)) / math.sqrt(query.size(-1))
-        weights = scores.masked_fill(mask == 0, -1e9).softmax(dim=-1)
-        return torch.matmul(dropout(weights), value)
+        return torch.matmul(dropout(scores.masked_fill(mask == 0, -1e9).softmax(dim=-1)), value)
 
     def forward(self, x: Tensor) -> Tensor:
-        mask = torch.ones(1, 1, x.size(1), x.size(1)).tril()
-        return self.maps[3](self.attention(*self.qkv(x), mask, self.dropout).transpose(1, 2).reshape(x.shape))
+        return self.attention(*self.qkv(x), torch.ones(1, 1, x.size(1), x.size(1)).tril(), self.dropout)
 
 
 class DiveIntoDeepLearning(WithProjections):
@@ -58,18 +52,17 @@ class DiveIntoDeepLearning(WithProjections):
         scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(8)
         flat = scores.reshape(-1, scores.shape[-1]).clone()
         flat[:, 5:] = -1e6
-        out = torch.bmm(self.dropout(F.softmax(flat.reshape(scores.shape), dim=-1)), v)
-        return self.maps[3](out.reshape(-1, 4, x.shape[1], 8).transpose(1, 2).reshape(x.shape))
+        return torch.bmm(self.dropout(F.softmax(flat.reshape(scores.shape), dim=-1)), v)
 
 
 class Bahdanau(WithProjections):
     """Additive attention of three decoder steps."""
 
     def forward(self, x: Tensor) -> Tensor:
-        state, score = x[:, 0], nn.functional.linear
+        state = x[:, 0]
         for _ in range(3):
             hidden = torch.tanh(self.maps[0](state)[:, None] + self.maps[1](x))
-            weights = F.softmax(score(hidden, self.maps[2].weight[:1]).squeeze(2).unsqueeze(1), dim=-1)
+            weights = F.softmax(F.linear(hidden, self.maps[2].weight[:1]).squeeze(2).unsqueeze(1), dim=-1)
             state = torch.bmm(weights, x)[:, 0]
         return state
 
@@ -90,22 +83,17 @@ class SlotAttention(WithProjections):
         for _ in range(2):
             dots = torch.einsum("bid,bjd->bij", self.maps[0](slots), self.maps[1](x)) * WIDTH**-0.5
             weights = dots.softmax(dim=1) + 1e-8
-            weights = weights / weights.sum(dim=-1, keepdim=True)
-            slots = torch.einsum("bjd,bij->bid", self.maps[2](x), weights)
+            slots = torch.einsum("bjd,bij->bid", x, weights / weights.sum(dim=-1, keepdim=True))
         return slots
 
 
 class ValuesFirst(WithProjections):
-    """values @ weightsᵀ, as SAGAN computes it."""
+    """values @ weightsᵀ, as SAGAN computes it, after pooling by a learned query."""
 
     def forward(self, x: Tensor) -> Tensor:
+        x = x + (self.maps[3].weight[None, :1] @ x.transpose(1, 2)).softmax(-1) @ x
         weights = torch.bmm(self.maps[0](x), self.maps[1](x).transpose(1, 2)).softmax(-1)
         return torch.bmm(self.maps[2](x).transpose(1, 2), weights.permute(0, 2, 1)).transpose(1, 2)
-
-
-class LearnedQuery(WithProjections):
-    def forward(self, x: Tensor) -> Tensor:
-        return ((self.maps[3].weight[None, :1] @ self.maps[0](x).transpose(1, 2)).softmax(-1) @ x)[:, 0]
 
 
 class TalkingHeads(WithProjections):
@@ -122,25 +110,19 @@ class Sinks(WithProjections):
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.qkv(x)
-        scores = torch.matmul(q, k.transpose(2, 3)) * 8**-0.5
         sinks = self.maps[3].bias[:4].reshape(1, -1, 1, 1).expand(len(x), -1, x.shape[1], -1)
-        both = torch.cat([scores, sinks], -1)
+        both = torch.cat([torch.matmul(q, k.transpose(2, 3)) * 8**-0.5, sinks], -1)
         weights = F.softmax(both - both.max(-1, keepdim=True).values, -1)
         return torch.matmul(weights[..., :-1], v)
 
 
-class ExpOverSum(WithProjections):
-    def forward(self, x: Tensor) -> Tensor:
-        exponentials = (self.maps[0](x) @ x.mT).exp()
-        return (exponentials / exponentials.sum(-1, keepdim=True)) @ x
-
-
 class Coverage(WithProjections):
-    """Weights that are used twice, and summed."""
+    """Weights, written as exp / sum, that are used twice."""
 
     def forward(self, x: Tensor) -> Tensor:
-        weights = (self.maps[0](x) @ self.maps[1](x).mT).softmax(-1)
-        return weights @ x + weights.cumsum(1) @ x
+        exponentials = (self.maps[0](x) @ self.maps[1](x).mT).exp()
+        weights = exponentials / exponentials.sum(-1, keepdim=True)
+        return weights @ x + weights.cumsum(1) @ x + weights @ x
 
 
 class Mixture(WithProjections):
@@ -172,5 +154,5 @@ class NoAttention(WithProjections):
 # How many calls of attention each makes.
 HANDWRITTEN: dict[type[WithProjections], int] = {
     NanoGPT: 1, AnnotatedTransformer: 1, DiveIntoDeepLearning: 1, Bahdanau: 3, SumOfTerms: 1, SlotAttention: 2,
-    ValuesFirst: 1, LearnedQuery: 1, TalkingHeads: 1, Sinks: 1, ExpOverSum: 1, Coverage: 1, Mixture: 0, NoAttention: 0,
+    ValuesFirst: 2, TalkingHeads: 1, Sinks: 1, Coverage: 1, Mixture: 0, NoAttention: 0,
 }  # fmt: skip
