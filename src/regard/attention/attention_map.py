@@ -107,13 +107,7 @@ class AttentionMap:
 
     @staticmethod
     def of_fields(
-        query: Float[Tensor, "B H L D"] | None = None,
-        key: Float[Tensor, "B G S D"] | None = None,
-        rule: ScoreRule | None = None,
-        *,
-        offset: int | None,
-        ndim: int,
-        weights: Float[Tensor, "B H L S"] | None = None,
+        query: Any = None, key: Any = None, rule: Any = None, *, offset: int | None, ndim: int, weights: Any = None
     ) -> "AttentionMap":
         """Make a map of the fields that a file holds, checked like the arguments of `attend`.
 
@@ -124,8 +118,6 @@ class AttentionMap:
             from regard.attention.given_map import GivenMap  # a map itself
 
             return GivenMap(weights, offset=offset, ndim=ndim)
-        if rule is None:
-            raise TypeError("a map needs weights, or query, key and rule")
         query, key, _ = four_axes(query, key, key)
         checked, _ = score_rule(
             query, key.shape[2], mask=rule.mask, bias=rule.bias, causal=False, window=None, offset=offset,

@@ -34,6 +34,7 @@ HOW = {  # calls that `regard.watch` saw, by kernel
 KEEPABLE = ("value", "output", "logsumexp")
 
 _path: ContextVar[tuple[str, ...]] = ContextVar("regard_path", default=())
+call_namer: ContextVar[Callable[[], str] | None] = ContextVar("regard_call_namer", default=None)  # outside of scopes
 open_records: ContextVar[tuple["Calls", ...]] = ContextVar("regard_records", default=())  # outermost first
 
 
@@ -135,14 +136,9 @@ class Calls(dict[tuple[str, int], Call]):
         return self._layers is None or layer_of_call_path(path) in self._layers
 
     def add(
-        self,
-        path: str,
-        kernel: str,
-        weights: AttentionMap | LazyMap,
-        ablations: tuple[Ablation, ...] = (),
-        where: str = "",
-        **tensors: Tensor | None,
-    ) -> None:
+        self, path: str, kernel: str, weights: AttentionMap | LazyMap, ablations: tuple[Ablation, ...] = (),
+        where: str = "", **tensors: Tensor | None,
+    ) -> None:  # fmt: skip
         """Keep one call. Calls that are not kept are counted too, so that numbers do not depend on the layers kept.
 
         Args:
@@ -208,7 +204,8 @@ def wanted_statistics() -> Statistics | None:
 
 def current_call_path() -> str:
     """Return the path that a call has now."""
-    return ".".join(_path.get())
+    scopes, namer = _path.get(), call_namer.get()
+    return namer() if namer is not None and not scopes else ".".join(scopes)
 
 
 def layer_of_call_path(path: str) -> int | None:

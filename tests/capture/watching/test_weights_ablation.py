@@ -150,8 +150,23 @@ def test_what_cannot_be_ablated_is_an_error_after_the_block() -> None:
     error = "TalkingHeads: its weights are no part of a softmax"
     with pytest.raises(RegardError, match=error), regard.watch(mixed, interventions=[ablation]):
         mixed(X)
+    by_hand = Coverage()
+    for module, path in ((mixed, "TalkingHeads"), (by_hand, "Coverage"), (Module(), "Module")):
+        arguments = (X, X, X) if path == "Module" else (X[:, None],)
+        error = f"{path}: calls of nested tensors and inside transforms of torch.func can be watched"
+        ablation = regard.ablate(path, head=0)
+        with pytest.raises(RegardError, match=error), regard.watch(module, interventions=[ablation]):
+            torch.vmap(module)(*arguments)
     with pytest.raises(RegardError, match="ablate: give head, query and key after a path"):
         regard.ablate(regard.head(0, 0), head=1)  # type: ignore[call-overload]
+
+
+def test_modules_of_regard_are_ablated_by_path() -> None:
+    model = nn.Sequential(nn.Linear(32, 32), regard.MultiHeadAttention(d_model=32, heads=4))
+    with regard.watch(model, interventions=[regard.ablate("1", query=9, key=0)]) as seen:
+        model(X)
+    assert list(seen) == [("1", 0)]
+    assert float(seen["1"].weights[:, :, 9, 0].abs().max()) == 0
 
 
 def test_open_blocks_count_too() -> None:

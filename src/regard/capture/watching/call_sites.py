@@ -76,6 +76,11 @@ class CallSites:
             return Site(self._path(modules, name or type(modules[-1]).__name__), where)
         return Site(_name_of_line(line) if line else "?", where)
 
+    def path_of_attend(self) -> str:
+        """Return the path of the call of `regard.attend` that is made now."""
+        site = self.find(of_attend=True)
+        return "" if site is None else site.path
+
     def _path(self, modules: list[nn.Module], first: str) -> str:
         """Join a path from the modules on the stack. A module with two names gets the name below its caller's."""
         root, path = modules[-1], ""

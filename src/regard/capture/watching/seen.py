@@ -30,20 +30,15 @@ class Seen(Calls):
         self.notes: list[str] = []
 
     def add(
-        self,
-        path: str,
-        kernel: str,
-        weights: AttentionMap | LazyMap,
-        ablations: tuple[Ablation, ...] = (),
-        where: str = "",
-        **tensors: Tensor | None,
-    ) -> None:
-        """Keep one call. Calls of `regard.attend` come without where: they are named like all others."""
+        self, path: str, kernel: str, weights: AttentionMap | LazyMap, ablations: tuple[Ablation, ...] = (),
+        where: str = "", **tensors: Tensor | None,
+    ) -> None:  # fmt: skip
+        """Keep one call. Calls of `regard.attend` come without where."""
         if not where:
             site = self._sites.find(of_attend=True)
             if site is None:
                 return
-            path, where = site
+            where = site.where
         super().add(path, kernel, weights, ablations, where, **tensors)
 
     def note(self, sentence: str) -> None:
@@ -58,7 +53,7 @@ class Seen(Calls):
             for softmax in self.passed_over
         ]
         yield from dict.fromkeys(passed_over)
-        yield from (f"not seen: {path}: {reason}" for path, reason in self.unseen.items())
+        yield from (f"not seen: {path or 'the module'}: {reason}" for path, reason in self.unseen.items())
 
     def __repr__(self) -> str:
         rows = [("path", "how", "weights", "line")]

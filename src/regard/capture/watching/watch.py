@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from regard.attention.ablation import Ablation, EdgeAblation, HeadAblation, ablating
-from regard.attention.recording import open_records
+from regard.attention.recording import call_namer, open_records
 from regard.capture.interventions.names import Ablate, Edge
 from regard.capture.watching.call_sites import CallSites, without_wrappers
 from regard.capture.watching.seen import Seen
@@ -45,23 +45,24 @@ def watch(
             raise RegardError(f"watch: given {type(module).__name__}, needs a torch.nn.Module, or nothing")
         module = without_wrappers(module)
     ablations = [_as_ablation(intervention) for intervention in interventions]
-    mode = WatchMode(CallSites(module), copy=copy)
+    sites = CallSites(module)
+    mode = WatchMode(sites, copy=copy)
     seen = mode.seen
     with ExitStack() as stack:
         # What is compiled before or inside the block runs as it was written: dynamo can't trace a function mode.
         stack.enter_context(torch.compiler.set_stance("force_eager"))
         block = stack.enter_context(ablating(ablations)) if ablations else None
-        token = open_records.set((*open_records.get(), seen))  # calls of `regard.attend` are recorded there
-        stack.callback(open_records.reset, token)
+        # Calls of `regard.attend` are recorded there, by the path of their module.
+        stack.callback(open_records.reset, open_records.set((*open_records.get(), seen)))
+        stack.callback(call_namer.reset, call_namer.set(sites.path_of_attend))
         stack.enter_context(mode)
         stack.callback(mode.finish)
         yield seen
-    scripted = (
-        [path for path, part in module.named_modules() if isinstance(part, torch.jit.ScriptModule)] if module else []
-    )
-    for path in scripted:
-        if path.rpartition(".")[0] not in scripted or not path:
-            seen.unseen[path or "the module"] = "TorchScript runs outside Python"
+    for path, part in module.named_modules() if module is not None else ():
+        if isinstance(part, torch.jit.ScriptModule) and not any(
+            f"{path}.".startswith(f"{other}." * bool(other)) for other in seen.unseen
+        ):
+            seen.unseen[path] = "TorchScript runs outside Python"
     if mode.error is not None:
         raise mode.error
     if not seen:
