@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -336,6 +337,13 @@ def test_a_cache_that_grows_is_copied() -> None:
             module(n, torch.randn(1, 2, 3))
     torch.testing.assert_close(seen["Module", 0].weights[...], torch.ones(1, 2, 1, 1))
     torch.testing.assert_close(seen["Module", 2].weights[...].sum(-1), torch.ones(1, 2, 1))
+    large = torch.randn(3, 1, 2, 8, 4, requires_grad=True).clone()
+    alive = weakref.ref(large)
+    with regard.watch(other := Module()) as seen:
+        other(*large[..., :3])
+    del large
+    assert alive() is None  # neither the buffer nor its graph is kept
+    assert seen["Module"].weights.shape == (1, 2, 8, 8)
 
 
 def test_errors_of_watching_stay_out_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,6 +169,13 @@ def test_modules_of_regard_are_ablated_by_path() -> None:
     assert float(seen["1"].weights[:, :, 9, 0].abs().max()) == 0
 
 
+def test_half_precision_of_autocast_stays() -> None:
+    module, ablation = MultiHead(need=False), regard.ablate("MultiHead", head=1)
+    with torch.autocast("cpu", torch.bfloat16), regard.watch(module, interventions=[ablation]) as seen:
+        assert module(X).dtype == torch.bfloat16
+    assert seen["MultiHead"].weights.query.dtype == torch.bfloat16
+
+
 def test_open_blocks_count_too() -> None:
     module = Module()
     q = torch.randn(1, 2, 5, 4)

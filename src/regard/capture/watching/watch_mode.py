@@ -110,33 +110,37 @@ class WatchMode(TorchFunctionMode):
         site = self._sites.find()
         if site is None:
             return function(*args, **kwargs)
-        given = {"attn_mask": None, "dropout_p": 0.0, "is_causal": False, "scale": None}
-        given |= dict(zip(SDPA, args, strict=False)) | kwargs
-        ablated = self._observe(function.__name__, self._ablated_sdpa, site, given) if open_blocks.get() else None
+        named = {"attn_mask": None, "dropout_p": 0.0, "is_causal": False, "scale": None}
+        named |= dict(zip(SDPA, args, strict=False)) | kwargs
+        ablated = self._observe(function.__name__, self._ablated_sdpa, site, named) if open_blocks.get() else None
         if ablated is not None:
             return ablated
         output = function(*args, **kwargs)
-        self._observe(function.__name__, self._keep_sdpa, site, given, output)
+        self._observe(function.__name__, self._keep_sdpa, site, named, output)
         return output
 
-    def _ablated_sdpa(self, site: Site, given: dict[str, Any]) -> Tensor | None:
+    def _ablated_sdpa(self, site: Site, named: dict[str, Any]) -> Tensor | None:
         """Compute a call with what the open blocks ablate; None if they ablate nothing of it."""
-        query, value = given["query"], given["value"]
-        if query.is_nested or torch_internals.in_transform():
+        query, value = named["query"], named["value"]
+        if query.is_nested:
             raise RegardError(f"{site.path}: {ONLY_WATCHED}")
-        (q, k, v, mask), ndim = four_axes(query, given["key"], value, given["attn_mask"])
+        (q, k, v, mask), ndim = four_axes(query, named["key"], value, named["attn_mask"])
         ablations = ablations_of_call(open_blocks.get(), site.path, (*q.shape[:3], k.shape[2]), k.shape[1])
         if not ablations.ablations:
             return None
-        rule, offset = torch_rule(q, k, mask, given)
-        q, k, v, rule, result = ablations.run(q, k, v, rule, given["dropout_p"], None, offset)
+        if torch_internals.in_transform():
+            raise RegardError(f"{site.path}: {ONLY_WATCHED}")
+        if torch.is_autocast_enabled(q.device.type):
+            q, k, v = (tensor.to(torch.get_autocast_dtype(q.device.type)) for tensor in (q, k, v))
+        rule, offset = torch_rule(q, k, mask, named)
+        q, k, v, rule, result = ablations.run(q, k, v, rule, named["dropout_p"], None, offset)
         weights = AttentionMap(q, k, rule, offset=offset, ndim=ndim)
         self._add(site, "sdpa", weights, v, result.output, ablations.ablations)
         return result.output.reshape(*query.shape[:-1], value.shape[-1])
 
     @outside_transforms()
-    def _keep_sdpa(self, site: Site, given: dict[str, Any], output: Tensor) -> None:
-        q, k, v, mask = (given[name] for name in SDPA[:4])
+    def _keep_sdpa(self, site: Site, named: dict[str, Any], output: Tensor) -> None:
+        q, k, v, mask = (named[name] for name in SDPA[:4])
         if type(mask).__name__ == "CausalBias":  # of torch.nn.attention.bias
             mask = mask._materialize(q.device)
         if q.is_nested:
@@ -146,9 +150,10 @@ class WatchMode(TorchFunctionMode):
         (q, k, v, mask), ndim = four_axes(q, k, v, mask)
         q, k = (tensor.to(output.dtype) for tensor in (q, k))  # as autocast does
         kept = [self._kept(tensor) for tensor in (q, k, mask) if tensor is not None]
+        settings = {name: named[name] for name in ("is_causal", "scale")}  # `named` would keep all tensors alive
 
         def make() -> AttentionMap:
-            rule, offset = torch_rule(kept[0], kept[1], kept[2] if len(kept) > 2 else None, given)
+            rule, offset = torch_rule(kept[0], kept[1], kept[2] if len(kept) > 2 else None, settings)
             return AttentionMap(kept[0], kept[1], rule, offset=offset, ndim=ndim)
 
         weights = LazyMap(site.path, (*q.shape[:3], k.shape[2])[4 - ndim :], kept, make)
@@ -215,12 +220,12 @@ class WatchMode(TorchFunctionMode):
             calls.add(site.path, kernel, weights, ablations, site.where, **tensors)
 
 
-def torch_rule(q: Tensor, k: Tensor, mask: Tensor | None, given: dict[str, Any]) -> tuple[ScoreRule, int | None]:
+def torch_rule(q: Tensor, k: Tensor, mask: Tensor | None, named: dict[str, Any]) -> tuple[ScoreRule, int | None]:
     """Return the rule and offset of what PyTorch calls attn_mask, is_causal and scale."""
-    causal, boolean = bool(given["is_causal"]), mask is not None and mask.dtype == torch.bool
+    causal, boolean = bool(named["is_causal"]), mask is not None and mask.dtype == torch.bool
     return score_rule(
         q, k.shape[2], mask=mask if boolean else None, bias=None if boolean else mask, causal=causal,
-        window=None, offset=0 if causal else None, scale=given["scale"], softcap=None, sinks=None,
+        window=None, offset=0 if causal else None, scale=named["scale"], softcap=None, sinks=None,
     )  # fmt: skip
 
 
@@ -236,9 +241,9 @@ def four_axes(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Any
     key_heads = max(tensors[1].shape[-3], tensors[2].shape[-3])
     heads = (max(key_heads, tensors[0].shape[-3]), key_heads, key_heads)
     result = [t.expand(*lead, n, *t.shape[-2:]).flatten(0, -4) for t, n in zip(tensors, heads, strict=False)]
-    for each in tensors[3:]:
-        alone = all(size == 1 for size in each.shape[:-3])
-        result.append((each if alone else each.expand(*lead, *each.shape[-3:])).flatten(0, -4))
+    for mask in tensors[3:]:
+        alone = all(size == 1 for size in mask.shape[:-3])
+        result.append((mask if alone else mask.expand(*lead, *mask.shape[-3:])).flatten(0, -4))
     return (*result, *[None] * (4 - len(result))), ndim
 
 

@@ -60,15 +60,15 @@ class Layout(NamedTuple):
 
 def product_of(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Product | None:
     """Return the factors and letters of a call of one of `PRODUCTS`; None if it has not two factors."""
-    given = [*args, *kwargs.values()]
+    operands = [*args, *kwargs.values()]
     if name == "einsum":
-        equation, *given = given
-        if len(given) == 1 and isinstance(given[0], list | tuple):
-            given = list(given[0])
-    given = given[1:3] if name == "baddbmm" else given[::-1] if name == "__rmatmul__" else given
-    if len(given) != 2 or not all(isinstance(factor, Tensor) and factor.ndim for factor in given):
+        equation, *operands = operands
+        if len(operands) == 1 and isinstance(operands[0], list | tuple):
+            operands = list(operands[0])
+    operands = operands[1:3] if name == "baddbmm" else operands[::-1] if name == "__rmatmul__" else operands
+    if len(operands) != 2 or not all(isinstance(factor, Tensor) and factor.ndim for factor in operands):
         return None
-    a, b = given
+    a, b = operands
     if name == "einsum":
         return _einsum_product(equation, a, b) if isinstance(equation, str) else None
     lead = [chr(ord("a") + n) for n in range(max(a.ndim, b.ndim, 2) - 2)]
@@ -147,7 +147,7 @@ class View:
         """Return what each axis is, by its stride."""
         if self.call is not None:
             self._make_again()
-        known = [each for each in zip(self.strides, self.shape, self.of.axes, strict=True) if each[1] > 1]
+        known = [axis for axis in zip(self.strides, self.shape, self.of.axes, strict=True) if axis[1] > 1]
         result: list[Axis] = []
         for stride, size in zip(self.view_strides, self.view_shape, strict=True):
             over = [(n, axis) for step, n, axis in known if stride and step <= stride < step * n and size > 1]

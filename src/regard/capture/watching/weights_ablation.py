@@ -13,7 +13,7 @@ ROUNDING = 1e-3
 
 
 def ablated_weights(
-    found: CallAblations, path: str, weights: Tensor, plain: Tensor, layout: Layout, heads: int | None
+    ablations: CallAblations, path: str, weights: Tensor, plain: Tensor, layout: Layout, heads: int | None
 ) -> tuple[Tensor, Tensor]:
     """Return (weights to multiply by, weights to show) without what is ablated.
 
@@ -23,12 +23,16 @@ def ablated_weights(
     Raises:
         RegardError: something is patched, or edges are ablated in rows that are no part of a softmax.
     """
-    if found.values or found.weights or not all(isinstance(each, HeadAblation) for each in found.outputs):
+    if (
+        ablations.values
+        or ablations.weights
+        or not all(isinstance(change, HeadAblation) for change in ablations.outputs)
+    ):
         raise RegardError(f"{path}: its attention is written by hand, so it can be ablated and not patched")
     maps = [layout.as_map(tensor, heads) for tensor in (weights, plain)]
     new, shown = (tensor[(None,) * (4 - tensor.ndim)] for tensor in maps)
     batch, rows, queries, keys = (slice(0, size) for size in new.shape)
-    for edges in found.removed:
+    for edges in ablations.removed:
         place = edges.tile(batch, rows, queries, keys, new.device)
         assert place is not None
         whole = shown.sum(-1, keepdim=True)
@@ -39,8 +43,8 @@ def ablated_weights(
         rest = cut.sum(-1, keepdim=True) + lacking
         factor = torch.where(place.any(-1, keepdim=True), (whole + lacking) / torch.where(rest == 0, 1.0, rest), 1.0)
         shown, new = cut * factor, new.masked_fill(place, 0.0) * factor
-    for head in found.outputs:  # all edges of it
+    for head in ablations.outputs:  # all edges of it
         place = Edges((*new.shape,), head.batch, head.heads).tile(batch, rows, queries, keys, new.device)  # type: ignore[arg-type]
         assert place is not None
         new = new.masked_fill(place, 0.0)
-    return layout.as_factor(new, weights), layout.as_factor(shown, weights) if found.removed else plain
+    return layout.as_factor(new, weights), layout.as_factor(shown, weights) if ablations.removed else plain
