@@ -5,6 +5,7 @@ keeps a lazy map, of query and key where the call says them, else of the weights
 answered differently only if an ablation applies to it.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,7 @@ from regard.errors import RegardError
 from regard.memory import require_memory
 
 SDPA = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
-CLOSED = ("flash_attn", "memory_efficient_attention", "sageattn", "varlen_attn", "paged_attention")
+CLOSED = re.compile("flash_attn|memory_efficient_attention|sageattn|varlen_attn|paged_attention")
 ONLY_WATCHED = "calls of nested tensors and inside transforms of torch.func can be watched, not ablated"
 SLOW_PATH = (
     "Note: without gradients PyTorch computes nn.TransformerEncoder and nn.MultiheadAttention by a fast path, which is"
@@ -72,7 +73,7 @@ class WatchMode(TorchFunctionMode):
             self._observe(name, self._tracker.follow, function, name, args, kwargs, result)
         elif name == "flex_attention" and len(args) > 5:  # the operator below the function of this name
             self._observe(name, self._keep_flex, result, *args[:6])
-        elif any(part in name for part in CLOSED) and (site := self._sites.find()) is not None:
+        elif CLOSED.search(name) and (site := self._sites.find()) is not None:
             self.seen.unseen[site.path] = f"{name} keeps its queries and keys to itself"
         return result
 
