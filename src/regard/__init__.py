@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from regard.capture.interventions.patch import patch as patch
     from regard.capture.interventions.steer import steer as steer
     from regard.capture.interventions.steer import steering_vector as steering_vector
+    from regard.capture.watching.watch import watch as watch
     from regard.diffusion.pipeline import load_pipeline as load_pipeline
     from regard.errors import RegardError as RegardError
     from regard.explain.causes import outcomes as outcomes
@@ -82,6 +83,7 @@ _WHERE = {
     "steer": "regard.capture.interventions.steer",
     "steering_vector": "regard.capture.interventions.steer",
     "show": "regard.web.show",
+    "watch": "regard.capture.watching.watch",
 }
 
 _RENAMED: dict[str, tuple[str, str]] = {}  # old name: (new name, version without the old one); see CONTRIBUTING.md

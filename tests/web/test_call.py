@@ -50,6 +50,18 @@ def test_every_weight_is_within_the_difference_that_is_stated(name: str, encodin
         assert difference == 0
 
 
+@pytest.mark.parametrize("total", [1.0, 0.6])
+def test_given_weights_are_shown_as_they_are(total: float) -> None:
+    given = (torch.randn(3, 20, 23).softmax(-1) * (ROW >= COL)) * total
+    weights, numbers = AttentionMap.of_weights(given), NumberStore()
+    call = call_data(weights, NAME, numbers)
+    found = stored(numbers).weights(call)
+    np.testing.assert_allclose(found, given.double().numpy(), atol=1e-6)
+    assert abs(found - given.double().numpy()).max() <= float(str(call["difference"])) + 1e-7
+    with pytest.raises(RegardError, match="layer 3: its weights are below 0, which a page cannot show"):
+        call_data(AttentionMap.of_weights(-given), NAME, numbers)
+
+
 @pytest.mark.parametrize(("length", "size"), [(1, 1), (0, 0), (1, 4), (3, 0)])
 def test_calls_of_few_tokens(length: int, size: int) -> None:
     weights, numbers = map_of(ScoreRule(0.5), length=length, size=size), NumberStore()

@@ -11,6 +11,7 @@ for softmax".
 
 import math
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,10 @@ class AttentionMap:
     `m[b, h, 10:20, :]` is an exact dense region in fp32 or better, detached and before dropout. Nothing of size L × S
     exists until it is asked for. Row maxima and row sums are computed once, from the scores that regions are read from.
     shape: the axes that are shown. dtype: what scores and weights are computed in, float32 or float64. device: where.
+    full_shape: with all four axes. given: the weights (B, H, L, S) themselves, of a `GivenMap`.
     """
+
+    given: Float[Tensor, "B H L S"] | None = None
 
     def __init__(
         self,
@@ -73,24 +77,47 @@ class AttentionMap:
         """
         self.query, self.key, self.rule = query.detach(), key.detach(), rule.detached()
         self.offset, self.ndim = offset, ndim
-        self._full_shape = (*query.shape[:3], key.shape[2])
-        self.shape: tuple[int, ...] = self._full_shape[4 - ndim :]
+        self.full_shape = (*query.shape[:3], key.shape[2])
+        self.shape: tuple[int, ...] = self.full_shape[4 - ndim :]
         self.dtype, self.device = working_dtype(query), query.device
         self._attached = query, key, rule
         self._from_kernel, self._known = row_max_sum, known
-        # the rule that weights are computed by: the same weights, and scores near 0
-        self.near_rule = self.rule if rule.bias is None else subtract_row_bias(self.query, self.key, self.rule)
-        self._rows = RowSums(self.query, self.key, self.near_rule)
+
+    @cached_property
+    def near_rule(self) -> ScoreRule:
+        """The rule that weights are computed by: the same weights, and scores near 0."""
+        return self.rule if self.rule.bias is None else subtract_row_bias(self.query, self.key, self.rule)
+
+    @cached_property
+    def _rows(self) -> RowSums:
+        return RowSums(self.query, self.key, self.near_rule)
+
+    @staticmethod
+    def of_weights(weights: Float[Tensor, "*B L S"], offset: int | None = None) -> "AttentionMap":
+        """Make a map of weights that a program computed, of 2 to 4 axes; rows need not sum to 1 (`GivenMap`).
+
+        offset: position of query 0 among the keys; by default 0 if L = S, else None for cross-attention.
+
+        Raises:
+            TypeError, ValueError: weights are no floating-point tensor, or have fewer or more axes.
+        """
+        from regard.attention.given_map import GivenMap  # a map itself
+
+        return GivenMap.of(weights, offset)
 
     @staticmethod
     def of_fields(
-        query: Float[Tensor, "B H L D"], key: Float[Tensor, "B G S D"], rule: ScoreRule, offset: int | None, ndim: int
+        query: Any = None, key: Any = None, rule: Any = None, *, offset: int | None, ndim: int, weights: Any = None
     ) -> "AttentionMap":
         """Make a map of the fields that a file holds, checked like the arguments of `attend`.
 
         Raises:
             TypeError, ValueError: they don't fit each other.
         """
+        if weights is not None:
+            from regard.attention.given_map import GivenMap  # a map itself
+
+            return GivenMap(weights, offset=offset, ndim=ndim)
         query, key, _ = four_axes(query, key, key)
         checked, _ = score_rule(
             query, key.shape[2], mask=rule.mask, bias=rule.bias, causal=False, window=None, offset=offset,
@@ -99,7 +126,7 @@ class AttentionMap:
         return AttentionMap(query, key, checked, offset=offset, ndim=ndim)
 
     def __repr__(self) -> str:
-        return f"AttentionMap(shape={self.shape}, dtype={self.dtype}, device={str(self.device)!r})"
+        return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype}, device={str(self.device)!r})"
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -120,7 +147,7 @@ class AttentionMap:
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         """Name the device of the weights, for `__dlpack__`."""
-        return self.query[:0].__dlpack_device__()
+        return torch.empty(0, device=self.device).__dlpack_device__()
 
     def _as_tensor(self) -> Tensor:
         if math.prod(self.shape) > MAX_ARRAY:
@@ -129,7 +156,7 @@ class AttentionMap:
 
     def rows(self, batch: slice, rows: Int[Tensor, " r"]) -> Float[Tensor, "b H r S"]:
         """Compute the weights of some queries of some texts, as `m[batch, :, rows]` does, and remember nothing."""
-        heads, cols = slice(0, self._full_shape[1]), slice(0, self._full_shape[3])
+        heads, cols = slice(0, self.full_shape[1]), slice(0, self.full_shape[3])
         scores = region_scores.scores(self.query, self.key, self.near_rule, batch, heads, rows, cols)
         return region_scores.weights_of_whole_rows(scores, self.near_rule, heads, self.dtype)[0]
 
@@ -145,7 +172,7 @@ class AttentionMap:
         query, key, rule = self._attached
         whole = self._everything()
         require_memory(
-            3 * math.prod(self._full_shape) * self.dtype.itemsize, self.device, "dense(differentiable=True)", HELPS
+            3 * math.prod(self.full_shape) * self.dtype.itemsize, self.device, "dense(differentiable=True)", HELPS
         )
         scores = score_tile(query, key, subtract_row_bias(query, key, rule), *whole)
         empty = (scores == -torch.inf).all(-1, keepdim=True)
@@ -153,7 +180,7 @@ class AttentionMap:
         if sink is not None:
             scores = torch.cat([scores, sink[..., None].expand(*scores.shape[:-1], 1)], -1)
         weights = torch.where(empty, 0.0, torch.where(empty, 0.0, scores).softmax(-1))
-        return self._shown(weights[..., : self._full_shape[3]])
+        return self._shown(weights[..., : self.full_shape[3]])
 
     def row_max_sum(self) -> tuple[Float[Tensor, "..."], Float[Tensor, "..."]]:
         """Compute (row maximum, row sum) of each query, (B, H, L): a weight is exp(score - maximum) / sum.
@@ -170,7 +197,7 @@ class AttentionMap:
     def sink_share(self) -> Float[Tensor, "..."]:
         """The part of each query's attention that its head's sink takes, (B, H, L): weights + sink share sum to 1."""
         row_max, row_sum = self._rows.of(*self._everything()[:3])
-        share = sink_share(self.rule, slice(0, self._full_shape[1]), row_max, row_sum)
+        share = sink_share(self.rule, slice(0, self.full_shape[1]), row_max, row_sum)
         return self._shown((torch.zeros_like(row_max) if share is None else share).to(self.dtype))
 
     @property
@@ -250,23 +277,21 @@ class AttentionMap:
         """
         if isinstance(batch, bool) or not isinstance(batch, int):
             raise TypeError(f"crop: batch is {batch!r}, it needs to be the number of a text")
-        if not -self._full_shape[0] <= batch < self._full_shape[0]:
-            texts = self._full_shape[0]
+        if not -self.full_shape[0] <= batch < self.full_shape[0]:
+            texts = self.full_shape[0]
             raise IndexError(
                 f"crop: batch is {batch}, the map has {texts} texts: it needs to be {-texts} to {texts - 1}"
             )
-        batch %= self._full_shape[0]
+        batch %= self.full_shape[0]
         for name, run in (("rows", rows), ("cols", cols)):
             if not isinstance(run, slice) or run.step not in (None, 1):
                 raise TypeError(f"{name}: given {run!r}, crop needs a slice of step 1")
-        rows = slice(*rows.indices(self._full_shape[2])[:2])
-        cols = slice(*cols.indices(self._full_shape[3])[:2])
+        rows = slice(*rows.indices(self.full_shape[2])[:2])
+        cols = slice(*cols.indices(self.full_shape[3])[:2])
         offset = None if self.offset is None else self.offset + rows.start - cols.start
-        query = self.query[batch : batch + 1, :, rows]
-        key = self.key[batch : batch + 1, :, cols]
-        cropped = type(self)(query, key, self.rule.crop(batch, rows, cols), offset=offset, ndim=3)
-        if self._known is not None and cropped._full_shape[2:] == self._full_shape[2:]:
-            text = batch % self._full_shape[0]
+        cropped = self._cropped(batch, rows, cols, offset)
+        if self._known is not None and cropped.full_shape[2:] == self.full_shape[2:]:
+            text = batch % self.full_shape[0]
             cropped._known = self._known.each(lambda t: t[text : text + 1])
         return cropped
 
@@ -285,11 +310,12 @@ class AttentionMap:
                 target = torch.device(target)
             except RuntimeError as error:
                 raise ValueError(f"to: given {target!r}, needs a device such as 'cpu' or 'cuda:0'") from error
-        query, key = self.query.to(target), self.key.to(target)
-        return type(self)(query, key, self.rule.to(query.device), offset=self.offset, ndim=self.ndim)
+        return self._moved(target)
 
     def save(self, file: str | Path) -> None:
         """Write the map to a safetensors file, whole or not at all. It keeps query, key and rule: O(L + S), not L × S.
+
+        A map of given weights keeps these.
 
         Raises:
             RegardError: the file system refuses.
@@ -307,8 +333,16 @@ class AttentionMap:
         loaded: AttentionMap = read_tensor_file(file, MAP, MAP_TYPES | {"map": AttentionMap.of_fields}, verify=verify)
         return loaded
 
+    def _cropped(self, batch: int, rows: slice, cols: slice, offset: int | None) -> "AttentionMap":
+        query, key = self.query[batch : batch + 1, :, rows], self.key[batch : batch + 1, :, cols]
+        return type(self)(query, key, self.rule.crop(batch, rows, cols), offset=offset, ndim=3)
+
+    def _moved(self, target: torch.device | torch.dtype) -> "AttentionMap":
+        query, key = self.query.to(target), self.key.to(target)
+        return type(self)(query, key, self.rule.to(query.device), offset=self.offset, ndim=self.ndim)
+
     def _everything(self) -> tuple[slice, slice, slice, slice]:
-        b, h, length, size = self._full_shape
+        b, h, length, size = self.full_shape
         return slice(0, b), slice(0, h), slice(0, length), slice(0, size)
 
     def _shown(self, full: Tensor) -> Tensor:
@@ -322,10 +356,13 @@ class AttentionMap:
         """Compute statistics of all four axes, or take them from those that are known."""
         if self.offset is None:
             wanted = replace(wanted, distance=False)
-        if self._known is not None and (known := self._known.answer(wanted, *self._full_shape[2:])):
+        if self._known is not None and (known := self._known.answer(wanted, *self.full_shape[2:])):
             if progress is not None:
                 progress(1.0)
             return known
+        return self._statistics(wanted, progress, alike)
+
+    def _statistics(self, wanted: Statistics, progress: Progress | None, alike: int) -> MapStatistics:
         rows = self._from_kernel
         return statistics.compute(self.query, self.key, self.rule, wanted, self.offset, rows, progress, alike)
 
@@ -341,7 +378,7 @@ class AttentionMap:
 
     def _weights_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
         scores = region_scores.scores(self.query, self.key, self.near_rule, batch, heads, rows, cols)
-        if cols != slice(0, self._full_shape[3]) or scores.shape[-1] == 0:
+        if cols != slice(0, self.full_shape[3]) or scores.shape[-1] == 0:
             return region_scores.weights(scores, *self._rows.of(batch, heads, rows), self.dtype)
         weights, *sums = region_scores.weights_of_whole_rows(scores, self.near_rule, heads, self.dtype)
         self._rows.keep(batch, heads, rows, *sums)
@@ -351,7 +388,7 @@ class AttentionMap:
         """Fill a region a band of rows at a time, so that beside the answer only one band of scratch exists."""
         sizes = [
             len(range(*x.indices(n))) if isinstance(x, slice) else len(x)
-            for x, n in zip((batch, heads, rows, cols), self._full_shape, strict=True)
+            for x, n in zip((batch, heads, rows, cols), self.full_shape, strict=True)
         ]
         if math.prod(sizes) <= score_tile_budget(self.query):
             return tile(batch, heads, rows, cols)

@@ -6,13 +6,14 @@ from dataclasses import replace
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.attention.given_map import GivenMap
 from regard.attention.masks import Mask
 from regard.checks import missing_number_error, numbers_there
 
 
 def one_head(weights: AttentionMap, head: int) -> AttentionMap:
     """Return the map (.., 1, L, S) of one head, counted from 0. Raises IndexError where there is no such head."""
-    count = weights.query.shape[1]
+    count = weights.full_shape[1]
     if not 0 <= head < count:
         raise IndexError(f"head {head} is out of range: {numbers_there('head', count, 'the map has')}")
     return _map_of_heads(weights, [head], max(3, weights.ndim))
@@ -20,7 +21,7 @@ def one_head(weights: AttentionMap, head: int) -> AttentionMap:
 
 def of_heads(weights: AttentionMap, heads: Sequence[int] | None, layer: int) -> AttentionMap:
     """Return the map (h, L, S) of some heads, numbered anew from 0; None for all of them."""
-    count = weights.query.shape[1]
+    count = weights.full_shape[1]
     if heads is None or list(heads) == list(range(count)):
         return weights
     for head in heads:
@@ -38,8 +39,10 @@ def key_heads_of_queries(heads: Sequence[int], count: int, groups: int) -> list[
 
 
 def _map_of_heads(weights: AttentionMap, heads: Sequence[int], ndim: int) -> AttentionMap:
-    count, groups = weights.query.shape[1], weights.key.shape[1]
-    run, rule = _heads_as_index(heads), weights.rule
+    run = _heads_as_index(heads)
+    if isinstance(weights, GivenMap):
+        return weights.of_heads(run, ndim)
+    count, groups, rule = weights.full_shape[1], weights.key.shape[1], weights.rule
     rule = replace(
         rule,
         bias=None if rule.bias is None else _score_tensor_of_heads(rule.bias, run),

@@ -1,4 +1,7 @@
-"""What a file holds of an attention map: query, key, bias, sinks and mask. Its size grows with L + S, not L × S."""
+"""What a file holds of an attention map: query, key, bias, sinks and mask. Its size grows with L + S, not L × S.
+
+Of a map of given weights it holds these.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -14,6 +17,8 @@ MAP_TYPES: Types = {"ScoreRule": ScoreRule, "Mask": Mask, "Edges": Edges}
 
 def map_fields(map: Any) -> dict[str, Any]:
     """Return what a file holds of a map, for a `Packer`."""
+    if map.given is not None:
+        return {"type": "map", "weights": map.given, "offset": map.offset, "ndim": map.ndim}
     rule, length, size = map.rule, map.query.shape[2], map.key.shape[2]
     if rule.mask is not None and rule.mask.functions:
         if length * size > FUNCTION_LIMIT:

@@ -10,10 +10,10 @@ differentiated needs the tensors of its graph themselves.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
@@ -22,12 +22,44 @@ from torch import Tensor
 from regard.attention.ablation import Ablation
 from regard.attention.attention_map import AttentionMap
 from regard.attention.map_statistics import Statistics
-from regard.attention.short_repr import short_repr
+from regard.errors import RegardError
 
+HOW = {  # calls that `regard.watch` saw, by kernel
+    "sdpa": "scaled_dot_product_attention",
+    "flex": "flex_attention",
+    "softmax(q·k)": "by hand, softmax of q·k",
+    "softmax(learned)": "by hand, softmax of learned scores",
+    "softmax": "by hand, softmax",
+}
 KEEPABLE = ("value", "output", "logsumexp")
 
 _path: ContextVar[tuple[str, ...]] = ContextVar("regard_path", default=())
+call_namer: ContextVar[Callable[[], str] | None] = ContextVar("regard_call_namer", default=None)  # outside of scopes
 open_records: ContextVar[tuple["Calls", ...]] = ContextVar("regard_records", default=())  # outermost first
+
+
+class LazyMap:
+    """A map that is made when it is first read. shape: of it.
+
+    It refuses to be read if a tensor that it is made of was written to meanwhile.
+    """
+
+    def __init__(
+        self, path: str, shape: Sequence[int], tensors: Sequence[Tensor], make: Callable[[], AttentionMap]
+    ) -> None:
+        self._path, self.shape, self._tensors, self._make = path, tuple(shape), tensors, make
+        self._versions = self._now()
+        self._map: AttentionMap | None = None
+
+    def read(self) -> AttentionMap:
+        """Return the map. Raises RegardError if a tensor was written to."""
+        if self._versions != self._now():
+            raise RegardError(f"{self._path}: its tensors were written to after the call: watch with copy=True")
+        self._map = self._map or self._make()
+        return self._map
+
+    def _now(self) -> list[int]:
+        return [0 if tensor.is_inference() else tensor._version for tensor in self._tensors]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,18 +68,31 @@ class Call:
 
     weights holds query and key by reference; value (B, G, S, E), output (B, H, L, E), logsumexp (B, H, L).
     ablations: those that applied to the call. The weights are without the ablated edges; an ablated head has its
-    weights and output 0.
+    weights and output 0. where: the file and line that made the call, if `regard.watch` saw it.
     """
 
     path: str
     nth: int
     kernel: str
-    weights: AttentionMap
+    source: AttentionMap | LazyMap = field(repr=False)
     value: Float[Tensor, "..."] | None
     output: Float[Tensor, "..."] | None
     logsumexp: Float[Tensor, "..."] | None
     ablations: tuple[Ablation, ...] = ()
-    __repr__ = short_repr
+    where: str = ""
+
+    def __repr__(self) -> str:
+        return f"Call({self.path!r}, {self.nth}: {self.kernel}, weights {self.source.shape})"
+
+    @property
+    def weights(self) -> AttentionMap:
+        """The attention map of the call."""
+        return self.source.read() if isinstance(self.source, LazyMap) else self.source
+
+    @property
+    def how(self) -> str:
+        """What computed the call, in words."""
+        return HOW.get(self.kernel, f"regard.attend ({self.kernel})")
 
     @property
     def layer(self) -> int | None:
@@ -59,7 +104,10 @@ MAX_LISTED_CALLS = 8
 
 
 class Calls(dict[tuple[str, int], Call]):
-    """The recorded calls in the order they were made, keyed by (path, n-th call of that path)."""
+    """The recorded calls in the order they were made, keyed by (path, n-th call of that path).
+
+    `calls["layers.3"]` is the call of a path that made only one.
+    """
 
     def __init__(
         self, layers: Collection[int] | None, keep: Collection[str], statistics: Statistics | None = None
@@ -70,30 +118,43 @@ class Calls(dict[tuple[str, int], Call]):
         self._seen: dict[str, int] = {}
 
     def __repr__(self) -> str:
-        lines = [f"  {key}: {call.kernel}, weights {tuple(call.weights.shape)}" for key, call in self.items()]
+        lines = [f"  {key}: {call.kernel}, weights {call.source.shape}" for key, call in self.items()]
         return "\n".join([f"Calls: {len(self)}", *lines[:MAX_LISTED_CALLS], *["  …"] * (len(lines) > MAX_LISTED_CALLS)])
+
+    def __missing__(self, key: str | tuple[str, int]) -> Call:
+        calls = [call for call in self.values() if call.path == key]
+        if len(calls) == 1:
+            return calls[0]
+        if calls:
+            raise KeyError(f"{key!r} made {len(calls)} calls: give ({key!r}, 0) for its first")
+        paths = list(dict.fromkeys(call.path for call in self.values()))
+        some = ", ".join(map(repr, paths[:MAX_LISTED_CALLS])) + ", …" * (len(paths) > MAX_LISTED_CALLS)
+        raise KeyError(f"{key!r} made no call that was recorded; these did: {some or 'none'}")
 
     def wants(self, path: str) -> bool:
         """Return whether calls under this path are kept."""
         return self._layers is None or layer_of_call_path(path) in self._layers
 
     def add(
-        self, path: str, kernel: str, weights: AttentionMap, ablations: tuple[Ablation, ...] = (), **tensors: Tensor
-    ) -> None:
+        self, path: str, kernel: str, weights: AttentionMap | LazyMap, ablations: tuple[Ablation, ...] = (),
+        where: str = "", **tensors: Tensor | None,
+    ) -> None:  # fmt: skip
         """Keep one call. Calls that are not kept are counted too, so that numbers do not depend on the layers kept.
 
         Args:
             path: of the module that made it.
             kernel: the name of what computed it.
-            weights: its attention map.
+            weights: its attention map, or what makes it when it is asked for.
             ablations: what was done to it.
-            tensors: by `KEEPABLE` names.
+            where: file and line.
+            tensors: by `KEEPABLE` names, those that are known.
         """
         nth = self._seen.get(path, 0)
         self._seen[path] = nth + 1
         if self.wants(path):
-            kept = {name: tensors[name].detach() if name in self._keep else None for name in KEEPABLE}
-            self[path, nth] = Call(path, nth, kernel, weights, **kept, ablations=ablations)
+            known = {name: tensor.detach() for name, tensor in tensors.items() if tensor is not None}
+            kept = {name: known.get(name) if name in self._keep else None for name in KEEPABLE}
+            self[path, nth] = Call(path, nth, kernel, weights, **kept, ablations=ablations, where=where)
 
 
 @contextmanager
@@ -143,7 +204,8 @@ def wanted_statistics() -> Statistics | None:
 
 def current_call_path() -> str:
     """Return the path that a call has now."""
-    return ".".join(_path.get())
+    scopes, namer = _path.get(), call_namer.get()
+    return namer() if namer is not None and not scopes else ".".join(scopes)
 
 
 def layer_of_call_path(path: str) -> int | None:

@@ -126,7 +126,10 @@ def load(
         if isinstance(source, Transformer):
             return Model(source, tokenizer, name="transformer", image_processor=processor)
         if not isinstance(source, transformers.PreTrainedModel):
-            raise RegardError(f"load: given a {type(source).__name__}, needs a model object of transformers, or ours")
+            needs = (
+                "needs a model object of transformers, or ours; regard.watch(model) shows the attention of any module"
+            )
+            raise RegardError(f"load: given a {type(source).__name__}, {needs}")
         name = getattr(source.config, "_name_or_path", "") or type(source).__name__
         check_not_on_disk(source, str(name))
         return Model(source, tokenizer, name=str(name), image_processor=processor)

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.attention.scores import ScoreRule
 from regard.capture.interventions.names import Part
 from regard.errors import RegardError
 from regard.web.numbers import NumberStore
@@ -63,18 +64,28 @@ def call_data(
     norms: Float[Tensor, "H S"] | None = None,
     head_numbers: Sequence[int] | None = None,
 ) -> Data:
-    """Write the map (H, L, S) of one call."""
+    """Write the map (H, L, S) of one call.
+
+    A page computes exp(score - row maximum) / row sum. So given weights are written as their logarithms, a bias, with
+    row maxima of 0 and row sums of 1, whatever they sum to.
+    """
     heads, length, size = weights.shape
-    query, key = weights.query[0], weights.key[0]
+    scored = weights if weights.given is None else _scores_of_given(weights.given, name)
+    query, key = scored.query[0], scored.key[0]
     for what, tensor in (("queries", query), ("keys", key)):
         if not bool(tensor.isfinite().all()):
             raise RegardError(f"{name}: its {what} hold infinite numbers or NaN, which a page cannot show")
     query_data, page_query = numbers.add_vectors(query)
     key_data, page_key = numbers.add_vectors(key)
-    rule = score_rule_for_page(weights.rule)
+    rule = score_rule_for_page(scored.rule)
     rounded = AttentionMap(page_query[None], page_key[None], rule, offset=weights.offset, ndim=3)
-    row_max, row_sum = rounded.row_max_sum()
-    difference = largest_difference_on_page(weights, rounded)
+    if weights.given is None:
+        row_max, row_sum = rounded.row_max_sum()
+        difference = largest_difference_on_page(weights, rounded)
+    else:
+        row_max, row_sum = torch.zeros(heads, length), torch.ones(heads, length)
+        assert scored.rule.bias is not None
+        difference = float((scored.rule.bias.exp() - weights.given).abs().max()) if length and size else 0.0
     if not math.isfinite(difference):
         raise RegardError(f"{name}: its weights hold NaN, which a page cannot show")
     try:
@@ -82,7 +93,7 @@ def call_data(
         bias = bias_data(rule.bias, length, size, numbers)
     except RegardError as error:
         raise RegardError(f"{name}: {error}") from None
-    return name.data(weights) | {
+    return name.data(scored) | {
         "head_numbers": None if head_numbers is None else list(head_numbers),
         "query": query_data,
         "key": key_data,
@@ -95,6 +106,15 @@ def call_data(
         "overview": overview_data(weights, numbers),
         "norms": None if norms is None else numbers.add(norms),
     }
+
+
+def _scores_of_given(given: Float[Tensor, "1 H L S"], name: CallName) -> AttentionMap:
+    """Return scores whose exponentials are given weights."""
+    if bool((given < 0).any()):
+        raise RegardError(f"{name}: its weights are below 0, which a page cannot show")
+    _, heads, length, size = given.shape
+    query, key = torch.zeros(1, heads, length, 1), torch.zeros(1, 1, size, 1)
+    return AttentionMap(query, key, ScoreRule(1.0, bias=given.cpu().float().log()), ndim=3)
 
 
 def largest_difference_on_page(weights: AttentionMap, rounded: AttentionMap) -> float:

@@ -120,7 +120,7 @@ def blockwise(
                 distance[block] += (weights * (i - j).abs()).sum(-1)
                 on_keys += weights.sum(-1)
             if pooled is not None and parts is not None:
-                _pool_tile_weights(pooled[batch, heads], weights, rows, cols, length, size, parts)
+                pool_tile_weights(pooled[batch, heads], weights, rows, cols, length, size, parts)
         if values is not None and keys is not None and kept is not None:
             count = kept[1].shape[-1]
             values[batch, heads, rows, :count] = softmax_weights(kept[0], row_max, row_sum)
@@ -142,10 +142,13 @@ def blockwise(
     return MapStatistics(values, keys, entropy, received, distance, pooled, shares)
 
 
-def _pool_tile_weights(
+def pool_tile_weights(
     picture: Tensor, weights: Tensor, rows: slice, cols: slice, length: int, size: int, parts: tuple[int, int]
 ) -> None:
-    """Add a tile's weights to the cells of the picture that it touches."""
+    """Add a tile's weights to the cells of the picture that it touches.
+
+    picture: (b, h, *parts), sums. rows, cols: the tile's, of length queries and size keys.
+    """
     across = picture_cells_of_run(rows, length, parts[0], weights.device)
     down = picture_cells_of_run(cols, size, parts[1], weights.device)
     band = weights.new_zeros(*weights.shape[:-1], parts[1]).index_add_(3, down, weights)

@@ -6,8 +6,9 @@ the order of their list.
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, overload
 
+from regard.attention.ablation import EdgeAblation, HeadAblation
 from regard.capture.interventions.places import named_place
 from regard.checks import arguments_named
 from regard.errors import RegardError
@@ -25,6 +26,7 @@ OF: dict[Part | None, str] = {
 }
 
 
+PLURALS = {"head": "heads", "query": "queries", "key": "keys"}
 TEXTS: dict[Part | None, str] = {None: "text", "encoder": "source", "decoder": "target"}  # what they read is called
 
 
@@ -76,16 +78,31 @@ class Ablate:
         return f"ablated: {self.target}"
 
 
+@overload
+def ablate(target: Head | Edge) -> Ablate: ...
+@overload
+def ablate(target: str, *, head: int = ..., query: int = ..., key: int = ...) -> HeadAblation | EdgeAblation: ...
 @arguments_named
-def ablate(target: Head | Edge) -> Ablate:
+def ablate(target: Head | Edge | str, **place: int) -> Ablate | HeadAblation | EdgeAblation:
     """Ablate a head, whose output is then zero, or an edge, which is left out of the softmax.
 
     For `model.trace(text, interventions=[...])`. The weights of an ablated edge go to what is left, sinks included; a
     query that loses every key has output and weights 0. A head that is ablated still has its weights.
 
+    Args:
+        target: `regard.head(...)` or `regard.edge(...)`. For `regard.watch`, the path of a module such as
+            "blocks.3.attn", or the start of one.
+        place: of a path: head, query and key, each a number from 0. Default: all of them. query and key name edges.
+
     Raises:
-        RegardError: something else than a head or an edge.
+        RegardError: target is something else, or a place is given without a path.
     """
+    if isinstance(target, str) and place.keys() <= PLURALS.keys():
+        numbers: Any = {PLURALS[name]: [check_number(name, number)] for name, number in place.items()}
+        kind = HeadAblation if place.keys() <= {"head"} else EdgeAblation
+        return kind(layers=[target], **numbers)
+    if place:
+        raise RegardError("ablate: give head, query and key after a path: ablate('blocks.3.attn', head=5)")
     if not isinstance(target, (Head, Edge)):
         raise RegardError(f"ablate: given {type(target).__name__}, needs regard.head(...) or regard.edge(...)")
     return Ablate(target)

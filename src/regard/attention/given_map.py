@@ -1,0 +1,123 @@
+"""A map of weights that a program computed itself: they are read as they are, and need not sum to 1.
+
+Softmaxes written by hand give such weights. Sinks that are cut off, masks after the softmax and mixed heads leave rows
+that sum to less or more than 1, or weights below 0. There are no queries and keys, so memory is L × S.
+"""
+
+from functools import partial
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.attention.attention_map import AttentionMap
+from regard.attention.kernels.statistics import pool_tile_weights
+from regard.attention.map_statistics import MapStatistics, Progress, Statistics, cell_sizes, merge_top_k
+from regard.attention.masks import Index, positions
+from regard.attention.scores import score_tile_budget, working_dtype
+from regard.errors import RegardError
+
+OF_SCORES = ("query", "key", "rule", "near_rule", "scores", "row_max_sum", "sink_share")
+
+
+class GivenMap(AttentionMap):
+    """Weights (B, H, L, S) as a program computed them. Regions, `rows` and `dense` return them bit for bit.
+
+    Statistics use the weights as they are, with two exceptions: `entropy` and `distance` divide each row by its sum.
+    They are NaN in rows with a weight below 0. `top` treats a weight of exactly 0 as a key that is masked.
+    """
+
+    given: Float[Tensor, "B H L S"]
+
+    def __init__(self, weights: Float[Tensor, "B H L S"], *, offset: int | None = None, ndim: int = 4) -> None:
+        """Keep the weights by reference. offset, ndim: as in `AttentionMap`."""
+        if weights.ndim != 4 or not weights.is_floating_point():
+            raise TypeError(f"weights: given {weights.dtype} of {weights.ndim} axes, needs 4 axes of floating point")
+        self.given, self._attached_weights = weights.detach(), weights
+        self.offset, self.ndim = offset, ndim
+        self.full_shape = tuple(weights.shape)
+        self.shape = self.full_shape[4 - ndim :]
+        self.dtype, self.device = working_dtype(weights), weights.device
+        self._known = None
+
+    @staticmethod
+    def of(weights: Float[Tensor, "*B L S"], offset: int | None) -> "GivenMap":
+        """Make a map of weights of 2 to 4 axes. Arguments and errors are those of `AttentionMap.of_weights`."""
+        if not isinstance(weights, Tensor):
+            raise TypeError(f"weights: given {type(weights).__name__}, needs to be a torch tensor")
+        if not 2 <= weights.ndim <= 4:
+            raise ValueError(f"weights: given shape {tuple(weights.shape)}, needs 2 to 4 axes (batch, heads, L, S)")
+        offset = 0 if offset is None and weights.shape[-2] == weights.shape[-1] else offset
+        return GivenMap(weights[(None,) * (4 - weights.ndim)], offset=offset, ndim=weights.ndim)
+
+    def rows(self, batch: slice, rows: Int[Tensor, " r"]) -> Float[Tensor, "b H r S"]:
+        """Read the weights of some queries of some texts."""
+        return self._weights_tile(batch, slice(None), rows, slice(None))
+
+    def dense(self, *, differentiable: bool = False) -> Float[Tensor, "..."]:
+        """Return all weights as one tensor. differentiable: with the graph that the program computed them by."""
+        return self._shown(self._attached_weights.to(self.dtype)) if differentiable else self[...]
+
+    @property
+    def valid(self) -> Bool[Tensor, "..."]:
+        """(B, H, L): False for a query whose weights are all 0."""
+        return self._shown((self.given != 0).any(-1))
+
+    def of_heads(self, heads: slice | list[int], ndim: int) -> "GivenMap":
+        """Return the map of some heads."""
+        return GivenMap(self.given[:, heads], offset=self.offset, ndim=ndim)
+
+    def _cropped(self, batch: int, rows: slice, cols: slice, offset: int | None) -> "GivenMap":
+        return GivenMap(self.given[batch : batch + 1, :, rows, cols], offset=offset, ndim=3)
+
+    def _moved(self, target: torch.device | torch.dtype) -> "GivenMap":
+        return GivenMap(self.given.to(target), offset=self.offset, ndim=self.ndim)
+
+    def _weights_tile(self, batch: Index, heads: Index, rows: Index, cols: Index) -> Tensor:
+        return self.given[batch][:, heads][:, :, rows][..., cols].to(self.dtype, copy=True)
+
+    def _blocks(self, batch: Index, heads: Index, rows: Index, cols: Index, tile: Any) -> Tensor:
+        result: Tensor = tile(batch, heads, rows, cols)  # reading needs no scratch
+        return result
+
+    def _statistics(self, wanted: Statistics, progress: Progress | None, alike: int) -> MapStatistics:
+        """Compute statistics a band of rows at a time."""
+        batch, heads, length, size = self.full_shape
+        received = self.given.new_zeros(batch, heads, size, dtype=self.dtype)
+        parts = None if wanted.pooled is None else (min(wanted.pooled[0], length), min(wanted.pooled[1], size))
+        pooled = None if parts is None else received.new_zeros(batch, heads, *parts)
+        by_row: dict[str, list[Tensor]] = {"values": [], "keys": [], "entropy": [], "distance": []}
+        step = max(1, score_tile_budget(self.given) // max(1, batch * heads * size))
+        for start in range(0, max(1, length), step):
+            rows, cols = slice(start, min(start + step, length)), slice(0, size)
+            weights = self._weights_tile(slice(None), slice(None), rows, cols)
+            if wanted.top is not None:
+                values, keys = merge_top_k(None, weights.masked_fill(weights == 0, -torch.inf), cols, wanted.top)
+                by_row["values"].append(values.masked_fill(keys == -1, 0.0))
+                by_row["keys"].append(keys)
+            row_sum = weights.sum(-1, keepdim=True)
+            fractions = weights / torch.where(row_sum == 0, 1.0, row_sum)
+            fractions = fractions.masked_fill((weights < 0).any(-1, keepdim=True), torch.nan)
+            if wanted.entropy:
+                by_row["entropy"].append(torch.special.entr(fractions).sum(-1))
+            if wanted.distance:
+                i, j = positions(rows, self.device)[:, None] + (self.offset or 0), positions(cols, self.device)
+                by_row["distance"].append((fractions * (i - j).abs()).sum(-1))
+            received += weights.sum(-2)
+            if pooled is not None and parts is not None:
+                pool_tile_weights(pooled, weights, rows, cols, length, size, parts)
+            if progress is not None:
+                progress(weights.shape[2] / max(1, length))
+        if pooled is not None and parts is not None:
+            pooled /= cell_sizes(length, parts[0], self.device)[:, None] * cell_sizes(size, parts[1], self.device)
+        of_rows = {name: torch.cat(bands, 2) if bands else None for name, bands in by_row.items()}
+        return MapStatistics(**of_rows, received=received if wanted.received else None, pooled=pooled, sink_share=None)
+
+
+def _refuse(name: str, _: GivenMap) -> None:
+    raise RegardError(f"{name}: this map has weights that a program computed, and not their queries, keys and scores")
+
+
+for _name in OF_SCORES:
+    setattr(GivenMap, _name, property(partial(_refuse, _name)))

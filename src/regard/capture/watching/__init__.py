@@ -1,0 +1,1 @@
+"""See the attention calls of any PyTorch module while it computes them."""

@@ -1,0 +1,131 @@
+"""Find where an attention call is made: the path of its module, and the file and line.
+
+The Python stack says it, not hooks: a frame of a method whose first argument is a module names that module. That is
+right for recursion, exceptions, `.forward(x)` called directly and modules in plain lists, and leaves the model alone.
+"""
+
+import ast
+import linecache
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+import regard
+from regard.capture.watching.torch_internals import in_backward_pass
+
+TORCH = torch.__path__[0]
+OURS = str(Path(regard.__file__).parent / "capture" / "watching")
+ATTENTION = str(Path(regard.__file__).parent / "attention")
+MODULE_CALL = nn.Module.__call__.__code__  # it calls `_call_impl`, which names the module too
+CHECKED = "<@"  # how type checkers name the wrappers that they make
+WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+
+
+class Site(NamedTuple):
+    """Where a call is made. path: of its module. where: file:line."""
+
+    path: str
+    where: str
+
+
+class CallSites:
+    """Finds the sites of calls of a module, or of everything that runs (root None)."""
+
+    def __init__(self, root: nn.Module | None) -> None:
+        self.root = root
+        self._paths: dict[int, tuple[nn.Module, dict[int, list[str]]]] = {}
+
+    def find(self, *, of_attend: bool = False) -> Site | None:
+        """Return the site of the call that is made now; None outside the root and in backward passes.
+
+        of_attend: a call of `regard.attend` itself. What runs inside it has no site, as `attend` is recorded whole.
+        """
+        if in_backward_pass():
+            return None
+        modules: list[nn.Module] = []  # innermost first
+        line, inside, name = None, False, None
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not (inside and line):
+            code = frame.f_code
+            file = code.co_filename
+            if code is MODULE_CALL or file.startswith((OURS, CHECKED)) or (of_attend and file.startswith(ATTENTION)):
+                frame = frame.f_back
+                continue
+            if line is None and not file.startswith(TORCH):
+                if file.startswith(ATTENTION):
+                    return None
+                line = frame
+            owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount and not inside else None
+            if isinstance(owner, nn.Module) and hasattr(type(owner), code.co_name):  # a method of it
+                if not modules or modules[-1] is not owner:
+                    modules.append(owner)
+                    inside = owner is self.root
+            elif modules and self.root is None and not inside and not file.startswith(TORCH):
+                variables = {**frame.f_globals, **frame.f_locals}
+                name = next((key for key, value in variables.items() if value is modules[-1]), None)
+                inside = name is not None
+            frame = frame.f_back
+        where = f"{line.f_code.co_filename}:{line.f_lineno}" if line else ""
+        if self.root is not None:
+            return Site(self._path(modules, "") or type(self.root).__name__, where) if inside else None
+        if modules:
+            return Site(self._path(modules, name or type(modules[-1]).__name__), where)
+        return Site(_name_of_line(line) if line else "?", where)
+
+    def path_of_attend(self) -> str:
+        """Return the path of the call of `regard.attend` that is made now."""
+        site = self.find(of_attend=True)
+        return "" if site is None else site.path
+
+    def _path(self, modules: list[nn.Module], first: str) -> str:
+        """Join a path from the modules on the stack. A module with two names gets the name below its caller's."""
+        root, path = modules[-1], ""
+        if id(root) not in self._paths:
+            self._paths[id(root)] = root, paths_in(root)
+        names = self._paths[id(root)][1]
+        for module in reversed(modules[:-1]):
+            if isinstance(module, nn.Softmax):
+                continue  # the module around it is meant
+            below = [name for name in names.get(id(module), ()) if name.startswith(f"{path}." if path else "")]
+            if below:
+                path = min(below, key=len)
+            elif id(module) not in names:  # it is in a plain list, for example
+                path = f"{path}.{type(module).__name__}"
+        return ".".join(part for part in f"{first}.{path}".split(".") if part)
+
+
+def without_wrappers(module: nn.Module) -> nn.Module:
+    """Return the module inside DataParallel, DistributedDataParallel and compiled modules."""
+    while True:
+        if isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            module = module.module
+        elif isinstance(inner := getattr(module, "_orig_mod", None), nn.Module):
+            module = inner
+        else:
+            return module
+
+
+def paths_in(root: nn.Module) -> dict[int, list[str]]:
+    """Return every path of each module, by its id, without the names that wrappers add."""
+    paths: dict[int, list[str]] = {}
+    for name, module in root.named_modules(remove_duplicate=False):
+        paths.setdefault(id(module), []).append(".".join(part for part in name.split(".") if part not in WRAPPERS))
+    return paths
+
+
+def _name_of_line(frame: FrameType) -> str:
+    """Name a line outside modules: by its function, or by the variable that it assigns to."""
+    function = frame.f_code.co_name
+    if not function.startswith("<"):
+        return function
+    try:
+        statement = ast.parse(linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()).body[0]
+    except (SyntaxError, IndexError):
+        statement = None
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+        return statement.targets[0].id
+    return f"line {frame.f_lineno}"
