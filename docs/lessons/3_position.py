@@ -102,7 +102,7 @@ keep(
 # The fast hand shows small steps but is soon back: position 6 looks like position 0. The slower hands distinguish the
 # two. The 10,000 is a choice: it sets how slow the last hand is, and Llama 3 has 500,000 in its rotary positions.
 #
-# Here is the same for 100 positions with 400 numbers each. Negative is blue, positive is red.
+# Here is the same for 100 positions with 400 numbers each. Negative is red, positive is blue.
 
 # %%
 codes = textbook.sinusoidal(100, 400).double()
