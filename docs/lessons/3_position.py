@@ -83,7 +83,7 @@ Code(textbook.sinusoidal)
 
 # %% [markdown]
 # The first transformer multiplies each embedding by $\sqrt{d}$ before it adds the code, and so does the textbook, which
-# calls $d$ M. Otherwise the codes, of length $\sqrt{d / 2}$, would be much longer than the embeddings, which have about
+# calls $d$ M. Otherwise the codes, of length √(d / 2), would be much longer than the embeddings, which have about
 # length 1 before training. The formula of lesson 1, $x_i = E[t_i] + p_i$, has no such factor. Neither have BERT and
 # GPT-2, which learn their positions.
 #
