@@ -36,7 +36,7 @@ def test_it_is_short_and_imports_torch_alone() -> None:
     assert done.stdout.strip() == "False"
 
 
-def test_words_are_numbered_in_alphabetical_order() -> None:
+def test_words_are_numbered_in_sorted_order() -> None:
     text = "Life is short, eat dessert first"
     numbers = textbook.dictionary(text)
     assert numbers == {"Life": 0, "dessert": 1, "eat": 2, "first": 3, "is": 4, "short": 5}

@@ -54,6 +54,7 @@ figure = transformer.embedding_process(
 )
 assert torch.equal(embedded[0][-1], embedded[1][-1])
 assert not torch.allclose(mixed[0][-1], mixed[1][-1], atol=0.01)
+assert river.tokens[11].text == money.tokens[11].text == "bank"
 shows = (
     "From text to output: tokens, ids, token embeddings plus positions (X), "
     "and the attention output y"
@@ -67,14 +68,25 @@ keep(figure, "overview.svg", shows)
 #
 # $$ x_i = E[t_i] + p_i $$
 #
-# In $X$, "bank" has the same vector in both texts. Only **attention** mixes the words: in its output $y$, the two
-# vectors of "bank" differ.
+# In $X$, "bank" has the same vector in both texts, because here it is token 11 of both. Only **attention** mixes the
+# words: in its output $y$, the two vectors of "bank" differ. The blue box is lesson 4. For now: it mixes the vectors.
+#
+# Some models multiply $E[t_i]$ by a constant before they add $p_i$, for example the first transformer and the
+# textbook's `Decoder`. Lesson 3 explains why.
 
 # %% [markdown]
 # ## A dictionary of six words
 #
-# The simplest tokenizer drops commas, splits at spaces, sorts the words and numbers them. This is the code of the
-# [textbook](../api/textbook.md):
+# The simplest tokenizer drops commas and splits at spaces. It sorts the words, capitals first, and numbers them. This
+# is the code of the [textbook](../api/textbook.md). A comment such as `(L,)` gives the size of a tensor in letters:
+#
+# | letter | size |
+# |---|---|
+# | L | number of tokens of a text |
+# | M | numbers in a token's vector, also called `d_model` |
+# | B | number of texts that are computed together |
+# | S | number of tokens that can be attended to (lesson 4), often the same as L |
+# | H | number of attention heads (lesson 6) |
 
 # %%
 Code(textbook.dictionary)
@@ -146,9 +158,9 @@ assert pieces["widest"][-1] == "est"
 # The common word "low" is now a single token. "lower" is rarer and stays in pieces, but no word is unknown.
 #
 # Several OpenAI models use `cl100k_base`, which was made in this way from bytes and has 100,277 entries. A space
-# belongs to the word after it. Its ranks are a file of 1.7 MB. Run `regard fetch cl100k_base` to get this file.
-# Without the file, tiktoken tries to download it. If it can't, this page prints a note and continues with the
-# published ids.
+# belongs to the word after it. Its list of merges, in the order they were learned (the ranks), is a file of 1.7 MB.
+# Run `regard fetch cl100k_base` to get this file. Without the file, tiktoken tries to download it. If it can't, this
+# page prints a note and continues with the published ids.
 
 # %%
 formula = printed("formula")
@@ -245,7 +257,7 @@ except regard.RegardError as error:
 # ## From ids to vectors
 #
 # The embedding is a table with a row for each entry. Here it is 6 × 16 and random, as in an untrained model. You look
-# up an id by taking its row. `torch.nn.Embedding` computes nothing else.
+# up an id by taking its row, and `torch.nn.Embedding` does the same. Training changes its rows.
 
 
 # %%
@@ -255,7 +267,7 @@ def look_up(table, ids):
 
 
 torch.manual_seed(123)
-embedding = torch.nn.Embedding(6, 16)  # training changes its weight
+embedding = torch.nn.Embedding(6, 16)
 x = look_up(embedding.weight, ids).detach()  # (6, 16): L tokens, M = 16
 names = sentence.replace(",", "").split()
 show_numbers(x, names, title="The embedded sentence, 6 × 16", digits=2)
@@ -317,14 +329,16 @@ answer = ...  # a word
 def check(word):
     tokens = [token.text for token in model.trace(word).tokens[1:-1]]
     right = word.isalpha() and word.startswith("bank") and "bank" not in tokens
-    return right, f"{word} is {' · '.join(tokens)}"
+    reason = ", and an id doesn't show any letters" if right else ""
+    return right, f"{word} is {' · '.join(tokens)}{reason}"
 
 
 Exercise(check, answer)
 
 # %% [markdown]
 # **2. Between two words.** A one-hot vector selects one row of the table. Choose six numbers $o$ with which $o \cdot E$
-# is the point halfway between the vectors of id 0 and id 1. Attention will choose such numbers for you.
+# is the point halfway between the vectors of id 0 and id 1. Attention will choose such numbers for you. Type a list
+# such as `[1, 0, 0, 0, 0, 0]`.
 
 # %%
 answer = ...  # a list of six numbers
@@ -334,7 +348,9 @@ table = torch.nn.Embedding(6, 16).weight.detach()
 def check(o):
     halfway = (table[0] + table[1]) / 2
     off = (torch.tensor(o).float() @ table - halfway).norm()
-    return off < 1e-5, f"o E is {off:.2f} away from the point halfway"
+    said = f"o E is {off:.2f} away from the point halfway"
+    reason = ": half of one row plus half of the other" if off < 1e-5 else ""
+    return off < 1e-5, said + reason
 
 
 Exercise(check, answer)
@@ -351,7 +367,8 @@ def check(words):
     learned = tokenizers.byte_pairs(words, size=256 + 1 + 4)
     parts = learned.tokenize("banker")
     right = parts == ["bank", "er"] and not any("banker" in w for w in words)
-    return right, f"banker is {' · '.join(parts)}"
+    reason = ": its pairs were the most common in your words" if right else ""
+    return right, f"banker is {' · '.join(parts)}{reason}"
 
 
 Exercise(check, answer)

@@ -13,7 +13,7 @@ from torch import nn
 
 
 def dictionary(text):
-    """Number the different words of a text in alphabetical order."""
+    """Number the different words of a text in sorted order, capitals first."""
     return {word: number for number, word in enumerate(sorted(set(text.replace(",", "").split())))}
 
 
@@ -114,7 +114,8 @@ class Decoder(nn.Module):
         self.decoder_norm, self.head = nn.LayerNorm(d_model), nn.Linear(d_model, vocabulary, bias=False)
         self.head.weight = self.embedding.weight  # the same table reads and writes
 
-    def embed(self, ids):  # (B, L) → (B, L, M): tokens scaled to length √M, for waves have √(M / 2) and would hide them
+    def embed(self, ids):  # (B, L) → (B, L, M)
+        # multiply by √M: otherwise the positions, of length √(M / 2), would be much longer than the tokens, of length 1
         embedded = self.embedding(ids) * math.sqrt(self.embedding.embedding_dim)
         return embedded + sinusoidal(*embedded.shape[-2:])
 
@@ -134,14 +135,15 @@ class Decoder(nn.Module):
 
 
 class EncoderDecoder(Decoder):
-    """A transformer that translates: its encoder reads the source text, its decoder writes and attends to that."""
+    """A transformer that translates: `logits = model(target, context=model.encode(source))`."""
 
     def __init__(self, vocabulary, d_model=128, heads=4, layers=4, **block):
         super().__init__(vocabulary, d_model, heads, layers, cross=True, **block)
+        # reads the source text, and the decoder attends to its output
         self.encoder = nn.ModuleList(Block(d_model, heads, **block) for _ in range(layers))
         self.encoder_norm = nn.LayerNorm(d_model)
 
-    def encode(self, source):  # (B, S) → (B, S, M)
+    def encode(self, source):  # (B, S) → (B, S, M): all source texts of equal length (no padding mask)
         x = self.embed(source)
         for block in self.encoder:
             x = block(x)

@@ -15,19 +15,20 @@ from drawings.sheet import (
     OUTPUT,
     PLAIN,
     QUERY,
+    SIGNS,
     VALUE,
     arrow,
     box,
     path,
     plate,
     sheet,
+    signed,
     tensor,
     write,
 )
 from regard.explain.weights.head_steps import HeadSteps
 from regard.text.quoting import quoted
 
-SIGNS = "each cell is a number, 0 is white; numbers below 0 are grey, in a grey tensor red"
 CELL = 0.1  # inches of a cell of a tensor that is drawn to scale
 WIDEST = 32  # numbers of a vector that a drawing of one step shows
 
@@ -113,7 +114,8 @@ def without_projections(
     softmax = f"÷ {scaled}, softmax" if scaled else "softmax"
     for end, how, gap in ((places[1], "", 0.55), (places[2], softmax, 0.75 + further), (places[3], "mix X", 0.75)):
         arrow(axes, (end - gap, middle), (end - 0.08, middle), how)
-    told = f"framed: {quoted(names[at])}, its scores, its weights, its y; of {width} numbers the first 16 are drawn"
+    told = f"framed: {quoted(names[at])}, its scores, weights and y; of {width} numbers the first 16 are drawn"
+    told += "; red: negative"
     write(axes, 0.2, 0.16, told, size=7.5, align="left")
     return figure
 
@@ -149,12 +151,13 @@ def three_steps(
     parts = (weights[:, None] * x)[:, :16]
     rows = torch.cat([parts, torch.full_like(parts[:1], torch.nan), parts.sum(0, keepdim=True)])
     largest = float(rows.nan_to_num().abs().max())
-    right.imshow(rows, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
+    right.imshow(rows, cmap=signed(), vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
     right.set_yticks([*lines, count + 1], [*names, f"sum: {word}, mixed"])
     right.set_xticks([])
     right.spines[:].set_visible(False)
     right.tick_params(length=0)
-    right.set_title("3. weight × vector, added up (the first 16 numbers)", fontsize=10)
+    right.set_title("3. weight × vector, added up", fontsize=10)
+    right.set_xlabel("the first 16 numbers; red is negative", fontsize=8)
     return figure
 
 
@@ -209,7 +212,7 @@ def head_step(
         tensor(axes, at, base - 0.53, steps.context[None, :WIDEST], OUTPUT, "", cell=(cell, 0.18), sizes=False)
         name = f"output of {quoted(query)}"
         write(axes, at - 0.1, base - 0.44, name, size=8, colour=OUTPUT, align="right", weight="bold")
-    write(axes, 0.2, 0.2, hidden, size=7.5, align="left")
+    write(axes, 0.2, 0.2, "; ".join(filter(None, [hidden, "red: negative"])), size=7.5, align="left")
     return figure
 
 
@@ -397,6 +400,7 @@ def cross_attention(
     arrow(axes, (at + wide + 0.06, base + tall / 2), (8.04, base + tall / 2), colour=OUTPUT)
     path(axes, [(4.45, low - 0.33), (8.1 + out / 2, low - 0.33), (8.1 + out / 2, base + tall / 2 - 0.55)], colour=VALUE)
     write(axes, 6.4, low - 0.2, "mixed by the weights", size=8, colour=VALUE)
+    write(axes, 0.2, 0.16, SIGNS, size=7.5, align="left")
     return figure
 
 

@@ -8,15 +8,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from torch import Tensor
 
-from drawings.sheet import KEY, QUERY
+from drawings.sheet import KEY, QUERY, signed
 
 
 def position_grid(matrix: Tensor, title: str, across: str = "dimension") -> Figure:
-    """Draw a matrix with one row per position: negative numbers are blue, positive ones red."""
+    """Draw a matrix with one row per position: negative numbers are red, positive numbers blue."""
     figure = Figure(figsize=(9, 4.4), layout="constrained")
     axes = figure.add_subplot(xlabel=across, ylabel="position", title=title)
     largest = float(matrix.abs().max())
-    image = axes.imshow(matrix, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
+    image = axes.imshow(matrix, cmap=signed(), vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
     figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02)
     return figure
 

@@ -1,7 +1,7 @@
 """What schematic figures are drawn from: a sheet in inches, boxes, arrows, and tensors to scale with their numbers.
 
 The figures themselves are in attention.py, transformer.py and word2vec.py. A colour means one thing in all of
-them: grey inputs, blue queries, orange keys, green values, purple what comes out.
+them: grey inputs, blue queries, orange keys, green values, purple outputs, and red for negative numbers.
 """
 
 from matplotlib.axes import Axes
@@ -13,6 +13,8 @@ from torch import Tensor
 
 Number = float | int  # inches, or points of letters
 INPUT, QUERY, KEY, VALUE, OUTPUT, PLAIN = "#777777", "#0072b2", "#d98200", "#009e73", "#9b4f8c", "#444444"
+NEGATIVE = "#c8102e"
+SIGNS = "each cell is a number: white is 0, red is negative, the frame's colour is positive"
 
 
 def sheet(width: Number, height: Number, title: str = "") -> tuple[Figure, Axes]:
@@ -93,11 +95,11 @@ def tensor(
     sizes: bool = True,
     limit: Number | None = None,
 ) -> tuple[Number, Number]:
-    """Draw a matrix to scale, x and y at its lower left: a cell a number, white at 0 and darker the larger it is.
+    """Draw a matrix to scale, x and y at its lower left: each cell is a number, white at 0 and darker the larger it is.
 
-    Negative numbers are grey, or red where the colour itself is grey. Above it stands its name, below it its sizes,
-    rows × columns. digits: decimals with which the numbers are written into the cells. rows: names at its left.
-    limit: the number that is darkest, where several tensors are compared; by default the largest.
+    Negative numbers are red. Its name is above it, its sizes are below, rows × columns. digits: decimals with which the
+    numbers are written into the cells. rows: names at its left. limit: the number that is darkest, where several
+    tensors are compared; by default the largest.
 
     Returns:
         Its width and height, in inches.
@@ -107,9 +109,7 @@ def tensor(
     down, across = number.shape
     width, height = across * cell[0], down * cell[1]
     largest = limit or max(float(number.abs().max()), 1e-12)
-    below = "#b2182b" if colour in (INPUT, PLAIN) else "#555555"
-    colours = LinearSegmentedColormap.from_list("signed", [below, "white", colour])
-    axes.imshow(number.numpy(), cmap=colours, vmin=-largest, vmax=largest, extent=(x, x + width, y, y + height),
+    axes.imshow(number.numpy(), cmap=signed(colour), vmin=-largest, vmax=largest, extent=(x, x + width, y, y + height),
                 aspect="auto", interpolation="nearest", zorder=1)  # fmt: skip
     axes.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor=colour, linewidth=1.2, zorder=2))
     if digits is not None:
@@ -117,7 +117,7 @@ def tensor(
             for column in range(across):
                 value = float(number[row, column])
                 dark = abs(value) > 0.7 * largest
-                write(axes, x + (column + 0.5) * cell[0], y + height - (row + 0.5) * cell[1], f"{value:.{digits}f}",
+                write(axes, x + (column + 0.5) * cell[0], y + height - (row + 0.5) * cell[1], f"{value:z.{digits}f}",
                       size=7.5, colour="white" if dark else "black")  # fmt: skip
     for row, label in enumerate(rows or []):
         write(axes, x - 0.07, y + height - (row + 0.5) * cell[1], label, size=min(8, 64 * cell[1]), align="right")
@@ -125,6 +125,11 @@ def tensor(
     if sizes:
         write(axes, x + width / 2, y - 0.12, f"{down} × {across}", size=8)
     return width, height
+
+
+def signed(colour: str = QUERY) -> LinearSegmentedColormap:
+    """Make the colours of numbers of both signs: red below 0, white at 0, the given colour above it."""
+    return LinearSegmentedColormap.from_list("signed", [NEGATIVE, "white", colour])
 
 
 def plate(axes: Axes, x: Number, y: Number, width: Number, height: Number, colour: str, text: str = "") -> None:

@@ -14,6 +14,7 @@ from drawings.sheet import (
     OUTPUT,
     PLAIN,
     QUERY,
+    SIGNS,
     VALUE,
     arrow,
     box,
@@ -82,8 +83,8 @@ def embedding_process(
             tensor(
                 axes, 1.7 + n * each + middle - 0.15, base, drawn[n], colour, "", cell=cell, sizes=False, limit=limit
             )
-    shown = f"the first {SHOWN} of {width} numbers are drawn, " if width > SHOWN else f"{width} numbers, "
-    write(axes, 0.2, 0.16, f"{shown}0 is white; numbers below 0 are grey, in a grey strip red", size=7.5, align="left")
+    shown = f"the first {SHOWN} of {width} numbers are drawn" if width > SHOWN else f"{width} numbers"
+    write(axes, 0.2, 0.16, f"{shown}; {SIGNS}", size=7.5, align="left")
     return figure
 
 

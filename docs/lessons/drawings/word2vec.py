@@ -37,9 +37,9 @@ def _question(
     write(axes, x, height - 0.22, title, size=11, align="left", weight="bold")
     top = height - 0.85
     centre = top - ROW * (len(words) - 1) / 2 + 0.15
-    table = f"table\n{vocabulary:,} × {width}"
-    box(axes, x + 1.3, centre - 0.4, 0.95, 0.8, table, QUERY, size=8)
-    box(axes, x + 2.75, centre - 0.4, 0.95, 0.8, table, KEY, size=8)
+    size = f"\n{vocabulary:,} × {width}"
+    box(axes, x + 1.3, centre - 0.4, 0.95, 0.8, "given, v" + size, QUERY, size=8)
+    box(axes, x + 2.75, centre - 0.4, 0.95, 0.8, "guessed, u" + size, KEY, size=8)
     what = "its row" if len(given) == 1 else "mean of rows"
     arrow(axes, (x + 2.25, centre), (x + 2.75, centre))
     write(axes, x + 2.5, centre - 0.55, what, size=7.5)
