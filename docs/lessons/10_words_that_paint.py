@@ -157,7 +157,7 @@ plain, contextual = trained("plain"), trained("contextual")
 # Painting begins with pure noise $x_0$. In each of 20 steps, the painter **expects** a picture $p_n$, and the noisy
 # picture moves towards it:
 #
-# $$ x_{n+1} = x_n + \frac{p_n - x_n}{20 - n} $$
+# $$ x_{n+1} = x_n + (p_n - x_n) / (20 - n) $$
 
 # %%
 painted = paint(plain, ids, begun)

@@ -78,8 +78,8 @@ assert not any("This is the maiden" in verse for verse in verses)
 Code(textbook.Decoder)
 
 # %% [markdown]
-# `regard.Transformer` has the same parameters and can be traced. The model below has a single difference: it adds no
-# waves in `embed`. Instead, **rotary** positions (page 3) rotate the queries and keys.
+# `regard.Transformer` has the same parameters and can be traced. The model below differs in its positions: `embed` only
+# looks up rows of the table and adds no waves. Instead, **rotary** positions (page 3) rotate the queries and keys.
 
 # %%
 config = regard.TransformerConfig(
@@ -114,7 +114,7 @@ Code(textbook.Block)
 # The **layer norm** works on the numbers of one token. It subtracts their mean and divides by their spread (the
 # standard deviation). Two learned vectors $g$ and $b$ then scale and shift each number:
 #
-# $$ \mathrm{norm}(x) = \frac{x - \mathrm{mean}}{\mathrm{spread}} \cdot g + b $$
+# $$ \mathrm{norm}(x) = (x - \mathrm{mean}) / \mathrm{spread} \cdot g + b $$
 #
 # The feed-forward network has two matrices. Between them is **gelu**, which keeps large positive numbers and turns
 # large negative numbers into 0:

@@ -234,8 +234,8 @@ keep(
 )
 
 # %% [markdown]
-# Which source word decides between the articles "la" and "le"? Not "the", which is the same for both. Exchange one
-# noun, "cat" (le chat) for "car" (la voiture), and compare the next word after "la rivière blanche voit":
+# Which source word decides between the articles "la" and "le"? Not "the", which is the same for both. Exchange
+# the noun "cat" (le chat) for "car" (la voiture), and compare the next word after "la rivière blanche voit":
 
 # %%
 most = {}
