@@ -154,21 +154,33 @@ plain, contextual = trained("plain"), trained("contextual")
 # %% [markdown]
 # ## Painting
 #
-# Painting begins with pure noise. In each of 20 steps, the painter predicts the picture, and the picture moves a step
-# in this direction. After the first step you see a blur of all sevens. The remaining steps turn this blur into a
-# particular seven.
+# Painting begins with pure noise $x_0$. In each of 20 steps, the painter **expects** a picture $p_n$, and the noisy
+# picture moves towards it:
+#
+# $$ x_{n+1} = x_n + (p_n - x_n) / (20 - n) $$
 
 # %%
 painted = paint(plain, ids, begun)
-figure = Figure(figsize=(11, 3.4), layout="constrained")
-above, below = figure.subplots(2, 8)
-for axes, step in zip(above, (0, 2, 4, 7, 10, 13, 16, 19), strict=True):
-    show(axes, painted.expected[step, 0], f"expected, step {step}")
-for axes, each in zip(below, painted.pictures, strict=True):
+seen = [begun]
+for n, expected in enumerate(painted.expected):
+    seen.append(seen[n] + (expected - seen[n]) / (20 - n))
+torch.testing.assert_close(seen[20], painted.pictures)
+
+figure = Figure(figsize=(11, 5), layout="constrained")
+rows = figure.subplots(3, 8)
+for column, step in zip(rows.T, (0, 2, 4, 7, 10, 13, 16, 19), strict=True):
+    show(column[0], seen[step][0], f"noisy, step {step}")
+    show(column[1], painted.expected[step, 0], "expected")
+for axes, each in zip(rows[2], painted.pictures, strict=True):
     show(axes, each)
-below[0].set_title("eight pictures, each from other noise", size=9, loc="left")
+rows[2][0].set_title("the results, each from other noise", size=9, loc="left")
 shown = " ".join(line[1:])
 keep(figure, "painted.png", f"{shown}: one picture over its steps, and eight")
+
+# %% [markdown]
+# At step 0, the painter sees only noise and expects something grey, between many sevens and many twos. The more it sees
+# of one picture, the clearer is the picture that it expects. With 8 × 8 pixels, a seven may look like a nine to you. So
+# let the judge read the eight results:
 
 
 # %%
@@ -182,6 +194,9 @@ def digits(pictures):
     return "  ".join(f"{first}·{second}" for first, second in rows)
 
 
+clear = (painted.expected.abs() > 0.8).float().mean((1, 2, 3))
+print(f"clear pixels: {clear[0]:.0%} at step 0, {clear[19]:.0%} at step 19")
+assert clear[19] > clear[0]
 print("top left · bottom right:", digits(painted.pictures))
 assert (read(painted.pictures) == torch.tensor([7, 2])).float().mean() > 0.85
 
@@ -231,10 +246,14 @@ show_numbers(
 )
 assert shares[2].argmax() == 0  # seven: top left
 assert shares[7].argmax() == 3  # two: bottom right
+# left: top right; right: bottom left
+assert shares[4].argmax() == 1
+assert shares[9].argmax() == 2
 
 # %% [markdown]
-# The words for digits point to their digits. But `<start>` and the comma, which name nothing, are hot somewhere too. A
-# guess: each patch's weights sum to 1, so a patch that needs no word has to attend to some word all the same.
+# The words for digits point to their digits. But look at "left" and "right". The seven is top *left* and the two is
+# bottom *right*, yet "left" is hottest top right and "right" bottom left, in the two empty corners. A guess: each
+# patch's weights sum to 1, so a patch that has nothing to paint has to attend to some word all the same.
 #
 # ## Test whether heat is the cause
 #
@@ -251,8 +270,8 @@ print("keys exchanged:", digits(moved.pictures))
 assert (read(moved.pictures) == torch.tensor([2, 7])).float().mean() > 0.75
 
 # %% [markdown]
-# And if no patch may attend to "seven", there should be no seven. Ablate the edges to "seven", so that the other
-# words share its weight.
+# And if no patch may attend to "seven", there should be no seven. An **edge** is one weight, from a patch to a word. To
+# cut it, set its score to −∞ before the softmax. Cut all edges to "seven":
 
 # %%
 cut = paint(plain, ids, begun, may=all_but(2))
@@ -263,13 +282,14 @@ assert (gone[:, 0] == 7).float().mean() < 0.5
 assert (gone[:, 1] == 2).float().mean() > 0.75  # the two is left alone
 
 # %% [markdown]
-# Both predictions were right. In this painter, heat is the cause.
+# Both predictions were right. In this painter, the heat of a digit's word is the cause.
 #
 # ## Heat is not cause
 #
 # Stable Diffusion takes keys *and* values from the states of its text encoder. So does the second painter: its values
-# are **contextual**, $V = S W_V$. The heat of the second painter points to the digits as well. Do the same tests
-# succeed?
+# are **contextual**, $V = S W_V$. The heat of the second painter points to the digits as well. But with plain values,
+# the only way from "seven" to a patch is its own edge. With contextual values, other words may carry the seven too. Do
+# the same tests succeed?
 
 # %%
 both = {"plain": plain, "contextual": contextual}
@@ -366,7 +386,9 @@ def check(function):
     heat = function(weights)
     show_numbers(heat)
     wrong = float((heat - torch.tensor(expected)).abs().max())
-    return heat.shape == (4, 4) and wrong < 1e-5, f"off by up to {wrong:.4f}"
+    right = heat.shape == (4, 4) and wrong < 1e-5
+    why = ": a mean over steps, layers and heads" if right else ""
+    return right, f"off by up to {wrong:.4f}{why}"
 
 
 Exercise(check, answer)
@@ -389,7 +411,9 @@ answer = ...  # a number
 def check(scale):
     guided = without + scale * (with_text - without)
     pixels = ", ".join(f"{pixel:.2f}" for pixel in guided.tolist())
-    return guided[0] > 0.9 and guided.abs().max() <= 1, f"pixels {pixels}"
+    right = guided[0] > 0.9 and guided.abs().max() <= 1
+    why = ": a larger s would leave the range" if right else ""
+    return right, f"pixels {pixels}{why}"
 
 
 Exercise(check, answer)
@@ -413,7 +437,8 @@ def check(values):
     before, after = heat @ values
     change = float((before - after).abs().max())
     right = change < 0.05 and before[0] > 0.5 and after[0] > 0.5
-    return right, f"{before[0]:.2f} before, {after[0]:.2f} after the cut"
+    why = ": the other words carry the seven" if right else ""
+    return right, f"{before[0]:.2f} before, {after[0]:.2f} after the cut{why}"
 
 
 Exercise(check, answer)

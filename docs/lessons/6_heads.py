@@ -166,7 +166,7 @@ assert ((without[:, 1:] < 0.85).sum(0) == 2).all()
 # ## By hand
 #
 # The first picture has the sizes of the original transformer: $d_{model}$ = 512 and 8 heads, so $d_q = d_k = d_v = 64$
-# (Vaswani et al. 2017). Each head divides its scores by $\sqrt{64}$, the root of its own width. The seven tokens are
+# (Vaswani et al. 2017). Each head divides its scores by $\sqrt{64}$, the root of its width. The seven tokens are
 # those of the question on page 1, with random vectors. If you compute each head by hand, you get the same result as the
 # layer:
 

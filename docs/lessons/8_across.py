@@ -18,6 +18,7 @@ from drawings.code import Code
 from drawings.grid import heatmap
 from drawings.kept import keep
 from drawings.numbers import show_numbers
+from drawings.shapes import example, paint, patches, pixels
 from regard import textbook
 from regard.explain import align
 from regard.fetched import find, left_out
@@ -141,20 +142,38 @@ keep(
 # %%
 Code(textbook.Block.forward)
 
+# %% [markdown]
+# During training, the decoder reads the true French text, shifted by one. `[BOS]` marks the beginning of a text and
+# `[EOS]` the end. When the model translates, it has no true text and reads its own words instead, until it writes
+# `[EOS]`.
+
+# %%
+source, target = (
+    tokenizers.batch(tokenizer, [pair[n] for pair in pairs[False]]).ids
+    for n in (0, 1)
+)
+# [BOS] and the target without its last token: what the decoder reads
+shifted = torch.cat(
+    [torch.full((len(target), 1), config.start), target[:, :-1]], 1
+)
+shown = next(n for n, pair in enumerate(pairs[False]) if "river" in pair[0])
+print("source:", pairs[False][shown][0])
+french = tokenizer.convert_ids_to_tokens(target[shown].tolist())
+for n, word in enumerate(french):
+    print(f"reads “{' '.join(['[BOS]', *french[:n]])}”, learns “{word}”")
+assert shifted[shown].tolist() == tokenizer.convert_tokens_to_ids(
+    ["[BOS]", *french[:-1]]
+)
+
 # %%
 torch.manual_seed(0)
 model = regard.Transformer(config)
-source = tokenizers.batch(
-    tokenizer, [english for english, _ in pairs[False]]
-).ids
-target = tokenizers.batch(tokenizer, [french for _, french in pairs[False]]).ids
 optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
 for step in range(201):
     rows = torch.randint(len(source), (64,))
-    # [BOS] text: what the decoder reads
-    read = torch.cat([torch.full((64, 1), config.start), target[rows, :-1]], 1)
+    logits = model(source[rows], shifted[rows]).logits
     loss = torch.nn.functional.cross_entropy(
-        model(source[rows], read).logits.flatten(0, 1), target[rows].flatten()
+        logits.flatten(0, 1), target[rows].flatten()
     )
     optimiser.zero_grad()
     loss.backward()
@@ -215,8 +234,8 @@ keep(
 )
 
 # %% [markdown]
-# Which source word decides between the articles "la" and "le"? Not "the", which is the same for both. Exchange one
-# noun, "cat" (le chat) for "car" (la voiture), and compare the next word after "la rivière blanche voit":
+# Which source word decides between the articles "la" and "le"? Not "the", which is the same for both. Exchange
+# the noun "cat" (le chat) for "car" (la voiture), and compare the next word after "la rivière blanche voit":
 
 # %%
 most = {}
@@ -306,73 +325,17 @@ shown
 # %% [markdown]
 # ## Image queries on text keys
 #
-# A diffusion model learns to remove noise from images, with the help of a text. Here you train a single denoising
-# step. Each image has 32 × 32 pixels and shows two shapes under heavy noise. It is cut into 64 **patches** of 4 × 4
-# pixels. Each patch is a query, and each of the caption's seven **words** has a key and a value. The model predicts
-# the clean patch.
+# The second sequence doesn't have to be a text. A diffusion model removes noise from an image with the help of a
+# caption: each of 64 **patches** of the image is a query, and each of the caption's seven **words** has a key and a
+# value. Here you train a single such step, on images of two shapes under heavy noise.
 
 # %%
-colours = {
-    "red": (0.9, 0.1, 0.1),
-    "green": (0.1, 0.7, 0.2),
-    "blue": (0.1, 0.2, 0.9),
-    "yellow": (0.95, 0.85, 0.1),
-    "purple": (0.6, 0.2, 0.7),
-    "black": (0.05, 0.05, 0.05),
-}
-down, across = torch.meshgrid(
-    torch.arange(12) - 5.5, torch.arange(12) - 5.5, indexing="ij"
-)
-shapes = {
-    "square": (down.abs() < 5) & (across.abs() < 5),
-    "circle": down**2 + across**2 < 27,
-    "triangle": (down.abs() < 5) & (across.abs() < (down + 5.5) / 2),
-}
-
-
-def paint(first, second, at):
-    """An image (3, 32, 32) of two coloured shapes, and where each of them is,
-    (2, 32, 32)."""
-    image, inside = (
-        torch.ones(3, 32, 32),
-        torch.zeros(2, 32, 32, dtype=torch.bool),
-    )
-    for n, ((colour, shape), (y, x)) in enumerate(
-        zip((first, second), at, strict=True)
-    ):
-        inside[n, y : y + 12, x : x + 12] = shapes[shape]
-        image[:, inside[n]] = torch.tensor(colours[colour])[:, None]
-    return image, inside
-
-
-def example():
-    chosen = list(
-        zip(draw.sample([*colours], 2), draw.sample([*shapes], 2), strict=True)
-    )
-    at = [
-        (draw.randrange(21), draw.randrange(5) + half)
-        for half in draw.sample((0, 16), 2)
-    ]
-    caption = " and ".join(f"a {colour} {shape}" for colour, shape in chosen)
-    return (*paint(*chosen, at), caption)
-
-
-def patches(images):
-    # (B, 64, 48): 4 × 4 pixels of 3 colours
-    return torch.nn.functional.unfold(images, 4, stride=4).transpose(1, 2)
-
-
-examples = [example() for _ in range(2000)]
+examples = [example(draw) for _ in range(2000)]
 captions = tokenizers.words([caption for *_, caption in examples])
 # (2000, 7)
 words = tokenizers.batch(captions, [caption for *_, caption in examples]).ids
 clean = patches(torch.stack([image for image, *_ in examples]))
-print(
-    f"{len(examples)} images, such as “{examples[0][2]}”; a vocabulary of "
-    f"{len(captions)}"
-)
 
-# %%
 NOISE, WIDTH = 0.6, 64
 
 
@@ -409,15 +372,14 @@ class Painter(torch.nn.Module):
 torch.manual_seed(0)
 painter = Painter()
 optimiser = torch.optim.AdamW(painter.parameters(), lr=2e-3)
-for step in range(501):
+for _ in range(501):
     rows = torch.randint(1800, (32,))
     noisy = clean[rows] + NOISE * torch.randn_like(clean[rows])
     loss = ((painter(noisy, words[rows])[0] - clean[rows]) ** 2).mean()
     optimiser.zero_grad()
     loss.backward()
     optimiser.step()
-    if step % 100 == 0:
-        print(f"step {step:3}: mean squared error {float(loss.detach()):.4f}")
+print(f"{len(examples)} images; mean squared error {float(loss.detach()):.4f}")
 
 # %% [markdown]
 # Two tests on 200 held-out images: with the caption of another image, the result is worse, so the model uses the
@@ -450,18 +412,9 @@ for n, colour in ((0, 1), (1, 5)):
         f"{other:.2f} from those of the other shape"
     )
     assert own > 2 * other
-empty = looks[covered.sum(1) == 0].mean(0)
-show_numbers(
-    empty[None],
-    ["patches of the background"],
-    ["a", "colour", "shape", "and", "a", "colour", "shape"],
-    digits=2,
-)
-assert empty[[1, 5]].sum() < 0.5
 
 # %% [markdown]
-# The background needs no colour, and its patches give little weight to colours. But each row sums to 1, so the weight
-# has to go somewhere. Here are the weights of an image that the model has not seen:
+# Here are the weights of an image that the model has not seen:
 
 # %%
 image, where = paint(("red", "square"), ("blue", "circle"), [(3, 2), (17, 18)])
@@ -471,16 +424,6 @@ with torch.no_grad():
     painted, looks = painter(noisy, tokenizers.batch(captions, [caption]).ids)
 grid = looks.dense()[0, 0].reshape(8, 8, 7)
 names = caption.split()
-
-
-def pixels(rows):
-    return (
-        torch.nn.functional.fold(rows.transpose(1, 2), 32, 4, stride=4)[0]
-        .permute(1, 2, 0)
-        .clamp(0, 1)
-    )
-
-
 figure = Figure(figsize=(13, 5.6), layout="constrained")
 places = list(figure.subplots(2, 5).flat)
 for axes, rows in zip(
@@ -527,6 +470,14 @@ assert red[square].mean() > 2 * red[circle].mean()
 assert red[square].mean() > blue[square].mean()
 assert blue[circle].mean() > 2 * blue[square].mean()
 assert names[int(grid[square].mean(0).argmax())] == "red"
+background = ~torch.nn.functional.max_pool2d(where.float(), 4).any(0)
+left_over = grid[background].mean(0)
+print(
+    f"from the background, “circle” gets {left_over[6]:.2f} and “square” "
+    f"{left_over[2]:.2f}"
+)
+assert left_over[6] == left_over.max() > 0.5
+assert grid[..., 2].max() < 0.2
 keep(
     figure,
     "image_and_words.png",
@@ -534,6 +485,10 @@ keep(
 )
 
 # %% [markdown]
+# "square" is dark everywhere, although there is a square. "circle" gets the whole background, although no circle is
+# there. The reason: each patch's weights sum to 1, and a patch of the background needs no word. So its weight goes
+# somewhere, here to "circle".
+#
 # ## Cross-attention in a text-to-image model
 #
 # A text-to-image model uses the same layer many times. The plot shows the U-Net of Stable Diffusion 1: at every
@@ -552,7 +507,8 @@ keep(
 )
 
 # %% [markdown]
-# You now know all the components of a transformer. Next, see how large trained models represent a word:
+# You now know all the components of a transformer: embeddings, positions, attention, cross-attention, norms and
+# feed-forward networks. Next, see how large trained models represent a word:
 # [9. Contextual embeddings](9_contextual_embeddings.py).
 
 # %% [markdown]
@@ -584,7 +540,9 @@ def check(shapes):
         image @ w_query, caption @ w_key, caption @ w_value
     )
     sizes = [" × ".join(map(str, each.shape)) for each in (weights, output)]
-    return output.shape == (64, 20), f"weights {sizes[0]}, output {sizes[1]}"
+    right = output.shape == (64, 20)
+    why = ": a row per patch, a column per word" if right else ""
+    return right, f"output {sizes[1]}, weights {sizes[0]}{why}"
 
 
 Exercise(check, answer)
@@ -611,7 +569,10 @@ def check(mask):
         change = float((padded[text] - alone).abs().max())
         if not change < 1e-5:
             return False, f"padding changes text {text + 1} by {change:.2f}"
-    return True, f"padding gets weight {float(weights[1, :, 3:].sum()):.2f}"
+    return True, (
+        f"padding gets weight {float(weights[1, :, 3:].sum()):.2f}, because "
+        "exp(−∞) = 0"
+    )
 
 
 Exercise(check, answer)
@@ -633,7 +594,9 @@ def check(w_query):
     weights = textbook.attention(query, torch.eye(3), torch.eye(3))[1]
     show_numbers(weights, read, source, digits=2)
     found = weights[[0, 1, 2], [0, 2, 1]]
-    return bool((found > 0.9).all()), f"the three get {found.min():.2f} or more"
+    right = bool((found > 0.9).all())
+    why = ": large scores make the softmax choose" if right else ""
+    return right, f"the three get {found.min():.2f} or more{why}"
 
 
 Exercise(check, answer)

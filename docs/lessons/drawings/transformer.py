@@ -176,6 +176,7 @@ def diffusion_unet(text: tuple[int, int] = (77, 768), sizes: Sequence[tuple[int,
     figure, axes = sheet(10.4, 1.55 + 0.95 * len(levels), "Where a text-to-image model looks at its text")
     top = 0.85 + 0.95 * len(levels)
     box(axes, 7.9, top - 1.35, 2.2, 1.1, f"text encoder\n{text[0]} tokens × {text[1]}\nkeys and values", KEY)
+    bus = [(7.9, top - 0.8), (7.6, top - 0.8)]
     for level, (side, channels) in enumerate(levels):
         y = top - 0.75 - level * 0.95
         deepest = level == len(levels) - 1
@@ -183,7 +184,7 @@ def diffusion_unet(text: tuple[int, int] = (77, 768), sizes: Sequence[tuple[int,
         name = f"{side} × {side} grid\n{channels} channels"
         if deepest:
             box(axes, x, y, 6.7 - 2 * level * 0.55, 0.6, f"middle: {name.replace(chr(10), ', ')}", QUERY, size=8)
-            path(axes, [(9.0, top - 1.35), (9.0, y + 0.3), (x + 6.7 - 2 * level * 0.55, y + 0.3)], colour=KEY)
+            path(axes, [*bus, (7.6, y + 0.3), (x + 6.7 - 2 * level * 0.55, y + 0.3)], colour=KEY)
             continue
         right = 7.3 - level * 0.55 - width
         box(axes, x, y, width, 0.6, name, QUERY, size=8)
@@ -191,11 +192,12 @@ def diffusion_unet(text: tuple[int, int] = (77, 768), sizes: Sequence[tuple[int,
         arrow(axes, (x + width, y + 0.3), (right, y + 0.3), "copied across", colour=INPUT)
         arrow(axes, (x + width / 2 + 0.2, y), (x + width / 2 + 0.2, y - 0.35))
         arrow(axes, (right + width / 2 - 0.2, y - 0.35), (right + width / 2 - 0.2, y))
-        arrow(axes, (7.9, top - 0.6 - level * 0.2), (right + width, y + 0.4), colour=KEY)
-    write(axes, 0.6, top + 0.1, "noisy image in", align="left", size=8)
-    write(axes, 7.3, top + 0.1, "what noise it holds", align="right", size=8)
+        for end in (x + width - 0.25, right + width - 0.25):
+            path(axes, [*bus, (7.6, y + 0.78), (end, y + 0.78), (end, y + 0.6)], colour=KEY)
+    write(axes, 0.6, top + 0.2, "noisy image in", align="left", size=8)
+    write(axes, 7.3, top + 0.2, "what noise it holds", align="right", size=8)
     tokens = ", ".join(f"{side * side}" for side, _ in levels)
     write(axes, 0.3, 0.35, "each blue box holds cross-attention: one query for each place of its grid "
-          f"({tokens} queries),\none key and value for each of the {text[0]} tokens; the arrows reach both halves",
+          f"({tokens} queries),\none key and value for each of the {text[0]} tokens",
           size=8, align="left")  # fmt: skip
     return figure
