@@ -1,7 +1,7 @@
 # %% [markdown]
 # # The formula
 #
-# This page reproduces an article without a title of its own. It asks a chat model such as ChatGPT "What is the capital
+# This page reproduces an article without a title. It asks a chat model such as ChatGPT "What is the capital
 # of France?" and explains attention from its formula. The article prints tokens and sizes and draws a matrix. This page
 # follows its order and checks its claims. If a claim is imprecise, you find the exact statement here.
 

@@ -218,7 +218,7 @@ numbers.show_numbers(
 # hint at the meaning of "bank" ("Nobody said anything about the bank.").
 #
 # The plots show the cosine of "bank" to five other words after each layer. The vector of such a word is from the same
-# layer, with the word as a text of its own. Grey is the range of the 39 sentences, and the dotted line is their mean.
+# layer, with the word alone as a text. Grey is the range of the 39 sentences, and the dotted line is their mean.
 
 # %%
 references = ["money", "deposit", "nature", "river", "water"]
