@@ -260,9 +260,9 @@ keep(
 #
 # ### 3.1 Overview
 #
-# In self-attention, the words of a text attend to each other. In
-# [cross-attention](../lessons/8_across.py) they attend to another text. Attention is the core of a transformer layer,
-# and other cores can take its place, such as the state space model Mamba. regard shows attention, so it [doesn't
+# In self-attention, the words of a text attend to each other. In [cross-attention](../lessons/8_across.py) they
+# attend to another text. Attention is the core of a transformer layer, and other cores can take its place, such as
+# Mamba, which updates a state of fixed size with each token (lesson 11). regard shows attention, so it [doesn't
 # support Mamba](../families.md).
 #
 # ### 3.2 How attention moves "bank"
@@ -458,8 +458,9 @@ assert found[-1].output.item() == 20.0
 # %% [markdown]
 # ### 3.7 Several heads
 #
-# In "I ate some of Bob's chocolate cake", "ate" needs who, whose and what. A single set of
-# weights gives one mixture of them. Several heads give several:
+# In "I ate some of Bob's chocolate cake", "ate" needs who, whose and what. A single set of weights gives one mixture
+# of them. Several heads give several. Don't take those below for heads that read who, whose and what: lesson 6 tests
+# the three, and none does.
 
 # %%
 keep(
@@ -498,9 +499,9 @@ keep(
 )
 
 # %% [markdown]
-# The article says that each head gets a chunk of the embedding. In fact the output of the projections is cut,
-# and each head reads the whole token. [Lesson 6](../lessons/6_heads.py) measures this, and
-# [`regard heads`](../commands/heads.md) finds the role of each head.
+# The article says that each head gets a chunk of the embedding. In fact the output of the projections is cut, and
+# each head reads the whole token. [Lesson 6](../lessons/6_heads.py) measures this, and [`regard
+# heads`](../commands/heads.md) shows where each head attends.
 #
 # ## 4 Embeddings of a pretrained model
 #

@@ -168,7 +168,8 @@ assert {*close.topk(2).indices.tolist()} == {3, 5}
 #
 # Where do the weights come from? A search engine compares a **query** with **keys** and answers with **values**. Here
 # the question is the query. Three sentences are the keys, each as a single vector of the default model, and each
-# sentence's answer is a value.
+# sentence's answer is a value. The weights are the softmax of the products times a scale: positive, with the sum 1
+# (explained below).
 
 # %%
 pages = [
@@ -253,8 +254,9 @@ assert spreads[2][2] > 0.9
 assert spreads[2][3] < 0.5
 
 # %% [markdown]
-# Without the root, the largest weight of wide vectors is almost 1. The layer then reads a single word, and almost no
-# gradient reaches the others. [Lesson 5](../lessons/5_queries_keys_values.py) measures that.
+# Without the root, the largest weight of wide vectors is almost 1. The layer then reads a single word, and its
+# weights hardly change with the scores, so training has almost nothing to follow (the gradient is near 0). [Lesson
+# 5](../lessons/5_queries_keys_values.py) measures that.
 #
 # The softmax works on each row. All weights become positive, the row sums to 1, and larger scores get larger weights:
 #
@@ -363,7 +365,10 @@ largest = torch.stack([w.dense().argmax(-1) for w in trace.attention])[
     ..., 1:-1
 ]
 share = (largest == torch.arange(1, len(names) + 1)).float().mean()
-print(f"trained heads: own weight largest in {share:.0%} of all rows")
+print(
+    f"trained heads: own weight largest in {share:.0%} of all rows "
+    "([CLS] and [SEP] count here)"
+)
 assert share < 0.5
 
 # %% [markdown]

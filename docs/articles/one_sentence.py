@@ -62,8 +62,9 @@ print(f"{blocks:,} numbers in its twelve blocks")
 assert blocks == 6 * (3_152_384 + 4_204_032)
 
 # %% [markdown]
-# The three blue and orange boxes are attention. In lesson 7 you build [a transformer that
-# writes](../lessons/7_a_transformer_that_writes.py), and in lesson 8 [a translator](../lessons/8_across.py).
+# You don't need to understand this picture yet. The two blue boxes and the orange box are attention. In lesson 7 you
+# build [a transformer that writes](../lessons/7_a_transformer_that_writes.py), and in lesson 8 [a
+# translator](../lessons/8_across.py).
 #
 # ## Embedding an input sentence
 #
@@ -161,8 +162,8 @@ scores = article["unnormalised_weights"]
 beside(way.products, scores, words, title="ω of “is”")
 
 # %% [markdown]
-# "dessert" fits best. [`regard steps`](../commands/steps.md) computes these numbers for any word, layer and head of a
-# pretrained model.
+# The product with "dessert" is the largest. The matrices are random, so this means nothing yet. [`regard
+# steps`](../commands/steps.md) computes these numbers for any word, layer and head of a pretrained model.
 #
 # ## Computing the attention scores
 #
@@ -268,8 +269,8 @@ assert heads.output[:, 1].shape == (3, 28)
 #
 # The article compares heads with the kernels of a convolution: several of them work in parallel, and each can find
 # something different. But a kernel's weights stay the same after training, while a head computes its weights for each
-# text. Lesson 6 is on [heads](../lessons/6_heads.py), and [`regard heads`](../commands/heads.md) finds the role of each
-# head in a pretrained model.
+# text. Lesson 6 is on [heads](../lessons/6_heads.py), and [`regard heads`](../commands/heads.md) shows where each
+# head of a pretrained model attends.
 #
 # ## Cross-attention
 #

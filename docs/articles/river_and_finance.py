@@ -104,7 +104,7 @@ hold("x W", plain, layer)
 
 # %%
 def convolved(rows):
-    """Each word as the mean of itself and its two neighbours."""
+    """A third of each word plus a third of each neighbour."""
     kernel = torch.full((4, 1, 3), 1 / 3)
     return torch.conv1d(rows.T[None], kernel, padding=1, groups=4)[0].T
 
@@ -244,9 +244,9 @@ assert (bank[0] - bank[1]).abs().max() < 0.05
 # 3. **Scale** by $1/\sqrt{d_k}$ and take the softmax, so that each row of weights sums to 1.
 # 4. **Mix** the values with these weights.
 #
-# The smallest idea lacks two things: the projections (section 5) and the scaling. Why scale? Dot products grow with the
-# width of the vectors, and the softmax of large numbers puts almost all weight on a single word. The root keeps the
-# spread of the scores near 1:
+# The smallest idea lacks two things: the projections (section 5) and the scaling. Why scale? The spread of dot
+# products grows with the width of the vectors, and the softmax of numbers that are far apart puts almost all weight
+# on a single word. The root keeps the spread of the scores near 1:
 
 # %%
 torch.manual_seed(0)

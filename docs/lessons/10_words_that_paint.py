@@ -3,8 +3,8 @@
 #
 # Which word of your prompt put that into the picture? Tools answer with a **heat map**: the parts of the picture that
 # attend to the word. But does the heat show the cause? Here you train two small painters, look at their heat maps,
-# and test this. Both maps point to the same places. In one painter, the heat is the cause, and in the other, which is
-# built like Stable Diffusion, it isn't.
+# and test this. Both maps point to the same places. In one painter, the heat is the cause, and in the other, which
+# takes keys and values from the same text states, as Stable Diffusion does, it isn't.
 
 # %%
 import torch
@@ -50,8 +50,8 @@ print(" ".join(WORDS[n] for n in words[0].tolist()))
 named = judge.named(known.pixels.flatten(1))
 right = float((named == known.labels).double().mean())
 print(
-    f"{len(WORDS)} words; the judge names {right:.1%} of the digits that it "
-    "never saw right"
+    f"{len(WORDS)} words; the judge names {right:.1%} of the digits right, "
+    "none of which it saw before"
 )
 assert right > 0.97
 
@@ -288,8 +288,8 @@ assert (gone[:, 1] == 2).float().mean() > 0.75  # the two is left alone
 #
 # Stable Diffusion takes keys *and* values from the states of its text encoder. So does the second painter: its values
 # are **contextual**, $V = S W_V$. The heat of the second painter points to the digits as well. But with plain values,
-# the only way from "seven" to a patch is its own edge. With contextual values, other words may carry the seven too. Do
-# the same tests succeed?
+# only its own edge passes on the value of "seven". (The keys of other words know of the seven too, but keys only set
+# weights.) With contextual values, other words may carry the seven too. Do the same tests succeed?
 
 # %%
 both = {"plain": plain, "contextual": contextual}
@@ -342,10 +342,11 @@ assert uncut[1] > 0.4
 assert by_phrase[1] > moved[1] + 0.2
 
 # %% [markdown]
-# Both painters paint the digits of the line, and both maps point to the right corner. With plain values, a digit moves
-# with its word's key and disappears with the edges to its word. With contextual values, fewer than half of the digits
-# move, and many digits are painted without any edge to their word. Whole phrases move more of them. The likely reason:
-# when the words read each other, "a", "top" and "left" learn of the seven and pass it on too.
+# Both painters paint the digits of the line, and both maps point to the right corner. With plain values, a digit
+# moves with its word's key and is no longer read by the judge without the edges to its word: another digit appears.
+# With contextual values, fewer than half of the digits move, and many digits are painted without any edge to their
+# word. Whole phrases move more of them. The likely reason: when the words read each other, "a", "top" and "left"
+# learn of the seven and pass it on too.
 #
 # So a heat map shows **which positions attend to a word**. To find the effect of this attention, you have to
 # experiment: exchange, ablate, count. This holds for every map in this course, including those of language models.

@@ -3,7 +3,8 @@
 #
 # A chat model reads 100,000 tokens. With the code of page 4, each head would write ten billion weights for them, and
 # each new token would compute the whole text again. Models of today still use the same formula, with six changes
-# around it. On this page you write each change in a few lines, and then you find them in a real model.
+# around it. On this page you write each change in a few lines. Then you find three of them in a real model and try a
+# fourth on it.
 
 # %%
 import math
@@ -22,8 +23,9 @@ from regard.fetched import find, left_out
 # ## Rotary positions
 #
 # **Why:** a table of learned positions ends at its last row, and most links between words depend on their distance.
-# Rotary positions rotate queries and keys by an angle that grows with the position (RoPE, Su et al. 2021). A score
-# then depends on the distance alone:
+# Rotary positions rotate queries and keys by an angle that grows with the position (RoPE, Su et al. 2021). Lesson 3
+# pairs neighbouring numbers. Here number n is paired with number n + d/2, as in SmolLM2. In both ways, a score
+# depends on the distance alone:
 #
 # $$ (R_i q) \cdot (R_j k) = q \cdot (R_{j-i} k) $$
 
@@ -316,7 +318,9 @@ assert rows[1, 0] > 0.95
 assert rows[2].sum() < 0.05
 
 # %% [markdown]
-# Without a sink, the head has to mix six values that don't fit. With one, it can do almost nothing.
+# Without a sink, the head has to mix six values that don't fit. With a learned sink, it mixes almost nothing. With
+# the first token as sink, it returns almost only that token's value, so this value has to be short. You check that in
+# SmolLM2 below.
 #
 # The default model is an encoder from 2021, and it has learned sinks by itself. Each text starts with `[CLS]` and
 # ends with `[SEP]`, and every token can attend to both:
@@ -359,6 +363,10 @@ assert most > 30
 # $$ m' = \max(m, \max_j s_j) $$
 #
 # $$ l' = e^{m-m'} l + \sum_j e^{s_j-m'} $$
+#
+# $$ y' = e^{m-m'} y + \sum_j e^{s_j-m'} v_j $$
+#
+# The output is $y / l$. In the code, $l$ is `total`.
 
 
 # %%
@@ -388,7 +396,8 @@ for size, off in table:
     assert off < 1e-12
 
 # %% [markdown]
-# It is no approximation: the results are equal to about 15 digits. Only the memory changes:
+# It is no approximation: the results are equal to about 15 digits. The result doesn't change, but the memory does
+# (and on a GPU the time, which isn't measured here):
 
 # %%
 lengths = [1000 * n for n in (1, 2, 5, 10, 20, 50, 100)]
@@ -437,7 +446,7 @@ row = (long[-1] @ long.T / 4).softmax(-1)
 torch.testing.assert_close(few, row[[0, 10_000, 19_999]], atol=1e-6, rtol=1e-4)
 
 # %% [markdown]
-# ## All of it in a real model
+# ## Three of them in a real model
 #
 # SmolLM2-135M-Instruct (Ben Allal et al. 2025) has rotary positions and grouped heads. Does it have sinks, and does it
 # need them? To find out, you let the model predict a text with a window of 16 tokens, then with the window and the

@@ -155,12 +155,13 @@ assert pieces["lower"] == ["low", "e", "r"]
 assert pieces["widest"][-1] == "est"
 
 # %% [markdown]
-# The common word "low" is now a single token. "lower" is rarer and stays in pieces, but no word is unknown.
+# The common word "low" is now a single token. "lower" is rarer and stays in pieces. A new word of these letters, such
+# as "lowest", can be cut as well. With bytes instead of letters, no text is unknown.
 #
 # Several OpenAI models use `cl100k_base`, which was made in this way from bytes and has 100,277 entries. A space
 # belongs to the word after it. Its list of merges, in the order they were learned (the ranks), is a file of 1.7 MB.
-# Run `regard fetch cl100k_base` to get this file. Without the file, tiktoken tries to download it. If it can't, this
-# page prints a note and continues with the published ids.
+# Run `regard fetch cl100k_base` to get this file. Without the file, OpenAI's library tiktoken tries to download it.
+# If it can't, this page prints a note and continues with the published ids.
 
 # %%
 formula = printed("formula")
@@ -230,7 +231,7 @@ keep(
 # ## Padding and context length
 #
 # Several texts form a table with a row for each text. Short texts are filled up to the length of the longest. A
-# **mask** marks the real tokens with 1, and no token may attend to the padding.
+# **mask** marks the real tokens with 1, and the model ignores the padding (lesson 4 shows how).
 
 # %%
 texts = [river.text, "Money from a bank"]

@@ -33,7 +33,9 @@ words = sorted(word for word, count in counts.items() if count >= 5)
 assert len(words) > 1000
 number = {word: n for n, word in enumerate(words)}
 ids = torch.tensor([number[word] for word in text if word in number])
-parts = ids.split(200)  # every tenth part is held out
+# every tenth part is held out: the tables aren't trained on it, and you test
+# with it at the end
+parts = ids.split(200)
 train_ids = torch.cat([part for n, part in enumerate(parts) if n % 10 != 5])
 held_out = torch.cat([part for n, part in enumerate(parts) if n % 10 == 5])
 print(
@@ -252,9 +254,9 @@ keep(
 # ## Held-out loss
 #
 # Does the table predict text that it has never seen? The **loss** is the mean of −log of the probability of each true
-# word, so lower is better. With the natural logarithm, its unit is the *nat*. In negative sampling, the score learns
-# the log of how many times more likely a word is than under the noise distribution $P$, minus $\log k$ (Levy and
-# Goldberg 2014). The $\log k$ is the same for all words, so it cancels:
+# word, so lower is better. With the natural logarithm, its unit is the *nat*. Negative sampling trains the score
+# towards $\log(p(w) / P_w) - \log k$ (exercise 3 derives this), where $P_w$ is the chance to draw $w$ as a random
+# word (Levy and Goldberg 2014). The $\log k$ is the same for all words, so it cancels:
 #
 # $$ p(w) = \frac{P_w e^{u_w \cdot v_c}}{\sum_n P_n e^{u_n \cdot v_c}} $$
 #

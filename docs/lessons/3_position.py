@@ -29,8 +29,8 @@ from regard.nn.positions import alibi_slopes, rotary_angles, rotate
 # ## Attention has no order
 #
 # Here is attention without parameters: each vector is its own query and key. $X X^T$ holds all dot products, and the
-# output of a word is the mean of all rows of $X$ with the weights. In the second sentence, "cat" and "mouse" have
-# changed places. How much does the output of "cat" change?
+# output of a word is the weighted mean of all rows of $X$. In the second sentence, "cat" and "mouse" have changed
+# places. How much does the output of "cat" change?
 
 # %%
 model = regard.load()
@@ -285,7 +285,7 @@ print("ALiBi's slopes for 8 heads:", slopes)
 # %% [markdown]
 # | kind | how | what it knows | how far |
 # |---|---|---|---|
-# | sinusoidal | added to the embedding, once | the position | any |
+# | sinusoidal | added to the embedding, once | the position | any can be computed, but poor beyond training |
 # | learned | added to the embedding, once | the position | as many rows as were learned |
 # | rotary | rotates queries and keys in every layer, not values | the distance | any, beyond training with care |
 # | ALiBi | subtracted from the scores in every layer | the distance | any |
@@ -385,9 +385,9 @@ keep(
 
 # %% [markdown]
 # After 200 steps, attention copies every symbol and the recurrent network about half of them. With more steps, the
-# recurrent network gets better: about 72 % after 800 and 79 % after 1,500. It learns more slowly, because it has to
-# keep all 12 symbols in its vector, while attention can look back at the symbol that it needs. On a longer text, the
-# recurrent network takes a step for each word in turn. Attention reads all words at once.
+# recurrent network gets better: about 72 % after 800 and 79 % after 1,500. It learns more slowly, probably because it
+# has to keep all 12 symbols in its vector, while attention can look back at the symbol that it needs. On a longer
+# text, the recurrent network takes a step for each word in turn. Attention reads all words at once.
 #
 # Words now have vectors and positions. Next, you see how they interact: [4. Self-attention](4_self_attention.py).
 

@@ -25,8 +25,8 @@ from regard.explain.vectors.similarity import cosine
 #
 # $$ Y = \mathrm{softmax}\left(\frac{X X^T}{\sqrt{d}}\right) X $$
 #
-# 1. **Dot products.** $X X^T$ has the dot product of each word with each word: how similar they are. These are the
-#    **scores** $s_{ij}$, after division by $\sqrt{d}$.
+# 1. **Dot products.** $X X^T$ has the dot product of each word with each word: how similar they are, and how long.
+#    These are the **scores** $s_{ij}$, after division by $\sqrt{d}$.
 # 2. **Softmax.** It turns each row of scores into positive **weights** with the sum 1. A larger score makes a larger
 #    weight: $w_{ij} = \exp(s_{ij}) / \sum_k \exp(s_{ik})$.
 # 3. **Mixing.** Each word becomes the sum of all words, each multiplied by its weight: $y_i = \sum_j w_{ij} x_j$.
@@ -127,8 +127,8 @@ assert bool((sharper.argmax(0) == 10).all())
 #
 # ## All words at once
 #
-# $X X^T$ has the products of all words, and the softmax works on each row. The pictures use scale 1, with which you can
-# see the differences.
+# $X X^T$ has the products of all words, and the softmax works on each row. The pictures use scale 1, with which you
+# can see the differences, so here the scores are the plain products.
 
 # %%
 scores = x @ x.T

@@ -259,9 +259,9 @@ moving.plane_query(
 # a dot product, so they have the same width ($d_k = 24$). The width of the values is free ($d_v = 28$) and is also the
 # width of the result. PyTorch's `MultiheadAttention` always has $d_v = d_k$. In regard you choose both.
 #
-# The matrices are random, so the weights mean nothing: follow the arithmetic. The article multiplies `W @ x`. PyTorch's
-# layers and many texts use `x @ W` with the transposed matrix. It is easy to confuse the two, so regard asks you for
-# the convention.
+# The matrices are random, so the weights mean nothing: follow the arithmetic. The article multiplies `W @ x`.
+# PyTorch's layers store the article's matrix and compute `x @ W.T`. Many texts, and the formula above, call the
+# transposed matrix $W_Q$ and write `x @ W_Q`. It is easy to confuse the two, so regard asks you for the convention.
 
 # %%
 sentence = ["Life", "is", "short", "eat", "dessert", "first"]
@@ -332,8 +332,8 @@ keep(
 # %% [markdown]
 # ## Why scores are divided by a root
 #
-# Let the numbers of a query and a key have mean 0 and standard deviation 1. Each of the $d_k$ products in their dot
-# product has variance 1, and the variances add up:
+# Let the numbers of a query and a key be independent, with mean 0 and standard deviation 1. Each of the $d_k$
+# products in their dot product has variance 1, and the variances add up:
 #
 # $$ \mathrm{Var}(q \cdot k) = \sum_i \mathrm{Var}(q_i k_i) = d_k $$
 #

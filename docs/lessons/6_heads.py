@@ -42,9 +42,10 @@ keep(
 #
 # $$ \mathrm{MultiHead}(X) = \mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_H)\, W_O $$
 #
-# Each of the $H$ heads attends with its own three matrices, by the formula of page 5. Concat puts their outputs next to
-# each other, and the matrix $W_O$ mixes them. In the code, `unflatten` cuts each projection into heads, and `flatten`
-# is Concat.
+# Each of the $H$ heads attends with its own three matrices, by the formula of page 5. Concat puts their outputs next
+# to each other, and the matrix $W_O$ mixes them. One linear layer holds the matrices of all heads side by side: its
+# first M / H outputs belong to head 0, the next to head 1. In the code, `unflatten` cuts each projection into heads,
+# and `flatten` is Concat.
 
 # %%
 Code(textbook.MultiHeadAttention)
@@ -403,8 +404,9 @@ assert most[names.index("some")] > most[names.index("cake")]
 #
 # - Layer 0, head 2 is far above the mean, but it looks one token back. Here this token is the subject. In "the cake
 #   that I slowly ate" it is "slowly".
-# - Layer 0, head 3 spreads its attention. "Bob's" is three of the eleven tokens, so equal weights would give it 0.27.
-#   The apostrophe gives it more than "ate" does, and the largest weight of "ate" is that of `[SEP]`.
+# - Layer 0, head 3 is 0.10 above the mean, but it spreads its attention. "Bob's" is three of the eleven tokens, so
+#   equal weights would give it 0.27. The apostrophe gives it more than "ate" does, and the largest weight of "ate" is
+#   that of `[SEP]`.
 # - Layer 5, head 11 looks at "cake" from everywhere, and from "ate" as much as on average. The same happens in another
 #   sentence.
 #
@@ -432,8 +434,7 @@ assert foods["cake"] > foods["bread"] > 0.15
 
 # %% [markdown]
 # From "ate", layer 0, head 4 gives "cake" 0.21 more than from the mean token. But in the test, "cake" gets more than
-# "bread", which is eaten. So this head doesn't read the object either. A guess is that it links words with related
-# meanings.
+# "bread", which is eaten. So this head doesn't read the object either. What it does look for isn't tested here.
 #
 # ## Heads and convolution kernels
 #

@@ -32,7 +32,8 @@ from regard.text import tokenizers
 #
 # $$ \mathrm{softmax}\left(\frac{Q K^T}{\sqrt{d_k}}\right) V, \quad Q = X W_Q, \quad K = Z W_K, \quad V = Z W_V $$
 #
-# The weights are a matrix of $L$ rows and $S$ columns. In code, a single line of self-attention changes:
+# The weights are a matrix of $L$ rows and $S$ columns. In code, only `forward` changes: keys and values come from
+# `context`.
 
 # %%
 Code(textbook.CrossAttention)
@@ -62,8 +63,8 @@ keep(
 )
 
 # %% [markdown]
-# Each text has its own projections, so even the widths of the two texts can differ. If you use the same text on both
-# sides, you get self-attention.
+# $W_Q$ only reads $X$, and $W_K$ and $W_V$ only read $Z$, so even the widths of the two texts can differ. If you use
+# the same text on both sides, you get self-attention.
 #
 # Attention was invented for this task. In a translator made of recurrent networks (RNNs), the decoder mixed the
 # encoder's states with weights that sum to 1 (Bahdanau et al. 2015). The transformer kept the attention and dropped
@@ -508,8 +509,8 @@ keep(
 
 # %% [markdown]
 # You now know all the components of a transformer: embeddings, positions, attention, cross-attention, norms and
-# feed-forward networks. Next, see how large trained models represent a word:
-# [9. Contextual embeddings](9_contextual_embeddings.py).
+# feed-forward networks. Next, see how a pretrained model represents a word in its text: [9. Contextual
+# embeddings](9_contextual_embeddings.py).
 
 # %% [markdown]
 # ## Exercises

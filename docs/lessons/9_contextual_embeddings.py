@@ -37,9 +37,9 @@ logging.disable_progress_bar()
 Code(textbook.EncoderDecoder.encode)
 
 # %% [markdown]
-# The pretrained model all-MiniLM-L6-v2 has six layers with twelve heads. It differs from the textbook in two details.
-# A norm follows each residual connection, instead of coming before each part. And to $x_0$ it adds a segment vector,
-# the same for all tokens of a single text, and applies a norm.
+# The pretrained model all-MiniLM-L6-v2 has six layers with twelve heads. It differs from the textbook in its details:
+# positions are learned, nothing is multiplied by √M, a norm follows each residual connection, and no norm comes at
+# the end. To $x_0$ it also adds a segment vector, the same for all tokens of a single text, and applies a norm.
 
 # %%
 model = regard.load()  # all-MiniLM-L6-v2
@@ -243,8 +243,11 @@ figure.suptitle(
 )
 of_river = {r.word: r.states for r in seen.references if r.occurrence == "1"}
 least = {each.word: each.low for each in seen.neutral}
-below = [a < b for a, b in zip(of_river["water"], least["water"], strict=True)]
-assert below == [False, *[True] * 5, False]
+for word in ("water", "nature"):
+    below = [a < b for a, b in zip(of_river[word], least[word], strict=True)]
+    assert below == [False, *[True] * 5, False]
+of_money = {r.word: r.states for r in seen.references if r.occurrence == "2"}
+assert of_money["water"][4] < least["water"][4]
 kept.keep(
     figure,
     "bank_cosines.svg",
@@ -253,8 +256,10 @@ kept.keep(
 )
 
 # %% [markdown]
-# At the end, only one text is above a grey range: the river text for "river". A surprise is "water": after layers 0 to
-# 4, the river text's "bank" has a smaller cosine to it than "bank" in any neutral sentence.
+# At the end, only one text is above a grey range: the river text for "river". There is a surprise: after layers 0 to
+# 4, the river text's "bank" has a smaller cosine to "water" and to "nature" than "bank" in any neutral sentence. The
+# money text's is below in some of these layers too, so river and money aren't the only difference between our texts
+# and the neutral ones.
 #
 # The next plot shows where "bank" ends. On the left is the movement as it is usually drawn, with made-up coordinates.
 # On the right are measured vectors. A plane only shows two of 384 dimensions. On this plane, nearer means a larger
@@ -474,8 +479,9 @@ assert 0 < found[0, -1, 0] - found[0, -1, 1] < 0.1  # bank
 # two columns differ by less than 0.1. So always measure, and compare with a baseline.
 
 # %% [markdown]
-# Attention has turned words into vectors of their meaning in a text. Next, such vectors decide what an image shows,
-# and you test how far you can trust an attention map: [10. Words that paint](10_words_that_paint.py).
+# Attention has made the vector of a word depend on its text, and for 21 of 24 uses the nearest use has the same
+# sense. Next, such vectors decide what an image shows, and you test how far you can trust an attention map: [10.
+# Words that paint](10_words_that_paint.py).
 
 # %% [markdown]
 # ## Exercises

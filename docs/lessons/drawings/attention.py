@@ -136,7 +136,7 @@ def three_steps(
     left, middle, right = figure.subplots(1, 3, width_ratios=(1, 1, 1.4))
     for axes, values, colour, title in (
         (left, products, PLAIN, f"1. dot product with {quoted(word)}"),
-        (middle, weights, QUERY, "2. softmax: the weights"),
+        (middle, weights, QUERY, f"2. ÷ √{x.shape[1]}, softmax: the weights"),
     ):
         axes.barh(lines, values.tolist(), color=colour)
         axes.set_yticks(lines, names if axes is left else [""] * count)
@@ -312,7 +312,7 @@ def single_head(steps: HeadSteps, query: str, keys: Sequence[str]) -> Figure:
     at += depth * cell + 0.55
     stages = (
         (steps.products, "q · k", PLAIN, "add up"),
-        (steps.scores, f"× {steps.scale:.3f}", PLAIN, "scale"),
+        (steps.scores, f"/ √{round(steps.scale**-2)}", PLAIN, "scale"),
         (steps.weights, "weights", QUERY, "softmax"),
     )
     for values, name, colour, how in stages:
