@@ -21,6 +21,7 @@ from drawings.printed import printed
 from drawings.token_strip import token_strip
 from drawings.transformer import embedding_process
 from regard.explain.weights.head_steps import steps
+from regard.fetched import find, left_out
 from regard.text.tiktoken import cl100k_base, cl100k_tokens
 
 article = printed("formula")
@@ -53,6 +54,24 @@ for token, part, number in zip(
 figure, axes = sheet.sheet(4.5, 0.8)
 token_strip(axes, tokens)
 keep(figure, "question.svg", "The question in seven tokens, dots for blanks")
+
+# %% [markdown]
+# The article asks ChatGPT. Here you ask a small chat model, which you get with `regard fetch smollm2`:
+
+# %%
+folder = find("smollm2")
+if folder:
+    chat = regard.load(folder)
+    asked = chat.tokenizer.apply_chat_template(
+        [{"role": "user", "content": question}],
+        tokenize=False,
+        add_generation_prompt=True,
+    )
+    answer = chat.generate(asked, max_new_tokens=8).text[len(asked) :]
+    print(answer)
+    assert "Paris" in answer
+else:
+    print(left_out("smollm2"))
 
 # %% [markdown]
 # The tokenizer's ranks have to be downloaded: `regard fetch cl100k_base`. Without them, this page prints a note and

@@ -122,6 +122,8 @@ def hold(**found):
 
 
 hold(keys=key, values=value)
+one = [tuple(part[1].shape) for part in (query, key, value)]
+print("of “is”: query", one[0], "key", one[1], "value", one[2])
 
 # %% [markdown]
 # ## Computing the unnormalised attention weights

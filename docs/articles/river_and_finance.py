@@ -45,6 +45,14 @@ def draw(found, title, note, colour, file, columns):
 
 
 traits = ["water", "money", "third", "fourth"]
+five = article["embeddings"]
+show_numbers(
+    torch.tensor([*five.values()]),
+    [*five],
+    traits,
+    title="five words, four numbers each",
+    digits=1,
+)
 assert torch.equal(x["river"][1], x["finance"][1])
 draw(
     x,

@@ -214,8 +214,9 @@ assert [token.text for token in rare.tokens][5:8] == [
 assert len(river.tokens) == 14
 
 # %% [markdown]
-# "microfinance" takes three tokens, and `##` marks a piece that continues a word. `[CLS]` and `[SEP]` are special
-# tokens without text of the sentence. The model was trained with these tokens at both ends, so every text gets them:
+# This tokenizer is **WordPiece** (Wu et al. 2016), which also learns pieces from counts. "microfinance" takes three
+# tokens, and `##` marks a piece that continues a word. `[CLS]` and `[SEP]` are special tokens without text of the
+# sentence. The model was trained with these tokens at both ends, so every text gets them:
 
 # %%
 figure, axes = sheet.sheet(8.5, 0.8)
@@ -243,9 +244,9 @@ assert batch.ids.shape == batch.mask.shape == (2, 12)
 assert batch.mask.sum(1).tolist() == [12, 4]
 
 # %% [markdown]
-# A model has positions for a fixed number of tokens, its **context length**. GPT-3 had 2,048 (Brown et al. 2020), and
-# Llama 3.1 has 131,072 (Grattafiori et al. 2024). Here it is 512. Some libraries cut longer texts silently, but regard
-# raises an error:
+# A model has positions for a fixed number of tokens, its **context length**. GPT-3 had 2,048 (Brown et al. 2020),
+# GPT-4 Turbo 128,000 (OpenAI 2023), and Llama 3.1 has 131,072 (Grattafiori et al. 2024). Here it is 512. Some
+# libraries cut longer texts silently, but regard raises an error:
 
 # %%
 try:
