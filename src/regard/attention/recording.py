@@ -14,15 +14,21 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.ablation import Ablation
 from regard.attention.attention_map import AttentionMap
+from regard.attention.map_file import MAP_TYPES, map_fields
 from regard.attention.map_statistics import Statistics
 from regard.errors import RegardError
+from regard.tensor_file import Packer, read_tensor_file, write_tensor_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 HOW = {  # calls that `regard.watch` saw, by kernel
     "sdpa": "scaled_dot_product_attention",
@@ -94,6 +100,12 @@ class Call:
         """What computed the call, in words."""
         return HOW.get(self.kernel, f"regard.attend ({self.kernel})")
 
+    def plot(self, head: int | None = None, **labels: Any) -> "Axes":
+        """Draw the call's weights as `regard.plot` does. labels: `tokens`, `key_tokens`, `batch` and `axes`."""
+        from regard.trace.any_attention import plot  # which needs this class
+
+        return plot(self, head=head, **labels)
+
     @property
     def layer(self) -> int | None:
         """The layer number in the path: its first number, None where it has none."""
@@ -101,6 +113,7 @@ class Call:
 
 
 MAX_LISTED_CALLS = 8
+CALLS = "regard attention calls"  # the format of a file
 
 
 class Calls(dict[tuple[str, int], Call]):
@@ -130,6 +143,43 @@ class Calls(dict[tuple[str, int], Call]):
         paths = list(dict.fromkeys(call.path for call in self.values()))
         some = ", ".join(map(repr, paths[:MAX_LISTED_CALLS])) + ", …" * (len(paths) > MAX_LISTED_CALLS)
         raise KeyError(f"{key!r} made no call that was recorded; these did: {some or 'none'}")
+
+    def plot(self, key: str | tuple[str, int], head: int | None = None, **labels: Any) -> "Axes":
+        """Draw the weights of one call as `Call.plot` does. key: its path, or (path, n-th call)."""
+        call = self[key] if isinstance(key, tuple) else self.__missing__(key)
+        return call.plot(head, **labels)
+
+    def _repr_html_(self) -> str:
+        """Make the HTML of a table of the calls."""
+        from regard.trace.display import calls_html
+
+        return calls_html(self)
+
+    def lines_below(self) -> list[str]:
+        """Return the lines below the table of the calls."""
+        return []
+
+    def save(self, file: str | Path) -> None:
+        """Write the attention map of each call to one safetensors file, which `Calls.load` reads. Values are left out.
+
+        Raises RegardError and ValueError as `AttentionMap.save`.
+        """
+        packer = Packer()
+        fields = ("path", "nth", "kernel", "where")
+        calls = [
+            {name: getattr(call, name) for name in fields} | {"source": map_fields(call.weights)}
+            for call in self.values()
+        ]
+        write_tensor_file(file, CALLS, packer.pack("calls", calls), packer.tensors)
+
+    @staticmethod
+    def load(file: str | Path, *, verify: bool = True) -> "Calls":
+        """Read the calls that `save` wrote, onto the CPU. Raises RegardError as `AttentionMap.load`."""
+        calls = Calls(None, ())
+        types = MAP_TYPES | {"map": AttentionMap.of_fields}
+        for fields in read_tensor_file(file, CALLS, types, verify=verify):
+            calls[fields["path"], fields["nth"]] = Call(**fields, value=None, output=None, logsumexp=None)
+        return calls
 
     def wants(self, path: str) -> bool:
         """Return whether calls under this path are kept."""
