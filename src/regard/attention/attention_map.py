@@ -107,17 +107,14 @@ class AttentionMap:
         return GivenMap.of(weights, offset)
 
     @staticmethod
-    def of_query_key(
-        query: Float[Tensor, "*B L D"], key: Float[Tensor, "*G S D"], *, mask: Any = None, causal: bool = False,
-        scale: float | None = None,
-    ) -> "AttentionMap":  # fmt: skip
-        """Make the map of queries and keys, without values. Arguments and errors are those of `regard.attend`."""
+    def of_query_key(query: Float[Tensor, "*B L D"], key: Float[Tensor, "*G S D"], **how: Any) -> "AttentionMap":
+        """Make the map of queries and keys. how: `causal`, `mask`, `scale` and others, as `regard.attend` takes them.
+
+        Errors are those of `regard.attend`.
+        """
         ndim = query.ndim if isinstance(query, Tensor) else 0
         query, key, _ = four_axes(query, key, key)
-        rule, offset = score_rule(
-            query, key.shape[2], mask=mask, bias=None, causal=causal, window=None, offset=None, scale=scale,
-            softcap=None, sinks=None,
-        )  # fmt: skip
+        rule, offset = score_rule(query, key.shape[2], **how)
         return AttentionMap(query, key, rule, offset=offset, ndim=ndim)
 
     @staticmethod

@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from jaxtyping import Float
@@ -22,10 +21,8 @@ from torch import Tensor
 
 from regard.attention.ablation import Ablation
 from regard.attention.attention_map import AttentionMap
-from regard.attention.map_file import MAP_TYPES, map_fields
 from regard.attention.map_statistics import Statistics
 from regard.errors import RegardError
-from regard.tensor_file import Packer, read_tensor_file, write_tensor_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,7 +110,6 @@ class Call:
 
 
 MAX_LISTED_CALLS = 8
-CALLS = "regard attention calls"  # the format of a file
 
 
 class Calls(dict[tuple[str, int], Call]):
@@ -158,28 +154,6 @@ class Calls(dict[tuple[str, int], Call]):
     def lines_below(self) -> list[str]:
         """Return the lines below the table of the calls."""
         return []
-
-    def save(self, file: str | Path) -> None:
-        """Write the attention map of each call to one safetensors file, which `Calls.load` reads. Values are left out.
-
-        Raises RegardError and ValueError as `AttentionMap.save`.
-        """
-        packer = Packer()
-        fields = ("path", "nth", "kernel", "where")
-        calls = [
-            {name: getattr(call, name) for name in fields} | {"source": map_fields(call.weights)}
-            for call in self.values()
-        ]
-        write_tensor_file(file, CALLS, packer.pack("calls", calls), packer.tensors)
-
-    @staticmethod
-    def load(file: str | Path, *, verify: bool = True) -> "Calls":
-        """Read the calls that `save` wrote, onto the CPU. Raises RegardError as `AttentionMap.load`."""
-        calls = Calls(None, ())
-        types = MAP_TYPES | {"map": AttentionMap.of_fields}
-        for fields in read_tensor_file(file, CALLS, types, verify=verify):
-            calls[fields["path"], fields["nth"]] = Call(**fields, value=None, output=None, logsumexp=None)
-        return calls
 
     def wants(self, path: str) -> bool:
         """Return whether calls under this path are kept."""

@@ -1,6 +1,6 @@
 """`save_page`: traces, and what was found of them or in a store, as one offline HTML file to hover over."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,8 +23,8 @@ def save_page(
     traces: Any,
     file: str | Path,
     *,
-    tokens: Iterable[Any] | None = None,
-    key_tokens: Iterable[Any] | None = None,
+    tokens: Sequence[Any] | None = None,
+    key_tokens: Sequence[Any] | None = None,
     batch: int = 0,
     word: str | None = None,
     references: Trace | Sequence[Trace] = (),
@@ -87,7 +87,7 @@ def put_together(
     traces: Any, *, title: str | None, findings: Sequence[str] | None,
     limit: int | None, word: str | None, references: Trace | Sequence[Trace], control: Sequence[Trace] | None,
     layers: Sequence[int] | None, heads: Sequence[int] | None, numbers: Encoding, steps: bool | Sequence[int],
-    tokens: Iterable[Any] | None = None, key_tokens: Iterable[Any] | None = None, batch: int = 0,
+    tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, batch: int = 0,
 ) -> Page:  # fmt: skip
     """Put the page of traces, answers or any attention together. Arguments and errors are those of `save_page`."""
     if is_attention(traces):
@@ -100,10 +100,8 @@ def put_together(
         for name, given in of_traces.items():
             if given is not None:
                 raise RegardError(f"save_page: {name} needs a trace of a text, and {type(traces).__name__} has none")
-        return attention_page(
-            traces, tokens, key_tokens, batch, title=title, findings=findings, layers=layers, heads=heads,
-            numbers=numbers, limit=limit,
-        )  # fmt: skip
+        choice = Choice(layers, heads, numbers, limit=limit)
+        return attention_page(traces, tokens, key_tokens, batch, choice, title, findings)
     if tokens is not None or key_tokens is not None or batch:
         raise RegardError("save_page: tokens, key_tokens and batch are for attention without a trace: leave them out")
     every = list(traces) if isinstance(traces, list | tuple) else [traces]

@@ -3,7 +3,7 @@
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,8 +43,8 @@ class StaticView(display.Shown):
 def show(
     traces: Any,
     *,
-    tokens: Iterable[Any] | None = None,
-    key_tokens: Iterable[Any] | None = None,
+    tokens: Sequence[Any] | None = None,
+    key_tokens: Sequence[Any] | None = None,
     batch: int = 0,
     word: str | None = None,
     references: Trace | Sequence[Trace] = (),

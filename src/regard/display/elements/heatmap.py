@@ -19,6 +19,7 @@ from regard.display.elements.plot import Plot, write_texts_as_they_are
 from regard.errors import RegardError
 from regard.explain.wording import fixed
 from regard.text.quoting import spelled
+from regard.trace.labelled_map import Labels
 
 NUMBERS = 12  # rows and columns up to which the numbers are written into the cells
 NAMED = 48  # tokens up to which a map is drawn cell by cell, with their names
@@ -89,15 +90,14 @@ def heatmap(
 
 def paint_heatmap(
     weights: AttentionMap,
-    queries: Sequence[str] | None = None,
-    keys: Sequence[str] | None = None,
+    queries: Labels,
+    keys: Labels,
     head: int | None = None,
     axes: Axes | None = None,
     name: str = "attention weights",
 ) -> Axes:
     """Draw a map (H, L, S) into axes, by default new ones of pyplot. head: None for the mean of all heads.
 
-    queries, keys: their labels, None for positions.
     A map of more than 48 tokens a side is drawn as at most 256 × 256 cells, each the mean of the weights that it stands
     for.
     """
@@ -114,13 +114,10 @@ def paint_heatmap(
 
         height, width = (max(3.2, 1.6 + 0.3 * min(count, NAMED)) for count in weights.shape[1:])
         _, axes = plt.subplots(figsize=(width + 0.8, height), layout="constrained", FigureClass=Plot)
-    rows, columns = (
-        [spelled(label, 16) for label in (map(str, range(count)) if labels is None else labels)]
-        for labels, count in ((queries, length), (keys, size))
-    )
     if max(length, size) <= NAMED:
         matrix = weights.dense().mean(0) if head is None else weights[head]
         title = f"{name}, {whose}"
+        rows, columns = ([spelled(token.text, 16) for token in labels.tokens] for labels in (queries, keys))
         heatmap(matrix, rows, columns, title=title, labels=("query", "key"), axes=axes)
         return axes
     pooled = weights.pooled(min(CELLS, length), min(CELLS, size))
