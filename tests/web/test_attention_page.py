@@ -69,7 +69,7 @@ def test_a_map_is_shown_as_the_same_page(tmp_path: Path, monkeypatch: pytest.Mon
     ("how", "says"),
     [
         ({"tokens": ["a"]}, r"tokens: 1 labels for 6 queries of layer 0, weights \(1, 2, 6, 6\)"),
-        ({"word": "bank"}, "save_page: word needs a trace of a text, and tuple has none"),
+        ({"word": "bank"}, "save_page: word chooses of traces, and Tensor has none"),
         ({"numbers": "int8"}, "numbers: given 'int8', needs 'int16' or 'float32'"),
         ({"heads": [2]}, "head 2"),
         ({"limit": 100}, "page: it would have about"),

@@ -13,7 +13,6 @@ from regard.attention.recording import Call, Calls
 from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.text.tokens import Token
-from regard.trace.display import plot_map
 from regard.trace.labelled_map import LabelledMap, Labels
 
 if TYPE_CHECKING:
@@ -63,12 +62,15 @@ def plot(
     Raises:
         RegardError: labels that don't fit the shape, several maps and no layer, no such head, or no attention.
     """
+    from regard.display.elements.heatmap import paint_heatmap  # which needs matplotlib
+
     maps = named_maps(attention, None if layer is None else [layer])
     if len(maps) > 1:
         names = ", ".join(each.name for each in maps[:MAX_NAMED]) + ", …" * (len(maps) > MAX_NAMED)
         raise RegardError(f"plot: given {len(maps)} maps ({names}): choose with layer=, or pass one of them")
     shown = labelled(maps[0], tokens, key_tokens, batch)
-    return plot_map(shown.weights, *shown.labels, head, axes, (shown.name or "attention weights") + shown.item)
+    queries, keys = shown.labels
+    return paint_heatmap(shown.weights, queries, keys, head, axes, (shown.name or "attention weights") + shown.item)
 
 
 def named_maps(attention: Any, layers: Sequence[int] | None = None) -> list[ShownMap]:

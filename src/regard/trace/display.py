@@ -13,11 +13,9 @@ from regard.text.quoting import visible
 from regard.trace.layer_subset import call_numbers
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.console import Console, ConsoleOptions, RenderableType
 
-    from regard.attention.attention_map import AttentionMap
     from regard.attention.recording import Calls
     from regard.generation.generator import Generated
     from regard.questions.see.answer import Seen
@@ -198,13 +196,6 @@ def calls_html(calls: "Calls") -> str:
     ]  # fmt: skip
     lines = [f"… and {len(calls) - MOST_ROWS} more"] * (len(calls) > MOST_ROWS) + calls.lines_below()
     return html([*shown_rows(rows), *map(Text, lines)])
-
-
-def plot_map(weights: "AttentionMap", *how: Any) -> "Axes":
-    """Draw a map (H, L, S) into axes. how: as `paint_heatmap` takes it."""
-    from regard.display.elements.heatmap import paint_heatmap
-
-    return paint_heatmap(weights, *how)
 
 
 def map_html(*maps: "LabelledMap", what: str = "in this layer") -> str | None:

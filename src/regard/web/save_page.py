@@ -90,32 +90,22 @@ def put_together(
     tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, batch: int = 0,
 ) -> Page:  # fmt: skip
     """Put the page of traces, answers or any attention together. Arguments and errors are those of `save_page`."""
-    if is_attention(traces):
-        of_traces: dict[str, object] = {
-            "word": word,
-            "references": references or None,
-            "control": control,
-            "steps": steps or None,
-        }
-        for name, given in of_traces.items():
-            if given is not None:
-                raise RegardError(f"save_page: {name} needs a trace of a text, and {type(traces).__name__} has none")
-        choice = Choice(layers, heads, numbers, limit=limit)
-        return attention_page(traces, tokens, key_tokens, batch, choice, title, findings)
-    if tokens is not None or key_tokens is not None or batch:
+    plain = is_attention(traces)
+    if not plain and (tokens is not None or key_tokens is not None or batch):
         raise RegardError("save_page: tokens, key_tokens and batch are for attention without a trace: leave them out")
     every = list(traces) if isinstance(traces, list | tuple) else [traces]
     answers = {n: one.page() for n, one in enumerate(every) if isinstance(one, HasPage)}
-    if answers and len(answers) == len(every):
-        chosen = {
-            "word": word, "references": references or None, "control": control, "layers": layers, "heads": heads,
-            "numbers": numbers != "int16", "steps": steps,
-        }  # fmt: skip
+    if plain or (answers and len(answers) == len(every)):
+        chosen = {"word": word, "references": references or None, "control": control, "steps": steps}
+        chosen |= {} if plain else {"layers": layers, "heads": heads, "numbers": numbers != "int16"}
         for name, value in chosen.items():
             if value is not None and value is not False:
                 raise RegardError(
                     f"save_page: {name} chooses of traces, and {type(every[0]).__name__} has none: leave it out"
                 )
+        if plain:
+            choice = Choice(layers, heads, numbers, limit=limit)
+            return attention_page(traces, tokens, key_tokens, batch, choice, title, findings)
         page = join_pages_into_one(list(answers.values()))
         page.title = page.title if title is None else title
         page.findings = page.findings if findings is None else findings
