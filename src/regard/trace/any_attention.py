@@ -22,6 +22,7 @@ NEEDS = (
     "needs an AttentionMap, recorded calls, a tensor (L, S), (H, L, S) or (B, H, L, S), or a tuple with one per layer"
 )
 OF_SCORES = "make a map of queries and keys with regard.AttentionMap.of_query_key(q, k, causal=...)"
+EAGER = "load a transformers model with attn_implementation='eager'"
 MAX_NAMED = 4  # maps that a message names
 ONE_MAP = AttentionMap, Call, Tensor, np.ndarray
 
@@ -87,12 +88,12 @@ def named_maps(attention: Any, layers: Sequence[int] | None = None) -> list[Show
         if several and len(attention) == 2 and isinstance(each, Tensor) and bool((each < 0).any()):
             raise RegardError(f"layer {n} of 2: its weights are below 0; {OF_SCORES}")
         items.append((f"layer {n}", n, each) if several else ("", None, each))
+    if not items:  # as transformers gives it with attn_implementation="sdpa"
+        raise RegardError(f"given no attention: {EAGER}")
     numbers = {layer for _, layer, _ in items}
     if missing := [layer for layer in layers or () if layer not in numbers]:
         raise RegardError(f"layer {missing[0]}: there is none, given {sorted(numbers - {None})}")  # type: ignore[type-var]
     items = [each for each in items if layers is None or each[1] in layers]
-    if not items:
-        raise RegardError("given no attention, needs at least one map")
     return [ShownMap(name, layer, _as_map(f"{name}: " if name else "", each)) for name, layer, each in items]
 
 
@@ -122,7 +123,7 @@ def _as_map(where: str, given: Any) -> AttentionMap:
     if isinstance(given, Call | AttentionMap):
         return given.weights if isinstance(given, Call) else given
     if given is None:
-        raise RegardError(f"{where}it is None: load the transformers model with attn_implementation='eager'")
+        raise RegardError(f"{where}it is None: {EAGER}")
     if isinstance(given, tuple | list):
         raise RegardError(f"{where}it is a {type(given).__name__}: generate() returns one for each step, pass one step")
     if not isinstance(given, Tensor | np.ndarray):

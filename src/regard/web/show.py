@@ -82,8 +82,8 @@ def show(
     }  # fmt: skip
     if file is None and in_notebook():
         page = put_together(traces, **how)
-        several = isinstance(traces, list | tuple) and not is_attention(traces)
-        given = list(traces) if several else [page.title if is_attention(traces) else traces]
+        given = list(traces) if isinstance(traces, list | tuple) else [traces]
+        given = [page.title] if is_attention(traces) else given
         words, neutral = display.listed_references(references), display.listed_control(control)
         parts = shown_parts(given, word, words, neutral)
         if find_spec("anywidget") is None:
