@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from regard.nn.transformer import Transformer as Transformer
     from regard.questions.check.check import check as check
     from regard.text.neutral_sentences import neutral_sentences as neutral_sentences
+    from regard.trace.any_attention import plot as plot
     from regard.trace.file import open as open  # noqa: A004 (regard.open is its name)
     from regard.trace.file import save as save
     from regard.trace.trace import Trace as Trace
@@ -76,6 +77,7 @@ _WHERE = {
     "textbook": "regard",
     "train": "regard",
     "patch": "regard.capture.interventions.patch",
+    "plot": "regard.trace.any_attention",
     "record": "regard.attention.recording",
     "save": "regard.trace.file",
     "save_page": "regard.web.save_page",

@@ -54,14 +54,14 @@ def score_rule(
     query: Tensor,
     size: int,
     *,
-    mask: Any,
-    bias: Any,
-    causal: bool,
-    window: Any,
-    offset: int | None,
-    scale: float | None,
-    softcap: float | None,
-    sinks: Any,
+    mask: Any = None,
+    bias: Any = None,
+    causal: bool = False,
+    window: Any = None,
+    offset: int | None = None,
+    scale: float | None = None,
+    softcap: float | None = None,
+    sinks: Any = None,
 ) -> tuple[ScoreRule, int | None]:
     """Check the arguments of `attend` that shape the scores; return their ScoreRule and the position of query 0.
 

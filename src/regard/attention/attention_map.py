@@ -41,6 +41,7 @@ from regard.memory import require_memory
 from regard.tensor_file import MAP, Packer, read_tensor_file, write_tensor_file
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from numpy.typing import DTypeLike, NDArray
 
 MAX_ARRAY = 1 << 26  # weights that become an array without being asked for by name
@@ -104,6 +105,17 @@ class AttentionMap:
         from regard.attention.given_map import GivenMap  # a map itself
 
         return GivenMap.of(weights, offset)
+
+    @staticmethod
+    def of_query_key(query: Float[Tensor, "*B L D"], key: Float[Tensor, "*G S D"], **how: Any) -> "AttentionMap":
+        """Make the map of queries and keys. how: `causal`, `mask`, `scale` and others, as `regard.attend` takes them.
+
+        Errors are those of `regard.attend`.
+        """
+        ndim = query.ndim if isinstance(query, Tensor) else 0
+        query, key, _ = four_axes(query, key, key)
+        rule, offset = score_rule(query, key.shape[2], **how)
+        return AttentionMap(query, key, rule, offset=offset, ndim=ndim)
 
     @staticmethod
     def of_fields(
@@ -332,6 +344,12 @@ class AttentionMap:
         """
         loaded: AttentionMap = read_tensor_file(file, MAP, MAP_TYPES | {"map": AttentionMap.of_fields}, verify=verify)
         return loaded
+
+    def plot(self, head: int | None = None, **labels: Any) -> "Axes":
+        """Draw the map as `regard.plot` does. labels: `tokens`, `key_tokens`, `batch` and `axes`, as it takes them."""
+        from regard.trace.any_attention import plot  # which needs this class
+
+        return plot(self, head=head, **labels)
 
     def _cropped(self, batch: int, rows: slice, cols: slice, offset: int | None) -> "AttentionMap":
         query, key = self.query[batch : batch + 1, :, rows], self.key[batch : batch + 1, :, cols]

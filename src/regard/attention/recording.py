@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
@@ -23,6 +23,9 @@ from regard.attention.ablation import Ablation
 from regard.attention.attention_map import AttentionMap
 from regard.attention.map_statistics import Statistics
 from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 HOW = {  # calls that `regard.watch` saw, by kernel
     "sdpa": "scaled_dot_product_attention",
@@ -94,6 +97,12 @@ class Call:
         """What computed the call, in words."""
         return HOW.get(self.kernel, f"regard.attend ({self.kernel})")
 
+    def plot(self, head: int | None = None, **labels: Any) -> "Axes":
+        """Draw the call's weights as `regard.plot` does. labels: `tokens`, `key_tokens`, `batch` and `axes`."""
+        from regard.trace.any_attention import plot  # which needs this class
+
+        return plot(self, head=head, **labels)
+
     @property
     def layer(self) -> int | None:
         """The layer number in the path: its first number, None where it has none."""
@@ -130,6 +139,21 @@ class Calls(dict[tuple[str, int], Call]):
         paths = list(dict.fromkeys(call.path for call in self.values()))
         some = ", ".join(map(repr, paths[:MAX_LISTED_CALLS])) + ", …" * (len(paths) > MAX_LISTED_CALLS)
         raise KeyError(f"{key!r} made no call that was recorded; these did: {some or 'none'}")
+
+    def plot(self, key: str | tuple[str, int], head: int | None = None, **labels: Any) -> "Axes":
+        """Draw the weights of one call as `Call.plot` does. key: its path, or (path, n-th call)."""
+        call = self[key] if isinstance(key, tuple) else self.__missing__(key)
+        return call.plot(head, **labels)
+
+    def _repr_html_(self) -> str:
+        """Make the HTML of a table of the calls."""
+        from regard.trace.display import calls_html
+
+        return calls_html(self)
+
+    def lines_below(self) -> list[str]:
+        """Return the lines below the table of the calls."""
+        return []
 
     def wants(self, path: str) -> bool:
         """Return whether calls under this path are kept."""

@@ -13,10 +13,10 @@ from regard.text.quoting import visible
 from regard.trace.layer_subset import call_numbers
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.console import Console, ConsoleOptions, RenderableType
 
+    from regard.attention.recording import Calls
     from regard.generation.generator import Generated
     from regard.questions.see.answer import Seen
     from regard.trace.labelled_map import LabelledMap
@@ -185,11 +185,17 @@ def shown_rows(rows: "Sequence[Mapping[str, Any]]") -> "list[RenderableType]":
     return [table, *(note if left > 0 else [])]
 
 
-def plot_map(weights: "LabelledMap", head: int | None = None, axes: "Axes | None" = None) -> "Axes":
-    """Draw a map (H, L, S) into axes, by default new ones of pyplot; head None for the mean of all heads."""
-    from regard.display.elements.heatmap import paint_heatmap
+def calls_html(calls: "Calls") -> str:
+    """Make the HTML of recorded calls: a table of the first ones, and the lines below it."""
+    from rich.text import Text
 
-    return paint_heatmap(weights, head, axes)
+    rows = [
+        {"path": call.path, "call": call.nth, "how": call.how, "weights": str(tuple(call.source.shape)),
+         "line": call.where.replace("\\", "/").rpartition("/")[2] or None}
+        for call in list(calls.values())[:MOST_ROWS]
+    ]  # fmt: skip
+    lines = [f"… and {len(calls) - MOST_ROWS} more"] * (len(calls) > MOST_ROWS) + calls.lines_below()
+    return html([*shown_rows(rows), *map(Text, lines)])
 
 
 def map_html(*maps: "LabelledMap", what: str = "in this layer") -> str | None:

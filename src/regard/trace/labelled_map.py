@@ -27,12 +27,10 @@ from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.text.tokens import Token
 from regard.text.words import is_word, only_word
-from regard.trace.display import map_html, plot_map
+from regard.trace.display import map_html
 from regard.trace.layer_subset import Layers, LayerSubset
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     MapSubset = LayerSubset["LabelledMap"]
 else:  # a run-time check of the items' type would look at one that was not kept, which raises
     MapSubset = LayerSubset
@@ -87,16 +85,6 @@ class LabelledMap(AttentionMap):
             found = found if last else found.mT
             found = found[..., [n - rows[0] for n in rows]].mean(-1)
         return found
-
-    def plot(self, head: int | None = None, *, axes: "Axes | None" = None) -> "Axes":
-        """Draw the map into matplotlib axes, by default new ones of pyplot, with its tokens on them; returns the axes.
-
-        head: None for the mean of all heads.
-
-        Raises:
-            RegardError: there is no such head.
-        """
-        return plot_map(self, head, axes)
 
     def _repr_html_(self) -> str | None:
         return map_html(self)

@@ -157,7 +157,7 @@ def check_given(traces: Sequence[Shown], choice: Choice) -> None:
     for one in traces:
         if not isinstance(one, Shown):
             given = type(one).__name__
-            raise RegardError(f"page: given {given}, needs traces, as model.trace(text) or model.generate(text) gives")
+            raise RegardError(f"page: given {given}, needs traces, as model.trace(text) gives, or attention")
     if choice.numbers not in ENCODINGS:
         raise RegardError(f"numbers: given {choice.numbers!r}, needs {' or '.join(map(repr, ENCODINGS))}")
 

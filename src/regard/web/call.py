@@ -32,6 +32,7 @@ class CallName:
     """What a call is: of which layer, which of that layer's calls of its part, of which texts' tokens.
 
     queries, keys: numbers of the page's texts. alone: whether it is the layer's only call. part: of an encoder-decoder.
+    path: the name of a call that is of no trace.
     """
 
     layer: int
@@ -40,6 +41,7 @@ class CallName:
     keys: int
     alone: bool = True
     part: Part | None = None
+    path: str = ""
 
     def data(self, weights: AttentionMap) -> Data:
         """Write what every page says of the call, whose map (H, L, S) this is, but for its numbers."""
@@ -52,6 +54,8 @@ class CallName:
         }  # fmt: skip
 
     def __str__(self) -> str:
+        if self.path:
+            return self.path
         nth = "" if self.alone else f", call {self.nth}"
         return f"layer {self.layer}{nth}" + (f", {self.part}" if self.part else "")
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from regard.errors import RegardError
 from regard.files import check_output_file
+from regard.trace.any_attention import is_attention
 from regard.trace.display import listed_control, listed_references
 from regard.trace.trace import Trace
 from regard.web.assemble import Choice, Shown, page_as_seen
+from regard.web.attention_page import attention_page
 from regard.web.built_page import built_shell, check_page_built
 from regard.web.html_file import write_html
 from regard.web.join_pages import add_panels, join_pages_into_one
@@ -18,9 +20,12 @@ from regard.web.sizes import LIMIT, check_page_size
 
 
 def save_page(
-    traces: Shown | HasPage | Sequence[Shown | HasPage],
+    traces: Any,
     file: str | Path,
     *,
+    tokens: Sequence[Any] | None = None,
+    key_tokens: Sequence[Any] | None = None,
+    batch: int = 0,
     word: str | None = None,
     references: Trace | Sequence[Trace] = (),
     control: Sequence[Trace] | None = None,
@@ -42,7 +47,10 @@ def save_page(
             of these. Two of the same tokens, such as before and after an ablation, are also compared. Or what was
             found, by `model.patch_sweep`, `.attribution`, `.score_sources`, `.attribute_to_tokens`,
             `store.senses(word)` or `store.stats()`: one, or several in a list, with traces or without. Without them
-            title, findings and limit alone count.
+            title, findings and limit alone count. Or any attention that `regard.plot` takes: then layers, heads,
+            numbers, title, findings and limit count.
+        tokens, key_tokens, batch: labels of any attention and an item of its batch, as `regard.plot` takes them. A
+            trace knows its tokens.
         file: its ending is .html.
         word: to open at; the sentences above are then about it, and Movement shows its path through the layers.
         references: words that it is compared with, each traced by itself, such as `model.trace("river")`; sentences and
@@ -70,29 +78,34 @@ def save_page(
     check_page_built()
     page = put_together(
         traces, word=word, references=references, control=control, layers=layers, heads=heads, numbers=numbers,
-        steps=steps, title=title, findings=findings, limit=limit,
+        steps=steps, title=title, findings=findings, limit=limit, tokens=tokens, key_tokens=key_tokens, batch=batch,
     )  # fmt: skip
     return write_page(page, path, limit)
 
 
 def put_together(
-    traces: Shown | HasPage | Sequence[Shown | HasPage], *, title: str | None, findings: Sequence[str] | None,
+    traces: Any, *, title: str | None, findings: Sequence[str] | None,
     limit: int | None, word: str | None, references: Trace | Sequence[Trace], control: Sequence[Trace] | None,
     layers: Sequence[int] | None, heads: Sequence[int] | None, numbers: Encoding, steps: bool | Sequence[int],
+    tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, batch: int = 0,
 ) -> Page:  # fmt: skip
-    """Put the page of traces and answers together. Arguments and errors are those of `save_page`."""
+    """Put the page of traces, answers or any attention together. Arguments and errors are those of `save_page`."""
+    plain = is_attention(traces)
+    if not plain and (tokens is not None or key_tokens is not None or batch):
+        raise RegardError("save_page: tokens, key_tokens and batch are for attention without a trace: leave them out")
     every = list(traces) if isinstance(traces, list | tuple) else [traces]
     answers = {n: one.page() for n, one in enumerate(every) if isinstance(one, HasPage)}
-    if answers and len(answers) == len(every):
-        chosen = {
-            "word": word, "references": references or None, "control": control, "layers": layers, "heads": heads,
-            "numbers": numbers != "int16", "steps": steps,
-        }  # fmt: skip
+    if plain or (answers and len(answers) == len(every)):
+        chosen = {"word": word, "references": references or None, "control": control, "steps": steps}
+        chosen |= {} if plain else {"layers": layers, "heads": heads, "numbers": numbers != "int16"}
         for name, value in chosen.items():
             if value is not None and value is not False:
                 raise RegardError(
                     f"save_page: {name} chooses of traces, and {type(every[0]).__name__} has none: leave it out"
                 )
+        if plain:
+            choice = Choice(layers, heads, numbers, limit=limit)
+            return attention_page(traces, tokens, key_tokens, batch, choice, title, findings)
         page = join_pages_into_one(list(answers.values()))
         page.title = page.title if title is None else title
         page.findings = page.findings if findings is None else findings

@@ -12,10 +12,9 @@ from regard.errors import RegardError
 from regard.generation.generator import Generated
 from regard.models.windows import WindowedTrace, longest
 from regard.trace import display
+from regard.trace.any_attention import is_attention
 from regard.trace.trace import PairTrace, Trace
-from regard.web.assemble import Shown
 from regard.web.numbers import Encoding
-from regard.web.page import HasPage
 from regard.web.save_page import put_together, save_page
 from regard.web.sizes import LIMIT
 
@@ -42,8 +41,11 @@ class StaticView(display.Shown):
 
 
 def show(
-    traces: Shown | HasPage | Sequence[Shown | HasPage],
+    traces: Any,
     *,
+    tokens: Sequence[Any] | None = None,
+    key_tokens: Sequence[Any] | None = None,
+    batch: int = 0,
     word: str | None = None,
     references: Trace | Sequence[Trace] = (),
     control: Sequence[Trace] | None = None,
@@ -65,8 +67,8 @@ def show(
     says where it lies, and returns its path.
 
     Args:
-        traces, word, references, control, layers, heads, numbers, steps, title, findings, limit: as `regard.save_page`
-            has them.
+        traces, tokens, key_tokens, batch, word, references, control, layers, heads, numbers, steps, title, findings,
+            limit: as `regard.save_page` has them.
         file: where to write the one file, in a notebook too; by default in a temporary folder, outside a notebook.
         bare: show in a notebook the view alone, without headings, sentences, tabs and tools; `view` chooses it.
 
@@ -76,10 +78,12 @@ def show(
     how: Any = {
         "word": word, "references": references, "control": control, "layers": layers, "heads": heads,
         "numbers": numbers, "steps": steps, "title": title, "findings": findings, "limit": limit,
+        "tokens": tokens, "key_tokens": key_tokens, "batch": batch,
     }  # fmt: skip
     if file is None and in_notebook():
         page = put_together(traces, **how)
         given = list(traces) if isinstance(traces, list | tuple) else [traces]
+        given = [page.title] if is_attention(traces) else given
         words, neutral = display.listed_references(references), display.listed_control(control)
         parts = shown_parts(given, word, words, neutral)
         if find_spec("anywidget") is None:

@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 from regard.display.elements.canvas import empty_figure
-from regard.display.elements.heatmap import paint_heatmap
 from regard.display.panels import Bars
 from regard.display.picture import paint
 
@@ -31,7 +30,7 @@ def test_a_notebook_has_its_picture_and_pyplot_does_not_keep_it() -> None:
 def test_texts_are_neither_tex_nor_formulas(minilm, settings) -> None:
     trace = minilm.trace("a $x^$ b_c {%")
     with matplotlib.rc_context(settings):  # as TeX, which is not installed, or as a formula these would raise
-        for figure in (bars("a $x^$ b_c {%"), whole := paint_heatmap(trace.attention[0]).figure):
+        for figure in (bars("a $x^$ b_c {%"), whole := trace.attention[0].plot().figure):
             figure.savefig(io.BytesIO(), format="png")
     plt.close(whole)
 

@@ -63,11 +63,15 @@ class Seen(Calls):
         widths = [max(len(row[n]) for row in rows) for n in range(3)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)) for row in rows]
         lines += [f"… and {len(self) - MAX_LISTED_SEEN} more"] * (len(self) > MAX_LISTED_SEEN)
-        others = list(self.others())
-        lines += [line[0].upper() + line[1:] for line in others[:MAX_LISTED_OTHERS]]
-        lines += [f"… and {len(others) - MAX_LISTED_OTHERS} more"] * (len(others) > MAX_LISTED_OTHERS)
         calls = f"{len(self)} attention call{'s' * (len(self) != 1)}"
-        return "\n".join([f"Seen: {calls}", *lines[: None if self or others else 0], *self.notes])
+        return "\n".join([f"Seen: {calls}", *(lines if self or any(self.others()) else []), *self.lines_below()])
+
+    def lines_below(self) -> list[str]:
+        """Return the lines below the table: what was passed over and can't be seen, and the notes."""
+        others = list(self.others())
+        lines = [line[0].upper() + line[1:] for line in others[:MAX_LISTED_OTHERS]]
+        lines += [f"… and {len(others) - MAX_LISTED_OTHERS} more"] * (len(others) > MAX_LISTED_OTHERS)
+        return lines + self.notes
 
 
 def _short(where: str) -> str:

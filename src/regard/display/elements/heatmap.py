@@ -11,6 +11,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.image import AxesImage
 from torch import Tensor
 
+from regard.attention.attention_map import AttentionMap
 from regard.checks import from_zero
 from regard.display.elements.canvas import empty_figure
 from regard.display.elements.colours import DIFFERENCES, HEAT_OVER, WEIGHTS
@@ -18,7 +19,7 @@ from regard.display.elements.plot import Plot, write_texts_as_they_are
 from regard.errors import RegardError
 from regard.explain.wording import fixed
 from regard.text.quoting import spelled
-from regard.trace.labelled_map import LabelledMap
+from regard.trace.labelled_map import Labels
 
 NUMBERS = 12  # rows and columns up to which the numbers are written into the cells
 NAMED = 48  # tokens up to which a map is drawn cell by cell, with their names
@@ -87,7 +88,14 @@ def heatmap(
     return whole
 
 
-def paint_heatmap(weights: LabelledMap, head: int | None = None, axes: Axes | None = None) -> Axes:
+def paint_heatmap(
+    weights: AttentionMap,
+    queries: Labels,
+    keys: Labels,
+    head: int | None = None,
+    axes: Axes | None = None,
+    name: str = "attention weights",
+) -> Axes:
     """Draw a map (H, L, S) into axes, by default new ones of pyplot. head: None for the mean of all heads.
 
     A map of more than 48 tokens a side is drawn as at most 256 × 256 cells, each the mean of the weights that it stands
@@ -106,17 +114,14 @@ def paint_heatmap(weights: LabelledMap, head: int | None = None, axes: Axes | No
 
         height, width = (max(3.2, 1.6 + 0.3 * min(count, NAMED)) for count in weights.shape[1:])
         _, axes = plt.subplots(figsize=(width + 0.8, height), layout="constrained", FigureClass=Plot)
-    rows, columns = (
-        None if labels is None or len(labels.tokens) != count else [spelled(token.text, 16) for token in labels.tokens]
-        for labels, count in ((weights.query_labels, length), (weights.key_labels, size))
-    )
     if max(length, size) <= NAMED:
         matrix = weights.dense().mean(0) if head is None else weights[head]
-        title = f"attention weights, {whose}"
+        title = f"{name}, {whose}"
+        rows, columns = ([spelled(token.text, 16) for token in labels.tokens] for labels in (queries, keys))
         heatmap(matrix, rows, columns, title=title, labels=("query", "key"), axes=axes)
         return axes
     pooled = weights.pooled(min(CELLS, length), min(CELLS, size))
     matrix = pooled.mean(0) if head is None else pooled[head]
-    title = f"attention weights, {whose}: {length} × {size}, a cell is the mean of its weights"
+    title = f"{name}, {whose}: {length} × {size}, a cell is the mean of its weights"
     heatmap(matrix, title=title, labels=("query", "key"), axes=axes)
     return axes

@@ -1,0 +1,146 @@
+"""Any attention, to plot or put on a page: a map, recorded calls, a tensor, or the layers that transformers returns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.attention.attention_map import AttentionMap
+from regard.attention.recording import Call, Calls
+from regard.checks import from_zero
+from regard.errors import RegardError
+from regard.text.tokens import Token
+from regard.trace.labelled_map import LabelledMap, Labels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+NEEDS = (
+    "needs an AttentionMap, recorded calls, a tensor (L, S), (H, L, S) or (B, H, L, S), or a tuple with one per layer"
+)
+OF_SCORES = "make a map of queries and keys with regard.AttentionMap.of_query_key(q, k, causal=...)"
+EAGER = "load a transformers model with attn_implementation='eager'"
+MAX_NAMED = 4  # maps that a message names
+ONE_MAP = AttentionMap, Call, Tensor, np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ShownMap:
+    """A map to show. name: of its call or layer. labels: of queries and keys. item: which of a batch, in words."""
+
+    name: str
+    layer: int | None
+    weights: AttentionMap
+    labels: Sequence[Labels] = ()
+    item: str = ""
+
+
+def is_attention(given: object) -> bool:
+    """Return whether this is attention that `plot` and pages take, and no trace."""
+    several = isinstance(given, tuple | list) and any(isinstance(each, (*ONE_MAP, type(None))) for each in given)
+    return several or isinstance(given, (*ONE_MAP, Calls))
+
+
+def plot(
+    attention: Any, tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, *,
+    layer: int | None = None, head: int | None = None, batch: int = 0, axes: "Axes | None" = None,
+) -> "Axes":  # fmt: skip
+    """Draw attention as a heat map with labels into matplotlib axes, and return the axes.
+
+    Args:
+        attention: an `AttentionMap`, a recorded call or several, weights (L, S), (H, L, S) or (B, H, L, S), or a tuple
+            of layers such as `model(..., output_attentions=True).attentions`.
+        tokens: a label for each query, also for each key if L = S. Default: positions.
+        key_tokens: a label for each key.
+        layer: which of several layers or calls.
+        head: Default: the mean of all heads.
+        batch: which item of a batch. Default: 0.
+        axes: where to draw. Default: new axes of pyplot.
+
+    Raises:
+        RegardError: labels that don't fit the shape, several maps and no layer, no such head, or no attention.
+    """
+    from regard.display.elements.heatmap import paint_heatmap  # which needs matplotlib
+
+    maps = named_maps(attention, None if layer is None else [layer])
+    if len(maps) > 1:
+        names = ", ".join(each.name for each in maps[:MAX_NAMED]) + ", …" * (len(maps) > MAX_NAMED)
+        raise RegardError(f"plot: given {len(maps)} maps ({names}): choose with layer=, or pass one of them")
+    shown = labelled(maps[0], tokens, key_tokens, batch)
+    queries, keys = shown.labels
+    return paint_heatmap(shown.weights, queries, keys, head, axes, (shown.name or "attention weights") + shown.item)
+
+
+def named_maps(attention: Any, layers: Sequence[int] | None = None) -> list[ShownMap]:
+    """Name the maps of any attention, of all layers or of these. Nothing is computed."""
+    several = isinstance(attention, tuple | list)
+    items: list[tuple[str, int | None, Any]] = []
+    for n, each in enumerate(
+        attention.values() if isinstance(attention, Calls) else attention if several else [attention]
+    ):
+        if isinstance(each, Call):
+            again = isinstance(attention, Calls) and (each.path, 1) in attention
+            items.append((f"{each.path}, {each.nth}" if again else each.path, each.layer, each))
+            continue
+        if several and len(attention) == 2 and isinstance(each, Tensor) and bool((each < 0).any()):
+            raise RegardError(f"layer {n} of 2: its weights are below 0; {OF_SCORES}")
+        items.append((f"layer {n}", n, each) if several else ("", None, each))
+    if not items:  # as transformers gives it with attn_implementation="sdpa"
+        raise RegardError(f"given no attention: {EAGER}")
+    numbers = {layer for _, layer, _ in items}
+    if missing := [layer for layer in layers or () if layer not in numbers]:
+        raise RegardError(f"layer {missing[0]}: there is none, given {sorted(numbers - {None})}")  # type: ignore[type-var]
+    items = [each for each in items if layers is None or each[1] in layers]
+    return [ShownMap(name, layer, _as_map(f"{name}: " if name else "", each)) for name, layer, each in items]
+
+
+def labelled(
+    shown: ShownMap, tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, batch: int = 0
+) -> ShownMap:
+    """Take one item of a map's batch, and label it. Raises RegardError if the labels don't fit."""
+    weights, name, both = shown.weights, shown.name or "the map", []
+    items, _, *counts = weights.full_shape
+    known = (weights.query_labels, weights.key_labels) if isinstance(weights, LabelledMap) else (None, None)
+    key_tokens = tokens if key_tokens is None and counts[0] == counts[1] else key_tokens
+    for what, given, own, count in zip(("tokens", "key_tokens"), (tokens, key_tokens), known, counts, strict=True):
+        if given is None and own is not None and len(own.tokens) == count:
+            both.append(own)
+            continue
+        both.append(_as_labels(what, range(count) if given is None else given))
+        if (labels := len(both[-1].tokens)) != count:
+            axis = "queries" if what == "tokens" else "keys"
+            raise RegardError(f"{what}: {labels} labels for {count} {axis} of {name}, weights {weights.shape}")
+    batch = from_zero("batch item", batch, items, f"{name} has")
+    cropped, item = weights.crop(batch, slice(None), slice(None)), f", batch item {batch} of {items}" * (items > 1)
+    return replace(shown, weights=cropped, labels=both, item=item)
+
+
+def _as_map(where: str, given: Any) -> AttentionMap:
+    """Return a map of what was given for one."""
+    if isinstance(given, Call | AttentionMap):
+        return given.weights if isinstance(given, Call) else given
+    if given is None:
+        raise RegardError(f"{where}it is None: {EAGER}")
+    if isinstance(given, tuple | list):
+        raise RegardError(f"{where}it is a {type(given).__name__}: generate() returns one for each step, pass one step")
+    if not isinstance(given, Tensor | np.ndarray):
+        raise RegardError(f"{where}given {type(given).__name__}, {NEEDS}")
+    try:
+        return AttentionMap.of_weights(torch.as_tensor(given))
+    except (TypeError, ValueError) as error:
+        raise RegardError(f"{where}{error}") from None
+
+
+def _as_labels(what: str, given: Sequence[Any]) -> Labels:
+    """Return labels as the tokens of a text, each a word."""
+    if isinstance(given, str) or not hasattr(given, "__len__"):
+        raise RegardError(f"{what}: given {type(given).__name__}, needs one label per position, as text.split() gives")
+    names = [each.text if isinstance(each, Token) else str(each) for each in given]
+    text, start, tokens = " ".join(names), 0, []
+    for n, name in enumerate(names):
+        tokens.append(Token(n, name, start, start + len(name), n, False, text))
+        start += len(name) + 1
+    return Labels(text, tokens)

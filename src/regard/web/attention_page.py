@@ -1,0 +1,59 @@
+"""Put the page of any attention together: of maps, recorded calls or tensors, with labels, and without a trace."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from regard.attention.head_map import of_heads
+from regard.checks import chosen_numbers
+from regard.errors import RegardError
+from regard.trace.any_attention import labelled, named_maps
+from regard.web.assemble import Choice
+from regard.web.call import CallName, call_data
+from regard.web.numbers import ENCODINGS, NumberStore, vector_bytes_in_page
+from regard.web.page import Page, status_lines, text_data
+from regard.web.score_rules import DENSE
+from regard.web.sizes import check_page_size
+
+
+def attention_page(
+    attention: Any, tokens: Sequence[Any] | None, key_tokens: Sequence[Any] | None, batch: int, choice: Choice,
+    title: str | None, findings: Sequence[str] | None,
+) -> Page:  # fmt: skip
+    """Put the page of any attention together. Arguments and errors are those of `save_page`."""
+    if choice.numbers not in ENCODINGS:
+        raise RegardError(f"numbers: given {choice.numbers!r}, needs {' or '.join(map(repr, ENCODINGS))}")
+    layers, heads = chosen_numbers("layer", choice.layers), chosen_numbers("head", choice.heads)
+    shown = [labelled(each, tokens, key_tokens, batch) for each in named_maps(attention, layers)]
+    maps, size = [of_heads(each.weights, heads, each.layer or 0) for each in shown], 0
+    for each, weights in zip(shown, maps, strict=True):  # what is too large is refused before anything is computed
+        count = weights.shape[0] * weights.shape[1] * weights.shape[2]
+        if weights.given is None:
+            vectors = (tuple(tensor.shape[1:]) for tensor in (weights.query, weights.key))
+            size += sum(vector_bytes_in_page(shape, choice.numbers) for shape in vectors)
+            continue
+        if count > DENSE:
+            raise RegardError(
+                f"page: {each.name or 'the map'} has {count:,} weights without queries and keys, {DENSE:,} are the "
+                "most: choose heads (heads=), or draw it with regard.plot"
+            )
+        size += 4 * count
+    check_page_size(size * 4 // 3, choice.limit)
+    called = shown[0].name or "attention weights" if len(shown) == 1 else f"attention weights of {len(shown)} calls"
+    page = Page(title or called + shown[0].item, findings or (), layers=layers, heads=heads)
+    page.numbers = NumberStore(choice.numbers)
+    calls: dict[int, int] = {}
+    texts: dict[tuple[str, ...], int] = {}
+    for each, weights in zip(shown, maps, strict=True):
+        both, layer = [tuple(token.text for token in labels.tokens) for labels in each.labels], each.layer or 0
+        for role, labels, names in zip(("queries", "keys"), each.labels, both, strict=True):
+            if names not in texts:
+                name = f"{'tokens' if both[0] == both[1] else role} {len(texts) + 1}"
+                texts[names] = page.add_text(text_data(name, labels.text, labels.tokens))
+        queries, keys = (texts[names] for names in both)
+        call = CallName(layer, calls.get(layer, 0), queries, keys, path=each.name or "attention")
+        calls[layer] = call.nth + 1
+        chosen = None if weights.shape[0] == each.weights.shape[0] else heads
+        page.add_call(call_data(weights, call, page.numbers, head_numbers=chosen))
+    exact = f"The weights on this page are within {page.largest_difference():.1e} of those of the calls."
+    page.status = [exact, *status_lines([], page)[1:]]
+    return page

@@ -1,0 +1,80 @@
+"""A page of attention without a trace has its weights and labels, or is refused before anything is computed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from regard.attention.recording import scope
+from regard.errors import RegardError
+from regard.web import attention_page, show
+from tests.support.web_pages import Read, build_nothing
+
+WEIGHTS = torch.rand(2, 1, 3, 2, 4).softmax(-1)  # layers, batch, heads, queries, keys
+
+
+@pytest.fixture(autouse=True)
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_nothing(tmp_path / "built", monkeypatch)
+
+
+def test_given_weights_and_labels_are_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(show, "open_in_browser", lambda _: False)
+    labels: Any = {"tokens": ["sat", "down"], "key_tokens": list("abcd"), "title": "Ours"}
+    size = regard.save_page(tuple(WEIGHTS), tmp_path / "a.html", **labels)
+    assert size == (tmp_path / "a.html").stat().st_size
+    page = Read(tmp_path / "a.html")
+    assert page.data["title"] == "Ours"
+    assert [text["tokens"]["text"] for text in page.data["texts"]] == [["sat", "down"], list("abcd")]
+    for number, (call, expected) in enumerate(zip(page.data["calls"], WEIGHTS, strict=True)):
+        assert (call["name"], call["queries"], call["keys"]) == (f"layer {number}", 0, 1)
+        torch.testing.assert_close(torch.as_tensor(page.weights(call)).float(), expected[0], atol=1e-6, rtol=0)
+    regard.show(tuple(WEIGHTS), file=tmp_path / "b.html", **labels)
+    assert Read(tmp_path / "b.html").data == page.data
+    monkeypatch.setattr(show, "in_notebook", lambda: True)
+    monkeypatch.setattr(show, "find_spec", lambda _: None)
+    assert "Ours" in regard.show(tuple(WEIGHTS), **labels)._repr_html_()  # type: ignore[union-attr]
+
+
+def test_recorded_calls_are_on_the_page_by_their_paths(tmp_path: Path) -> None:
+    query, key = torch.randn(2, 4, 5, 8), torch.randn(2, 2, 5, 8)
+    with regard.record() as calls:
+        for path in ("blocks.0.attn", "blocks.1.attn", "blocks.1.attn"):
+            with scope(path):
+                regard.attend(query, key, key, causal=True)
+    regard.save_page(calls, tmp_path / "a.html", batch=1, layers=[1], heads=[0, 3], numbers="float32")
+    page = Read(tmp_path / "a.html")
+    assert page.data["title"] == "attention weights of 2 calls, batch item 1 of 2"
+    assert [text["tokens"]["text"] for text in page.data["texts"]] == [list("01234")]
+    for nth, call in enumerate(page.data["calls"]):
+        assert (call["name"], call["nth"], call["head_numbers"]) == (f"blocks.1.attn, {nth}", nth, [0, 3])
+        expected = calls["blocks.0.attn"].weights[1, [0, 3]]
+        torch.testing.assert_close(torch.as_tensor(page.weights(call)).float(), expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"tokens": ["a"]}, r"tokens: 1 labels for 2 queries of layer 0, weights \(1, 3, 2, 4\)"),
+        ({"word": "bank"}, "save_page: word chooses of traces, and Tensor has none"),
+        ({"numbers": "int8"}, "numbers: given 'int8', needs 'int16' or 'float32'"),
+        ({"heads": [3]}, "head 3"),
+        ({"limit": 100}, "page: it would have about"),
+        ({}, "page: layer 0 has 24 weights without queries and keys, 20 are the most: .* draw it with regard.plot"),
+    ],
+)
+def test_what_is_refused_before_anything_is_computed(
+    how: Any, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention_page, "call_data", None)
+    monkeypatch.setattr(attention_page, "DENSE", 1000 if how else 20)
+    with pytest.raises(RegardError, match=says):
+        regard.save_page(tuple(WEIGHTS), tmp_path / "a.html", **how)
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_a_trace_takes_no_labels(bank: Any, tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="tokens, key_tokens and batch are for attention without a trace"):
+        regard.save_page(bank[0], tmp_path / "a.html", tokens=["a"])
