@@ -271,16 +271,16 @@ for axes, (title, cells) in zip(
         labels=("token i", "token j"),
         axes=axes,
     )
+assert layers[15].tolist() == [5] * 3 + [4] * 3 + [3] * 3 + [2] * 3 + [1] * 4
+far = 32 * (4096 - 1)
+print(f"a window of 4,096 in 32 layers reaches {far:,} tokens back")
+assert far == 131_040
 keep(
     figure,
     "window.svg",
     "A band of width 4, and how many layers it takes until an earlier token "
     "reaches a later one",
 )
-assert layers[15].tolist() == [5] * 3 + [4] * 3 + [3] * 3 + [2] * 3 + [1] * 4
-far = 32 * (4096 - 1)
-print(f"a window of 4,096 in 32 layers reaches {far:,} tokens back")
-assert far == 131_040
 
 # %% [markdown]
 # A token sees further back with each layer: here three tokens per layer. The last line has the sizes of Mistral 7B

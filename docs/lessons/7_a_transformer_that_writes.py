@@ -465,7 +465,9 @@ for t, row, h in zip(temperatures, p, entropy, strict=True):
     correct = sum(each in every for each in texts)
     table.append([float(row.max()), float(h), correct])
     different = [*dict.fromkeys(texts)]
-    print(f"T = {t}", *different[:2], sep="\n  ")
+    print(f"T = {t}")
+    for each in different[:2]:
+        print(" ", each)
 show_numbers(
     torch.tensor(table),
     [f"T = {t}" for t in temperatures],

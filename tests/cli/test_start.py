@@ -70,6 +70,7 @@ CASES = {
     "map": ["map", "book.txt"],
     "tokens": ["tokens", TEXT],
     "steps": ["steps", TEXT, "--word", "bank"],
+    "run": ["run", "one.py"],
     "train": ["train", "book.txt", "--out", "run", "--steps", "1", *SMALL],
     "paint": ["paint", "pipeline", "a cat on the mat", "--steps", "2"],
     "generate": ["generate", "Once", "--model", "writer", "--max-new-tokens", "3"],
@@ -93,6 +94,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory, bank_folder: Path) -> Path:
     (folder / "book.txt").write_text(BOOK, "utf-8")
     (folder / "pairs.tsv").write_text("".join(f"a cat {n}\tun chat {n}\n" for n in range(40)), "utf-8")
     (folder / "bank.store").symlink_to(bank_folder)
+    (folder / "one.py").write_text("import torch\ntorch.nn.MultiheadAttention(4, 2)(*torch.ones(3, 1, 4))\n", "utf-8")
     (folder / "lessons").mkdir()
     (folder / "cache" / "smollm2").mkdir(parents=True)  # already there
     (folder / "lessons" / "1_digits.py").write_text(LESSON, "utf-8")

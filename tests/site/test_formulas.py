@@ -70,6 +70,7 @@ def test_links_between_lessons_lead_to_what_is_built() -> None:
     content += '<a href="painter.py">e</a>'  # a file that is not built
     built = lessons.on_page_content(scripts + content, page=page("lessons/1_x.py"))
     assert built == lessons.STYLE + (
+        '<a class="md-button" href="1_x.ipynb" download>Open as notebook</a>\n'
         '<a href="2_x.html">a</a><a href="../see.html#a">b</a><a href="https://x.org/a.py">c</a><a href="#md">d</a>'
         '<a href="painter.py">e</a>'
     )

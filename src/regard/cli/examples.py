@@ -13,6 +13,8 @@ patch "A river bank." "A money bank." --word bank
 patch "A river bank." "A money bank." --word bank --what head_outputs
 serve "We sat on the quiet river bank."
 serve --run runs/book
+run net.py
+run --figure first.png net.py --seed 3
 map page.txt --figure map.png
 map book.txt --layer 2 --window 512 --json map.json
 tokens "fishing on a riverbank"

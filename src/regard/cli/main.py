@@ -26,6 +26,7 @@ from regard.cli.verbs.heads import heads
 from regard.cli.verbs.lesson import article, lesson
 from regard.cli.verbs.map import map_file
 from regard.cli.verbs.paint import paint
+from regard.cli.verbs.run import run
 from regard.cli.verbs.see import see
 from regard.cli.verbs.senses import senses
 from regard.cli.verbs.serve import serve
@@ -41,7 +42,9 @@ from regard.questions import QUESTIONS
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # click's UsageError, wherever the installed typer keeps it
 
 # Verbs that load no model, or one whose arithmetic is their own.
-WITHOUT_DTYPE = ("tokens", "train", "paint", "evolve", "embed", "find", "senses", "shift", "lesson", "article", "fetch")
+WITHOUT_DTYPE = (
+    "tokens", "run", "train", "paint", "evolve", "embed", "find", "senses", "shift", "lesson", "article", "fetch"
+)  # fmt: skip
 LONGEST = 60  # characters of a text that are said again
 IN_ASCII = str.maketrans(  # for encodings without these characters; darker characters are higher bars
     dict(zip("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉▒•“”‘’×–—−·★◆○●│␣⍽\xa0", "..:-+*##...####=*\"\"''x---.*#oo|__ ", strict=True))
@@ -123,6 +126,7 @@ VERBS: tuple[tuple[str, Any, str], ...] = (
     ("steps", steps, "Show all numbers of a word in a head, step by step."),
     ("tokens", tokens, "Show the tokens of texts, with ids and counts."),
     ("serve", serve, "Open an interactive page to type texts and explore them."),
+    ("run", run, "Run a Python program and show the attention it computed."),
     ("why", why, "Rank the tokens and heads that affect a word, by ablation."),
     *((name, verb_of_question(name), short) for name, (short, _) in QUESTIONS.items() if name not in BY_HAND),
     ("generate", generate, "Continue a text with a causal model, optionally steered."),
@@ -144,7 +148,9 @@ HEADINGS = {  # by the first verb below each
     "embed": "Search a corpus", "lesson": "Learn and verify",
 }  # fmt: skip
 for name, verb, short in VERBS:
-    app.command(name, short_help=short, epilog=epilog(name), cls=VerbWithSections)(verb)
+    # options after the script are the script's own
+    settings = {"allow_interspersed_args": False} if name == "run" else None
+    app.command(name, short_help=short, epilog=epilog(name), cls=VerbWithSections, context_settings=settings)(verb)
 
 
 def print_version(asked: bool) -> bool:

@@ -52,6 +52,13 @@ def settle() -> None:
     gc.set_threshold(*_before.pop())
 
 
+def leave_to_program() -> None:
+    """Take back all that `begin` changed: a program of the user's runs in this process and ends as Python ends."""
+    settle()
+    sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not LossesWithoutScipy]
+    atexit.unregister(_leave)
+
+
 def load_model(source: str | None) -> "Model":
     """Load a verb's model: behind it nothing large is imported any more."""
     from regard.models.load import load

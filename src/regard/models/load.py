@@ -43,6 +43,7 @@ from regard.models.read_checkpoint import (
     read_checkpoint,
     why_model_not_loaded,
 )
+from regard.models.wrapped import unwrapped
 from regard.nn.folder import is_transformer_folder, newest_transformer_folder, read_model
 from regard.nn.transformer import Transformer
 from regard.text.tokenizer_limits import check_tokenizer, read_tokenizer_quietly
@@ -71,7 +72,8 @@ def load(
         source: None or "all-MiniLM-L6-v2" for the embedded default (of the extra `minilm`); a folder; a GGUF file, or
             a folder with no other weights than one (extra `gguf`); a name on the model hub; a transformers model
             object, which is left as it is between traces; or a `regard.Transformer`, the folder of one, or the folder
-            of a training run, of which the newest whole checkpoint is read.
+            of a training run, of which the newest whole checkpoint is read. A transformers pipeline, a
+            SentenceTransformer, a PeftModel, DataParallel and a compiled model stand for the model inside them.
         tokenizer: the tokenizer of a model object, or one to use instead of the folder's.
         processor: the processor of a model object that reads pictures (of one that reads texts with them, of both), or
             one to use instead of the folder's.
@@ -102,6 +104,8 @@ def load(
         if given is not None and (isinstance(given, type) or not callable(given)):
             made = f"as transformers.Auto{name.title()}.from_pretrained makes it"
             raise RegardError(f"{name}: given {type(given).__name__}, needs the object itself, {made}")
+    if not isinstance(source, (str, os.PathLike, NoneType)):
+        source, tokenizer, processor = unwrapped(source, tokenizer, processor)
     if adapter is None and isinstance(source, (str, os.PathLike)) and (base := model_under_adapter(source)) is not None:
         adapter, source = source, base
     spread = None
