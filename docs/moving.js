@@ -32,7 +32,7 @@ const temperature = (box, { names, products, divisor, query }) => {
   slider.value = Math.log(divisor);
   let by = divisor;
   const said = element("output");
-  const table = element("table");
+  const table = element("table", { class: "numbers" });
   const back = element("button", { type: "button", class: "md-button" }, `√d = ${fixed(divisor, 2)}`);
   const draw = () => {
     const scores = products.map((product) => product / by);
@@ -56,7 +56,7 @@ const query = (box, { names, query: start, key, value }) => {
   key.forEach(([x, y], n) => svg.append(element("circle", { class: "key", cx: x, cy: -y, r: 0.07 }), element("text", { x: x + 0.12, y: -y + (n % 2 ? 0.05 : -0.1) + (n > 1 ? 0.35 : 0) }, names[n])));
   svg.append(point);
   const told = element("p", { "aria-live": "polite" });
-  const table = element("table");
+  const table = element("table", { class: "numbers" });
   let q = [...start];
   const draw = () => {
     for (const [name, v] of [["cx", q[0]], ["cy", -q[1]]]) point.setAttribute(name, v);
