@@ -204,6 +204,18 @@ def test_each_exercise_takes_its_answer_and_no_other(file: Path, monkeypatch: py
         assert exercise.verdict(eval(solution, names))[0], exercise.verdict(eval(solution, names))[1]
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(1, len(lesson_files()) + 1))
+def test_the_command_gets_through_the_imports(number: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "regard", "lesson", str(number), "--step"]
+    done = subprocess.run(
+        command, cwd=tmp_path, input="\n", capture_output=True, encoding="utf-8", env={**os.environ, "PYTHONUTF8": "1"},
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Enter runs this") == 2  # the imports ran, the next cell was asked for
+
+
 def test_articles_are_listed_and_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setenv("REGARD_OUT", "none")  # set back when the test is done
