@@ -41,7 +41,7 @@ CASES: list[tuple[Any, str]] = [
     (lambda g: regard.patch("values", layer=1), "patch: missing a required argument: 'source'"),
     (lambda g: regard.steer(g.trace[0], 1), "steer: too many positional arguments; it takes vector, layer="),
     (lambda g: regard.head(1), "head: missing a required argument: 'head'; it takes layer, head, part="),
-    (lambda g: regard.ablate(regard.head(0, 0), layer=1), "ablate: unknown argument 'layer'"),
+    (lambda g: regard.ablate(regard.head(0, 0), layer=1), "ablate: give head, query and key after a path"),
     (
         lambda g: g.model.trace("a bank", regard.ablate(regard.head(0, 0))),
         "trace: too many positional .* interventions=",

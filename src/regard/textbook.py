@@ -1,7 +1,7 @@
 """The whole system in plain PyTorch, to be read from top to bottom: from words to a transformer that translates.
 
-`regard.nn` has the same layers with more options, and `regard.attend` needs no (L, S) matrix. Their weights fit these
-classes: `textbook.Decoder(50, 64).load_state_dict(model.state_dict())`.
+A first run, untrained, so it writes nonsense: `numbers = dictionary(text)`, `model = Decoder(len(numbers))`,
+`model.generate(ids(text, numbers)[None], 3)`. `[None]` makes a batch of one text, `[*numbers][n]` is word n.
 
 Shapes: B texts, L tokens that attend, S tokens attended to, M = d_model, H heads. Source: Vaswani et al. 2017.
 """
@@ -23,16 +23,16 @@ def ids(text, numbers):
 
 
 def sinusoidal(length, d_model):
-    """Encode positions as waves: sin and cos of position / 10000^(2i / d_model), (L, M)."""
+    """Encode positions as waves: pair i is sin and cos of position / 10000^(2i / d_model), (L, M)."""
     rate = 10000 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)  # (M / 2,): from fast to slow waves
     angle = torch.arange(length)[:, None] * rate  # (L, M / 2)
-    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, :d_model].float()
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, :d_model].float()  # cut if d_model is odd
 
 
 def attention(query, key, value, mask=None):
     """Mix values by how well each query fits each key: softmax(Q Kᵀ / √d_k) V, and these weights."""
-    scores = query @ key.mT / math.sqrt(key.shape[-1])  # (…, L, S): how well they fit
-    if mask is not None:
+    scores = query @ key.mT / math.sqrt(key.shape[-1])  # (…, L, S); without the root, they grow with d_k
+    if mask is not None:  # True: may be attended to
         scores = scores.masked_fill(~mask, -math.inf)  # exp(-inf) = 0: not attended to
     weights = scores.softmax(-1)  # each row sums to 1
     return weights @ value, weights  # (…, L, d_v), (…, L, S)
@@ -59,7 +59,7 @@ class CrossAttention(SelfAttention):
 
 
 class MultiHeadAttention(nn.Module):
-    """H heads side by side, each of width M / H, joined by one more projection: Concat(heads) W_O."""
+    """H heads of self- or cross-attention, each of width M / H, joined by one more projection: Concat(heads) W_O."""
 
     def __init__(self, d_model, heads):
         super().__init__()
@@ -68,14 +68,14 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, x, context=None, mask=None):  # (B, L, M), (B, S, M) → (B, L, M)
         context = x if context is None else context  # of another text, or its own
-        parts = self.query(x), self.key(context), self.value(context)
-        heads = (part.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for part in parts)  # (B, H, L, M / H)
-        mixed, _ = attention(*heads, mask)
-        return self.output(mixed.transpose(-3, -2).flatten(-2))
+        parts = self.query(x), self.key(context), self.value(context)  # (B, L, M), (B, S, M), (B, S, M)
+        heads = (part.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for part in parts)  # (B, H, L or S, M / H)
+        mixed, _ = attention(*heads, mask)  # each head by itself: (B, H, L, M / H)
+        return self.output(mixed.transpose(-3, -2).flatten(-2))  # heads side by side again: (B, L, M)
 
 
 class FeedForward(nn.Module):
-    """Two linear layers, for each token by itself."""
+    """Two linear layers, for each token by itself. Without the activation between, they would be a single one."""
 
     def __init__(self, d_model, d_hidden, activation):
         super().__init__()
@@ -86,7 +86,7 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """A layer of an encoder or decoder: each part adds its output to the states (the residual stream)."""
+    """One layer. Each part reads the normed vectors and adds its output to the vectors (the residual stream)."""
 
     def __init__(self, d_model, heads, d_hidden=None, activation=nn.functional.gelu, cross=False):
         super().__init__()
@@ -97,10 +97,10 @@ class Block(nn.Module):
         self.feedforward_norm = nn.LayerNorm(d_model)
 
     def forward(self, x, context=None, mask=None):
-        x = x + self.attention(self.attention_norm(x), mask=mask)
+        x = x + self.attention(self.attention_norm(x), mask=mask)  # norm: mean 0, spread 1, then a learned scale
         if context is not None:
-            x = x + self.cross(self.cross_norm(x), context)
-        return x + self.feedforward(self.feedforward_norm(x))
+            x = x + self.cross(self.cross_norm(x), context)  # no mask: the whole source is known
+        return x + self.feedforward(self.feedforward_norm(x))  # each token by itself
 
 
 class Decoder(nn.Module):
@@ -135,11 +135,11 @@ class Decoder(nn.Module):
 
 
 class EncoderDecoder(Decoder):
-    """A transformer that translates: `logits = model(target, context=model.encode(source))`."""
+    """A transformer that translates: `model.generate(bos, count, context=model.encode(source))`."""
 
     def __init__(self, vocabulary, d_model=128, heads=4, layers=4, **block):
         super().__init__(vocabulary, d_model, heads, layers, cross=True, **block)
-        # reads the source text, and the decoder attends to its output
+        # reads the source text, by the same embedding table; the decoder attends to its output
         self.encoder = nn.ModuleList(Block(d_model, heads, **block) for _ in range(layers))
         self.encoder_norm = nn.LayerNorm(d_model)
 
