@@ -53,6 +53,8 @@ class _OneHead(nn.Module):
 class SelfAttention(_OneHead):
     """Self-attention of one head, d_in → d_v. `layer(x)` gives the context vectors, (B, L, d_v) or (L, d_v).
 
+    A new layer draws its matrices as nn.Linear does: for given ones, use `from_weights`.
+
     The weights: `layer(x, return_attention=True)` gives (context, AttentionMap), `regard.record()` records them too.
     The map's shape is (B, 1, L, L), or (L, L) for an input without a batch.
     """
@@ -144,7 +146,10 @@ def as_linear_weights(convention: str, **weights: Tensor) -> list[Tensor]:
     dtype = weights["query"].dtype
     for name, weight in weights.items():
         if weight.ndim != 2 or weight.dtype != dtype:
-            raise ValueError(f"{name}: given {weight.dtype} of shape {tuple(weight.shape)}, needs a matrix of {dtype}")
+            raise ValueError(
+                f"{name}: given {weight.dtype} of shape {tuple(weight.shape)}, needs a matrix of {dtype}; "
+                "stacked heads go side by side: weight.flatten(0, 1)"
+            )
         if not weight.is_floating_point():
             raise ValueError(f"{name}: given {weight.dtype}, needs floating-point weights")
     matrices = [weight.mT if convention == "x @ W" else weight for weight in weights.values()]

@@ -108,6 +108,7 @@ def paint_heatmap(
         raise RegardError(f"axes: given {type(axes).__name__}, needs matplotlib's Axes, or None for new ones")
     if head is not None:
         head = from_zero("head", head, heads, "the map has")
+    head = 0 if heads == 1 else head
     whose = f"mean of {heads} heads" if head is None else f"head {head}"
     if axes is None:
         import matplotlib.pyplot as plt
