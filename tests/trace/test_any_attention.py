@@ -35,7 +35,7 @@ def same(axes: Any, expected: Any, title: str, queries: list[str], keys: list[st
     ("given", "chosen", "title"),
     [
         (MAP, {"head": 1}, "attention weights, head 1"),
-        (WEIGHTS[1], {}, "attention weights, mean of 1 heads"),
+        (WEIGHTS[1], {}, "attention weights, head 0"),
         (torch.stack([OTHER, WEIGHTS]), {"head": -1, "batch": 1}, "attention weights, batch item 1 of 2, head 1"),
         (WEIGHTS.numpy(), {"head": 1}, "attention weights, head 1"),
         ((OTHER[None], WEIGHTS[None], OTHER[None]), {"head": 1, "layer": 1}, "layer 1, head 1"),
@@ -50,7 +50,7 @@ def test_without_labels_positions_are_shown() -> None:
     _, axes = plt.subplots()
     assert MAP.plot(axes=axes) is axes
     same(axes, WEIGHTS.mean(0), "attention weights, mean of 2 heads", ["0", "1"], ["0", "1", "2"])
-    same(regard.plot(WEIGHTS[0, :, :2], [10, 2.5]), WEIGHTS[0, :, :2], "attention weights, mean of 1 heads",
+    same(regard.plot(WEIGHTS[0, :, :2], [10, 2.5]), WEIGHTS[0, :, :2], "attention weights, head 0",
          ["10", "2.5"], ["10", "2.5"])  # fmt: skip
 
 
