@@ -67,8 +67,8 @@ def show(
     says where it lies, and returns its path.
 
     Args:
-        traces, tokens, key_tokens, batch, word, references, control, layers, heads, numbers, steps, title, findings,
-            limit: as `regard.save_page` has them.
+        traces, tokens, key_tokens, batch, word, references, control, layers, heads: as `regard.save_page` has them.
+        numbers, steps, title, findings, limit: likewise.
         file: where to write the one file, in a notebook too; by default in a temporary folder, outside a notebook.
         bare: show in a notebook the view alone, without headings, sentences, tabs and tools; `view` chooses it.
 
