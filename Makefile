@@ -74,6 +74,8 @@ lint: $(VENV)/.for-test
 	$(BIN)/lint-imports
 
 # A page may not say what was not checked: the first lesson needs cl100k_base's ranks.
+# One thread: on a shared machine, two threads that wait for each other take four times the processor time.
+docs: export OMP_NUM_THREADS = 1
 docs: $(VENV)/.for-docs
 	test -n "$$TIKTOKEN_CACHE_DIR" || $(BIN)/regard fetch cl100k_base
 	$(BIN)/mkdocs build --strict
