@@ -12,6 +12,9 @@ from torch import Tensor
 import regard
 from regard.attention.head_map import of_heads, one_head
 from regard.errors import RegardError
+from tests.support.own_models import no_checks_of_annotations
+
+__all__ = ["no_checks_of_annotations"]  # the fixture
 
 
 @st.composite
@@ -125,6 +128,7 @@ def test_what_needs_scores_is_refused(name: str) -> None:
         seen.nothing  # noqa: B018
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_wrong_weights_are_named() -> None:
     with pytest.raises(TypeError, match="weights: given list, needs to be a torch tensor"):
         regard.AttentionMap.of_weights([[1.0]])  # type: ignore[arg-type]

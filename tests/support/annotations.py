@@ -42,6 +42,8 @@ def cheaper(jaxtyped: Callable[..., Any]) -> Callable[..., Any]:
         def unless_disabled(*args: Any, **kwargs: Any) -> Any:
             return (thing if jaxtyping.config.jaxtyping_disable else checked)(*args, **kwargs)
 
+        # no line of the code that calls: `regard.watch` leaves out wrappers of type checkers by this name
+        unless_disabled.__code__ = unless_disabled.__code__.replace(co_filename="<@unless_disabled>")
         return unless_disabled
 
     @functools.wraps(jaxtyped)

@@ -13,6 +13,9 @@ import regard
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import scope
 from regard.errors import RegardError
+from tests.support.own_models import no_checks_of_annotations
+
+__all__ = ["no_checks_of_annotations"]  # the fixture
 
 WEIGHTS = torch.tensor([[[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]], [[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]]])  # (H, L, S)
 QUERIES, KEYS = ["sat", "down"], ["the", "cat", " sat"]
@@ -91,6 +94,7 @@ def test_a_traces_map_has_its_own_tokens_and_takes_others(minilm: Any) -> None:
          "attention weights, head 3", ["w", "x", "y", "z"], own)  # fmt: skip
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 @pytest.mark.parametrize(
     ("given", "how", "says"),
     [

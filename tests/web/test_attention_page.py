@@ -10,7 +10,10 @@ import regard
 from regard.attention.recording import scope
 from regard.errors import RegardError
 from regard.web import attention_page, show
+from tests.support.own_models import no_checks_of_annotations
 from tests.support.web_pages import Read, build_nothing
+
+__all__ = ["no_checks_of_annotations"]  # the fixture
 
 WEIGHTS = torch.rand(2, 1, 3, 2, 4).softmax(-1)  # layers, batch, heads, queries, keys
 
@@ -54,6 +57,7 @@ def test_recorded_calls_are_on_the_page_by_their_paths(tmp_path: Path) -> None:
         torch.testing.assert_close(torch.as_tensor(page.weights(call)).float(), expected, atol=1e-6, rtol=0)
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 @pytest.mark.parametrize(
     ("how", "says"),
     [

@@ -24,6 +24,9 @@ import regard
 from regard.capture.watching import watch_mode
 from regard.errors import RegardError
 from tests.support.handwritten import NanoGPT
+from tests.support.own_models import no_checks_of_annotations
+
+__all__ = ["no_checks_of_annotations"]  # the fixture
 
 # PyTorch warns of nested tensors, TorchScript, flex_attention without compiling, and masks of two kinds.
 pytestmark = [pytest.mark.filterwarnings(f"ignore::{name}") for name in ("UserWarning", "DeprecationWarning")]
@@ -366,6 +369,7 @@ def test_errors_of_the_code_pass_and_what_was_seen_stays() -> None:
     assert torch.overrides._get_current_function_mode_stack() == []
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_nothing_seen_is_an_error_with_reasons() -> None:
     classifier = nn.Sequential(nn.Linear(4, 4), nn.Softmax(-1))
     error = r"no attention was computed in the block\n.*test_watch.py:\d+\) passed over"

@@ -12,6 +12,9 @@ from regard.attention.ablation import EdgeAblation, HeadAblation, ablating
 from regard.errors import RegardError
 from tests.capture.watching.test_watch import Module
 from tests.support.handwritten import Coverage, NanoGPT, Sinks, SumOfTerms, TalkingHeads
+from tests.support.own_models import no_checks_of_annotations
+
+__all__ = ["no_checks_of_annotations"]  # the fixture
 
 X = torch.linspace(-3, 3, 640).view(2, 10, 32).sin()
 
@@ -132,6 +135,7 @@ def test_sums_of_terms_and_weights_that_are_used_twice() -> None:
     assert len(seen) == 1
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_cannot_be_ablated_is_an_error_after_the_block() -> None:
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), 2)
     ran = []
