@@ -101,8 +101,8 @@ Code(Painter.forward)
 
 # %% [markdown]
 # Before training, all sizes are already right. Here the untrained model paints the same line eight times, each time
-# from different noise. The weights are of 20 steps, three layers, eight pictures, two heads, 16 patches and ten
-# words:
+# from different noise. The dimensions of the weights are 20 steps, three layers, eight pictures, two heads, 16
+# patches and ten words:
 
 # %%
 asked, corners = torch.tensor([[7, 2]] * 8), torch.tensor([[0, 3]] * 8)
@@ -360,7 +360,7 @@ assert by_phrase[1] > moved[1] + 0.2
 # %% [markdown]
 # ## Exercises
 #
-# The cells below run on their own, without training. Replace `...` by your answer and run the cell, or run
+# The cells below don't need the cells above, without training. Replace `...` by your answer and run the cell, or run
 # `regard lesson 10 --exercises`.
 
 # %%
@@ -370,8 +370,8 @@ from drawings.exercise import Exercise
 from drawings.numbers import show_numbers
 
 # %% [markdown]
-# **1. Make a heat map.** `weights` are of four steps, three layers, two heads, 16 patches and five words, in this
-# order. Write a function that returns the heat of word 2 as a picture of 4 × 4 patches.
+# **1. Make a heat map.** `weights` has the dimensions 4 steps, three layers, two heads, 16 patches and five words, in
+# this order. Write a function that returns the heat of word 2 as a picture of 4 × 4 patches.
 
 # %%
 torch.manual_seed(0)
@@ -421,9 +421,9 @@ Exercise(check, answer)
 
 # %% [markdown]
 # **3. Deceive the map.** A patch attends to three words with the weights below, mostly to "seven". Its output is the
-# mix of their values. If its first number is large, the patch paints a seven. Write values, three rows with two
-# numbers, with which the output hardly changes (by less than 0.05) if you cut the edge to "seven". The first number
-# has to be more than 0.5 before and after.
+# mix of their values. If its first number is large, the patch paints a seven. Write values (three rows of two
+# numbers) such that cutting the edge to "seven" changes the output by less than 0.05. The first number has to be more
+# than 0.5 before and after.
 
 # %%
 words, scores = ["a", "seven", "left"], torch.tensor([0.5, 3.0, 0.0])

@@ -534,7 +534,7 @@ else:
 # %% [markdown]
 # ## Exercises
 #
-# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 11
+# The cells below don't need the cells above. Replace `...` by your answer and run the cell, or run `regard lesson 11
 # --exercises`.
 
 # %%

@@ -350,7 +350,7 @@ else:
 # %% [markdown]
 # ## Exercises
 #
-# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 12
+# The cells below don't need the cells above. Replace `...` by your answer and run the cell, or run `regard lesson 12
 # --exercises`.
 
 # %%

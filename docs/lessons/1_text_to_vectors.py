@@ -309,7 +309,8 @@ assert learned.shape == (30522, 384)
 # %% [markdown]
 # ## Exercises
 #
-# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 1 --exercises`.
+# The cells below don't need the cells above. Replace `...` by your answer and run the cell, or run `regard lesson 1
+# --exercises`.
 
 # %%
 import torch

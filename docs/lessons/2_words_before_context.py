@@ -325,10 +325,10 @@ assert min(min(kept) for kept in equal) >= 2
 assert unequal[0] <= 4 < unequal[1]
 
 # %% [markdown]
-# The first two pairs are about equally common, and both words keep some of their neighbours. You only see this in the
-# table: the six nearest words can all belong to one meaning. The rare word "left" loses almost all of its neighbours to
-# the common "exception". No context can change this vector. All tables with a single vector
-# per word share the limit: word2vec, GloVe, and the token embeddings of page 1.
+# The first two pairs are about equally common, and both words keep some of their neighbours. Only the table shows
+# this, because the six nearest words can all belong to one meaning. The rare word "left" loses almost all of its
+# neighbours to the common "exception". No context can change this vector. All tables with a single vector per word
+# share the limit: word2vec, GloVe, and the token embeddings of page 1.
 #
 # ## A table that was learned from six billion words
 #
@@ -392,9 +392,9 @@ else:
 # %% [markdown]
 # ## Exercises
 #
-# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 2 --exercises`.
-# Here you count instead of training. The vector of a word has a number for each possible neighbour. It is log(count /
-# count by chance), or 0 if the two words are neighbours no more often than by chance.
+# The cells below don't need the cells above. Replace `...` by your answer and run the cell, or run `regard lesson 2
+# --exercises`. Here you count instead of training. The vector of a word has a number for each possible neighbour. It
+# is log(count / count by chance), or 0 if the two words are neighbours no more often than by chance.
 
 # %%
 import re

@@ -394,7 +394,8 @@ keep(
 # %% [markdown]
 # ## Exercises
 #
-# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 3 --exercises`.
+# The cells below don't need the cells above. Replace `...` by your answer and run the cell, or run `regard lesson 3
+# --exercises`.
 
 # %%
 from math import cos, sin

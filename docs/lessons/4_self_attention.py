@@ -291,7 +291,7 @@ assert bool(regard.attend(x * 100, x * 100, x).weights.dense().isfinite().all())
 # %% [markdown]
 # ## Exercises
 #
-# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 4
+# The cells below don't need the cells above. Replace `...` by your answer and run the cell, or run `regard lesson 4
 # --exercises`. The four words are "stream", "bank", "mud" and "money", with four numbers each. The first number means
 # water and the second money.
 

@@ -401,7 +401,7 @@ assert answers[-1] == 20.0
 # %% [markdown]
 # ## Exercises
 #
-# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 5
+# The cells below don't need the cells above. Replace `...` by your answer and run the cell, or run `regard lesson 5
 # --exercises`.
 
 # %%

@@ -546,7 +546,7 @@ assert int(moved.argmax()) // 12 == 5
 # %% [markdown]
 # ## Exercises
 #
-# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 6
+# The cells below don't need the cells above. Replace `...` by your answer and run the cell, or run `regard lesson 6
 # --exercises`.
 
 # %%

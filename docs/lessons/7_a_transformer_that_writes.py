@@ -607,7 +607,7 @@ else:
 # %% [markdown]
 # ## Exercises
 #
-# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 7
+# The cells below don't need the cells above. Replace `...` by your answer and run the cell, or run `regard lesson 7
 # --exercises`.
 
 # %%

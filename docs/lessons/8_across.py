@@ -515,7 +515,7 @@ keep(
 # %% [markdown]
 # ## Exercises
 #
-# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 8
+# The cells below don't need the cells above. Replace `...` by your answer and run the cell, or run `regard lesson 8
 # --exercises`.
 
 # %%

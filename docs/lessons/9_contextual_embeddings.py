@@ -487,7 +487,7 @@ assert 0 < found[0, -1, 0] - found[0, -1, 1] < 0.1  # bank
 # %% [markdown]
 # ## Exercises
 #
-# The cells below run on their own. Replace `...` by your answer and run the cell, or run `regard lesson 9
+# The cells below don't need the cells above. Replace `...` by your answer and run the cell, or run `regard lesson 9
 # --exercises`.
 
 # %%
@@ -503,8 +503,8 @@ from regard.trace.word_rows import special_share, vector
 model = regard.load()
 
 # %% [markdown]
-# **1. Predict the layer.** In the texts below, "mouse" is an animal and a device. Layer 0 separates the two banks
-# most. Which of the layers 0 to 5 lowers the cosine of the two mice most?
+# **1. Predict the layer.** In the texts below, "mouse" is first an animal and then a device. Layer 0 separates the
+# two banks most. Which of the layers 0 to 5 lowers the cosine of the two mice most?
 
 # %%
 texts = ["The mouse ate the cheese.", "The mouse needs a new cable."]

@@ -59,9 +59,9 @@ Output
 --save-dtype float16|bfloat16  Save in half precision.
 --save-attention-outputs  Also save attention outputs, which contributions need.
 --parquet FILE  Save the same table: .parquet.
---out FOLDER  Write to this folder, new or to continue.
+--out FOLDER  Write to this folder, a new one or one to continue.
 --tensorboard  Also log to TensorBoard (extra: tensorboard).
---figures FOLDER  Save the lesson's figures in this folder.
+--figures FOLDER  Save the figures in this folder.
 Rest
 --word WORD  Examine this word.
 --compare WORD,WORD  Compare the word with these words. They need not be in a text.

@@ -228,4 +228,5 @@ def choose_layer(found: Sequence[Sequence[Sequence[SpecificWeight]]]) -> int | N
 def text_choice(layer: int, head: int | None = None) -> str:
     """Say why a layer was chosen for a text, of all layers or of those of one head."""
     whose = "its attention" if head is None else f"head {head} there"
-    return f"Layer {layer} was chosen because {whose} differs most from what distance or key alone explains."
+    usual = "what the distance alone or the attended token alone predicts"
+    return f"Layer {layer} was chosen because {whose} differs most from {usual}."

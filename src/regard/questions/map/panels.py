@@ -105,7 +105,7 @@ def _heads_of_map(found: "Matrix") -> Table:
             [each.head, math.exp(each.entropy), each.distance, *(100 * getattr(each, name) for name in there)]
             for each in found.heads
         ],
-        note="Means over all queries, in tokens. Spread is the number of equally attended tokens (e to the entropy).",
+        note="Means over all queries, in tokens. Spread is the number of equally attended tokens (exp(entropy)).",
     )  # fmt: skip
 
 

@@ -39,7 +39,7 @@ TABLE: list[list[Template]] = [
         ("any two of the {count} {word} vectors end at cosine {low_end}.",
          lambda n: number(n["low_end"]) == number(n["high_end"])),
         ("the {count} {word} vectors end at cosines from {low_end} (between {low_pair}) to {high_end}.", None),
-        ("after the last layer, the vector of {word} has cosine {own_end} to the vector that entered layer 0.", None),
+        ("after the last layer, the vector of {word} has cosine {own_end} with the vector that entered layer 0.", None),
     ],
     [("among other words, {giver} contributes most to {word} through attention: {part:%} of its update in layer "
       "{update}{of_text}.", None)],
