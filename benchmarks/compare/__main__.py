@@ -10,7 +10,7 @@ thread's processor seconds, medians of rounds in which all take turns, and ratio
 memory is the peak above what the process had before. A tool that is not installed is said to be so. regard goes without
 them: install them, without their dependencies where those disagree, into an environment of their own:
 
-    pip install transformer-lens==4.3.0 interp-engine==1.14.2 bertviz==1.4.1 nnsight==0.7.0
+    pip install transformer-lens==4.3.0 interp-engine==1.14.2 bertviz==1.4.1 nnsight==0.7.0 torchlens==2.36.1
     pip install --no-deps attnread==0.1.2
 """
 

@@ -114,6 +114,20 @@ def attnread(folder: str) -> Weights:
     return weights
 
 
+def torchlens(folder: str) -> Weights:
+    """TorchLens: a trace of all operations under PyTorch's own kernel, and the pattern of the wanted layers."""
+    import torchlens
+
+    body = network(folder, "sdpa").base_model
+    names = [name for name, _ in body.named_modules() if name.endswith(("self_attn", "attention.self"))]
+
+    def weights(ids: Tensor, layers: Sequence[int]) -> list[Tensor]:
+        log = torchlens.trace(body, ids, reconstruction_ready=True)
+        return [log.modules[names[layer]].facets["pattern"][0] for layer in layers]
+
+    return weights
+
+
 def regard_dense(folder: str) -> Weights:
     """regard: a trace of the wanted layers, and all their weights written out, which it is made to avoid."""
     trace = regard_traced(folder)
@@ -152,6 +166,7 @@ TOOLS: dict[str, Tool] = {
     "TransformerLens": Tool("transformer-lens", "transformer_lens", transformer_lens),
     "interp-engine": Tool("interp-engine", "interp_engine", interp_engine),
     "attnread": Tool("attnread", "attnread", attnread),
+    "TorchLens": Tool("torchlens", "torchlens", torchlens),
     "regard, all written out": Tool("regard", "regard", regard_dense),
     "regard, one token's row": Tool("regard", "regard", regard_row),
 }
