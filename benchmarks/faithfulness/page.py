@@ -58,7 +58,7 @@ def _winners(models: Sequence[Data]) -> str:
         gap, low, high = scores.ahead(both[0], both[1])
         sure = "" if low > 0 else ", possibly by chance"
         said.append(
-            f"- {heading}: **{first}** ({means[first]:.2f}), ahead of {second} by "
+            f"- {heading}: **{first}** ({means[first]:.2f}), ahead of *{second}* by "
             f"{gap:.2f} [{low:.2f}, {high:.2f}]{sure}"
         )
     return "\n".join(said)
@@ -71,12 +71,12 @@ def _reading(models: Sequence[Data]) -> str:
     for each in models:
         means = {name: tables.mean(each, name, "signed") for name in signed}
         first, second = sorted(means, key=lambda name, means=means: -means[name])[:2]
-        best.append(f"{first} for {each['model']} ({means[first]:.2f}, then {second} at {means[second]:.2f})")
+        best.append(f"for {each['model']} *{first}* ({means[first]:.2f}, then *{second}* at {means[second]:.2f})")
     return (
         "The rank correlation of mean attention weights (over layers and heads) with the effect of removal is "
         f"{_range(models, WEIGHT)}. regard's contributions reach {_range(models, SHARE)}, and a random order reaches "
         f"{_range(models, 'random order')}.\n"
-        f"The best methods for the direction of a word's effect, by signed correlation, are {', '.join(best)}."
+        f"For the direction of a word's effect, the methods with the highest signed correlation are: {', '.join(best)}."
     )
 
 
@@ -89,10 +89,9 @@ def _replaced(models: Sequence[Data]) -> str:
     """How both measured rankings agree with the second truth."""
     pairs = [[tables.mean(each, name, "replaced") for name in (REMOVAL, OWN_EDGES)] for each in models]
     parts = [
-        f"{removed:.2f} compared with {cut:.2f} ({each['model']})"
-        for each, (removed, cut) in zip(models, pairs, strict=True)
+        f"{removed:.2f} and {cut:.2f} ({each['model']})" for each, (removed, cut) in zip(models, pairs, strict=True)
     ]
-    return f"removal predicts at {', '.join(parts)} for edges alone"
+    return ", ".join(parts)
 
 
 def _median_sources(models: Sequence[Data]) -> str:
