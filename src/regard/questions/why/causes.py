@@ -8,7 +8,7 @@ third. docs/faithfulness.md compares them on many texts.
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -26,7 +26,8 @@ from regard.explain.causes.rank_correlation import spearman
 from regard.explain.causes.removal import removal
 from regard.explain.causes.token_rankings import DEFAULT, TokensBy, check_tokens_by
 from regard.explain.weights.sinks import sinks_of
-from regard.questions.why.answer import Cause, Why
+from regard.questions.why.answer import By, Cause, Why
+from regard.questions.why.decision import Decision
 from regard.text.tokens import Token
 from regard.text.words import Word, word_in_neither_text
 from regard.trace.trace import PairTrace, Trace
@@ -91,8 +92,12 @@ def why(
     part: Part | None = None,
     tokens_by: TokensBy = DEFAULT,
     progress: Callable[[int, int], None] | None = None,
+    decision: Decision | None = None,
 ) -> Why:
-    """Rank the tokens and heads that affect an occurrence of a word, by ablating each of them; see `Model.why`."""
+    """Rank the tokens and heads that affect an occurrence of a word, by ablating each of them; see `Model.why`.
+
+    decision: of a classifier, on whose label the effects are; the word is the decision's.
+    """
     check_tokens_by(tokens_by)
     kinds = _kinds_of_causes(trace, part)
     own = kinds[0].trace
@@ -102,14 +107,19 @@ def why(
         rows = [gives(weights, word).cpu() for weights in kind.maps]  # (H, S) a layer
         cross = kind.part == "cross"
         of: Part | None = "cross" if cross else None
-        shares = [contributions(kind.trace, word, n, part=of).shares.abs().cpu() for n in range(len(rows))]
+        if decision is not None:
+            shares = [*decision.sources]
+        else:
+            shares = [contributions(kind.trace, word, n, part=of).shares.abs().cpu() for n in range(len(rows))]
         sinks = {sink.token for sink in sinks_of(kind.maps, kind.sources, itself=not cross)}
         for place, token in enumerate(kind.sources):
             if not any(bool((row[:, place] > 0).any()) for row in rows):
                 continue  # what the word may not look at cannot be ablated
             weight = _mean_effect_of_causes(row[:, place].mean() for row in rows)
             given = _mean_effect_of_causes(share[:, place].sum() for share in shares)
-            flags = {"sink": place in sinks, "special": token.special, "own": not cross and place in word.tokens}
+            given *= len(shares) if decision is not None else 1
+            own_token = not cross and place in word.tokens and (decision is None or not decision.whole)
+            flags = {"sink": place in sinks, "special": token.special, "own": own_token}
             causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=kind.part, **flags))
             if tokens_by == "edges":
                 sets.append([interventions.ablate(interventions.edge(word, place, part=kind.part))])
@@ -124,9 +134,10 @@ def why(
                 causes.append(Cause(name, None, layer, head, on_own, given, math.nan, part=kind.part))
                 sets.append([interventions.ablate(interventions.head(layer, head, part=kind.part))])
     work = [len(kinds[0].maps) - (cause.layer or 0) for cause in causes]  # layers, from the first that changes on
-    causes = _measured(own, word, causes, _counted(ablated(sets), work, progress), part)
+    causes = _measured(own, word, causes, _counted(ablated(sets), work, progress), part, decision)
     tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
-    by: Literal["effect", "divergence"] = "effect" if heads[0].divergence is None else "divergence"
+    by: By = "logit" if decision is not None else "effect" if heads[0].divergence is None else "divergence"
+    logit, chance = (None, None) if decision is None else decision.measure(own)
     return Why(
         word.text,
         _sorted(tokens, by if tokens_by in ("removal", "edges") else tokens_by),
@@ -136,6 +147,9 @@ def why(
         by,
         part,
         tokens_by,
+        to=None if decision is None else decision.label,
+        logit=logit,
+        probability=chance,
         about=Read.of(trace),
     )
 
@@ -152,15 +166,26 @@ def _counted(
 
 
 def _measured(
-    trace: Trace, word: Word, causes: Sequence[Cause], runs: Iterable[tuple[int, Trace | PairTrace]], part: Part | None
+    trace: Trace,
+    word: Word,
+    causes: Sequence[Cause],
+    runs: Iterable[tuple[int, Trace | PairTrace]],
+    part: Part | None,
+    decision: Decision | None,
 ) -> list[Cause]:
     """The causes with what their ablation changed. trace: of the word's own text."""
     change = effects(trace, word)
+    logit, chance = (None, None) if decision is None else decision.measure(trace)
     found: dict[int, Cause] = {}
     for number, run in runs:
         again = run.sides[0 if part == "encoder" else -1]
         changed = change(again)
         found[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
+        if decision is not None and logit is not None:
+            without, chance_without = decision.measure(again)
+            found[number] = replace(found[number], logit=logit - without)
+            if chance is not None and chance_without is not None:
+                found[number] = replace(found[number], probability=chance - chance_without)
     return [found[number] for number in range(len(causes))]
 
 
@@ -185,9 +210,10 @@ def _mean_effect_of_causes(values: Iterable[Float[Tensor, ""]]) -> float:
 
 
 def _sorted(causes: list[Cause], by: str) -> list[Cause]:
-    return sorted(causes, key=lambda cause: -getattr(cause, by))
+    return sorted(causes, key=lambda cause: -abs(getattr(cause, by)))
 
 
 def _agreement(causes: list[Cause], by: str) -> tuple[float, float]:
     measured = [getattr(cause, by) for cause in causes]
-    return spearman([c.weight for c in causes], measured), spearman([c.contribution for c in causes], measured)
+    sizes = list(map(abs, measured))  # a weight has no sign
+    return spearman([c.weight for c in causes], sizes), spearman([c.contribution for c in causes], measured)
