@@ -107,15 +107,15 @@ class Model:
     # is itself a sequence of strings, of which mypy warns: the overload for one text comes first and takes it.
 
     @overload
-    def trace(
+    def trace(  # type: ignore[overload-overlap]
         self, text: str, *, target: None = None, window: None = None, **options: Unpack[TraceOptions]
-    ) -> Trace: ...  # type: ignore[overload-overlap]
+    ) -> Trace: ...
     @overload
     def trace(self, text: str, *, target: str, **options: Unpack[TraceOptions]) -> PairTrace: ...  # type: ignore[overload-overlap]
     @overload
-    def trace(
+    def trace(  # type: ignore[overload-overlap]
         self, text: str, *, window: int, stride: int | None = None, **options: Unpack[TraceOptions]
-    ) -> WindowedTrace: ...  # type: ignore[overload-overlap]
+    ) -> WindowedTrace: ...
     @overload
     def trace(
         self, text: Sequence[str], *, target: None = None, window: None = None, **options: Unpack[TraceOptions]
@@ -134,13 +134,9 @@ class Model:
     ) -> Trace: ...
     @overload
     def trace(
-        self,
-        text: str | None = None,
-        *,
-        ids: Sequence[int] | None = None,
-        target_ids: Sequence[int],
+        self, text: str | None = None, *, ids: Sequence[int] | None = None, target_ids: Sequence[int],
         **options: Unpack[TraceOptions],
-    ) -> PairTrace: ...
+    ) -> PairTrace: ...  # fmt: skip
     @overload
     def trace(
         self, text: str | Sequence[str] | None = None, *, images: Sequence[Any], **options: Unpack[TraceOptions]
@@ -150,7 +146,7 @@ class Model:
     @overload
     def trace(self, *, messages: Sequence[Mapping[str, str]], **options: Unpack[TraceOptions]) -> Trace: ...
     @overload
-    def trace(self, *, words: Sequence[str], **options: Unpack[TraceOptions]) -> Trace: ...
+    def trace(self, *, words: Sequence[str], **options: Unpack[TraceOptions]) -> Trace: ...  # type: ignore[overload-overlap]
     @overload
     def trace(self, *, words: Sequence[Sequence[str]], **options: Unpack[TraceOptions]) -> list[Trace]: ...
     @overload
@@ -438,8 +434,6 @@ class Model:
                 alone may not; by "contribution" or "weight". docs/faithfulness.md says why the first is the default.
             progress: called with how many of the layers that have to be computed are done, and how many they are.
 
-        Returns a `regard.questions.why.answer.Why`.
-
         Raises:
             RegardError: the word occurs nowhere or several times, an attention output whose path was not verified, a
                 part that is missing or not wanted, or something that tokens are not ranked by.
@@ -475,8 +469,6 @@ class Model:
             layer, head: counted from 0, or from the end: -1 is the last.
             part: of an encoder-decoder, which attention is meant; in "cross" the key is of the text.
 
-        Returns a `regard.questions.score.sources.ScoreSources`.
-
         Raises:
             RegardError: no such word, token, layer or head; the query may not look at the key; or the model makes its
                 queries and keys so that no exact split is known.
@@ -507,8 +499,6 @@ class Model:
                 less that of this one. A classifier's activations after its last layer are held fixed, as norms are.
             toward: instead of a token, a direction: the cosine of the place's last hidden state to it.
 
-        Returns a `regard.questions.attribution.direct.Attribution`.
-
         Raises:
             RegardError: no such place or token, a token and a direction, or none; a model without a language head, or
                 one that makes its outcome so that no exact split is known.
@@ -519,10 +509,8 @@ class Model:
         token = to if token is None else token
         if (token is None) == (toward is None) or (against is not None and token is None):
             raise RegardError("attribution: needs a token, and perhaps another against it, or a direction toward=")
-        ids = [
-            None if t is None else class_or_token_id(self.labels, self.tokenizer, t, "attribution")
-            for t in (token, against)
-        ]
+        named = partial(class_or_token_id, self.labels, self.tokenizer, what="attribution")
+        ids = [None if each is None else named(each) for each in (token, against)]
         split = partial(outcome_path, self._session, source, target)
         return attribution(trace, place, AttributionTarget(ids[0], ids[1], toward), split)
 
@@ -534,10 +522,8 @@ class Model:
     ) -> "regard.questions.attribution.tokens.TokenAttribution":
         """Attribute an outcome of a trace of this model to its tokens, by gradients.
 
-        Args:
-            trace: of this model, without interventions.
-            outcome: one that gives a tensor, as those of `regard.explain.causes.outcomes` do.
-            options: method, steps and baseline, as in `regard.questions.attribution.tokens.attribute_to_tokens`.
+        The outcome gives a tensor, as those of `regard.explain.causes.outcomes` do. options: method, steps and
+        baseline, as in `regard.questions.attribution.tokens.attribute_to_tokens`.
 
         Raises:
             RegardError: another method, an outcome that is no tensor, or embeddings that cannot be exchanged.
@@ -551,9 +537,7 @@ class Model:
     ) -> "regard.questions.attribution.heads.HeadAttribution":
         """Attribute an outcome of a trace of this model to its heads, by one gradient.
 
-        Args:
-            trace: of this model, without interventions.
-            outcome: one that gives a tensor, as those of `regard.explain.causes.outcomes` do.
+        The outcome gives a tensor, as those of `regard.explain.causes.outcomes` do.
 
         Raises:
             RegardError: an outcome that is no tensor, or heads that are not seen.
@@ -607,14 +591,9 @@ class Model:
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None
     ) -> tuple[Plan, Iterator[Trace]]:
-        """Return a text's windows one after another, for who does not want to hold them all; without logits.
+        """Return the plan (`plan.sources` has the window of every token) and the traces of a text's windows, in order.
 
-        Returns the plan (`plan.sources` has the window of every token) and the traces of the windows in order.
-
-        Args:
-            text: one text.
-            window, stride: as `trace` takes them.
-            layers: the layers whose attention, values and states are kept, None for all.
+        window, stride, layers: as `trace` takes them. The windows need not be held all at once, and have no logits.
         """
         _, (encoded,) = self._reader.read("text", [text], None, windowed=True)
         keep = CaptureOptions.of(layers, False, True, False, self.model.config, self.name)

@@ -148,7 +148,11 @@ def _predictions(summary: Summary, side: str, name: str) -> Panel:
         for each in summary.predictions
     ]
     title = "What the model predicts next" if after else "What the model predicts here"
-    columns = [Column(side), Column("after" if after else "at"), Column("likeliest tokens with probability")]
+    columns = [
+        Column(side),
+        Column("after" if after else "at"),
+        Column(f"likeliest {'labels' if after is None else 'tokens'} with probability"),
+    ]
     return Table(name=name, title=title, columns=columns, rows=rows)
 
 

@@ -107,10 +107,8 @@ def why(
         rows = [gives(weights, word).cpu() for weights in kind.maps]  # (H, S) a layer
         cross = kind.part == "cross"
         of: Part | None = "cross" if cross else None
-        if decision is not None:
-            shares = [*decision.sources]
-        else:
-            shares = [contributions(kind.trace, word, n, part=of).shares.abs().cpu() for n in range(len(rows))]
+        shares: Sequence[Tensor] = () if decision is None else decision.sources
+        shares = shares or [contributions(kind.trace, word, n, part=of).shares.abs().cpu() for n in range(len(rows))]
         sinks = {sink.token for sink in sinks_of(kind.maps, kind.sources, itself=not cross)}
         for place, token in enumerate(kind.sources):
             if not any(bool((row[:, place] > 0).any()) for row in rows):
@@ -118,8 +116,8 @@ def why(
             weight = _mean_effect_of_causes(row[:, place].mean() for row in rows)
             given = _mean_effect_of_causes(share[:, place].sum() for share in shares)
             given *= len(shares) if decision is not None else 1
-            own_token = not cross and place in word.tokens and (decision is None or not decision.whole)
-            flags = {"sink": place in sinks, "special": token.special, "own": own_token}
+            within = not cross and place in word.tokens and bool(word.text)  # the word of a label may be the whole text
+            flags = {"sink": place in sinks, "special": token.special, "own": within}
             causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=kind.part, **flags))
             if tokens_by == "edges":
                 sets.append([interventions.ablate(interventions.edge(word, place, part=kind.part))])
@@ -137,7 +135,9 @@ def why(
     causes = _measured(own, word, causes, _counted(ablated(sets), work, progress), part, decision)
     tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
     by: By = "logit" if decision is not None else "effect" if heads[0].divergence is None else "divergence"
-    logit, chance = (None, None) if decision is None else decision.measure(own)
+    label: dict[str, Any] = {}
+    if decision is not None:
+        label = {"to": decision.label, "logit": decision.logit, "probability": decision.probability}
     return Why(
         word.text,
         _sorted(tokens, by if tokens_by in ("removal", "edges") else tokens_by),
@@ -147,9 +147,7 @@ def why(
         by,
         part,
         tokens_by,
-        to=None if decision is None else decision.label,
-        logit=logit,
-        probability=chance,
+        **label,
         about=Read.of(trace),
     )
 
@@ -175,17 +173,12 @@ def _measured(
 ) -> list[Cause]:
     """The causes with what their ablation changed. trace: of the word's own text."""
     change = effects(trace, word)
-    logit, chance = (None, None) if decision is None else decision.measure(trace)
     found: dict[int, Cause] = {}
     for number, run in runs:
         again = run.sides[0 if part == "encoder" else -1]
         changed = change(again)
-        found[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
-        if decision is not None and logit is not None:
-            without, chance_without = decision.measure(again)
-            found[number] = replace(found[number], logit=logit - without)
-            if chance is not None and chance_without is not None:
-                found[number] = replace(found[number], probability=chance - chance_without)
+        falls = {} if decision is None else decision.falls(again)
+        found[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place, **falls)
     return [found[number] for number in range(len(causes))]
 
 

@@ -6,7 +6,7 @@ a token's contribution is the sum over all heads. Both estimate, to first order,
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Float
 from torch import Tensor
@@ -24,23 +24,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Decision:
-    """A label of a word, or of the whole text.
+    """A label of a word, or of the whole text: then the word is all tokens, and its text is "".
 
-    word: the word, or all tokens of the text. whole: which of the two. sources: for each attention call, what each head
-    contributes by attention to each token, (H, S), in logits.
+    number: of the label. sources: for each attention call, what each head contributes by attention to each token, in
+    logits. logit, probability: the label's, the second None if the model's logits have none.
     """
 
     model: "Model"
     label: str
     word: Word
-    whole: bool
+    number: int
     sources: Sequence[Float[Tensor, "H S"]]
+    logit: float
+    probability: float | None
 
-    def measure(self, trace: Trace) -> tuple[float, float | None]:
-        """Return the label's logit in a trace, and its probability, None if the model's logits have none."""
-        logits = logits_at(trace, None if self.whole else self.word).double()
-        number, chances = self.model.labels.index(self.label), probabilities(logits, trace.labels, self.model.model)
-        return float(logits[number]), None if chances is None else float(chances[number])
+    def falls(self, trace: Trace) -> dict[str, Any]:
+        """Return by how much the logit and the probability are lower in another trace of the text."""
+        logit, chance = _measured(self.model, trace, self.word, self.number)
+        lower = None if chance is None or self.probability is None else self.probability - chance
+        return {"logit": self.logit - logit, "probability": lower}
 
 
 def decided(model: "Model", trace: Trace | PairTrace, to: str | int, word: str | Word | None) -> Decision:
@@ -50,8 +52,16 @@ def decided(model: "Model", trace: Trace | PairTrace, to: str | int, word: str |
     """
     if not model.labels or not isinstance(trace, Trace):
         raise RegardError(f"why: to: {model.name} is no classifier of one text, and has no labels: give a word")
-    label = model.labels[class_or_token_id(model.labels, None, to, f"why: to: {model.name}")]
+    number = class_or_token_id(model.labels, None, to, f"why: to: {model.name}")
     place = None if word is None else only_word(trace.text, trace.tokens, word)
-    sources = model.attribute_to_heads(trace, logit(model, label, at=place)).sources
-    every = Word("", 0, 0, tuple(range(len(trace.tokens))))
-    return Decision(model, label, place or every, place is None, sources)
+    sources = model.attribute_to_heads(trace, logit(model, number, at=place)).sources
+    whole = Word("", 0, 0, tuple(range(len(trace.tokens))))
+    measured = _measured(model, trace, place or whole, number)
+    return Decision(model, model.labels[number], place or whole, number, sources, *measured)
+
+
+def _measured(model: "Model", trace: Trace, word: Word, number: int) -> tuple[float, float | None]:
+    """A label's logit and its probability."""
+    logits = logits_at(trace, word if word.text else None).double()
+    chances = probabilities(logits, trace.labels, model.model)
+    return float(logits[number]), None if chances is None else float(chances[number])
