@@ -72,7 +72,8 @@ class Reader:
             single = isinstance(text, str)
             texts, seconds = (list(check_texts(each, what)) for each, what in ((text, "text"), (second, name)))
             if single != isinstance(second, str) or len(texts) != len(seconds):
-                raise RegardError(f"second: given {len(seconds)}, needs one for each of the {len(texts)} texts")
+                counts = "one text" if single else f"a list of {len(texts)}"
+                raise RegardError(f"second: needs {counts}, as the text is")
             several: list[Any] = [*zip(texts, seconds, strict=True)]
         else:
             given = [] if isinstance(words, str) else list(check_texts(words, name))
