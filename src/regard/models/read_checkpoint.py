@@ -76,7 +76,7 @@ def read_checkpoint(
         bare, still, others = _filled(transformers.AutoModel, config, name, place, options, held)
         if not still:
             notes += (
-                f"The checkpoint lacks the head of {model_class.__name__} (missing: {missing[0]!r}). regard "
+                f"The checkpoint lacks the language head of {model_class.__name__} (missing: {missing[0]!r}). regard "
                 f"loaded {type(bare).__name__} instead, without logits.",
             )
             model, missing, unused = bare, [], others
