@@ -144,13 +144,12 @@ def class_or_token_id(labels: Sequence[str], tokenizer: Any, given: str | int, w
     """The number of a classifier's label, given by its name or number; of a model without labels a token's id."""
     if not labels:
         return token_id(tokenizer, given, what)
-    found = [n for n, label in enumerate(labels) if given in (n, label)] or [
-        n for n, label in enumerate(labels) if str(given).casefold() == label.casefold()
-    ]
-    if len(found) != 1 or isinstance(given, bool):
-        named = some_of([*map(repr, labels)], 20)
-        raise RegardError(f"{what}: given {given!r}, needs a label of the model: {named}")
-    return found[0]
+    named = {each: n for n, label in reversed([*enumerate(labels)]) for each in (n, label.casefold())}
+    named |= {label: n for n, label in reversed([*enumerate(labels)])}
+    number = named.get(given, named.get(str(given).casefold()))
+    if number is None:
+        raise RegardError(f"{what}: given {given!r}, needs a label of the model: {some_of([*map(repr, labels)], 20)}")
+    return number
 
 
 def token_id(tokenizer: Any, token: str | int, what: str) -> int:

@@ -190,9 +190,9 @@ def encode_parts(tokenizer: Any, parts: Sequence[str], *, pair: bool) -> Encoded
     with tokenizer_panics_caught():
         if not pair:
             found = _ids_of(tokenizer, [list(parts)], False, is_split_into_words=True)
-            return _encoded(tokenizer, text, found, 0, lambda word, _: starts[word])
+            return _encoded(tokenizer, text, found, 0, lambda word, _: starts[word or 0])
         found = _ids_of(tokenizer, parts[:1], False, text_pair=list(parts[1:]))
-        encoded = _encoded(tokenizer, text, found, 0, lambda _, which: starts[which])
+        encoded = _encoded(tokenizer, text, found, 0, lambda _, which: starts[which or 0])
     ends = [(start, start + len(part)) for start, part in zip(starts, parts, strict=False)]
     turns = [Turn(TEXT, start, end, tokens_between(encoded, start, end)) for start, end in ends]
     return replace(encoded, tokens=tokens_in_turns(encoded.tokens, turns), turns=tuple(turns))
@@ -236,7 +236,7 @@ def _ids_of(tokenizer: Any, texts: Sequence[Any], target: bool, framed: bool = F
 
 
 def _encoded(
-    tokenizer: Any, text: str, found: Any, n: int, start_of: Callable[[int, int], int] | None = None
+    tokenizer: Any, text: str, found: Any, n: int, start_of: Callable[[int | None, int | None], int] | None = None
 ) -> Encoded:
     """Build the tokens of text n from what a tokenizer gave for several.
 
@@ -247,9 +247,8 @@ def _encoded(
     if getattr(tokenizer, "is_fast", False):
         words, offsets = found.word_ids(n), found["offset_mapping"][n]
         if start_of is not None:
-            places = zip(words, found.sequence_ids(n), offsets, strict=True)
-            begins = [(0 if word is None else start_of(word, part), start, end) for word, part, (start, end) in places]
-            offsets = [(begin + start, begin + end) for begin, start, end in begins]
+            begins = map(start_of, words, found.sequence_ids(n))
+            offsets = [(begin + start, begin + end) for begin, (start, end) in zip(begins, offsets, strict=True)]
     else:
         words, offsets = _aligned(tokenizer, ids, text)
         notes = ("The tokenizer gives no character positions. regard found them by matching its tokens with the text.",)

@@ -109,7 +109,7 @@ class Why(_Ranked):
         return cause.effect if measured is None else measured
 
     def size(self, cause: Cause) -> float:
-        """Return the absolute value of that effect."""
+        """Return how large that effect is."""
         return abs(self.measured(cause))
 
     @property

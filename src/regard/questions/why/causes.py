@@ -135,21 +135,12 @@ def why(
     causes = _measured(own, word, causes, _counted(ablated(sets), work, progress), part, decision)
     tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
     by: By = "logit" if decision is not None else "effect" if heads[0].divergence is None else "divergence"
-    label: dict[str, Any] = {}
-    if decision is not None:
-        label = {"to": decision.label, "logit": decision.logit, "probability": decision.probability}
+    logit, chance = (None, None) if decision is None else decision.measure(own)
+    to = None if decision is None else decision.label
     return Why(
-        word.text,
-        _sorted(tokens, by if tokens_by in ("removal", "edges") else tokens_by),
-        _sorted(heads, by),
-        _agreement(tokens, by),
-        _agreement(heads, by),
-        by,
-        part,
-        tokens_by,
-        **label,
-        about=Read.of(trace),
-    )
+        word.text, _sorted(tokens, by if tokens_by in ("removal", "edges") else tokens_by), _sorted(heads, by),
+        _agreement(tokens, by), _agreement(heads, by), by, part, tokens_by, to, logit, chance, about=Read.of(trace),
+    )  # fmt: skip
 
 
 def _counted(
@@ -164,21 +155,20 @@ def _counted(
 
 
 def _measured(
-    trace: Trace,
-    word: Word,
-    causes: Sequence[Cause],
-    runs: Iterable[tuple[int, Trace | PairTrace]],
-    part: Part | None,
-    decision: Decision | None,
-) -> list[Cause]:
+    trace: Trace, word: Word, causes: Sequence[Cause], runs: Iterable[tuple[int, Trace | PairTrace]],
+    part: Part | None, decision: Decision | None,
+) -> list[Cause]:  # fmt: skip
     """The causes with what their ablation changed. trace: of the word's own text."""
     change = effects(trace, word)
     found: dict[int, Cause] = {}
     for number, run in runs:
         again = run.sides[0 if part == "encoder" else -1]
         changed = change(again)
-        falls = {} if decision is None else decision.falls(again)
-        found[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place, **falls)
+        found[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
+        if decision is not None:
+            (logit, chance), (without, unlikely) = decision.measure(trace), decision.measure(again)
+            fall = None if chance is None or unlikely is None else chance - unlikely
+            found[number] = replace(found[number], logit=logit - without, probability=fall)
     return [found[number] for number in range(len(causes))]
 
 
