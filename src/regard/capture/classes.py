@@ -18,13 +18,11 @@ def class_names(model: Any) -> tuple[str, ...]:
     They are those of `config.id2label`. A model for question answering has "start" and "end", and one for multiple
     choice has "choice", the score of the choice that it reads.
     """
-    kinds = [each.__name__ for each in type(model).__mro__]
-    for ending, names in (("ForQuestionAnswering", SPAN), ("ForMultipleChoice", CHOICE)):
-        if any(kind.endswith(ending) for kind in kinds):
-            return names
-    if not any(kind.endswith("Classification") for kind in kinds):
-        return ()
-    return tuple(str(name) for _, name in sorted((getattr(model.config, "id2label", None) or {}).items()))
+    kinds = " ".join(each.__name__ for each in type(model).__mro__) + " "
+    if "ForQuestionAnswering " in kinds or "ForMultipleChoice " in kinds:
+        return SPAN if "ForQuestionAnswering " in kinds else CHOICE
+    names = getattr(model.config, "id2label", None) if "Classification " in kinds else None
+    return tuple(str(name) for _, name in sorted((names or {}).items()))
 
 
 def logits_in(output: Any, classes: Sequence[str]) -> Float[Tensor, "B ..."] | None:

@@ -185,10 +185,7 @@ def read_pictured_text(session: Session, reader: Reader, processor: Any, text: s
     mark, name = str(processor.image_token), reader.name
     notes = picture.notes
     if mark not in text:
-        text, notes = (
-            f"{mark}\n{text}",
-            (*notes, f"The image was placed before the text, which has no {mark}."),
-        )
+        text, notes = (f"{mark}\n{text}", (*notes, f"The image was placed before the text, which has no {mark}."))
     if text.count(mark) > 1:
         raise RegardError(f"text: given {text.count(mark)} × {mark}, needs one: a text has one picture")
     pixels = processed(processor.image_processor, picture)  # alone first: it refuses what is too large

@@ -438,8 +438,7 @@ class Model:
             RegardError: the word occurs nowhere or several times, an attention output whose path was not verified, a
                 part that is missing or not wanted, or something that tokens are not ranked by.
         """
-        from regard.questions.why.causes import only_occurrence, why  # a layer above: see import-linter's exception
-        from regard.questions.why.decision import decided
+        from regard.questions.why.causes import decided, only_occurrence, why  # a layer above: see import-linter
 
         source, target = model_inputs_of_trace(self._reader, trace, "why")
         runs = partial(self._runner.ablated, source, target, logits=True)
@@ -555,10 +554,8 @@ class Model:
     ) -> "regard.questions.patch.answer.PatchSweep":
         """Patch one text's run with another's at every layer and place, or every head, and measure each by an outcome.
 
-        Args:
-            clean, corrupted: the two texts; patches are taken from one and put into the other.
-            outcome: the number that is measured, such as `outcomes.logit_difference` or `cosine`.
-            options: what, by, direction and others, as in `regard.questions.patch.sweep.patch_sweep`.
+        Patches are taken from one text and put into the other. outcome: such as `outcomes.logit_difference` or
+        `cosine`. options: what, by, direction and others, as in `regard.questions.patch.sweep.patch_sweep`.
 
         Raises:
             RegardError: texts that cannot be aligned, an outcome that the model cannot have, or as `regard.patch`.
@@ -577,9 +574,8 @@ class Model:
     ) -> "regard.questions.patch.answer.PatchSweep":
         """Estimate what every patch of hidden states would do to an outcome, from two runs and one gradient.
 
-        Args:
-            clean, corrupted: the two texts, of as many tokens each. outcome: one that gives a tensor.
-            direction: "denoising" puts the clean text's states into the corrupted run, "noising" the other way round.
+        The two texts have as many tokens each, and the outcome gives a tensor. direction: "denoising" puts the clean
+        text's states into the corrupted run, "noising" the other way round.
 
         Raises:
             RegardError: an encoder-decoder, texts of different length, or as `attribute_to_tokens`.

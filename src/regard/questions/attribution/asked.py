@@ -74,7 +74,7 @@ class AttributionAsked(OutcomeAsked):
 
         trace = traces[0]
         if self.to is not None and trace.sides[-1].logits is None:
-            raise self._no_language_head(model.name, str)
+            raise RegardError(f"to: {model.name} has no language head: give word and like, two words of the text")
         unit: Any = "word" if self.by == "word" else "token"
         if self.method == "direct":
             return replace(self._direct(model, trace), unit=unit)
@@ -86,10 +86,6 @@ class AttributionAsked(OutcomeAsked):
             return model.attribute_to_heads(trace, outcome)
         method: Any = self.method.replace("-", " ")
         return replace(model.attribute_to_tokens(trace, outcome, method=method, steps=self.steps), unit=unit)
-
-    def _no_language_head(self, name: str, called: Called) -> RegardError:
-        to, word, like = map(called, ("to", "word", "like"))
-        return RegardError(f"{to}: {name} has no language head: give {word} and {like}, two words of the text")
 
     def _at(self, trace: "Trace | PairTrace") -> int | None:
         """The token at which a logit is meant: the last one of at, or of the text; of a label the first, or none."""

@@ -3,6 +3,9 @@
 Each gets three measures: raw attention weight, contribution (Kobayashi et al. 2020, 2021), and the effect of removing
 the token (`removal`) or ablating the head. Spearman's rank correlation (1904) compares each of the first two with the
 third. docs/faithfulness.md compares them on many texts.
+
+A classifier's label has the fall of its logit as the effect. A head's contribution to it is its output times the
+logit's gradient, split by source token, and a token's is the sum over heads: both estimate that fall to first order.
 """
 
 import math
@@ -15,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.capture.classes import probabilities
 from regard.capture.interventions import names as interventions
 from regard.capture.interventions.given import Intervention
 from regard.capture.interventions.names import STACKS, Part, check_intervention_part
@@ -22,14 +26,15 @@ from regard.display.answer import Read
 from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import effects
 from regard.explain.causes.contributions import contributions
+from regard.explain.causes.outcomes import logit, logits_at
 from regard.explain.causes.rank_correlation import spearman
 from regard.explain.causes.removal import removal
 from regard.explain.causes.token_rankings import DEFAULT, TokensBy, check_tokens_by
 from regard.explain.weights.sinks import sinks_of
+from regard.models.inputs import class_or_token_id
 from regard.questions.why.answer import By, Cause, Why
-from regard.questions.why.decision import Decision
 from regard.text.tokens import Token
-from regard.text.words import Word, word_in_neither_text
+from regard.text.words import Word, only_word, word_in_neither_text
 from regard.trace.trace import PairTrace, Trace
 from regard.trace.word_rows import gives
 
@@ -50,6 +55,37 @@ class _Kind:
     @property
     def maps(self) -> Sequence[AttentionMap]:
         return self.trace.cross if self.part == "cross" else self.trace.attention
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A label of a word, or of the whole text: then the word is all tokens, and its text is "".
+
+    measure: returns the label's logit in a trace, and its probability, None if the model's logits have none. sources:
+    for each attention call, what each head contributes by attention to each token, (H, S), in logits.
+    """
+
+    label: str
+    word: Word
+    measure: Callable[[Trace], tuple[float, float | None]]
+    sources: Sequence[Float[Tensor, "H S"]]
+
+
+def decided(model: Any, trace: Any, to: str | int, word: str | Word | None) -> Decision:
+    """Attribute a label's logit to heads and tokens, at a word's first token, or of a whole text (None)."""
+    if not model.labels or not isinstance(trace, Trace):
+        raise RegardError(f"why: to: {model.name} is no classifier of one text, and has no labels: give a word")
+    number = class_or_token_id(model.labels, None, to, f"why: to: {model.name}")
+    place = None if word is None else only_word(trace.text, trace.tokens, word)
+
+    def measure(run: Trace) -> tuple[float, float | None]:
+        logits = logits_at(run, place).double()
+        chances = probabilities(logits, run.labels, model.model)
+        return float(logits[number]), None if chances is None else float(chances[number])
+
+    sources = model.attribute_to_heads(trace, logit(model, number, at=place)).sources
+    whole = Word("", 0, 0, tuple(range(len(trace.tokens))))
+    return Decision(model.labels[number], place or whole, measure, sources)
 
 
 def occurrences_to_ask_why(trace: Trace | PairTrace, word: str) -> list[tuple[Part | None, Word]]:
@@ -135,11 +171,11 @@ def why(
     causes = _measured(own, word, causes, _counted(ablated(sets), work, progress), part, decision)
     tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
     by: By = "logit" if decision is not None else "effect" if heads[0].divergence is None else "divergence"
-    logit, chance = (None, None) if decision is None else decision.measure(own)
+    before, chance = (None, None) if decision is None else decision.measure(own)
     to = None if decision is None else decision.label
     return Why(
         word.text, _sorted(tokens, by if tokens_by in ("removal", "edges") else tokens_by), _sorted(heads, by),
-        _agreement(tokens, by), _agreement(heads, by), by, part, tokens_by, to, logit, chance, about=Read.of(trace),
+        _agreement(tokens, by), _agreement(heads, by), by, part, tokens_by, to, before, chance, about=Read.of(trace),
     )  # fmt: skip
 
 
@@ -166,9 +202,9 @@ def _measured(
         changed = change(again)
         found[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
         if decision is not None:
-            (logit, chance), (without, unlikely) = decision.measure(trace), decision.measure(again)
+            (before, chance), (after, unlikely) = decision.measure(trace), decision.measure(again)
             fall = None if chance is None or unlikely is None else chance - unlikely
-            found[number] = replace(found[number], logit=logit - without, probability=fall)
+            found[number] = replace(found[number], logit=before - after, probability=fall)
     return [found[number] for number in range(len(causes))]
 
 
