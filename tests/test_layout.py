@@ -93,6 +93,7 @@ ABOUT_SEVERAL = {
     "models/real",
     "models/smollm2",
     "package",
+    "questions/why/labels",
     "release",
     "site/folds",
     "site/formulas",

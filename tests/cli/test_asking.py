@@ -20,7 +20,7 @@ from regard.questions.attribution.tokens import attribute_to_tokens
 from regard.questions.patch.sweep import patch_sweep
 from tests.support import run_in_process
 
-SHARED = {"texts", "targets", "model", "top", "figure", "html", "csv", "json_file"}
+SHARED = {"texts", "targets", "seconds", "model", "top", "figure", "html", "csv", "json_file"}
 
 
 def asked_of(name: str) -> Any:
@@ -32,7 +32,7 @@ def asked_of(name: str) -> Any:
 def test_a_verb_has_the_options_of_its_question_and_those_of_all(name: str) -> None:
     verb, asked = verb_of_question(name), asked_of(name)
     own = {each.name for each in fields(asked)}
-    left_out = set() if asked.ranked else {"top"}
+    left_out = (set() if asked.ranked else {"top"}) | (set() if asked.pairs else {"seconds"})
     assert set(inspect.signature(verb).parameters) == own | SHARED - left_out
     assert set(inspect.signature(ask).parameters) == {"name", "asked"} | SHARED
     assert verb.__doc__ == asked.__doc__

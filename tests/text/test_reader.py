@@ -9,6 +9,7 @@ import torch
 from transformers import BatchEncoding
 
 from regard.errors import RegardError
+from regard.models.inputs import model_inputs_of_trace
 from tests.support.own_models import no_checks_of_annotations, opened, pair
 
 __all__ = ["no_checks_of_annotations"]  # the fixture
@@ -103,3 +104,61 @@ def test_a_tokenizer_of_another_model_is_refused() -> None:
         wrong.read("text", TEXT, None)
     with pytest.raises(RegardError, match="has no tokenizer: give ids="):
         type(small)(small.model, None, "tiny", 31).read("text", TEXT, None)
+
+
+def test_two_texts_are_read_by_the_tokenizers_template(minilm: Any) -> None:
+    first, second = "A man eats at the bank.", "The bank is closed — naïve!"
+    for reads in (minilm, opened("gpt")):
+        tokenizer = reads.tokenizer
+        single, (pair_of_texts,) = reads._reader.read_parts(first, second, None)
+        expected = tokenizer(first, second)
+        assert single
+        assert pair_of_texts.ids == expected["input_ids"]
+        assert list(pair_of_texts.segments or ()) == list(expected.get("token_type_ids", ()))
+        assert pair_of_texts.text == f"{first}\n{second}"
+        for turn, text in zip(pair_of_texts.turns, (first, second), strict=True):
+            assert pair_of_texts.text[turn.start : turn.end] == text
+            own = [pair_of_texts.tokens[n] for n in turn.tokens]
+            spans = [(token.start - turn.start, token.end - turn.start) for token in own]
+            assert spans == [(s, e) for s, e in tokenizer(text, return_offsets_mapping=True)["offset_mapping"] if e > s]
+    assert {token.turn for token in minilm.trace(first, second=second).tokens} == {"", "text 1", "text 2"}
+    trace = minilm.trace(first, second=second)
+    assert [each.start for each in trace.word("bank")] == [18, 28]
+    assert trace.word("closed")[0].start - trace.turns[1].start == second.index("closed")
+    assert [each.text for each in minilm.trace([first, "b"], second=[second, "c"])] == [trace.text, "b\nc"]
+    own = minilm.model(**minilm.tokenizer(first, second, return_tensors="pt")).last_hidden_state[0]
+    torch.testing.assert_close(trace.last_hidden_state, own, atol=1e-5, rtol=0)
+    read, _ = model_inputs_of_trace(minilm._reader, trace, "test")
+    assert list(read.segments or ()) == minilm.tokenizer(first, second)["token_type_ids"]  # to be run again
+
+
+def test_words_are_found_as_they_were_given(minilm: Any) -> None:
+    words = ["New-York", "isn't", "Bob", "'s", "."]
+    trace = minilm.trace(words=words)
+    assert [t.id for t in trace.tokens] == minilm.tokenizer(words, is_split_into_words=True)["input_ids"]
+    assert trace.text == "New-York isn't Bob 's ."
+    for n, word in enumerate(words):
+        (found,) = trace.word(word)
+        assert {trace.tokens[k].word for k in found.tokens} == {n}
+    assert [each.text for each in minilm.trace(words=[["a", "bank"], words])] == ["a bank", trace.text]
+
+
+@pytest.mark.usefixtures("no_checks_of_annotations")
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"second": "b"}, "second: needs a text for each second text"),
+        ({"text": "a", "second": ["b"]}, "second: needs one text, as the text is"),
+        ({"text": ["a", "b"], "second": ["b"]}, "second: needs a list of 2, as the text is"),
+        ({"text": "a", "second": " "}, "second is blank"),
+        ({"text": "a", "words": ["b"]}, "words: words replace the text"),
+        ({"words": "abc"}, "words: given 'abc', needs a list of words"),
+        ({"words": []}, "needs a list of words"),
+        ({"words": ["a", ""]}, "word 2 is empty"),
+        ({"words": ["a"] * 600}, "words has 602 tokens"),
+        ({"text": "a", "second": "b", "window": 20}, "second, words: leave out ids, inputs and window"),
+    ],
+)
+def test_parts_that_are_refused(minilm: Any, given: Any, says: str) -> None:
+    with pytest.raises(RegardError, match=says):
+        minilm.trace(**given)

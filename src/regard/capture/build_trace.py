@@ -41,7 +41,8 @@ class CapturedPass:
 
     last: the base model's last hidden state, and its encoder's, where it has one. embeddings: one group of parts for
     each sequence that was read. call_ids: those of its attention calls, None for joined passes. earlier: of a pass that
-    began within the text, what an earlier one gave for the tokens before. notes: for the status of every trace.
+    began within the text, what an earlier one gave for the tokens before. notes: for the status of every trace. labels:
+    of a classifier.
     """
 
     name: str
@@ -52,12 +53,13 @@ class CapturedPass:
     embeddings: list[EmbeddingParts]
     stacks: dict[str, LayerStack]
     last: dict[str, Tensor]
-    logits: Float[Tensor, "B L V"] | None
+    logits: Float[Tensor, "B ..."] | None
     capture: Capture
     attention_outputs: dict[tuple[str, int], AttentionOutput | UnverifiedOutput]
     call_ids: CallNumbering | KnownCallIds | None = None
     earlier: EarlierRows | None = None
     notes: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 def trace_of(captured: CapturedPass, n: int) -> Trace:
@@ -166,7 +168,7 @@ class _Side:
         calls: "_Calls",
         parts: EmbeddingParts,
         last: Float[Tensor, "B L M"] | None,
-        logits: Float[Tensor, "B L V"] | None,
+        logits: Float[Tensor, "B ..."] | None,
     ) -> Trace:
         """The trace of the text. calls: those among its own tokens. last: what the stack gives after a final norm."""
         captured, keep, depth = self.captured, self.captured.capture.keep, self.stack.count - 1
@@ -212,11 +214,12 @@ class _Side:
             changed_outputs=calls.changed_outputs(),
             patches=self.text.patches if isinstance(self.text, ModelInput) else None,
             turns=self.text.turns,
+            labels=() if own_logits is None or own_logits.shape[-1] != len(captured.labels) else captured.labels,
         )
 
     def ends(
-        self, last: Float[Tensor, "B L M"] | None, logits: Float[Tensor, "B L V"] | None
-    ) -> tuple[dict[int, Tensor], Tensor, Float[Tensor, "T V"] | None]:
+        self, last: Float[Tensor, "B L M"] | None, logits: Float[Tensor, "B ..."] | None
+    ) -> tuple[dict[int, Tensor], Tensor, Float[Tensor, "..."] | None]:
         """Return the kept states by number, the last hidden state and the logits, for all T tokens of the text."""
         n, run, earlier = self.n, self.run, self.captured.earlier
         states = {number: each[n, run] for number, each in self.stack.numbered.items()}
@@ -224,10 +227,10 @@ class _Side:
         last_hidden_state = states[self.stack.count - 1]
         if last is not None and not torch.equal(last[n, run], last_hidden_state):
             last_hidden_state = last[n, run]  # after a final norm
-        own = None if logits is None else logits[n, run]
+        own = None if logits is None else logits[n] if logits.ndim == 2 else logits[n, run]
         if earlier is not None:
             last_hidden_state = earlier.before("last_hidden_state", last_hidden_state)
-            own = None if own is None else earlier.before("logits", own)
+            own = own if own is None or own.ndim == 1 else earlier.before("logits", own)
         return states, last_hidden_state, own
 
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import current_call_path, hooked_calls
+from regard.capture.classes import logits_in
 from regard.capture.hooks import record_last_hidden_states, record_layers
 from regard.capture.interventions.call_ids import CallId, CallNumbering
 from regard.capture.interventions.states import Stacks, is_hidden_states
@@ -89,7 +90,7 @@ class GradientPass:
     embeddings: list[Float[Tensor, "L W"]] = field(default_factory=list)
     states: list[list[Float[Tensor, "1 L M"]]] = field(default_factory=list)
     last_hidden_state: Float[Tensor, "L K"] | None = None
-    logits: Float[Tensor, "L V"] | None = None
+    logits: Float[Tensor, "..."] | None = None
     heads: list[HeadCall] = field(default_factory=list)
 
     def gradients(self, outcome: Float[Tensor, ""], of: list[Tensor]) -> list[Tensor]:
@@ -129,8 +130,8 @@ def gradient_pass(
         what = "token embeddings" if not found.embeddings else "its last hidden state"
         raise RegardError(f"gradients: {session.name} does not show {what} to hooks: it cannot be differentiated here")
     found.last_hidden_state = last["last_hidden_state"][0]
-    logits = getattr(output, "logits", None)
-    found.logits = logits[0] if isinstance(logits, Tensor) and logits.ndim == 3 else None
+    logits = logits_in(output, session.labels)
+    found.logits = None if logits is None else logits[0]
     return found
 
 

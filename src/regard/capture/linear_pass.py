@@ -17,6 +17,8 @@ What an operation makes of them (`operations` lists the operations):
     linear x other                                 linear, where the other is one number for each vector: a statistic
                                                    that is held fixed; so is a gate of attention's output; else other
     a norm                                         linear, its statistics held fixed, its bias a leaf
+    an activation between the last layer and the   linear: each number times f(x) / x, which is held fixed
+    logits of a classifier
     anything else that reads a linear tensor       other, which remembers the operation's name
 
 So the gradient of a linear tensor, times each leaf, summed, is that tensor; `score_path` relies on nothing else.
@@ -77,6 +79,7 @@ class LinearPass(operations.OperationMode):
         self.query: Tensor | None = None
         self.key: Tensor | None = None
         self.spoiled: str | None = None
+        self.holds_activations = False  # those of a classifier's head: see the table above
         self._ids, self._numbering, self._capture = ids, numbering, capture
         self._others = WeakTensorKeyDictionary()  # those tensors that are "other" -> the operation that made them so
         self._written: dict[int, tuple[Tensor, str]] = {}  # storages that "other" numbers were written into, kept alive
@@ -189,6 +192,9 @@ class LinearPass(operations.OperationMode):
                     if self.is_linear(given["input"])
                     else None
                 )
+            if name in operations.ACTIVATIONS and self.holds_activations and self._capture.layer is None:
+                x = args[0].detach()
+                return args[0] * torch.where(x == 0, 0, func(x, *args[1:], **kwargs) / x)
             if name in operations.DROPOUTS:
                 return None if operations.dropout_operation_drops(args, kwargs) else args[0]
             if name == "masked_fill" and len(args) == 3 and isinstance(args[2], (int, float)) and args[2] == 0:

@@ -43,6 +43,7 @@ MATRIX_PRODUCTS = frozenset(("matmul", "__matmul__", "mm", "bmm", "baddbmm", "ei
 LINEAR_MAPS = {"linear": ("input", "weight", "bias"), "addmm": ("input", "mat1", "mat2")}
 SOFTMAXES = ("softmax", "_softmax")
 STATISTICS = frozenset(("pow", "__pow__", "square", "mean", "var", "norm", "vector_norm", "linalg_vector_norm"))
+ACTIVATIONS = frozenset(("tanh", "relu", "gelu", "silu", "sigmoid", "elu", "leaky_relu", "mish"))
 DROPOUTS = frozenset(("dropout", "dropout1d", "dropout2d", "feature_dropout", "alpha_dropout"))
 NORMS = {
     "layer_norm": ("input", "normalized_shape", "weight", "bias", "eps"),

@@ -46,10 +46,12 @@ def outcome_path(
         raise RegardError(f"{name}: {done.spoiled!r} writes into the residual stream, so that no exact split is known")
     if outcome.token is not None:
         ends = logits
-        if ends is None or ends.ndim != 3:
-            raise RegardError(f"{name}: it has no language head, so no logits: give toward=, a direction")
-        if ends.shape[1] == len(rows):
+        if ends is not None and ends.ndim == 2:  # of the whole text: one row, in which every token may have a part
+            rows, ends = [0], ends[:, None]
+        elif ends is not None and ends.shape[1] == len(rows):
             rows = list(range(len(rows)))
+        if ends is None:
+            raise RegardError(f"{name}: it has no language head, so no logits: give toward=, a direction")
     else:
         ends = last.get("last_hidden_state")
         if ends is None:
@@ -58,7 +60,8 @@ def outcome_path(
         values = _outcome_at_rows(ends[0], outcome, rows)[:, None]
     sides: tuple[Side | None, ...] = ("encoder", "decoder") if session.pairs else (None,)
     what = f"{name}: the {'logit' if outcome.token is not None else 'last hidden state'}"
-    return split_rows(done, values, done.reason(ends), tuple(tokens), sides, what, rows)
+    reason = done.reason(ends if outcome.token is None or logits is None else logits)
+    return split_rows(done, values, reason, tuple(tokens), sides, what, rows)
 
 
 def _outcome_at_rows(ends: Float[Tensor, "L K"], outcome: AttributionTarget, rows: list[int]) -> Float[Tensor, " L"]:

@@ -119,7 +119,7 @@ class EarlierRows:
 
     past: int
     last_hidden_state: Float[Tensor, "L M"]
-    logits: Float[Tensor, "L V"] | None
+    logits: Float[Tensor, "..."] | None
 
     def before(self, name: str, rows: Float[Tensor, "n w"]) -> Float[Tensor, "L w"]:
         """The rows of the whole text. name: "last_hidden_state" or "logits"."""

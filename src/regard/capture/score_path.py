@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.recording import hooked_calls
+from regard.capture.classes import logits_in
 from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import record_last_hidden_states, record_layers
 from regard.capture.interventions.call_ids import CallId, CallNumbering
@@ -118,9 +119,10 @@ def _run_pass_linearly(
     inputs = session.inputs([source], None if target is None else [target], options)
     if logits_of is not None and "logits_to_keep" in session.takes:
         inputs["logits_to_keep"] = torch.tensor(logits_of, device=session.model.device)
-    ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
+    ids = [inputs[name].flatten(0, -2) for name in ("input_ids", "decoder_input_ids") if name in inputs]
     numbering = CallNumbering(session.model, capture, pairs=session.pairs)
     watched, last = LinearPass(ids, call, numbering, capture), dict[str, Tensor]()
+    watched.holds_activations = bool(session.labels)
     output = None
     try:
         with (
@@ -135,8 +137,7 @@ def _run_pass_linearly(
             output = session.model(**inputs)
     except ReachedError:  # the call was made: what comes after it is not needed
         pass
-    logits = getattr(output, "logits", None)
-    return watched, logits if isinstance(logits, Tensor) else None, last
+    return watched, logits_in(output, session.labels), last
 
 
 def split_rows(

@@ -29,6 +29,7 @@ from torch import Tensor
 
 from regard.capture import eager_attention, hf_attention
 from regard.capture.build_trace import CapturedPass
+from regard.capture.classes import class_names, logits_in, one_choice
 from regard.capture.embeddings import EmbeddingParts
 from regard.capture.hf_masks import TensorMaskError
 from regard.capture.hooks import PassRecord, record_pass
@@ -83,7 +84,8 @@ class Session:
     facts: what is known of its modules, as they were in the last pass. reports_weights: whether the model's attention
     cannot be called, so that its weights are those that it reports itself; known from its class, else from the first
     pass, and None before that. reads_padding: whether padding changes a text's states, None before that was tried
-    (`regard.models.runner`). watch: opened around a pass, captures the attention calls of this kind of model.
+    (`regard.models.runner`). labels: of a classifier. watch: opened around a pass, captures the attention calls of this
+    kind of model.
     """
 
     watch: Callable[[Any, Capture], AbstractContextManager[None]] = staticmethod(hf_attention.through_interface)
@@ -96,7 +98,10 @@ class Session:
         self._lock, self._process, self._held = threading.RLock(), os.getpid(), 0
         self._arithmetic: dict[str, tuple[str, ...]] = {}  # by the dtype that was computed in
         self.facts = ModuleFacts(self.model)
-        self.reads_padding: bool | None = None
+        self.labels = class_names(model)
+        # without a padding token, a classifier of a text's last token cannot tell which that is
+        self._unpadded = bool(self.labels) and getattr(self._text_config(), "pad_token_id", None) is None
+        self.reads_padding: bool | None = True if self._unpadded else None
         self.reports_weights: bool | None = None if hf_attention.uses_attention_interface(model) else True
 
     @contextmanager
@@ -114,11 +119,17 @@ class Session:
             if not self._held:
                 self._twin.refresh()
                 self.facts = self.facts.now()
+                if self._unpadded:  # on the copy: a batch of texts of one length is refused without a token for it
+                    self._text_config().pad_token_id = -1
             self._held += 1
             try:
                 yield
             finally:
                 self._held -= 1
+
+    def _text_config(self) -> Any:
+        config = self.model.config
+        return config.get_text_config() if hasattr(config, "get_text_config") else config
 
     @property
     def module_paths(self) -> dict[int, str]:
@@ -261,7 +272,7 @@ class Session:
             skipped_layers=reuse.skipped,
         )
         inputs = reuse.inputs(self.inputs(batch.sources, batch.targets, options))
-        ids = [inputs[name] for name in ("input_ids", "decoder_input_ids") if name in inputs]
+        ids = [inputs[name].flatten(0, -2) for name in ("input_ids", "decoder_input_ids") if name in inputs]
         tokens = sum(each.numel() for each in ids) if ids else sys.maxsize  # how many a picture makes is not known
         capture.to_compare = [] if tokens <= FEW else None
         if options.reported:  # the weights are to be those of the plain pass
@@ -312,11 +323,10 @@ class Session:
         elif keep.attention_outputs:
             places = [(call.path, call.nth) for call in calls]
             outputs = dict(zip(places, record.attention_outputs, strict=True))
-        logits = getattr(output, "logits", None)
         return CapturedPass(
             name=self.name, model=self.model, sources=sources, targets=batch.targets, calls=calls,
             embeddings=embeddings, stacks=stacks, last=record.last,
-            logits=logits if keep.logits and isinstance(logits, Tensor) and logits.ndim == 3 else None,
+            logits=logits_in(output, self.labels) if keep.logits else None, labels=self.labels,
             capture=capture, attention_outputs=outputs,
             call_ids=None if watched.applied is None else watched.applied.call_ids,
             notes=self._arithmetic.get(computing_dtype(self.model)[1], ()),
@@ -353,4 +363,4 @@ class Session:
             inputs["use_cache"] = False
         if options.last_row:
             inputs["logits_to_keep"] = 1  # the least there is: all of them would be (L, V)
-        return inputs
+        return one_choice(inputs, self.labels)

@@ -40,6 +40,8 @@ def verb_of_question(name: str) -> Callable[..., None]:
     known["texts"] = known["texts"].replace(annotation=texts)
     if not asked.ranked:
         del known["top"]
+    if not asked.pairs:
+        del known["seconds"]
     shared = [each for each in known.values() if each.kind is inspect.Parameter.KEYWORD_ONLY]
     hints = get_type_hints(asked)
     declared = [_field_as_typer_parameter(each, hints[each.name]) for each in fields(asked)]
@@ -70,12 +72,13 @@ def ask(
     *,
     texts: options.Texts = None,
     targets: options.Targets = None,
+    seconds: options.Seconds = None,
     model: options.ModelName = None,
     top: Annotated[int | None, number("--top", str(NAMED))] = None,
     outputs: Outputs = NOTHING,
 ) -> None:
     """Ask a question of texts; print the answer, and write it to the files that were asked for."""
-    source = Source(texts or [], targets or [], model)
+    source = Source(texts or [], targets or [], model, second=seconds or [])
     source.check(name, asked.texts[0])
     asked.check(len(source.texts), len(source.targets), called=command_option_name)
     if top is not None and top < 1:

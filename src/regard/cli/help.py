@@ -16,6 +16,7 @@ DEFAULT = re.compile(r"\s*\[(?:default: \(?(.*?)\)?(?:; required)?|(required))\]
 TABLE = """\
 Input
 --target-text TEXT  Set an encoder-decoder's target text. Repeat for each text.
+--second TEXT  Read this text together with TEXT, as one input. Repeat for each text.
 --window N  Read the text in overlapping windows of N tokens.
 --stride N  Start a window every N tokens.
 --open FILE  Read a file written by --save instead of a text.
@@ -75,6 +76,7 @@ Rest
 --seed N  Set the random seed.
 --far N  List pairs of tokens more than N tokens apart.
 --port N  Listen on this port of 127.0.0.1.
+--to TOKEN  Measure this next token, or a classifier's label.
 --edge WORD:WORD  Split an attention score, from the first word (query) to the second (key).
 --part encoder|decoder|cross  Select the attention of an encoder-decoder.
 --method removal|edges|contribution|weight  Measure with this method.

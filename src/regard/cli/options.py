@@ -53,10 +53,12 @@ number = partial(option, parser=whole_number_option_value)
 USUAL_MODEL, REQUIRED = "all-MiniLM-L6-v2", "required"  # REQUIRED: help shows no default then
 Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="Your texts.")]
 Targets = Annotated[list[str] | None, option("--target-text", "the model generates it")]
+Seconds = Annotated[list[str] | None, option("--second", "none")]
 FollowedWord = Annotated[str | None, option("--word", "an overview of all tokens")]
 NeededWord = Annotated[str | None, option("--word", REQUIRED)]
-NeededOrEdge = Annotated[str | None, option("--word", "required without --edge")]
+NeededOrEdge = Annotated[str | None, option("--word", "required without --edge and --to")]
 Edge = Annotated[str | None, option("--edge")]
+Label = Annotated[str | None, option("--to", "none")]
 References = Annotated[list[str] | None, option("--compare")]
 ControlFile = Annotated[Path | None, option("--control", "39 English sentences")]
 ModelName = Annotated[str | None, option("--model", USUAL_MODEL)]

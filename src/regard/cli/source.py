@@ -30,28 +30,33 @@ class Source:
     stride: int | None = None
     file: Path | None = None
     chat: Path | None = None
+    second: Sequence[str] = ()
 
     def check(self, verb: str, texts: str = "TEXT [TEXT ...]") -> None:
         """What can be refused before a model is loaded or a file is read. texts: how the verb calls its texts."""
         if self.file is not None:
             for option, given in (
                 ("TEXT", self.texts), ("--target-text", self.targets), ("--window", self.window), ("--chat", self.chat),
+                ("--second", self.second),
             ):  # fmt: skip
                 if given:
                     raise RegardError(
                         f"--open and {option}: the saved traces have texts of their own, give one of them"
                     )
         elif self.chat is not None:
-            if self.texts or self.targets or self.window is not None:
-                raise RegardError("--chat replaces TEXT, --target-text and --window: leave them out")
+            if self.texts or self.targets or self.second or self.window is not None:
+                raise RegardError("--chat replaces TEXT, --second, --target-text and --window: leave them out")
             read_chat_file(self.chat)
         elif not self.texts:
             raise RegardError(f"no text given: regard {verb} {texts}")
         check_text_arguments("text", self.texts)
-        check_text_arguments("target", self.targets)
-        if self.targets and len(self.targets) != len(self.texts):
-            counts = f"given {len(self.targets)} for {len(self.texts)} text(s)"
-            raise RegardError(f"--target-text: {counts}, needs one for each text, in their order")
+        for option, name, others in (("--target-text", "target", self.targets), ("--second", "second", self.second)):
+            check_text_arguments(name, others)
+            if others and len(others) != len(self.texts):
+                counts = f"given {len(others)} for {len(self.texts)} text(s)"
+                raise RegardError(f"{option}: {counts}, needs one for each text, in their order")
+        if self.second and (self.targets or self.window is not None):
+            raise RegardError("--second: leave out --target-text and --window")
         if self.stride is not None and self.window is None:
             raise RegardError("--stride needs --window: it says how far one window is past the last")
         if self.window is not None and self.targets:
@@ -119,6 +124,9 @@ def traced(given: Source, *, needs_model: bool = False) -> Traced:
     if given.chat is not None:
         trace = model.trace(messages=read_chat_file(given.chat))
         return Traced([trace], [(trace.text, None)], model, names)
+    if given.second:
+        both_read = model.trace(texts, second=list(given.second))
+        return Traced(both_read, _texts_without_targets([each.text for each in both_read]), model, names)
     if given.window is not None:
         if model.pairs:
             raise RegardError(f"--window: {model.name} is an encoder-decoder, which cannot read a text in windows")
@@ -137,6 +145,7 @@ def traced(given: Source, *, needs_model: bool = False) -> Traced:
 
 def traced_again(given: Source) -> Traced:
     """The texts of a saved file, traced anew by the model: for what a file cannot tell."""
+    from regard.text.tokens import given_texts
     from regard.trace.trace import PairTrace
 
     old = traced(Source(file=given.file))
@@ -152,7 +161,8 @@ def traced_again(given: Source) -> Traced:
         if isinstance(saved, PairTrace):  # the very tokens: a target that was written may be tokenised differently
             trace = model.trace(text, target_ids=[token.id for token in saved.decoder.tokens])
         else:
-            trace = model.trace(text)
+            first, second = given_texts(text, saved.turns)
+            trace = model.trace(first, second=second)
         sides = list(zip(saved.sides, trace.sides, strict=True))
         if not all(_same_trace_as_saved(*each) for each in sides):
             raise RegardError(f"{which} is not what {model.name} gives: --model M names the model that made it")

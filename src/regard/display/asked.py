@@ -29,11 +29,12 @@ class Asked:
     """What may be asked of texts, a field each.
 
     texts: how the command calls its texts, and what help says of them. ranked: whether a terminal names the first or
-    largest of what is found, as many as --top says, and not all.
+    largest of what is found, as many as --top says, and not all. pairs: whether a text may have a second one beside it.
     """
 
     texts: ClassVar[tuple[str, str]] = ("TEXT [TEXT ...]", "Your texts.")
     ranked: ClassVar[bool] = True
+    pairs: ClassVar[bool] = False
 
     def check(self, texts: int, targets: int = 0, *, called: Called = str) -> None:
         """Refuse what can be refused without a model. texts, targets: how many were given."""

@@ -1,10 +1,11 @@
 """Types of the keyword arguments of methods of `Model`: of `trace` and `generate` for all their overloads."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from regard.attention.map_statistics import Statistics
 from regard.capture.interventions.given import Intervention
+from regard.text.reader import Ids
 
 if TYPE_CHECKING:
     from regard.capture.interventions.names import Part
@@ -20,6 +21,21 @@ class TraceOptions(TypedDict, total=False):
     logits: bool
     attention_outputs: bool
     statistics: bool | Statistics
+    second: str | Sequence[str] | None
+
+
+class TraceInputs(TraceOptions, total=False):
+    """All that may be given to `Model.trace` beside the text."""
+
+    target: str | Sequence[str] | None
+    ids: Ids | None
+    target_ids: Ids | None
+    inputs: Mapping[str, Any] | None
+    images: Any
+    messages: Sequence[Mapping[str, str]] | None
+    words: Sequence[str] | Sequence[Sequence[str]] | None
+    window: int | None
+    stride: int | None
 
 
 class PatchOptions(TypedDict, total=False):

@@ -14,8 +14,9 @@ from regard.images.patches import Patches, patch_grid, seen_note
 from regard.images.picture import Picture, read_picture
 from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, processed, seen_box
 from regard.model_files.quiet import quiet
+from regard.text.quoting import some_of
 from regard.text.reader import Ids, Reader
-from regard.text.tokens import Encoded, Token, check_text, encoded_ids
+from regard.text.tokens import Encoded, Token, check_text, encoded_ids, given_texts
 from regard.trace.trace import PairTrace, Trace
 
 
@@ -27,12 +28,18 @@ def read_inputs(
     ids: Ids | None,
     target_ids: Ids | None,
     inputs: Mapping[str, Any] | None = None,
+    second: str | Sequence[str] | None = None,
+    words: Sequence[Any] | None = None,
     *,
     any_length: bool = False,
 ) -> tuple[bool, list[Encoded], list[Encoded] | None]:
     """Whether a single item was given, the sources, and of an encoder-decoder their targets."""
     sources: list[Encoded]
-    if inputs is not None and text is None and ids is None:
+    if second is not None or words is not None:
+        if any_length or ids is not None or inputs is not None:
+            raise RegardError("second, words: leave out ids, inputs and window, which say what is read as well")
+        single, sources = reader.read_parts(text, second, words)
+    elif inputs is not None and text is None and ids is None:
         single, sources = True, [check_inputs(inputs, session.original, session.takes, session.name)]
     elif inputs is not None:
         raise RegardError("trace: needs a text, ids or inputs, given two of them")
@@ -124,12 +131,25 @@ def model_source_of_trace(reader: Reader, trace: Trace) -> Encoded:
     ids = [token.id for token in trace.tokens]
     if reader.tokenizer is not None:
         try:
-            _, (encoded,) = reader.read("text", [trace.text], None)
+            text, second = given_texts(trace.text, trace.turns)
+            read = reader.read("text", text, None) if second is None else reader.read_parts(text, second, None)
         except RegardError:  # such as the text of a trace of ids
             return encoded_ids(ids)
-        if encoded.ids == ids:
-            return encoded  # with its segments
+        if read[1][0].ids == ids:
+            return read[1][0]  # with its segments
     return encoded_ids(ids)
+
+
+def class_or_token_id(labels: Sequence[str], tokenizer: Any, given: str | int, what: str) -> int:
+    """The number of a classifier's label, given by its name or number; of a model without labels a token's id."""
+    if not labels:
+        return token_id(tokenizer, given, what)
+    named = {each: n for n, label in reversed([*enumerate(labels)]) for each in (n, label.casefold())}
+    named |= {label: n for n, label in reversed([*enumerate(labels)])}
+    number = named.get(given, named.get(str(given).casefold()))
+    if number is None:
+        raise RegardError(f"{what}: given {given!r}, needs a label of the model: {some_of([*map(repr, labels)], 20)}")
+    return number
 
 
 def token_id(tokenizer: Any, token: str | int, what: str) -> int:
@@ -165,10 +185,7 @@ def read_pictured_text(session: Session, reader: Reader, processor: Any, text: s
     mark, name = str(processor.image_token), reader.name
     notes = picture.notes
     if mark not in text:
-        text, notes = (
-            f"{mark}\n{text}",
-            (*notes, f"The image was placed before the text, which has no {mark}."),
-        )
+        text, notes = (f"{mark}\n{text}", (*notes, f"The image was placed before the text, which has no {mark}."))
     if text.count(mark) > 1:
         raise RegardError(f"text: given {text.count(mark)} × {mark}, needs one: a text has one picture")
     pixels = processed(processor.image_processor, picture)  # alone first: it refuses what is too large

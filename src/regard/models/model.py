@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.map_statistics import Statistics
+from regard.capture.classes import class_names
 from regard.capture.embeddings import most_positions_of_model
 from regard.capture.interventions.given import Intervention, check_interventions
 from regard.capture.interventions.names import Part
@@ -27,8 +28,14 @@ from regard.generation.generate import HuggingFaceGenerator
 from regard.generation.generator import Generated, Generator
 from regard.images.patches import Fill, removed
 from regard.model_files.pooling import Pooling
-from regard.models.call_options import GenerateOptions, PatchOptions, TokenOptions, TraceOptions
-from regard.models.inputs import how_pictures_are_read, model_inputs_of_trace, read_images, read_inputs, token_id
+from regard.models.call_options import GenerateOptions, PatchOptions, TokenOptions, TraceInputs, TraceOptions
+from regard.models.inputs import (
+    class_or_token_id,
+    how_pictures_are_read,
+    model_inputs_of_trace,
+    read_images,
+    read_inputs,
+)
 from regard.models.runner import Runner
 from regard.models.windows import Plan, WindowedTrace
 from regard.nn.folder import save_model
@@ -58,6 +65,7 @@ class Model:
     limit: the most tokens of a text, None for no limit. pairs: whether it is an encoder-decoder, which reads a text and
     a target. pooling: how a sentence encoder's folder says that it makes one vector of a text. image_processor: of a
     model that reads pictures, what makes them (and the texts beside them) ready, None where that is not known.
+    labels: of a classifier, the names of its classes, see `Trace.labels`; () of other models.
     """
 
     def __init__(
@@ -77,11 +85,13 @@ class Model:
         self.limit = most_positions_of_model(model)
         config_pairs = bool(
             getattr(model.config, "is_encoder_decoder", False)
-        )  # an encoder taken out of a pair says so too
+        )  # so says an encoder taken out of a pair
         self.pairs = config_pairs and "decoder_input_ids" in inspect.signature(model.forward).parameters
         self._reader = Reader(model, tokenizer, name, self.limit)
         session_class = RegardSession if isinstance(model, Transformer) else Session
-        filler = getattr(tokenizer, "pad_token_id", None) or 0
+        self.labels = class_names(model)
+        # where its config says so, a classifier's last token is the last that is no padding
+        filler = getattr(model.config.get_text_config() if self.labels else tokenizer, "pad_token_id", None) or 0
         self._session = session_class(model, name=name, filler=filler, pairs=self.pairs)
         self._runner = Runner(self._session, self._reader, notes, self.pooling)
 
@@ -101,9 +111,7 @@ class Model:
         self, text: str, *, target: None = None, window: None = None, **options: Unpack[TraceOptions]
     ) -> Trace: ...
     @overload
-    def trace(  # type: ignore[overload-overlap]
-        self, text: str, *, target: str, **options: Unpack[TraceOptions]
-    ) -> PairTrace: ...
+    def trace(self, text: str, *, target: str, **options: Unpack[TraceOptions]) -> PairTrace: ...  # type: ignore[overload-overlap]
     @overload
     def trace(  # type: ignore[overload-overlap]
         self, text: str, *, window: int, stride: int | None = None, **options: Unpack[TraceOptions]
@@ -126,13 +134,9 @@ class Model:
     ) -> Trace: ...
     @overload
     def trace(
-        self,
-        text: str | None = None,
-        *,
-        ids: Sequence[int] | None = None,
-        target_ids: Sequence[int],
+        self, text: str | None = None, *, ids: Sequence[int] | None = None, target_ids: Sequence[int],
         **options: Unpack[TraceOptions],
-    ) -> PairTrace: ...
+    ) -> PairTrace: ...  # fmt: skip
     @overload
     def trace(
         self, text: str | Sequence[str] | None = None, *, images: Sequence[Any], **options: Unpack[TraceOptions]
@@ -142,19 +146,12 @@ class Model:
     @overload
     def trace(self, *, messages: Sequence[Mapping[str, str]], **options: Unpack[TraceOptions]) -> Trace: ...
     @overload
+    def trace(self, *, words: Sequence[str], **options: Unpack[TraceOptions]) -> Trace: ...  # type: ignore[overload-overlap]
+    @overload
+    def trace(self, *, words: Sequence[Sequence[str]], **options: Unpack[TraceOptions]) -> list[Trace]: ...
+    @overload
     def trace(
-        self,
-        text: str | Sequence[str] | None = None,
-        *,
-        target: str | Sequence[str] | None = None,
-        ids: Ids | None = None,
-        target_ids: Ids | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        images: Any = None,
-        messages: Sequence[Mapping[str, str]] | None = None,
-        window: int | None = None,
-        stride: int | None = None,
-        **options: Unpack[TraceOptions],
+        self, text: str | Sequence[str] | None = None, **options: Unpack[TraceInputs]
     ) -> AnyTrace | list[Trace] | list[PairTrace] | list[WindowedTrace]: ...
 
     @arguments_named
@@ -168,6 +165,8 @@ class Model:
         inputs: Mapping[str, Any] | None = None,
         images: Any = None,
         messages: Sequence[Mapping[str, str]] | None = None,
+        second: str | Sequence[str] | None = None,
+        words: Sequence[str] | Sequence[Sequence[str]] | None = None,
         interventions: Sequence[Intervention] = (),
         layers: int | Collection[int] | None = None,
         logits: bool = True,
@@ -191,11 +190,14 @@ class Model:
             messages: instead of a text, a chat, [{"role": "user", "content": "…"}, …], written as the tokenizer's
                 template writes it; `trace.turns` says which tokens each message is. Where the last is not the
                 assistant's, the text ends where its answer begins.
+            second: a text that is read together with each text, such as a hypothesis, a question's context or a choice.
+                `trace.text` has it on a line of its own, and `trace.turns` says where.
+            words: instead of a text, its words in a list, as token classifiers read them; several texts, several lists.
             interventions: what is done to the pass, such as `regard.ablate(regard.head(layer, head))`; in every text,
                 in the order of the list.
             layers: the layers whose attention, values and states are kept, None for all; `()` for the states of all
                 layers without attention.
-            logits: whether the logits, (L, V), are computed where the model has a language head.
+            logits: whether the logits are computed: (L, V) with a language head; of a classifier see `Trace.labels`.
             attention_outputs: whether the path from each layer's attention to the residual stream is kept, (L, M) a
                 layer; contributions and steps need it.
             statistics: True, or a `regard.Statistics`: computed with the pass for every attention map to answer from
@@ -213,20 +215,22 @@ class Model:
         """
         check_interventions(interventions)
         keep = CaptureOptions.of(layers, logits, attention_outputs, statistics, self.model.config, self.name)
+        others = target, ids, target_ids, inputs, window, stride, second, words
         if images is not None:
-            if any(each is not None for each in (target, ids, target_ids, inputs, window, stride, messages)):
+            if any(each is not None for each in (*others, messages)):
                 raise RegardError("images: given beside ids, inputs, a target or a window, needs a text or nothing")
             single, pictures = read_images(self._session, self._reader, self.image_processor, images, text)
             seen = [dict(self._runner.traces([each], None, interventions, keep))[0] for each in pictures]
             return seen[0] if single else seen  # type: ignore[return-value]
         if messages is not None:
-            if self.pairs or any(each is not None for each in (text, target, ids, target_ids, inputs, window, stride)):
+            if self.pairs or any(each is not None for each in (text, *others)):
                 raise RegardError("chat: messages are given alone, and whole, to a model that reads a text alone")
             single, sources, targets = True, [self._reader.read_chat(messages)], None
         else:
             single, sources, targets = read_inputs(
-                self._reader, self._session, text, target, ids, target_ids, inputs, any_length=window is not None
-            )
+                self._reader, self._session, text, target, ids, target_ids, inputs, second, words,
+                any_length=window is not None,
+            )  # fmt: skip
         if self.pairs and keep.layers is not None:
             raise RegardError(f"layers: {self.name} is an encoder-decoder, all layers of it are kept")
         if window is None and stride is not None:
@@ -411,35 +415,39 @@ class Model:
     def why(
         self,
         trace: Trace | PairTrace,
-        word: str | Word,
+        word: str | Word | None = None,
         *,
+        to: str | int | None = None,
         part: Literal["encoder", "decoder"] | None = None,
         tokens_by: Literal["removal", "edges", "contribution", "weight"] = "removal",
         progress: Callable[[int, int], None] | None = None,
     ) -> "regard.questions.why.answer.Why":
-        """Rank the tokens and heads behind a word, each measured by taking it away.
+        """Rank the tokens and heads behind a word, or behind a classifier's label, each measured by taking it away.
 
         Args:
             trace: of this model, without interventions.
-            word: a word that occurs once, or one occurrence (`trace.word(...)[n]`).
+            word: a word that occurs once, or one occurrence (`trace.word(...)[n]`); None with a label of a whole text.
+            to: a classifier's label (of a token classifier at the word): the effects are on its logit, and compared
+                with what one gradient attributes to each token and head.
             part: of an encoder-decoder, whose text the word is of; None where it is a word of one of them alone.
             tokens_by: how tokens are ranked: by "removal", where no token may look at them; by "edges", where the word
                 alone may not; by "contribution" or "weight". docs/faithfulness.md says why the first is the default.
             progress: called with how many of the layers that have to be computed are done, and how many they are.
 
-        Returns a `regard.questions.why.answer.Why`.
-
         Raises:
             RegardError: the word occurs nowhere or several times, an attention output whose path was not verified, a
                 part that is missing or not wanted, or something that tokens are not ranked by.
         """
-        from regard.questions.why.causes import only_occurrence, why  # a layer above: see import-linter's exception
+        from regard.questions.why.causes import decided, only_occurrence, why  # a layer above: see import-linter
 
         source, target = model_inputs_of_trace(self._reader, trace, "why")
+        runs = partial(self._runner.ablated, source, target, logits=True)
+        if to is not None:
+            decision = decided(self, trace, to, word)
+            return why(trace, decision.word, runs, tokens_by=tokens_by, progress=progress, decision=decision)
         if not isinstance(word, (str, Word)):
             raise RegardError(f"why: given {type(word).__name__}, needs a word, or one occurrence: trace.word(...)[n]")
         of, occurrence = only_occurrence(trace, word, part) if isinstance(word, str) else (part, word)
-        runs = partial(self._runner.ablated, source, target, logits=True)
         return why(trace, occurrence, runs, part=of, tokens_by=tokens_by, progress=progress)
 
     def score_sources(
@@ -460,8 +468,6 @@ class Model:
             layer, head: counted from 0, or from the end: -1 is the last.
             part: of an encoder-decoder, which attention is meant; in "cross" the key is of the text.
 
-        Returns a `regard.questions.score.sources.ScoreSources`.
-
         Raises:
             RegardError: no such word, token, layer or head; the query may not look at the key; or the model makes its
                 queries and keys so that no exact split is known.
@@ -475,9 +481,10 @@ class Model:
     def attribution(
         self,
         trace: Trace | PairTrace,
-        place: str | Word | int | tuple[str, int],
+        place: str | Word | int | tuple[str, int] | None = None,
         token: str | int | None = None,
         *,
+        to: str | int | None = None,
         against: str | int | None = None,
         toward: Float[Tensor, " M"] | None = None,
     ) -> "regard.questions.attribution.direct.Attribution":
@@ -485,11 +492,11 @@ class Model:
 
         Args:
             trace: of this model, without interventions.
-            place: the word or token at which the outcome is: of a causal model, the one before the token.
-            token: whose logit, by its text (blanks before it included) or its id; against: less that of this one.
+            place: the word or token at which the outcome is: of a causal model, the one before the token; None of a
+                model that labels the whole text.
+            token, to: whose logit, by its text (blanks before it included) or its id, or a classifier's label; against:
+                less that of this one. A classifier's activations after its last layer are held fixed, as norms are.
             toward: instead of a token, a direction: the cosine of the place's last hidden state to it.
-
-        Returns a `regard.questions.attribution.direct.Attribution`.
 
         Raises:
             RegardError: no such place or token, a token and a direction, or none; a model without a language head, or
@@ -498,9 +505,11 @@ class Model:
         from regard.questions.attribution.direct import attribution  # as in `why`
 
         source, target = model_inputs_of_trace(self._reader, trace, "attribution")
+        token = to if token is None else token
         if (token is None) == (toward is None) or (against is not None and token is None):
             raise RegardError("attribution: needs a token, and perhaps another against it, or a direction toward=")
-        ids = [None if t is None else token_id(self.tokenizer, t, "attribution") for t in (token, against)]
+        named = partial(class_or_token_id, self.labels, self.tokenizer, what="attribution")
+        ids = [None if each is None else named(each) for each in (token, against)]
         split = partial(outcome_path, self._session, source, target)
         return attribution(trace, place, AttributionTarget(ids[0], ids[1], toward), split)
 
@@ -512,10 +521,8 @@ class Model:
     ) -> "regard.questions.attribution.tokens.TokenAttribution":
         """Attribute an outcome of a trace of this model to its tokens, by gradients.
 
-        Args:
-            trace: of this model, without interventions.
-            outcome: one that gives a tensor, as those of `regard.explain.causes.outcomes` do.
-            options: method, steps and baseline, as in `regard.questions.attribution.tokens.attribute_to_tokens`.
+        The outcome gives a tensor, as those of `regard.explain.causes.outcomes` do. options: method, steps and
+        baseline, as in `regard.questions.attribution.tokens.attribute_to_tokens`.
 
         Raises:
             RegardError: another method, an outcome that is no tensor, or embeddings that cannot be exchanged.
@@ -529,9 +536,7 @@ class Model:
     ) -> "regard.questions.attribution.heads.HeadAttribution":
         """Attribute an outcome of a trace of this model to its heads, by one gradient.
 
-        Args:
-            trace: of this model, without interventions.
-            outcome: one that gives a tensor, as those of `regard.explain.causes.outcomes` do.
+        The outcome gives a tensor, as those of `regard.explain.causes.outcomes` do.
 
         Raises:
             RegardError: an outcome that is no tensor, or heads that are not seen.
@@ -549,10 +554,8 @@ class Model:
     ) -> "regard.questions.patch.answer.PatchSweep":
         """Patch one text's run with another's at every layer and place, or every head, and measure each by an outcome.
 
-        Args:
-            clean, corrupted: the two texts; patches are taken from one and put into the other.
-            outcome: the number that is measured, such as `outcomes.logit_difference` or `cosine`.
-            options: what, by, direction and others, as in `regard.questions.patch.sweep.patch_sweep`.
+        Patches are taken from one text and put into the other. outcome: such as `outcomes.logit_difference` or
+        `cosine`. options: what, by, direction and others, as in `regard.questions.patch.sweep.patch_sweep`.
 
         Raises:
             RegardError: texts that cannot be aligned, an outcome that the model cannot have, or as `regard.patch`.
@@ -571,9 +574,8 @@ class Model:
     ) -> "regard.questions.patch.answer.PatchSweep":
         """Estimate what every patch of hidden states would do to an outcome, from two runs and one gradient.
 
-        Args:
-            clean, corrupted: the two texts, of as many tokens each. outcome: one that gives a tensor.
-            direction: "denoising" puts the clean text's states into the corrupted run, "noising" the other way round.
+        The two texts have as many tokens each, and the outcome gives a tensor. direction: "denoising" puts the clean
+        text's states into the corrupted run, "noising" the other way round.
 
         Raises:
             RegardError: an encoder-decoder, texts of different length, or as `attribute_to_tokens`.
@@ -585,14 +587,9 @@ class Model:
     def stream(
         self, text: str, *, window: int, stride: int | None = None, layers: int | Collection[int] | None = None
     ) -> tuple[Plan, Iterator[Trace]]:
-        """Return a text's windows one after another, for who does not want to hold them all; without logits.
+        """Return the plan (`plan.sources` has the window of every token) and the traces of a text's windows, in order.
 
-        Returns the plan (`plan.sources` has the window of every token) and the traces of the windows in order.
-
-        Args:
-            text: one text.
-            window, stride: as `trace` takes them.
-            layers: the layers whose attention, values and states are kept, None for all.
+        window, stride, layers: as `trace` takes them. The windows need not be held all at once, and have no logits.
         """
         _, (encoded,) = self._reader.read("text", [text], None, windowed=True)
         keep = CaptureOptions.of(layers, False, True, False, self.model.config, self.name)

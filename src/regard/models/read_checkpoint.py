@@ -11,6 +11,7 @@ from jaxtyping import Float
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from regard.capture.classes import class_names
 from regard.errors import RegardError
 from regard.model_files import gguf
 from regard.model_files.config_limits import check_sizes_in_config
@@ -22,7 +23,8 @@ from regard.models.device_map import check_spread_model, device_map_note
 
 # A language head is kept where the checkpoint has one: its logits are part of the trace.
 LANGUAGE_HEADS = ("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel")
-# Weights of these modules may be missing from a checkpoint: nothing that a trace shows depends on them.
+CLASSIFIERS = ("ForSequenceClassification", "ForTokenClassification", "ForMultipleChoice", "ForQuestionAnswering")
+# Weights of these modules may be missing from a checkpoint of another model: nothing that a trace shows needs them.
 UNUSED = ("pooler.",)
 LEAST = 1 << 14  # numbers of a matrix below which it is raised once and for all: it is small, and sooner used
 
@@ -115,7 +117,9 @@ def _filled(
         raise RegardError(
             f"model {name!r} is not whole: tensor {key!r} has shape {tuple(found)}, its config needs {tuple(needed)}"
         )
-    missing = sorted(key for key in info["missing_keys"] if not any(part in key for part in UNUSED))
+    missing = sorted(
+        key for key in info["missing_keys"] if class_names(model) or not any(part in key for part in UNUSED)
+    )
     unused = sorted(key for key in info["unexpected_keys"] if not key.endswith("position_ids"))
     return model, missing, unused
 
@@ -150,15 +154,17 @@ def load_errors_in_line(name: str) -> Iterator[None]:
 
 
 def _model_class(config: Any, from_gguf: bool) -> Any:
-    """The class a checkpoint was saved from, with a language head or none; of other heads the bare model.
+    """The class a checkpoint was saved from, with a language head, classes or none; of other heads the bare model.
 
     A GGUF file names no class: it holds a language model.
     """
     if from_gguf and not config.architectures:
         return transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
+    # the classifier of an encoder-decoder reads one text as both: its bare model is traced with a target
+    heads = LANGUAGE_HEADS + (() if getattr(config, "is_encoder_decoder", False) else CLASSIFIERS)
     for architecture in config.architectures or ():
-        bare = "For" not in architecture or architecture.endswith(LANGUAGE_HEADS)
-        if bare and hasattr(transformers, architecture):
+        known = "For" not in architecture or architecture.endswith(heads)
+        if known and hasattr(transformers, architecture):
             return getattr(transformers, architecture)
     return transformers.AutoModel
 

@@ -12,6 +12,7 @@ from torch import nn
 from regard import memory
 from regard.attention.map_statistics import Statistics
 from regard.capture.build_trace import pair_of, trace_alike, trace_of
+from regard.capture.classes import logits_note
 from regard.capture.inputs import ModelInput
 from regard.capture.interventions.given import Intervention, intervention_names_tokens
 from regard.capture.many_ablations import BATCH_TOKENS as ABLATION_BATCH_TOKENS
@@ -275,7 +276,7 @@ class Runner:
         self, trace: Trace | PairTrace, interventions: Sequence[Intervention], seconds: float | None = None
     ) -> None:
         for side in trace.sides:
-            side.status.notes += self.notes + tuple(map(str, interventions))
+            side.status.notes += (*self.notes, *logits_note(side.labels, side.logits), *map(str, interventions))
             if not self.session.pairs:
                 side.pooling = self.pooling
             if seconds is not None:

@@ -199,8 +199,8 @@ class WindowedTrace(ShownTrace):
 
     @cached_property
     def logits(self) -> Float[Tensor, "L V"] | None:
-        """The logits, where the model has a language head and they were kept."""
-        return self._joined(lambda trace: trace.logits)
+        """The logits of every token, where they were kept. A classifier of whole texts has them by window alone."""
+        return self._joined(lambda trace: None if trace.logits is None or trace.logits.ndim == 1 else trace.logits)
 
     @cached_property
     def hidden_states(self) -> tuple[Float[Tensor, "L M"], ...] | LayerSubset:

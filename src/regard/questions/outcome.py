@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 class OutcomeAsked(Asked):
     """The options that choose an outcome."""
 
-    to: str | None = option("Measure this next token.", metavar="TOKEN", shown="required without --word")
+    to: str | None = option(
+        "Measure this next token, or a classifier's label.", metavar="TOKEN", shown="required without --word"
+    )
     against: str | None = option("With --to: measure the logit difference to this token.", metavar="TOKEN")
     word: str | None = option("Examine this word.", metavar="WORD")
 

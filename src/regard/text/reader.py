@@ -13,11 +13,12 @@ from regard.errors import RegardError, control_name
 from regard.text.tokens import (
     AS_SPECIAL,
     Encoded,
-    Turn,
     check_text,
     check_texts,
     encode_all,
+    encode_parts,
     encoded_ids,
+    tokens_between,
     tokens_in_turns,
 )
 
@@ -60,6 +61,34 @@ class Reader:
         )  # fmt: skip
         return single, [self._check_ids(encoded, name) for encoded, name in zip(found, names, strict=True)]
 
+    def read_parts(self, text: Any, second: Any, words: Any) -> tuple[bool, list[Encoded]]:
+        """Read texts with a second text each, or texts that are given as their words: whether it was one, and each."""
+        pair, name = words is None, "second" if words is None else "words"
+        if (text is None) == pair or (second is not None) != pair:
+            raise RegardError(f"{name}: {'needs a text for each second text' if pair else 'words replace the text'}")
+        if self.tokenizer is None:
+            raise RegardError(f"{name}: model {self.name!r} has no tokenizer: give ids=...")
+        if pair:
+            single = isinstance(text, str)
+            texts, seconds = (list(check_texts(each, what)) for each, what in ((text, "text"), (second, name)))
+            if single != isinstance(second, str) or len(texts) != len(seconds):
+                counts = "one text" if single else f"a list of {len(texts)}"
+                raise RegardError(f"second: needs {counts}, as the text is")
+            several: list[Any] = [*zip(texts, seconds, strict=True)]
+        else:
+            given = [] if isinstance(words, str) else list(check_texts(words, name))
+            single = bool(given) and all(isinstance(each, str) for each in given)
+            several = [given] if single else given
+        if not several or any(isinstance(each, str) or not each for each in several):
+            raise RegardError(f"{name}: given {words!r:.60}, needs a list of words, or a list of them for each text")
+        found = []
+        for parts in several:
+            called = ("text", name) if pair else [f"word {n}" for n in range(1, len(parts) + 1)]
+            checked = [check_text(*each) for each in zip(parts, called, strict=True)]
+            found.append(encode_parts(self.tokenizer, checked, pair=pair))
+            self._check_length(len(found[-1].tokens), name, False)
+        return single, [self._check_ids(encoded, name) for encoded in found]
+
     def read_chat(self, messages: Any) -> Encoded:
         """Read the messages of a chat, by the tokenizer's template."""
         from regard.text.chat import chat_text, check_messages
@@ -72,7 +101,7 @@ class Reader:
             self.tokenizer, [check_text(text, "chat")], framed=True,
             counted=lambda _, count: self._check_length(count, "chat", False),
         )  # fmt: skip
-        turns = tuple(replace(each, tokens=_tokens_of_turn(found, each)) for each in spans)
+        turns = tuple(replace(each, tokens=tokens_between(found, each.start, each.end)) for each in spans)
         said = ", ".join(f"{each.role} {_run(each.tokens)}" for each in turns)
         literal = [t.text for each in turns for n in each.tokens if (t := found.tokens[n]).special]
         notes: tuple[str, ...] = (f"Token positions of the messages: {said}.",)
@@ -136,11 +165,6 @@ def _listed(ids: Any, name: str) -> list[Any]:
     if isinstance(rows, (str, bytes, Mapping)) or hasattr(rows, "columns") or not isinstance(rows, Iterable):
         raise RegardError(f"{name} ids: given {type(ids).__name__}, needs a list of ids, such as encoding['input_ids']")
     return [row.tolist() if hasattr(row, "tolist") else row for row in rows]
-
-
-def _tokens_of_turn(found: Encoded, turn: Turn) -> tuple[int, ...]:
-    """The numbers of the tokens that have characters of a message: of an empty message none."""
-    return tuple(n for n, t in enumerate(found.tokens) if turn.start < min(t.end, turn.end) and t.start < turn.end)
 
 
 def _run(tokens: Sequence[int]) -> str:

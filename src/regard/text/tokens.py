@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, overload
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,7 @@ _spelled: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
 
 BLANK = "\u2581"  # the blank of sentencepiece's vocabularies
 AS_SPECIAL = "Read as a special token"  # how a note begins
+TEXT = "text"  # the role of each of two texts that are read together
 
 # The characters that byte-level vocabularies (Radford et al. 2019, GPT-2) spell bytes by: those of Latin-1 that can be
 # seen stand for themselves, the other bytes, in their order, for the characters from 256 on.
@@ -32,8 +34,8 @@ class Token:
     """One token. start and end count characters of the text (equal for special tokens that stand for none).
 
     word is the tokenizer's own number of the word it cut this token from, None for special tokens. turn says in which
-    message of a chat it is, "" for what the template wrote, and where there is none. source is the text that start and
-    end count characters of.
+    message of a chat, or in which of two texts it is, "" for what the template wrote, and where there is none. source
+    is the text that start and end count characters of.
     """
 
     turn = ""  # no field: `ChatToken` has it
@@ -60,14 +62,14 @@ class Token:
 
 @dataclass(frozen=True)
 class ChatToken(Token):
-    """A token of a chat's message. turn: whose it is, and which of theirs: "user 1"."""
+    """A token of a chat's message, or of two texts. turn: whose it is, and which of theirs: "user 1", "text 2"."""
 
     turn: str = ""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A message of a chat: whose it is, which characters of the text it is, and which tokens."""
+    """A message of a chat, or one of two texts that are read together: whose it is, its characters and its tokens."""
 
     role: str
     start: int
@@ -178,6 +180,35 @@ def encode_all(
         return [_encoded(tokenizer, text, found, n) for n, text in enumerate(texts)]
 
 
+def encode_parts(tokenizer: Any, parts: Sequence[str], *, pair: bool) -> Encoded:
+    """Encode two texts that are read together (pair), by the tokenizer's template, or one text, given as its words.
+
+    The text is the two of them, a line each, or the words, with a blank between; characters are counted in it.
+    """
+    text = ("\n" if pair else " ").join(parts)
+    starts = list(accumulate((len(part) + 1 for part in parts), initial=0))
+    with tokenizer_panics_caught():
+        if not pair:
+            found = _ids_of(tokenizer, [list(parts)], False, is_split_into_words=True)
+            return _encoded(tokenizer, text, found, 0, lambda word, _: starts[word or 0])
+        found = _ids_of(tokenizer, parts[:1], False, text_pair=list(parts[1:]))
+        encoded = _encoded(tokenizer, text, found, 0, lambda _, which: starts[which or 0])
+    ends = [(start, start + len(part)) for start, part in zip(starts, parts, strict=False)]
+    turns = [Turn(TEXT, start, end, tokens_between(encoded, start, end)) for start, end in ends]
+    return replace(encoded, tokens=tokens_in_turns(encoded.tokens, turns), turns=tuple(turns))
+
+
+def tokens_between(encoded: Encoded, start: int, end: int) -> tuple[int, ...]:
+    """Return the numbers of the tokens that have some of the characters [start, end)."""
+    return tuple(n for n, t in enumerate(encoded.tokens) if start < min(t.end, end) and t.start < end)
+
+
+def given_texts(text: str, turns: Sequence[Turn]) -> tuple[str, str | None]:
+    """Return the text as it was given to a model, and the second text, if two were read together."""
+    parts = [text[turn.start : turn.end] for turn in turns if turn.role == TEXT]
+    return (parts[0], parts[1]) if len(parts) == 2 else (text, None)
+
+
 def count_tokens(tokenizer: Any, text: str) -> int:
     """Count the tokens of a text, special ones included: in a fraction of the time that building them takes."""
     with tokenizer_panics_caught():
@@ -193,10 +224,10 @@ def count_prompt_tokens(tokenizer: Any, prompt: str) -> int:
     return len(ids) - (bool(ids) and ids[-1] in tokenizer.all_special_ids)
 
 
-def _ids_of(tokenizer: Any, texts: Sequence[str], target: bool, framed: bool = False) -> Any:
+def _ids_of(tokenizer: Any, texts: Sequence[Any], target: bool, framed: bool = False, **given: Any) -> Any:
     """What a tokenizer gives for texts, none of them cut."""
     fast = bool(getattr(tokenizer, "is_fast", False))
-    given: dict[str, Any] = {"text_target" if target else "text": list(texts)}
+    given |= {"text_target" if target else "text": list(texts)}
     given |= {"add_special_tokens": False} if framed else {}
     try:
         return tokenizer(**given, return_offsets_mapping=fast, truncation=False, padding=False, verbose=False)
@@ -204,12 +235,20 @@ def _ids_of(tokenizer: Any, texts: Sequence[str], target: bool, framed: bool = F
         raise RegardError(f"the tokenizer cannot read the text: {first_line(error)}") from error
 
 
-def _encoded(tokenizer: Any, text: str, found: Any, n: int) -> Encoded:
-    """Build the tokens of text n from what a tokenizer gave for several."""
+def _encoded(
+    tokenizer: Any, text: str, found: Any, n: int, start_of: Callable[[int | None, int | None], int] | None = None
+) -> Encoded:
+    """Build the tokens of text n from what a tokenizer gave for several.
+
+    start_of: says where the word, or the text of a pair, begins that the tokenizer counts a token's characters from.
+    """
     ids = found["input_ids"][n]
     notes: tuple[str, ...] = ()
     if getattr(tokenizer, "is_fast", False):
         words, offsets = found.word_ids(n), found["offset_mapping"][n]
+        if start_of is not None:
+            begins = map(start_of, words, found.sequence_ids(n))
+            offsets = [(begin + start, begin + end) for begin, (start, end) in zip(begins, offsets, strict=True)]
     else:
         words, offsets = _aligned(tokenizer, ids, text)
         notes = ("The tokenizer gives no character positions. regard found them by matching its tokens with the text.",)

@@ -155,7 +155,7 @@ class _TracePacker(Packer):
 
     def _spellings(self, trace: Trace) -> list[list[Any]] | None:
         """Return [id, spelling] of the likeliest tokens at each position, which are shown without the tokenizer."""
-        if trace.names is None or trace.logits is None:
+        if trace.names is None or trace.logits is None or trace.logits.ndim == 1 or trace.labels:
             return None
         top = self.rounded(trace.logits).float().topk(min(LIKELIEST_TOKENS, trace.logits.shape[1]))
         return [[number, trace.names(number)] for number in top.indices.unique().tolist()]

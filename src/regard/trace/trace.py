@@ -9,13 +9,15 @@ What adds up to what, with the letters of shapes below:
     hidden_states[n]  = what enters layer n                               (L, M)  [n + 1] is what leaves it
     last_hidden_state = hidden_states[-1], after a last norm              (L, K)
     logits            = the language head's output for last_hidden_state  (L, V)
+                        of a classifier, by `labels`: of each token       (L, C)
+                        of the text                                       (C,)
 
 A layer adds its attention output and its feed-forward output to what enters it, the residual stream, with a norm before
 or behind each (Vaswani et al. 2017, "Attention Is All You Need"; `AttentionOutput` says which). The parts of the input
 are added, and where they were found this is checked: status.embedding_difference.
 
 Letters: L tokens (queries), S keys, H query heads, G key/value heads, E value width, M model width, W width of the
-embedding parts, K width of the last hidden state, V vocabulary. W, M and K are one number in most models.
+embedding parts, K width of the last hidden state, V vocabulary, C classes. W, M and K are one number in most models.
 """
 
 import operator
@@ -108,7 +110,7 @@ class Trace(_Kept):
     token_embeddings, position_embeddings, segment: what is added up to the input, None if the model has no such part.
     input: their sum, as it enters the first norm, None where it is not known. hidden_states[n] enters layer n,
     hidden_states[n + 1] leaves it. last_hidden_state: after the final norm, the contextual embeddings. logits: None
-    without a language head. attentions: another name of attention.
+    without a language head or classes. attentions: another name of attention.
     attention[n]: the weights (H, L, S) of layer n, computed when they are read. values[n]: its value vectors (G, S, E).
     attention_outputs: the projection, residual and norm around each attention, empty where they were left out. cross,
     cross_values, cross_attention_outputs: the same of a decoder's attention to the encoder's tokens, empty elsewhere.
@@ -118,6 +120,11 @@ class Trace(_Kept):
     pooling: how the model makes one vector of the contextual embeddings, where its folder says so.
     Where some layers alone were captured or saved, or have attention (hybrids), each of these is a `LayerSubset`, which
     refuses the others; where a layer makes several calls (DiffLlama), attention[n, k] is the k-th.
+    labels: of a classifier, the names of its C classes, in the order of the logits' last axis. A sequence classifier
+    has one row of logits, (C,). A token classifier has one for each token, (L, C), as has question answering, whose
+    classes are "start" and "end". Multiple choice: a trace is of one choice, its logits (1,) are that choice's score.
+    Language models and others have no labels.
+    turns: the messages of a chat, or the two texts of a pair: where each is in `text`, and its tokens.
     patches: of a picture, which token stands for which part of it; a file does not keep it.
     By words: `attention[n]["bank", "river"]` is (H,), `trace["bank"]` the word's contextual embedding.
     """
@@ -130,7 +137,7 @@ class Trace(_Kept):
     input: Float[Tensor, "L W"] | None
     hidden_states: tuple[Vectors, ...] | StateSubset
     last_hidden_state: Vectors
-    logits: Float[Tensor, "L V"] | None
+    logits: Float[Tensor, "L V"] | Float[Tensor, " C"] | None
     attention: Maps
     values: Values
     status: Status = field(repr=False)
@@ -143,6 +150,7 @@ class Trace(_Kept):
     changed_outputs: Mapping[tuple[bool, int], Tensor] | None = field(default=None, repr=False)
     patches: Patches | None = field(default=None, repr=False)
     turns: tuple[Turn, ...] = field(default=(), repr=False)
+    labels: tuple[str, ...] = field(default=(), repr=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Make `Layers` of the tuples that have one item a layer, and give the maps the words of the text."""

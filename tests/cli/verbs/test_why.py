@@ -12,6 +12,7 @@ from regard.cli.verbs.why import EdgeAsked, why
 from regard.errors import RegardError
 from tests.cli.verbs.test_see import refused
 from tests.support import make_tiny, run_all_in_process
+from tests.support.classifiers import classifier
 from tests.support.pairs import make_pair
 from tests.support.web_pages import Read
 
@@ -25,6 +26,35 @@ def test_rankings(regard_command, minilm, tmp_path) -> None:
     assert "Rank correlation with the effect: mean weight" in result.stdout
     assert "more rows (see --json)" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_labels_of_a_classifier_and_two_texts(regard_command, tmp_path) -> None:
+    for name, head in (("whole", "SequenceClassification"), ("tokens", "TokenClassification")):
+        model = classifier("Bert", head)
+        model.model.save_pretrained(tmp_path / name)
+        model.tokenizer.save_pretrained(tmp_path / name)
+    given = ("why", "a river bank", "--second", "a man", "--to", "POSITIVE", "--model", "whole", "--json", "a.json")
+    result = regard_command(*given, "--save", "a.safetensors", "--html", "a.html")
+    assert result.returncode == 0, result.stderr
+    assert "Effect of ablating each token on the logit of “POSITIVE” (full bar" in result.stdout
+    data = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    jsonschema.validate(data, json.loads(files("regard.questions.why").joinpath("why.schema.json").read_text("utf-8")))
+    assert (data["texts"], data["words"][0]["to"]) == (["a river bank\na man"], "POSITIVE")
+    again = regard_command("why", "--open", "a.safetensors", "--model", "whole", "--to", "POSITIVE")
+    assert again.stdout.partition("\n\n")[0] == result.stdout.partition("\n\n")[0]
+    word = regard_command("why", "a river bank", "--word", "river", "--to", "neutral", "--model", "tokens")
+    assert "on the logit of “NEUTRAL” at “river”" in word.stdout, word.stderr
+    seen = regard_command("see", "a river bank", "--second", "a man", "--word", "man", "--model", "tokens", "--full")
+    assert "“river” (text 1) contributes most to “man”" in seen.stdout, seen.stderr
+    assert "likeliest labels with probability" in seen.stdout
+    for more, model in ((("--to", "POSITIVE"), "whole"), (("--to", "POSITIVE", "--at", "man"), "tokens")):
+        found = regard_command("attribute", "a river bank", "--second", "a man", *more, "--model", model)
+        assert "Contributions to the logit of “POSITIVE”" in found.stdout, found.stderr
+    needs = "needs a label of the model: 'NEGATIVE', 'NEUTRAL', 'POSITIVE'"
+    refused(regard_command("why", "a bank", "--to", "SAD", "--model", "whole"), needs)
+    refused(regard_command("attribute", "a bank", "--to", "SAD", "--model", "whole"), needs)
+    refused(regard_command("why", "a", "--second", "b", "--second", "c", "--to", "x"), "--second: given 2 for 1 text")
+    refused(regard_command("why", "a", "--edge", "a:a", "--to", "x"), "--edge and --to: give one of them")
 
 
 def test_bad_input(regard_command) -> None:

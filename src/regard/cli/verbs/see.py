@@ -29,6 +29,7 @@ OF_MODEL = ("model", "learned")  # the model's token embeddings instead of a fil
 def see(
     texts: options.Texts = None,
     targets: options.Targets = None,
+    seconds: options.Seconds = None,
     word: options.FollowedWord = None,
     references: options.References = None,
     control: options.ControlFile = None,
@@ -55,7 +56,7 @@ def see(
     chosen.check(opened=open_file is not None)
     if images:
         told = {
-            "--target-text": targets, "--compare": references, "--control": control,
+            "--target-text": targets, "--second": seconds, "--compare": references, "--control": control,
             "--logit-lens": next_token or None, "--window": window, "--stride": stride, "--static": static,
             "--open": open_file, "--chat": chat,
         }  # fmt: skip
@@ -67,7 +68,7 @@ def see(
     vectors.check(chosen)
     neutral = ControlFile(control)
     neutral.check(chosen)
-    given = Source(texts or [], targets or [], model, window, stride, open_file, chat)
+    given = Source(texts or [], targets or [], model, window, stride, open_file, chat, seconds or [])
     given.check("see")
     outputs.check()
     sentences = neutral.sentences(chosen)

@@ -1,7 +1,7 @@
 """`regard why`: which tokens and heads moved a word, checked without each; or why a head looks there (--edge)."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from regard.cli import options
 from regard.cli.file_options import writes
@@ -24,7 +24,9 @@ STRONGEST = "the largest weight (with --edge only)"
 def why(
     texts: options.Texts = None,
     targets: options.Targets = None,
+    seconds: options.Seconds = None,
     word: options.NeededOrEdge = None,
+    to: options.Label = None,
     edge: options.Edge = None,
     layer: Annotated[int | None, number("--layer", STRONGEST)] = None,
     head: Annotated[int | None, number("--head", STRONGEST)] = None,
@@ -36,24 +38,27 @@ def why(
     open_file: options.OpenFile = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Rank the tokens and heads that affect a word (--word), or split an attention score (--edge).
+    """Rank the tokens and heads that affect a word (--word) or a label (--to), or split an attention score (--edge).
 
     --method ranks tokens by the effect of ablating them (removal), by the effect of ablating the word's attention to
     them (edges), by contribution, or by weight. With --open, --model traces the texts of the file again.
     """
-    given = Source(texts or [], targets or [], model, file=open_file)
+    given = Source(texts or [], targets or [], model, file=open_file, second=seconds or [])
     given.check("why")
     if method not in TOKENS_BY:
         raise RegardError(f"--method: given {method!r}, needs one of {', '.join(TOKENS_BY)}")
     asked = EdgeAsked(edge, layer, head, part)
     if edge is not None:
+        if to is not None:
+            raise RegardError("--edge and --to: give one of them, a score to split or a label to explain")
         if method != TOKENS_BY[0]:
             raise RegardError("--method goes with --word: it says what the tokens behind a word are ranked by")
         show_edge(given, asked, word, 10 if top is None else top, everything, outputs)
         return
     asked.check_absent()
     chosen = Selection(top=10 if top is None else top, word=word)
-    word = chosen.needed_word()
+    if to is None:
+        word = chosen.needed_word()
     chosen.check()
     outputs.check()
 
@@ -68,7 +73,8 @@ def why(
     found: list[tuple[str, Why]] = []
     with screens[1].status("Loading the model, tracing and ablating …") as status:
         done = traced(given) if open_file is None else traced_again(given)
-        of_texts = [occurrences_to_ask_why(trace, word) for trace in done.traces]
+        of_texts: list[list[tuple[Any, Any]]]
+        of_texts = [[(None, None)] if word is None else occurrences_to_ask_why(trace, word) for trace in done.traces]
         every = sum(map(len, of_texts))
 
         def progress(count: int, runs: int) -> None:
@@ -77,7 +83,7 @@ def why(
         for number, (trace, words) in enumerate(zip(done.traces, of_texts, strict=True), 1):
             for nth, (of, each) in enumerate(words):
                 label = occurrence_label_in_text(str(number), nth, len(words))
-                found.append((label, done.model.why(trace, each, part=of, tokens_by=method, progress=progress)))
+                found.append((label, done.model.why(trace, each, to=to, part=of, tokens_by=method, progress=progress)))
     read = Read(tuple(done.texts), tuple(trace.status for trace in done.traces), Read.of(*done.traces).sides)
     answer = WhyOfTexts(found, done.generated, about=read, traces=done.traces)
     rows = top or (10 if len(found) != 2 else 5)

@@ -36,7 +36,8 @@ def effects(trace: Trace, place: Place) -> Callable[[Trace], Effect]:
     """Make what compares a trace with another of the same text; what all comparisons share is computed once."""
     tokens = tokens_of(trace, place)
     before = trace.last_hidden_state[tokens].double().mean(0)
-    logits = trace.logits if trace.logits is not None and is_causal(trace) else None
+    speaks = trace.logits is not None and trace.logits.ndim == 2 and not trace.labels and is_causal(trace)
+    logits = trace.logits if speaks else None
 
     def compare(ablated: Trace) -> Effect:
         after = ablated.last_hidden_state[tokens].double().mean(0)

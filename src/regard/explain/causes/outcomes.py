@@ -3,6 +3,7 @@
     logit(model, "Paris")                        of the next token after the text, or of a place in it
     logit_difference(model, "Paris", "Rome")     the same, less another token's
     probability(model, "Paris")                  the same token's share
+    logit(model, "POSITIVE")                     of a classifier's label; of a token classifier at a word, at="Paris"
     cosine("bank", reference)                    of a word's contextual embedding to a vector
 
 Any function of a trace is one, too: `Outcome("length of bank", lambda trace: trace["bank"].norm())`. One that gives a
@@ -15,10 +16,11 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
+from regard.capture.classes import probabilities
 from regard.capture.interventions.places import written
 from regard.errors import RegardError
 from regard.explain.places import Place, tokens_of
-from regard.models.inputs import token_id
+from regard.models.inputs import class_or_token_id
 from regard.models.model import Model
 from regard.text.quoting import quoted
 from regard.trace.trace import PairTrace, Trace
@@ -63,7 +65,14 @@ def logit_difference(model: Model, token: str | int, other: str | int, *, at: Pl
 def probability(model: Model, token: str | int, *, at: Place | None = None) -> Outcome:
     """Make the outcome "the probability of a token". at: as in `logit_difference`."""
     place, name = _outcome_token_id(model, token), f"probability of {_token(token)}{_after(at)}"
-    return Outcome(name, lambda trace: _outcome_logits(trace, at, place).double().softmax(-1)[place])
+
+    def number(trace: AnyTrace) -> Float[Tensor, ""]:
+        found = probabilities(_outcome_logits(trace, at, place).double(), model.labels, model.model)
+        if found is None:
+            raise RegardError(f"outcome: {model.name} has no probabilities of labels: take the logit")
+        return found[place]
+
+    return Outcome(name, number)
 
 
 def cosine(place: Place, reference: Float[Tensor, " M"], name: str = "the reference") -> Outcome:
@@ -99,20 +108,30 @@ def number_of(outcome: Outcome, trace: AnyTrace) -> Float[Tensor, ""]:
 
 
 def _outcome_token_id(model: Model, token: str | int) -> int:
-    return token_id(model.tokenizer, token, f"outcome of {model.name}")
+    return class_or_token_id(model.labels, model.tokenizer, token, f"outcome of {model.name}")
 
 
 def _outcome_logits(trace: AnyTrace, at: Place | None, *ids: int) -> Float[Tensor, " V"]:
     """The logits at a place, which have to hold these ids."""
+    logits = logits_at(trace, at)
+    wrong = [number for number in ids if not 0 <= number < len(logits)]
+    if wrong:
+        raise RegardError(f"outcome: token id {wrong[0]} is out of range: there are ids 0 to {len(logits) - 1}")
+    return logits
+
+
+def logits_at(trace: AnyTrace, at: Place | None) -> Float[Tensor, " V"]:
+    """Return the logits at a place, None for the last token; those of a classifier of whole texts, which have none."""
     side = trace.sides[-1]
     if side.logits is None:
         raise RegardError(f"outcome: {side.status.model} has no language head: give a cosine, or a function of a trace")
-    wrong = [number for number in ids if not 0 <= number < side.logits.shape[-1]]
-    if wrong:
-        raise RegardError(
-            f"outcome: token id {wrong[0]} is out of range: there are ids 0 to {side.logits.shape[-1] - 1}"
-        )
-    return side.logits[-1 if at is None else tokens_of(side, at)[-1]]
+    if side.logits.ndim == 1:
+        if at is not None:
+            raise RegardError(f"outcome: {side.status.model} labels the whole text: leave out the position {at!r}")
+        return side.logits
+    if side.labels and at is None:
+        raise RegardError(f"outcome: {side.status.model} labels each token: say at which word")
+    return side.logits[-1 if at is None else tokens_of(side, at)[0 if side.labels else -1]]
 
 
 def _token(token: str | int) -> str:

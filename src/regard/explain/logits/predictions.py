@@ -28,14 +28,15 @@ class Candidate:
 class Prediction:
     """What the model says of one place: the likeliest tokens first.
 
-    at: the token whose row this is. after: whether the candidates come after it (causal) or stand in its place.
+    at: the token whose row this is. after: whether the candidates come after it (causal) or stand in its place; None
+    where they are labels that a token classifier gives it.
     occurrence: the label of the occurrence of the followed word it belongs to, None for the text's end or a mask.
     """
 
     text: int
     token: int
     at: str
-    after: bool
+    after: bool | None
     occurrence: str | None
     candidates: list[Candidate]
 
@@ -84,5 +85,6 @@ def predict(
 ) -> Prediction:
     """Return what a trace's logits say at or after one of its tokens. The trace has to have logits."""
     assert trace.logits is not None
-    found = candidates(trace.logits[token], names, top)
-    return Prediction(text, token, trace.tokens[token].text, is_causal(trace), occurrence, found)
+    found = candidates(trace.logits[token], trace.labels.__getitem__ if trace.labels else names, top)
+    after = None if trace.labels else is_causal(trace)
+    return Prediction(text, token, trace.tokens[token].text, after, occurrence, found)

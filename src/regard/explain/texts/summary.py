@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import Any
 
 from regard.attention.short_repr import short_repr
+from regard.capture.classes import SPAN
 from regard.errors import RegardError, control_name
 from regard.explain.logits.logit_lens import LogitLens, logit_lens
 from regard.explain.logits.predictions import Names, Prediction, names_of, predict, spoken, written
@@ -240,7 +241,7 @@ def _summary_of_texts_side(
         predictions=[
             predict(trace, n, token, names, top=top, occurrence=label)
             for n, trace in enumerate(traces)
-            if trace.logits is not None
+            if trace.logits is not None and trace.logits.ndim == 2 and trace.labels != SPAN
             for token, label in _predicted_places_of_text(trace, n, word, seen, bool(both))
         ],
         logit_lenses=[],

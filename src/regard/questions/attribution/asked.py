@@ -27,6 +27,7 @@ class AttributionAsked(OutcomeAsked):
     heads, and attribution-patching compares two texts.
     """
 
+    pairs: ClassVar[bool] = True
     texts: ClassVar[tuple[str, str]] = ("TEXT", "One text. For attribution-patching: a clean and a corrupted text.")
 
     at: str | None = option(
@@ -73,7 +74,7 @@ class AttributionAsked(OutcomeAsked):
 
         trace = traces[0]
         if self.to is not None and trace.sides[-1].logits is None:
-            raise self._no_language_head(model.name, str)
+            raise RegardError(f"to: {model.name} has no language head: give word and like, two words of the text")
         unit: Any = "word" if self.by == "word" else "token"
         if self.method == "direct":
             return replace(self._direct(model, trace), unit=unit)
@@ -86,16 +87,14 @@ class AttributionAsked(OutcomeAsked):
         method: Any = self.method.replace("-", " ")
         return replace(model.attribute_to_tokens(trace, outcome, method=method, steps=self.steps), unit=unit)
 
-    def _no_language_head(self, name: str, called: Called) -> RegardError:
-        to, word, like = map(called, ("to", "word", "like"))
-        return RegardError(f"{to}: {name} has no language head: give {word} and {like}, two words of the text")
-
-    def _at(self, trace: "Trace | PairTrace") -> int:
-        """The token at which a logit is meant: the last one of at, or of the text."""
+    def _at(self, trace: "Trace | PairTrace") -> int | None:
+        """The token at which a logit is meant: the last one of at, or of the text; of a label the first, or none."""
         from regard.explain.places import place_in, tokens_of
 
         side = trace.sides[-1]
-        return len(side.tokens) - 1 if self.at is None else tokens_of(side, place_in(side, self.at))[-1]
+        if self.at is None:
+            return None if side.labels else len(side.tokens) - 1
+        return tokens_of(side, place_in(side, self.at))[0 if side.labels else -1]
 
     def _direct(self, model: "Model", trace: "Trace | PairTrace") -> "Attribution":
         if self.word is None:

@@ -106,11 +106,16 @@ class Attribution(Answer):
         return {"method": "direct", "outcome": self.outcome, "value": self.value, "error": self.error, "parts": own}
 
 
-def attribution(trace: Trace | PairTrace, place: Place, outcome: AttributionTarget, split: Split) -> Attribution:
-    """Split an outcome at a word or token; see also `Model.attribution`."""
+def attribution(trace: Trace | PairTrace, place: Place | None, outcome: AttributionTarget, split: Split) -> Attribution:
+    """Split an outcome at a word or token, or a label of the whole text (None); see also `Model.attribution`."""
     own = trace.decoder if isinstance(trace, PairTrace) else trace
-    rows = tokens_of(own, place)
-    where = ", ".join(own.tokens[n].text.strip() for n in rows)
+    whole = own.logits is not None and own.logits.ndim == 1 and outcome.token is not None
+    if whole != (place is None):
+        needs = "no place: it labels the whole text" if whole else "a place, a word or the number of a token"
+        raise RegardError(f"attribution: {own.status.model} needs {needs}")
+    rows = list(range(len(own.tokens))) if place is None else tokens_of(own, place)
+    rows = rows[:1] if own.labels and place is not None and outcome.token is not None else rows  # a word's label
+    where = "" if place is None else f" at {quoted(', '.join(own.tokens[n].text.strip() for n in rows))}"
     expected, said = _outcome_to_attribute(own, rows, outcome)
     name = f"attribution in {own.status.model}"
     parts = split(outcome, rows)
@@ -130,7 +135,7 @@ def attribution(trace: Trace | PairTrace, place: Place, outcome: AttributionTarg
         )
     names: tuple[Side | None, ...] = ("encoder", "decoder") if isinstance(trace, PairTrace) else (None,)
     tokens = {name: side.tokens for name, side in zip(names, trace.sides, strict=True)}
-    return Attribution(f"{said} at {quoted(where)}", value, error, parts, tokens, about=Read.of(trace))
+    return Attribution(f"{said}{where}", value, error, parts, tokens, about=Read.of(trace))
 
 
 def _outcome_to_attribute(trace: Trace, rows: list[int], outcome: AttributionTarget) -> tuple[float, str]:
@@ -146,12 +151,12 @@ def _outcome_to_attribute(trace: Trace, rows: list[int], outcome: AttributionTar
         return float(torch.cosine_similarity(state, direction, dim=0)), "cosine to the direction"
     if trace.logits is None:
         raise RegardError(f"attribution: the trace of {trace.status.model} holds no logits: give toward=, a direction")
-    logits = trace.logits[rows].double().mean(0)
+    logits = trace.logits.double() if trace.logits.ndim == 1 else trace.logits[rows].double().mean(0)
     for number in (outcome.token, outcome.against):
         if number is not None and not 0 <= number < len(logits):
             raise RegardError(f"attribution: token id {number} is out of range: there are ids 0 to {len(logits) - 1}")
     names = [
-        str(n) if trace.names is None else trace.names(n).strip()
+        trace.labels[n] if trace.labels else str(n) if trace.names is None else trace.names(n).strip()
         for n in (outcome.token, outcome.against)
         if n is not None
     ]

@@ -148,7 +148,8 @@ def _predictions(summary: Summary, side: str, name: str) -> Panel:
         for each in summary.predictions
     ]
     title = "What the model predicts next" if after else "What the model predicts here"
-    columns = [Column(side), Column("after" if after else "at"), Column("likeliest tokens with probability")]
+    likeliest = f"likeliest {'labels' if after is None else 'tokens'} with probability"
+    columns = [Column(side), Column("after" if after else "at"), Column(likeliest)]
     return Table(name=name, title=title, columns=columns, rows=rows)
 
 

@@ -228,7 +228,8 @@ def _prediction(summary: Summary, text: int) -> dict[str, Any]:
         return {}
     made = at[-1] if summary.word is None else at[0]
     best, several = made.candidates[0], len(summary.texts) > 1
-    place = f"{'after' if made.after else 'in place of'} {numbered(summary.tokens[text], made.token)}"
+    where = {True: "after", False: "in place of", None: "at"}[made.after]
+    place = f"{where} {numbered(summary.tokens[text], made.token)}"
     place += f" in text {summary.labels[text]}" if several else ""
     return {"place": place, "candidate": quoted(best.text), "probability": best.probability}
 

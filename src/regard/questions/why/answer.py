@@ -11,6 +11,8 @@ from regard.explain.frames import Row
 from regard.questions.why import panels, sentences
 from regard.text.quoting import quoted
 
+By = Literal["effect", "divergence", "logit"]
+
 
 @dataclass(frozen=True)
 class Cause:
@@ -23,6 +25,8 @@ class Cause:
     it) or head. divergence: KL divergence in nats of the next-token prediction after the word (None except for causal
     models and decoders; see `Effect.after_place`). part: the attention of an encoder-decoder that it belongs to. A
     "cross" token is in the source.
+    Of a classifier's label (else None): logit, probability: by how much the label's fall without the token or head.
+    contribution is then the estimate of that by one gradient, in logits.
     """
 
     name: str
@@ -37,6 +41,8 @@ class Cause:
     sink: bool = False
     special: bool = False
     own: bool = False
+    logit: float | None = None
+    probability: float | None = None
 
     @property
     def is_other_word(self) -> bool:
@@ -58,7 +64,7 @@ class _Ranked(Answer):
 
     def title(self) -> str:
         """Of which word."""
-        words = dict.fromkeys(quoted(why.word) for _, why in self.each())
+        words = dict.fromkeys(why.subject for _, why in self.each())
         return f"Effects of ablating tokens and heads on {' and '.join(words)}"
 
     def rows(self) -> list[Row]:
@@ -77,6 +83,8 @@ class Why(_Ranked):
     *_agreement: rank correlation with that measure of (weight, contribution). part: of an encoder-decoder, whether the
     word is of the text that the "encoder" read or of the "decoder"'s. tokens_by: how tokens were measured, "removal" or
     "edges", or the estimate that orders them instead ("contribution", "weight"), with the effects of their removal.
+    to: of a classifier, the label that was explained, by "logit"; word is then "" for a label of the whole text. logit,
+    probability: the label's own, the second None for logits that are no choice among labels.
     """
 
     word: str
@@ -84,17 +92,32 @@ class Why(_Ranked):
     heads: Sequence[Cause]
     tokens_agreement: tuple[float, float]
     heads_agreement: tuple[float, float]
-    by: Literal["effect", "divergence"] = "effect"
+    by: By = "effect"
     part: Part | None = None
     tokens_by: TokensBy = DEFAULT
+    to: str | None = None
+    logit: float | None = None
+    probability: float | None = None
 
     def each(self) -> "Sequence[tuple[str, Why]]":
         """This one."""
         return [("1", self)]
 
     def measured(self, cause: Cause) -> float:
-        """Return the effect that the rankings are by: the divergence, or 1 − cosine."""
-        return cause.effect if self.by == "effect" or cause.divergence is None else cause.divergence
+        """Return the effect that the rankings are by: the divergence, the logit's fall, or 1 − cosine."""
+        measured: float | None = getattr(cause, self.by)
+        return cause.effect if measured is None else measured
+
+    def size(self, cause: Cause) -> float:
+        """Return how large that effect is."""
+        return abs(self.measured(cause))
+
+    @property
+    def subject(self) -> str:
+        """Name what the effects are on: “bank”, or the logit of “LOC” at “Paris”."""
+        if self.to is None:
+            return quoted(self.word)
+        return f"the logit of {quoted(self.to)}" + f" at {quoted(self.word)}" * bool(self.word)
 
     def rows(self) -> list[Row]:
         """List one row a cause, tokens first, in their order: kind ("token" or "head"), and the fields of `Cause`."""
@@ -125,7 +148,7 @@ class WhyOfTexts(_Ranked, TracesAnswer):
 
     def opening(self) -> dict[str, str | int | None]:
         """Open the page at what is behind the word."""
-        return {"view": "panel 0", "word": self.found[0][1].word}
+        return {"view": "panel 0", "word": self.found[0][1].word or None}
 
 
 def _data(label: str, why: Why) -> dict[str, Any]:

@@ -3,18 +3,22 @@
 Each gets three measures: raw attention weight, contribution (Kobayashi et al. 2020, 2021), and the effect of removing
 the token (`removal`) or ablating the head. Spearman's rank correlation (1904) compares each of the first two with the
 third. docs/faithfulness.md compares them on many texts.
+
+A classifier's label has the fall of its logit as the effect. A head's contribution to it is its output times the
+logit's gradient, split by source token, and a token's is the sum over heads: both estimate that fall to first order.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.capture.classes import probabilities
 from regard.capture.interventions import names as interventions
 from regard.capture.interventions.given import Intervention
 from regard.capture.interventions.names import STACKS, Part, check_intervention_part
@@ -22,13 +26,15 @@ from regard.display.answer import Read
 from regard.errors import RegardError
 from regard.explain.causes.ablation_effect import effects
 from regard.explain.causes.contributions import contributions
+from regard.explain.causes.outcomes import logit, logits_at
 from regard.explain.causes.rank_correlation import spearman
 from regard.explain.causes.removal import removal
 from regard.explain.causes.token_rankings import DEFAULT, TokensBy, check_tokens_by
 from regard.explain.weights.sinks import sinks_of
-from regard.questions.why.answer import Cause, Why
+from regard.models.inputs import class_or_token_id
+from regard.questions.why.answer import By, Cause, Why
 from regard.text.tokens import Token
-from regard.text.words import Word, word_in_neither_text
+from regard.text.words import Word, only_word, word_in_neither_text
 from regard.trace.trace import PairTrace, Trace
 from regard.trace.word_rows import gives
 
@@ -49,6 +55,37 @@ class _Kind:
     @property
     def maps(self) -> Sequence[AttentionMap]:
         return self.trace.cross if self.part == "cross" else self.trace.attention
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A label of a word, or of the whole text: then the word is all tokens, and its text is "".
+
+    measure: returns the label's logit in a trace, and its probability, None if the model's logits have none. sources:
+    for each attention call, what each head contributes by attention to each token, (H, S), in logits.
+    """
+
+    label: str
+    word: Word
+    measure: Callable[[Trace], tuple[float, float | None]]
+    sources: Sequence[Float[Tensor, "H S"]]
+
+
+def decided(model: Any, trace: Any, to: str | int, word: str | Word | None) -> Decision:
+    """Attribute a label's logit to heads and tokens, at a word's first token, or of a whole text (None)."""
+    if not model.labels or not isinstance(trace, Trace):
+        raise RegardError(f"why: to: {model.name} is no classifier of one text, and has no labels: give a word")
+    number = class_or_token_id(model.labels, None, to, f"why: to: {model.name}")
+    place = None if word is None else only_word(trace.text, trace.tokens, word)
+
+    def measure(run: Trace) -> tuple[float, float | None]:
+        logits = logits_at(run, place).double()
+        chances = probabilities(logits, run.labels, model.model)
+        return float(logits[number]), None if chances is None else float(chances[number])
+
+    sources = model.attribute_to_heads(trace, logit(model, number, at=place)).sources
+    whole = Word("", 0, 0, tuple(range(len(trace.tokens))))
+    return Decision(model.labels[number], place or whole, measure, sources)
 
 
 def occurrences_to_ask_why(trace: Trace | PairTrace, word: str) -> list[tuple[Part | None, Word]]:
@@ -91,8 +128,12 @@ def why(
     part: Part | None = None,
     tokens_by: TokensBy = DEFAULT,
     progress: Callable[[int, int], None] | None = None,
+    decision: Decision | None = None,
 ) -> Why:
-    """Rank the tokens and heads that affect an occurrence of a word, by ablating each of them; see `Model.why`."""
+    """Rank the tokens and heads that affect an occurrence of a word, by ablating each of them; see `Model.why`.
+
+    decision: of a classifier, on whose label the effects are; the word is the decision's.
+    """
     check_tokens_by(tokens_by)
     kinds = _kinds_of_causes(trace, part)
     own = kinds[0].trace
@@ -102,14 +143,17 @@ def why(
         rows = [gives(weights, word).cpu() for weights in kind.maps]  # (H, S) a layer
         cross = kind.part == "cross"
         of: Part | None = "cross" if cross else None
-        shares = [contributions(kind.trace, word, n, part=of).shares.abs().cpu() for n in range(len(rows))]
+        shares: Sequence[Tensor] = () if decision is None else decision.sources
+        shares = shares or [contributions(kind.trace, word, n, part=of).shares.abs().cpu() for n in range(len(rows))]
         sinks = {sink.token for sink in sinks_of(kind.maps, kind.sources, itself=not cross)}
         for place, token in enumerate(kind.sources):
             if not any(bool((row[:, place] > 0).any()) for row in rows):
                 continue  # what the word may not look at cannot be ablated
             weight = _mean_effect_of_causes(row[:, place].mean() for row in rows)
             given = _mean_effect_of_causes(share[:, place].sum() for share in shares)
-            flags = {"sink": place in sinks, "special": token.special, "own": not cross and place in word.tokens}
+            given *= len(shares) if decision is not None else 1
+            within = not cross and place in word.tokens and bool(word.text)  # the word of a label may be the whole text
+            flags = {"sink": place in sinks, "special": token.special, "own": within}
             causes.append(Cause(token.text, place, None, None, weight, given, math.nan, part=kind.part, **flags))
             if tokens_by == "edges":
                 sets.append([interventions.ablate(interventions.edge(word, place, part=kind.part))])
@@ -124,20 +168,15 @@ def why(
                 causes.append(Cause(name, None, layer, head, on_own, given, math.nan, part=kind.part))
                 sets.append([interventions.ablate(interventions.head(layer, head, part=kind.part))])
     work = [len(kinds[0].maps) - (cause.layer or 0) for cause in causes]  # layers, from the first that changes on
-    causes = _measured(own, word, causes, _counted(ablated(sets), work, progress), part)
+    causes = _measured(own, word, causes, _counted(ablated(sets), work, progress), part, decision)
     tokens, heads = ([cause for cause in causes if (cause.head is None) == wanted] for wanted in (True, False))
-    by: Literal["effect", "divergence"] = "effect" if heads[0].divergence is None else "divergence"
+    by: By = "logit" if decision is not None else "effect" if heads[0].divergence is None else "divergence"
+    before, chance = (None, None) if decision is None else decision.measure(own)
+    to = None if decision is None else decision.label
     return Why(
-        word.text,
-        _sorted(tokens, by if tokens_by in ("removal", "edges") else tokens_by),
-        _sorted(heads, by),
-        _agreement(tokens, by),
-        _agreement(heads, by),
-        by,
-        part,
-        tokens_by,
-        about=Read.of(trace),
-    )
+        word.text, _sorted(tokens, by if tokens_by in ("removal", "edges") else tokens_by), _sorted(heads, by),
+        _agreement(tokens, by), _agreement(heads, by), by, part, tokens_by, to, before, chance, about=Read.of(trace),
+    )  # fmt: skip
 
 
 def _counted(
@@ -152,8 +191,9 @@ def _counted(
 
 
 def _measured(
-    trace: Trace, word: Word, causes: Sequence[Cause], runs: Iterable[tuple[int, Trace | PairTrace]], part: Part | None
-) -> list[Cause]:
+    trace: Trace, word: Word, causes: Sequence[Cause], runs: Iterable[tuple[int, Trace | PairTrace]],
+    part: Part | None, decision: Decision | None,
+) -> list[Cause]:  # fmt: skip
     """The causes with what their ablation changed. trace: of the word's own text."""
     change = effects(trace, word)
     found: dict[int, Cause] = {}
@@ -161,6 +201,10 @@ def _measured(
         again = run.sides[0 if part == "encoder" else -1]
         changed = change(again)
         found[number] = replace(causes[number], effect=changed.moved, divergence=changed.after_place)
+        if decision is not None:
+            (before, chance), (after, unlikely) = decision.measure(trace), decision.measure(again)
+            fall = None if chance is None or unlikely is None else chance - unlikely
+            found[number] = replace(found[number], logit=before - after, probability=fall)
     return [found[number] for number in range(len(causes))]
 
 
@@ -185,9 +229,10 @@ def _mean_effect_of_causes(values: Iterable[Float[Tensor, ""]]) -> float:
 
 
 def _sorted(causes: list[Cause], by: str) -> list[Cause]:
-    return sorted(causes, key=lambda cause: -getattr(cause, by))
+    return sorted(causes, key=lambda cause: -abs(getattr(cause, by)))
 
 
 def _agreement(causes: list[Cause], by: str) -> tuple[float, float]:
     measured = [getattr(cause, by) for cause in causes]
-    return spearman([c.weight for c in causes], measured), spearman([c.contribution for c in causes], measured)
+    sizes = list(map(abs, measured))  # a weight has no sign
+    return spearman([c.weight for c in causes], sizes), spearman([c.contribution for c in causes], measured)

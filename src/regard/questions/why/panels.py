@@ -19,10 +19,11 @@ TITLES = {  # of the ranking of tokens, by `Why.tokens_by`
     "contribution": "Tokens by contribution to {}",
     "weight": "Tokens by attention weight from {}",
 }
-HEADINGS = {"effect": "1 − cosine", "divergence": "KL (nats)"}  # of effects, by `Why.by`
+HEADINGS = {"effect": "1 − cosine", "divergence": "KL (nats)", "logit": "logit"}  # of effects, by `Why.by`
 EFFECTS = {  # what an effect is, by `Why.by`
     "effect": "Effect: 1 − cosine between the word's vectors with and without the {}.",
     "divergence": "Effect: KL divergence in nats between the next-token predictions with and without the {}.",
+    "logit": "Effect: by how much the label's logit falls without the {}.",
 }
 
 
@@ -41,9 +42,9 @@ def _text(why: "Why", label: str, part: str | None, *, alone: bool) -> Strip:
     """Show a text, each token with its effect. The other word with the largest effect has a full bar."""
     tokens = sorted((token for token in why.tokens if token.part == part), key=lambda token: token.token or 0)
     side = {"cross": "source ", "decoder": "target "}.get(part or "", "")
-    full = max((why.measured(token) for token in why.tokens if token.is_other_word), default=0.0) or 1.0
+    full = max((why.size(token) for token in why.tokens if token.is_other_word), default=0.0) or 1.0
     ablated = "attention to " if why.tokens_by == "edges" else ""
-    title = f"Effect of ablating {ablated}each {side}token on {quoted(why.word)}"
+    title = f"Effect of ablating {ablated}each {side}token on {why.subject}"
     title += "" if alone else f" in {place(label, why)}"
     note = EFFECTS[why.by].format("attention" if ablated else "token")
     return Strip(
@@ -52,7 +53,7 @@ def _text(why: "Why", label: str, part: str | None, *, alone: bool) -> Strip:
         values=[why.measured(token) for token in tokens], unit="effect",
         special=[n for n, token in enumerate(tokens) if (token.special or token.sink) and not token.own],
         marked=[n for n, token in enumerate(tokens) if token.own], tab=WHY if alone else place(label, why),
-        caption=note, full=full, note=note, screen=alone, picture=alone,
+        caption=note, full=full, note=note, screen=alone, picture=alone, signed=why.by == "logit",
     )  # fmt: skip
 
 
@@ -60,17 +61,20 @@ def _ranking(why: "Why", label: str, kind: str, count: int) -> Table:
     """Rank every token, or every head, of an occurrence. count: of occurrences."""
     of_tokens, unbounded = kind == "token", why.by == "divergence"
     causes, agreement = (why.tokens, why.tokens_agreement) if of_tokens else (why.heads, why.heads_agreement)
-    weight = "mean weight" if of_tokens else "weight on words"
+    weight, of_label = "mean weight" if of_tokens else "weight on words", why.by == "logit"
+    chances = why.probability is not None
     columns = [
-        Column(kind), Column(HEADINGS[why.by], 2, bar=True, unbounded=unbounded),
+        Column(kind), Column(HEADINGS[why.by], 2, bar=True, unbounded=unbounded, signed=of_label),
+        *([Column("probability", 2, signed=True)] if chances else []),
         *([Column(HEADINGS["effect"], 2, detail=True)] if unbounded else []),
-        Column("contribution", 2, detail=True), Column(weight, 2, detail=not of_tokens),
+        Column("contribution", 2, detail=not of_label, signed=of_label), Column(weight, 2, detail=not of_tokens),
         *([Column("note", detail=True)] if of_tokens else []),
     ]  # fmt: skip
     rows: list[list[Cell]] = [
         [
-            token_or_head(cause), why.measured(cause), *([cause.effect] if unbounded else []), cause.contribution,
-            cause.weight, *([_note(cause)] if of_tokens else []),
+            token_or_head(cause), why.measured(cause), *([cause.probability] if chances else []),
+            *([cause.effect] if unbounded else []), cause.contribution, cause.weight,
+            *([_note(cause)] if of_tokens else []),
         ]
         for cause in causes
     ]  # fmt: skip
@@ -80,10 +84,11 @@ def _ranking(why: "Why", label: str, kind: str, count: int) -> Table:
     )
     agrees = f"Rank correlation with the effect: {ranks}."
     given = "mean fraction of the word's vectors from the token" if of_tokens else "fraction from the head in its layer"
+    given = "the same, estimated by one gradient" if of_label else given
     note = f"{agrees} Contribution: {given}." if count == 1 else f"{EFFECTS[why.by].format(kind)} {agrees}"
     of, apart = (f" in {place(label, why)}", f", {label}") if count > 1 else ("", "")
     of_heads = "Heads by effect" if of else "Heads by effect on {}"
-    title = (TITLES[why.tokens_by] if of_tokens else of_heads).format(quoted(why.word))
+    title = (TITLES[why.tokens_by] if of_tokens else of_heads).format(why.subject)
     return Table(
         name=f"{'Tokens' if of_tokens else 'Heads'} by effect{apart}", title=title + of, columns=columns, rows=rows,
         note=note, screen=count <= MAX_RANKED, picture=count <= MAX_RANKED, group=place(label, why),
@@ -96,18 +101,19 @@ def _largest_effects(every: "Sequence[tuple[str, Why]]") -> Table:
     rows: list[list[Cell]] = []
     for label, why in every:
         words = [token for token in why.tokens if token.is_other_word]
-        word = max(words, key=why.measured, default=None)
-        head = max(why.heads, key=why.measured)
+        word = max(words, key=why.size, default=None)
+        head = max(why.heads, key=why.size)
         token: list[Cell] = ["–", None] if word is None else [token_or_head(word), why.measured(word)]
         rows.append([place(label, why), *token, token_or_head(head), why.measured(head)])
     measures = list(dict.fromkeys(HEADINGS[why.by] for _, why in every))
     effect = measures[0] if len(measures) == 1 else "effect"
     columns = [
-        Column("occurrence"), Column("word"), Column(effect, 2, bar=True), Column("head"), Column(effect, 2),
+        Column("occurrence"), Column("word"), Column(effect, 2, bar=True, signed=measures == ["logit"]), Column("head"),
+        Column(effect, 2, signed=measures == ["logit"]),
     ]  # fmt: skip
     drawn = len(every) > MAX_RANKED
     return Table(
-        name="Each occurrence", title=f"Largest effects on {quoted(every[0][1].word)}", columns=columns, rows=rows,
+        name="Each occurrence", title=f"Largest effects on {every[0][1].subject}", columns=columns, rows=rows,
         screen=drawn, picture=drawn, note="Special tokens, attention sinks and the word itself are left out.",
     )  # fmt: skip
 
