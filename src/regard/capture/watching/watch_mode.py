@@ -21,9 +21,9 @@ from regard.attention.attention_map import HELPS, AttentionMap
 from regard.attention.recording import LazyMap, open_records
 from regard.attention.scores import ScoreRule
 from regard.capture.watching import torch_internals
-from regard.capture.watching.call_sites import CallSites, Site
+from regard.capture.watching.call_sites import Site
 from regard.capture.watching.seen import Seen
-from regard.capture.watching.softmax_tracker import FOLLOWED, PREPARED, Softmax, SoftmaxTracker, Track
+from regard.capture.watching.softmax_tracker import FOLLOWED, PREPARED, Softmax, SoftmaxTracker, Track, no_attention
 from regard.capture.watching.torch_internals import outside_transforms, without_transforms
 from regard.capture.watching.weighted_sums import Layout
 from regard.capture.watching.weights_ablation import ablated_weights
@@ -40,14 +40,14 @@ SLOW_PATH = (
 
 
 class WatchMode(TorchFunctionMode):
-    """Watches one block. seen: what it saw. error: the first one that an ablation raised, for the end of the block."""
+    """Watches one block. seen: what it saw. error: the first one that an ablation or `Seen.on_call` raised."""
 
-    def __init__(self, sites: CallSites, *, copy: bool) -> None:
+    def __init__(self, seen: Seen, *, copy: bool = False) -> None:
         super().__init__()
-        self.seen = Seen(sites)
+        self.seen = seen
         self.error: RegardError | None = None
-        self._sites, self._copy = sites, copy
-        self._tracker = SoftmaxTracker(sites, self._claim_weights)
+        self._sites, self._copy = seen.sites, copy
+        self._tracker = SoftmaxTracker(seen.sites, self._claim_weights)
         self._heads: int | None = None  # of the nn.MultiheadAttention that runs now
         self._only_calls = False  # no softmax is computed by hand in what runs now
         self._multi_head_attention = torch_internals.multi_head_attention_in_steps()
@@ -78,15 +78,20 @@ class WatchMode(TorchFunctionMode):
         return result
 
     def finish(self) -> None:
-        """List the softmaxes that turned out to be no attention."""
-        self.seen.passed_over += [softmax for softmax in self._tracker.softmaxes if not softmax.claimed]
+        """List what can't be seen, and the softmaxes that turned out to be no attention."""
+        self.seen.passed_over = no_attention([*self.seen.passed_over, *self._tracker.softmaxes])
+        self._tracker = SoftmaxTracker(self._sites, self._claim_weights)  # which keeps no tensor
+        for path, part in self._sites.root.named_modules() if self._sites.root is not None else ():
+            above = any(f"{path}.".startswith(f"{other}." * bool(other)) for other in self.seen.unseen)
+            if isinstance(part, torch.jit.ScriptModule) and not above:
+                self.seen.unseen[path] = "TorchScript runs outside Python"
 
     def _observe(self, name: str, look: Callable[..., Any], *args: Any) -> Any:
         """Look at a call. Errors are listed, and don't reach the code that is watched."""
         try:
             return look(*args)
         except Exception as error:  # any: what is watched may do what nobody thought of
-            if isinstance(error, RegardError) and open_blocks.get():
+            if isinstance(error, RegardError) and (open_blocks.get() or self.seen.on_call):
                 self.error = self.error or error
             site = self._sites.find() or Site(name, "")
             self.seen.unseen.setdefault(site.path, f"{name}: {type(error).__name__}: {error}")
