@@ -2,10 +2,16 @@
 
 Plain and watched passes take turns. Each line has the medians of both, the median ratio of the rounds, and the ratio of
 the fastest rounds, which a busy machine disturbs less. Weights are not read. Memory is what stays after one pass.
+
+Training steps with AdamW are compared as well: steps whose statistics are written to a file, and the steps
+between. The cost of `every=100` follows from both: one of a hundred steps is of the first kind.
 """
 
 import argparse
+import copy
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -52,6 +58,7 @@ SIZES = (  # name, layers, width, heads, tokens, rounds, target of the ratio (No
     ("6 layers, width 768, 1,024 tokens", 6, 768, 12, 1024, 5, 1.10),
 )
 MS_PER_LAYER = 0.3
+TRAINING = 1.02  # target with every=100
 
 
 def main() -> None:
@@ -70,6 +77,7 @@ def main() -> None:
             ("nn.TransformerEncoder, fast path off", nn.TransformerEncoder(encoder, layers)),
         ):
             report(kind, model.eval(), x, count, layers, target)
+            report_training(kind, model.train(), x, count)
 
 
 def report(kind: str, model: nn.Module, x: Tensor, count: int, layers: int, target: float | None) -> None:
@@ -102,6 +110,35 @@ def report(kind: str, model: nn.Module, x: Tensor, count: int, layers: int, targ
             if t is not None
         }
     print(f"  {kind}: {sum(storages.values()) / MIB / layers:.1f} MiB kept per layer")
+
+
+def report_training(kind: str, model: nn.Module, x: Tensor, count: int) -> None:
+    """Print one line for training steps."""
+    never, results = 1 << 60, dict[int, tuple[float, float, float, float]]()
+    for every in (1, never):
+        plain, watched = copy.deepcopy(model), copy.deepcopy(model)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            regard.watch(watched, every=every, log=Path(folder) / "attention.jsonl"),
+        ):
+            results[every] = turns(training_step(plain, x), training_step(watched, x), count)
+    each, between = (results[every][2] for every in (1, never))
+    total = 1 + (each - 1) / 100 + 0.99 * max(0.0, between - 1)
+    times = f"{results[1][0] * 1e3:.2f} ms, every=1 {results[1][1] * 1e3:.2f} ms (ratio {each:.2f})"
+    target = f"{total:.3f}, at most {TRAINING:.2f}{verdict(total, TRAINING)}"
+    print(f"  {kind}, training step: {times}, between {between:.3f}, every=100 {target}", flush=True)
+
+
+def training_step(model: nn.Module, x: Tensor) -> Callable[[], None]:
+    """Return a function that makes one step."""
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def step() -> None:
+        model(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
 
 
 def watching(model: nn.Module, run: Callable[[], None]) -> Callable[[], None]:

@@ -46,6 +46,7 @@ class Steps:
         self.module, self.every, self.step = module, every, -1
         self._log = None if log is None else log_function(log)
         self._parameters = [parameter for parameter in module.parameters() if not parameter.is_inference()]
+        self._ids = set(map(id, self._parameters))
         self._updated, self._versions, self._watched = True, 0, -1
         self._passes: list[AbstractContextManager[None] | None] = []  # that run now, outermost first
         self._calls: list[tuple[str, Tensor]] = []
@@ -74,13 +75,16 @@ class Steps:
 
     def before(self, module: nn.Module, _: Any) -> None:
         """Count steps, and begin to watch if this pass is to be watched."""
+        trains = module is self.module and module.training and torch.is_grad_enabled() and not in_backward_pass()
+        inside = any(self._passes)
         self._passes.append(None)
-        if module is not self.module or not module.training or not torch.is_grad_enabled() or in_backward_pass():
+        if inside or not trains:
             return
         versions = sum(parameter._version for parameter in self._parameters)
         self.step += self._updated or versions != self._versions
         self._updated, self._versions = False, versions
         if self.step % self.every == 0 and self.step != self._watched:
+            self._calls.clear()
             self._passes[-1] = block = self._block()
             block.__enter__()
 
@@ -103,9 +107,10 @@ class Steps:
             self._log(self.step, rows)
 
     def after_update(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        """Note that an optimizer updated the module. Kernels that get pointers leave tensors' versions as they were."""
-        mine = set(map(id, self._parameters))
-        self._updated |= any(id(parameter) in mine for group in optimizer.param_groups for parameter in group["params"])
+        """Note an update. Kernels that get pointers leave the versions of tensors as they were."""
+        self._updated |= any(
+            id(parameter) in self._ids for group in optimizer.param_groups for parameter in group["params"]
+        )
 
     def add(self, call: Call) -> None:
         """Reduce a call to the means of each head over texts and queries. Queries that attend to nothing don't count.
