@@ -1,8 +1,10 @@
 """What a watched block computed: its attention calls, and what was passed over or can't be seen, with reasons."""
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from regard.attention.ablation import Ablation
@@ -20,7 +22,7 @@ MAX_LISTED_SEEN, MAX_LISTED_OTHERS = 40, 10
 class Seen(Calls):
     """The attention calls of a block, by (path, n-th call), and by path alone if it made one call.
 
-    passed_over: each softmax that was not taken for attention. unseen: what can't be seen, by path, with the reason.
+    passed_over: each softmax that was not taken for attention, once for each line.
     notes: how the watched computation differs from the plain one. Printing the object lists all of it.
     """
 
@@ -31,7 +33,6 @@ class Seen(Calls):
         super().__init__(None, ("value",))
         self.sites, self._keep_last, self.on_call = sites, keep, on_call
         self.passed_over: list[Softmax] = []
-        self.unseen: dict[str, str] = {}
         self.notes: list[str] = []
 
     def add(
@@ -55,6 +56,16 @@ class Seen(Calls):
         if self._keep_last is not None and (old := (call.path, call.nth - self._keep_last)) in self:
             del self[old]
             self.note(f"Only the last {self._keep_last} calls of each path are kept.")
+
+    @cached_property
+    def unseen(self) -> dict[str, str]:
+        """What can't be seen, by path, with the reason."""
+        scripted: dict[str, str] = {}
+        for path, part in self.sites.root.named_modules() if self.sites.root is not None else ():
+            below = any(f"{path}.".startswith(f"{other}." * bool(other)) for other in scripted)
+            if isinstance(part, torch.jit.ScriptModule) and not below:
+                scripted[path] = "TorchScript runs outside Python"
+        return scripted
 
     def note(self, sentence: str) -> None:
         """Add a note, once."""

@@ -7,6 +7,7 @@ answered differently only if an ablation applies to it.
 
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -49,17 +50,16 @@ class WatchMode(TorchFunctionMode):
         self._sites, self._copy = seen.sites, copy
         self._tracker = SoftmaxTracker(seen.sites, self._claim_weights)
         self._heads: int | None = None  # of the nn.MultiheadAttention that runs now
-        self._only_calls = False  # no softmax is computed by hand in what runs now
-        self._multi_head_attention = torch_internals.multi_head_attention_in_steps()
+        self._multi_head_attention = torch_internals.multi_head_attention_in_steps(
+            lambda *args, **kwargs: self._attention(functional.scaled_dot_product_attention, args, kwargs)
+        )
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a function as it was written, and look at what it computes."""
         kwargs = kwargs or {}
         name = getattr(function, "__name__", "").partition(".")[0]  # exported graphs call "softmax.int"
         if name == "scaled_dot_product_attention":
-            return self._scaled_dot_product_attention(function, args, kwargs)
-        if self._only_calls:
-            return function(*args, **kwargs)
+            return self._attention(function, args, kwargs)
         if function is functional.multi_head_attention_forward:
             return self._in_steps(args, kwargs)
         track = None
@@ -78,13 +78,9 @@ class WatchMode(TorchFunctionMode):
         return result
 
     def finish(self) -> None:
-        """List what can't be seen, and the softmaxes that turned out to be no attention."""
+        """List the softmaxes that turned out to be no attention."""
         self.seen.passed_over = no_attention([*self.seen.passed_over, *self._tracker.softmaxes])
         self._tracker = SoftmaxTracker(self._sites, self._claim_weights)  # which keeps no tensor
-        for path, part in self._sites.root.named_modules() if self._sites.root is not None else ():
-            above = any(f"{path}.".startswith(f"{other}." * bool(other)) for other in self.seen.unseen)
-            if isinstance(part, torch.jit.ScriptModule) and not above:
-                self.seen.unseen[path] = "TorchScript runs outside Python"
 
     def _observe(self, name: str, look: Callable[..., Any], *args: Any) -> Any:
         """Look at a call. Errors are listed, and don't reach the code that is watched."""
@@ -98,21 +94,20 @@ class WatchMode(TorchFunctionMode):
 
     def _in_steps(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Run nn.MultiheadAttention's own code so that its calls are seen."""
-        before = self._heads, self._only_calls
-        self._heads = args[4] if len(args) > 4 else kwargs["num_heads"]
-        self._only_calls = not kwargs.get("need_weights", args[15] if len(args) > 15 else True)
+        before, self._heads = self._heads, args[4] if len(args) > 4 else kwargs["num_heads"]
+        by_hand = kwargs.get("need_weights", args[15] if len(args) > 15 else True)
         if not torch.is_grad_enabled() and not kwargs.get("training", args[13] if len(args) > 13 else True):
             self.seen.note(SLOW_PATH)
         try:
-            with self:
+            with self if by_hand else nullcontext():
                 result = self._multi_head_attention(*args, **kwargs)
         finally:
-            self._heads, self._only_calls = before
+            self._heads = before
         output: Tensor = result[0]  # of a linear map
         self._tracker.note(output, Track("scores", (*[None] * (output.ndim - 1), "learned"), learned=True))
         return result
 
-    def _scaled_dot_product_attention(self, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _attention(self, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         site = self._sites.find()
         if site is None:
             return function(*args, **kwargs)
