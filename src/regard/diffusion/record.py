@@ -65,7 +65,6 @@ class _Recorder:
     texts: list[EncodedText] = field(default_factory=list)
     calls: int = 0
     held: set[str] = field(default_factory=set)  # modules whose weights to the words this step has
-    called: set[str] = field(default_factory=set)  # modules that made a call in this step
     rows: list[int] = field(default_factory=list)  # of the model's call now, that have the words
     batch: int = 0  # of the model's call now
     mode: WatchMode = field(init=False)
@@ -91,16 +90,19 @@ class _Recorder:
             self.heat.prompt = read_prompt(self.pipeline, self.texts[0], self.reads.encoders, states.shape[1])
             self.places = _places(model, given)
         elif len(self.heat.weights) == 1:
-            self._require_memory()
+            steps = len(getattr(self.pipeline.scheduler, "timesteps", ()))
+            need = steps * sum(each.nbytes for each in self.heat.weights[0])
+            helps = "keep the mean of heads alone (heads=False), or take fewer steps"
+            require_memory(need, torch.device("cpu"), f"the weights of {steps} steps", helps)
         self.heat.weights.append([])
-        self.batch, self.held, self.called = len(states), set(), set()
+        self.batch, self.held = len(states), set()
 
     def end_step(self) -> None:
         """Raise RegardError if something went wrong, or if a module of this step made no call that can be seen."""
         if self.mode.error is not None:
             raise self.mode.error
-        if self.rows and (hidden := [path for path in self.modules if path not in self.called]):
-            raise self._refusal(hidden[0])
+        if self.rows and (hidden := self.modules.keys() - self.held - self.heat.others):
+            raise self._refusal(min(hidden))
 
     def see(self, call: Call) -> None:
         """Keep the weights from the picture to the words, where a call has them."""
@@ -126,14 +128,12 @@ class _Recorder:
             at_places, at_words = slice(picture, picture + places), slice(text, text + words)
         if not crossed:
             self.heat.others.add(path)
-            self.called.add(path)
             return
         grid = _grid(self.places, places, path)
         kept = torch.stack([self._kept(weights[row, :, at_places, at_words]) for row in self.rows])
         if len(self.heat.weights) == 1:
             self.heat.layers.append(HeatLayer(path, weights.shape[1], grid))
         self.held.add(path)
-        self.called.add(path)
         self.heat.weights[-1].append(kept.unflatten(2, grid).cpu())
 
     def _kept(self, weights: Tensor) -> Tensor:
@@ -147,12 +147,6 @@ class _Recorder:
         processor = type(self.modules[path].processor).__name__
         reason = self.mode.seen.unseen.get(path, "needs diffusers' own AttnProcessor2_0, the default")
         return RegardError(f"{path}: its processor {processor} computes attention that can't be seen: {reason}")
-
-    def _require_memory(self) -> None:
-        steps = len(getattr(self.pipeline.scheduler, "timesteps", ()))
-        need = steps * sum(each.nbytes for each in self.heat.weights[0])
-        helps = "keep the mean of heads alone (heads=False), or take fewer steps"
-        require_memory(need, torch.device("cpu"), f"the weights of {steps} steps", helps)
 
 
 def _places(model: nn.Module, given: Mapping[str, object]) -> tuple[int, int, int]:
@@ -171,10 +165,8 @@ def _places(model: nn.Module, given: Mapping[str, object]) -> tuple[int, int, in
 def _grid(places: tuple[int, int, int], count: int, path: str) -> tuple[int, int]:
     """The rows and columns of so many places: those of the picture, halved as often as a U-Net does."""
     high, wide, most = places
-    coarser = 1
-    while coarser <= most:
+    for coarser in (1 << n for n in range(most.bit_length())):
         rows, columns = -(-high // coarser), -(-wide // coarser)
         if rows * columns == count:
             return rows, columns
-        coarser *= 2
     raise RegardError(f"{path}: {count} places are no grid of {high} by {wide}, nor of one that is coarser")

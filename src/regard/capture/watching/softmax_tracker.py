@@ -14,10 +14,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from regard.attention.ablated_call import CallAblations
-from regard.capture.watching.call_sites import CallSites
+from regard.capture.watching.call_sites import CallSites, Site
 from regard.capture.watching.weighted_sums import PRODUCTS, Axes, Layout, Product, View, judge, product_of, sum_of_terms
 
-MAX_SOFTMAXES = 1000  # above, those alike are joined: a long program must not fill the memory
 SOFTMAXES = frozenset(["softmax", "_softmax", "gumbel_softmax", "log_softmax"])
 LEARNED_AXIS = {"linear": -1, "addmm": -1, "conv1d": -2, "conv2d": -3, "conv3d": -4}  # that a learned matrix makes
 SPLITS = frozenset(["chunk", "split", "unbind", "tensor_split", "split_with_sizes"])
@@ -101,10 +100,10 @@ Prepared = tuple[Any, Any, Track | None]  # arguments, and what is then known of
 
 
 class SoftmaxTracker:
-    """Follows the tensors of one block. softmaxes: all that were computed, in order."""
+    """Follows the tensors of one block. softmaxes: the last of each line and shape, so that long programs keep few."""
 
     def __init__(self, sites: CallSites, claim: Claim) -> None:
-        self.softmaxes: list[Softmax] = []
+        self.softmaxes: dict[tuple[Site, tuple[int, ...]], Softmax] = {}
         self._sites, self._claim = sites, claim
         self._tracks: dict[int, tuple[weakref.ref[Tensor], Track]] = {}
 
@@ -167,9 +166,7 @@ class SoftmaxTracker:
             learned, of_product = learned or scores.axes[dim] == "learned", scores.of_product
             kernel = "softmax(q·k)" if of_product else "softmax(learned)" if scores.learned else kernel
         softmax = Softmax(*site, tuple(result.shape), kernel, learned, of_product)
-        if len(self.softmaxes) >= MAX_SOFTMAXES:
-            self.softmaxes = no_attention(self.softmaxes)
-        self.softmaxes.append(softmax)
+        self.softmaxes[site, softmax.shape] = softmax
         axes = tuple("key" if n == dim % result.ndim else None for n in range(result.ndim))
         self.note(result, Track("weights", axes, softmax=softmax, log=log))
 
@@ -260,11 +257,6 @@ class SoftmaxTracker:
             self.note(result, track.but(known_axes=(*lead, *track.axes), undropped=undropped))
         elif name in TIMES and track.kind == "weights" and isinstance(args[1 - n], Tensor):
             self.note(result, Track("terms", (*lead, *track.axes), factors=(track, source, args[1 - n])))
-
-
-def no_attention(softmaxes: list[Softmax]) -> list[Softmax]:
-    """Return the softmaxes that are no attention, one of each line and reason."""
-    return list({(s.path, s.where, s.reason): s for s in softmaxes if not s.claimed}.values())
 
 
 def is_learned(tensor: Tensor) -> bool:

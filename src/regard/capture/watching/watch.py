@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 from torch import nn
@@ -11,7 +12,7 @@ from regard.attention.recording import call_namer, open_records
 from regard.capture.interventions.names import Ablate, Edge
 from regard.capture.watching.call_sites import CallSites, without_wrappers
 from regard.capture.watching.seen import Seen
-from regard.capture.watching.steps import Log, Steps
+from regard.capture.watching.steps import Steps
 from regard.capture.watching.watch_mode import WatchMode
 from regard.errors import RegardError
 
@@ -19,7 +20,7 @@ from regard.errors import RegardError
 @contextmanager
 def watch(
     module: nn.Module | None = None, *, interventions: Sequence[Ablate | Ablation] = (), copy: bool = False,
-    keep: int | None = None, every: int | None = None, log: Log | None = None,
+    keep: int | None = None, every: int | None = None, log: Any = None,
 ) -> Iterator[Seen]:  # fmt: skip
     """Watch the attention calls of a module inside the block, as the module computes them.
 
@@ -39,36 +40,29 @@ def watch(
         interventions: ablations to apply meanwhile, such as `regard.ablate("blocks.3.attn", head=5)`.
         copy: copy each query, key and mask. Without it, reading a call raises `RegardError` if its tensors were written
             to since.
-
         keep: how many calls of each path to keep, the last. Default: all.
-        every: watch one pass per this many training steps, and nothing in between. A pass counts if the module is in
-            training mode and gradients are on. Passes without a change of the weights in between belong to one step,
-            of which the first is watched. Default: watch everything, or 100 if log is given.
-        log: where to write statistics of each head in these steps, instead of keeping calls: a path to append JSON
-            lines to, a TensorBoard SummaryWriter, or a function of (step, rows). Each row has a path, call and head,
-            and means over texts and queries: entropy (nats), largest_weight, distance (tokens) and first_token, the
-            weight of the first key. Numbers that aren't known are None.
+        every: watch the first pass of every n-th training step (training mode, gradients on). Passes without a change
+            of the weights in between are one step. Default: watch everything, or 100 if log is given.
+        log: where to write statistics of each head instead of keeping calls: a path of JSON lines, a TensorBoard
+            SummaryWriter, or a function of (step, rows). A row has a path, call and head, and means over texts and
+            queries: entropy (nats), largest_weight, distance (tokens) and first_token, the first key's weight.
 
     Raises:
-        RegardError: no attention was computed in the block (in its first step, with every), with a line for each
-            softmax that was passed over and all that can't be seen; or an intervention fits no call; or an argument is
-            something else.
+        RegardError: no attention was computed in the block (its first step, with every), with a line for each softmax
+            that was passed over and all that can't be seen; or an intervention fits no call; or an argument is wrong.
     """
     if module is not None and not isinstance(module, nn.Module):
         raise RegardError(f"watch: given {type(module).__name__}, needs a torch.nn.Module, or nothing")
     if any(number is not None and number < 1 for number in (keep, every)):
         raise RegardError("watch: keep and every need to be 1 or more")
-    if log is not None and every is None:
-        every = 100
+    every = 100 if log is not None and every is None else every
     if every is not None and (module is None or interventions):
         raise RegardError("watch: every needs a module, and no interventions")
-    root = None if module is None else without_wrappers(module)
     ablations = [_as_ablation(intervention) for intervention in interventions]
-    sites = CallSites(root)
     steps = Steps(module, every, log) if module is not None and every is not None else None
-    seen = Seen(sites, keep=keep, on_call=None if log is None or steps is None else steps.add)
+    sites = CallSites(None if module is None else without_wrappers(module))
+    seen = Seen(sites, keep=keep, on_call=steps.add if steps is not None and log is not None else None)
     mode = WatchMode(seen, copy=copy)
-
     with ExitStack() as stack:
         block = stack.enter_context(ablating(ablations)) if ablations else None
         stack.enter_context(watching(mode) if steps is None else steps.watching(lambda: watching(mode), seen))

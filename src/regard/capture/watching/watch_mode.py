@@ -24,7 +24,7 @@ from regard.attention.scores import ScoreRule
 from regard.capture.watching import torch_internals
 from regard.capture.watching.call_sites import Site
 from regard.capture.watching.seen import Seen
-from regard.capture.watching.softmax_tracker import FOLLOWED, PREPARED, Softmax, SoftmaxTracker, Track, no_attention
+from regard.capture.watching.softmax_tracker import FOLLOWED, PREPARED, Softmax, SoftmaxTracker, Track
 from regard.capture.watching.torch_internals import outside_transforms, without_transforms
 from regard.capture.watching.weighted_sums import Layout
 from regard.capture.watching.weights_ablation import ablated_weights
@@ -79,8 +79,7 @@ class WatchMode(TorchFunctionMode):
 
     def finish(self) -> None:
         """List the softmaxes that turned out to be no attention."""
-        self.seen.passed_over = no_attention([*self.seen.passed_over, *self._tracker.softmaxes])
-        self._tracker = SoftmaxTracker(self._sites, self._claim_weights)  # which keeps no tensor
+        self.seen.passed_over = [softmax for softmax in self._tracker.softmaxes.values() if not softmax.claimed]
 
     def _observe(self, name: str, look: Callable[..., Any], *args: Any) -> Any:
         """Look at a call. Errors are listed, and don't reach the code that is watched."""
