@@ -2,10 +2,16 @@
 
 Plain and watched passes take turns. Each line has the medians of both, the median ratio of the rounds, and the ratio of
 the fastest rounds, which a busy machine disturbs less. Weights are not read. Memory is what stays after one pass.
+
+Training steps with AdamW are compared as well, plain and with statistics written to a file (every=1). Other steps cost
+two hooks, which are timed alone. The cost of `every=100` follows from both.
 """
 
 import argparse
+import copy
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +19,7 @@ from torch.nn import functional as F
 
 import regard
 from benchmarks.ablations import turns
-from benchmarks.measure import MIB, machine, verdict
+from benchmarks.measure import MIB, machine, seconds, verdict
 
 
 class Block(nn.Module):
@@ -52,6 +58,7 @@ SIZES = (  # name, layers, width, heads, tokens, rounds, target of the ratio (No
     ("6 layers, width 768, 1,024 tokens", 6, 768, 12, 1024, 5, 1.10),
 )
 MS_PER_LAYER = 0.3
+TRAINING = 1.02  # target with every=100
 
 
 def main() -> None:
@@ -70,6 +77,7 @@ def main() -> None:
             ("nn.TransformerEncoder, fast path off", nn.TransformerEncoder(encoder, layers)),
         ):
             report(kind, model.eval(), x, count, layers, target)
+            report_training(kind, model.train(), x, count)
 
 
 def report(kind: str, model: nn.Module, x: Tensor, count: int, layers: int, target: float | None) -> None:
@@ -102,6 +110,36 @@ def report(kind: str, model: nn.Module, x: Tensor, count: int, layers: int, targ
             if t is not None
         }
     print(f"  {kind}: {sum(storages.values()) / MIB / layers:.1f} MiB kept per layer")
+
+
+def report_training(kind: str, model: nn.Module, x: Tensor, count: int) -> None:
+    """Print one line for training steps."""
+    plain, watched = copy.deepcopy(model), copy.deepcopy(model)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        regard.watch(watched, every=1, log=Path(folder) / "attention.jsonl"),
+    ):
+        step, each, ratio, best = turns(training_step(plain, x), training_step(watched, x), count)
+    with regard.watch(watched, every=1 << 60, log=lambda *_: None):
+        watched(x)
+        (before,), (after,) = watched._forward_pre_hooks.values(), watched._forward_hooks.values()
+        between = seconds(lambda: [(before(watched, ()), after(watched, (), None)) for _ in range(1000)]) / 1000
+    total = 1 + (ratio - 1) / 100 + between / step
+    times = f"{step * 1e3:.2f} ms, every=1 {each * 1e3:.2f} ms, ratio {ratio:.2f} (fastest {best:.2f})"
+    target = f"{total:.3f}, at most {TRAINING:.2f}{verdict(total, TRAINING)}"
+    print(f"  {kind}, training step: {times}; hooks {between * 1e6:.0f} µs; every=100 {target}", flush=True)
+
+
+def training_step(model: nn.Module, x: Tensor) -> Callable[[], None]:
+    """Return a function that makes one step."""
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def step() -> None:
+        model(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
 
 
 def watching(model: nn.Module, run: Callable[[], None]) -> Callable[[], None]:

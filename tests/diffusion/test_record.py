@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
-from torch.nn import functional
 
 import regard
-from regard.attention.attention_map import AttentionMap
-from regard.diffusion.record import answered_attention, recorded_heat
+from regard.diffusion.record import recorded_heat
 from regard.errors import RegardError
 from regard.memory import limit_memory_to
 from regard.questions.prompt.answer import prompt_painting
@@ -43,6 +40,13 @@ def painter(kind: str) -> tuple[Any, Callable[..., Any]]:
         return pipe(text, generator=torch.Generator().manual_seed(1), **options).images
 
     return pipe, paint
+
+
+class Sigmoid:
+    """Attention without a softmax."""
+
+    def __call__(self, attn: Any, states: torch.Tensor, encoder_hidden_states: Any = None, **_: Any) -> torch.Tensor:
+        return states.sigmoid()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -112,8 +116,6 @@ def test_a_word_is_the_key_that_its_state_becomes(kind: str) -> None:
 
 
 def test_what_cannot_be_recorded_is_refused_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    from diffusers.models.attention_processor import AttnProcessor
-
     pipe, paint = painter("stable diffusion")
     with pytest.raises(regard.RegardError, match="given 2 texts, needs one at a time"), recorded_heat(pipe):
         paint(["a cat", "a mat"])
@@ -126,9 +128,9 @@ def test_what_cannot_be_recorded_is_refused_in_a_line(monkeypatch: pytest.Monkey
         recorded_heat(pipe),
     ):
         paint(height=64, width=64)
-    pipe.unet.set_attn_processor(AttnProcessor())
+    pipe.unet.set_attn_processor(Sigmoid())
     with (
-        pytest.raises(regard.RegardError, match=r"attn1: its processor AttnProcessor does not compute"),
+        pytest.raises(regard.RegardError, match=r"attn1: its processor Sigmoid computes attention that can't be seen"),
         recorded_heat(pipe),
     ):
         paint()
@@ -154,7 +156,7 @@ def test_an_ip_adapters_picture_is_told_apart_from_the_words() -> None:
     assert heat.others == words.others
     for layer, kept in zip(heat.layers, heat.weights[0], strict=True):
         torch.testing.assert_close(kept.sum(-1), torch.ones(kept.shape[:-1]))  # of the words alone
-        first, beside = (calls[layer.path, call].weights for call in (0, 1))
+        first, beside = (calls[f"{layer.path}.processor", call].weights for call in (0, 1))
         assert (first.shape[-1], beside.shape[-1]) == (heat.prompt.length, 4)
     found = prompt_painting(regard.load_pipeline(pipe), "a cat on the mat", steps=2, height=16, width=24, **options)
     assert any("4 layers' attention to a given image" in line for line in found.exactness())
@@ -195,79 +197,21 @@ def test_a_text_that_is_led_away_from_itself_is_refused(kind: str) -> None:
         paint(text, negative_prompt=text, **options)
 
 
-class Attention(nn.Module):
-    """As diffusers' attention modules are: a processor computes, on what the module was called with."""
+def test_attention_by_hand_is_recorded_if_it_is_computed_at_once() -> None:
+    from diffusers.models.attention_processor import AttnProcessor
 
-    def __init__(self, processor: object) -> None:
-        super().__init__()
-        self.processor = processor
-
-    def forward(self, query: torch.Tensor, keys: torch.Tensor | None = None, **given: object) -> torch.Tensor:
-        keys = query if keys is None else keys
-        return self.processor(query, keys, **given)  # type: ignore[operator]
-
-
-class Two(nn.Module):
-    def __init__(self, processor: object) -> None:
-        super().__init__()
-        self.first, self.second = Attention(processor), Attention(functional.scaled_dot_product_attention)
-
-    def forward(self, query: torch.Tensor, keys: torch.Tensor, **given: object) -> torch.Tensor:
-        own = self.first(query)
-        return functional.scaled_dot_product_attention(own, own, own) + self.second(own, keys, **given)
-
-
-def torchs(query: torch.Tensor, keys: torch.Tensor, **given: object) -> torch.Tensor:
-    return functional.scaled_dot_product_attention(query, keys, keys, **given)  # type: ignore[arg-type]
-
-
-def eager(query: torch.Tensor, keys: torch.Tensor, **given: object) -> torch.Tensor:
-    return (query @ keys.mT).softmax(-1) @ keys
-
-
-@pytest.mark.parametrize("how", ["plain", "mask", "bias", "causal"])
-def test_calls_inside_attention_modules_are_answered_and_told(how: str) -> None:
-    torch.manual_seed(1)
-    query, keys = torch.randn(2, 3, 7, 5), torch.randn(2, 3, 11, 5)
-    may = torch.rand(2, 1, 7, 11) > 0.3
-    given = {"plain": {}, "mask": {"attn_mask": may}, "bias": {"attn_mask": torch.randn(2, 1, 7, 11)},
-             "causal": {"is_causal": True}}[how]  # fmt: skip
-    model = Two(torchs)
-    model.second.processor = torchs
-    alone = model(query, keys, **given)
-    seen: dict[str, AttentionMap] = {}
-
-    def see(path: str, of: object, weights: AttentionMap) -> None:
-        seen[path] = weights
-
-    with answered_attention(model, see), regard.record() as calls:
-        answered = model(query, keys, **given)
-    torch.testing.assert_close(answered, alone, atol=1e-6, rtol=1e-5)
-    assert list(seen) == ["first", "second"] == [path for path, _ in calls], "that of no attention module is left alone"
-    own = torchs(query, query)
-    scores = own.double() @ keys.double().mT / 5**0.5
-    if how == "causal":  # torch's mask: query 0 stands at key 0
-        scores = scores.masked_fill(~torch.ones(7, 11, dtype=torch.bool).tril(), -torch.inf)
-    elif how == "mask":
-        scores = scores.masked_fill(~may, -torch.inf)
-    elif how == "bias":
-        scores = scores + given["attn_mask"].double()  # type: ignore[union-attr]
-    torch.testing.assert_close(seen["second"][:].double(), scores.softmax(-1), atol=1e-6, rtol=1e-5)
-    with answered_attention(model, see):
-        pass
-    assert torch.equal(model(query, keys, **given), alone), "nothing is left of it"
-
-
-def test_what_computes_attention_otherwise_is_refused_by_name() -> None:
-    model = Two(eager)
-    query, keys = torch.randn(1, 1, 3, 5), torch.randn(1, 1, 2, 5)
-    with (
-        pytest.raises(regard.RegardError, match=r"first: its processor function does not compute attention by torch"),
-        answered_attention(model, lambda path, given, weights: None),
-    ):
-        model(query, keys)
-    with (
-        pytest.raises(regard.RegardError, match="a Linear has no attention modules of diffusers"),
-        answered_attention(nn.Linear(2, 3), lambda path, given, weights: None),
-    ):
-        pass
+    pipe, paint = painter("stable diffusion")
+    with recorded_heat(pipe) as fused:
+        paint()
+    pipe.unet.set_attn_processor(AttnProcessor())
+    alone = paint()
+    with recorded_heat(pipe) as heat:
+        seen = paint()
+    assert np.abs(alone - seen).max() == 0.0
+    assert (heat.layers, heat.others) == (fused.layers, fused.others)
+    for ours, theirs in zip(heat.weights, fused.weights, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+    pipe.enable_attention_slicing(2)
+    error = r"attn1: its processor SlicedAttnProcessor computes attention that can't be seen"
+    with pytest.raises(regard.RegardError, match=error), recorded_heat(pipe):
+        paint()

@@ -178,7 +178,11 @@ class Calls(dict[tuple[str, int], Call]):
         if self.wants(path):
             known = {name: tensor.detach() for name, tensor in tensors.items() if tensor is not None}
             kept = {name: known.get(name) if name in self._keep else None for name in KEEPABLE}
-            self[path, nth] = Call(path, nth, kernel, weights, **kept, ablations=ablations, where=where)
+            self.take(Call(path, nth, kernel, weights, **kept, ablations=ablations, where=where))
+
+    def take(self, call: Call) -> None:
+        """Keep a call that is wanted."""
+        self[call.path, call.nth] = call
 
 
 @contextmanager

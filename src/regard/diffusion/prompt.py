@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -132,7 +133,8 @@ def encoded_text(pipeline: Any, before: Callable[[], None]) -> Iterator[list[Enc
                 encoder = getattr(pipeline, f"text_encoder{'' if number == 1 else f'_{number}'}", None)
                 if not isinstance(encoder, nn.Module):
                     continue
-                hook = encoder.register_forward_pre_hook(_keep_ids(own, number), with_kwargs=True)
+                keep = partial(_keep_ids, own.ids, number)
+                hook = encoder.register_forward_pre_hook(keep, with_kwargs=True)
                 stack.callback(hook.remove)
             given: tuple[Tensor | None, ...] = whole(*args, **kwargs)
         own.states = given[0]
@@ -160,13 +162,10 @@ def _one_text(given: dict[str, Any]) -> str:
     return text
 
 
-def _keep_ids(own: EncodedText, number: int) -> Any:
-    def keep(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        ids = kwargs.get("input_ids", args[0] if args else None)
-        if isinstance(ids, Tensor):
-            own.ids.setdefault(number, ids[0].tolist())  # the first: others are of what is led away from
-
-    return keep
+def _keep_ids(kept: dict[int, list[int]], number: int, _: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+    ids = kwargs.get("input_ids", args[0] if args else None)
+    if isinstance(ids, Tensor):
+        kept.setdefault(number, ids[0].tolist())  # the first: others are of what is led away from
 
 
 def read_prompt(pipeline: Any, encoded: EncodedText, encoders: Sequence[int], length: int) -> Prompt:

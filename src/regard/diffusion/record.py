@@ -1,20 +1,20 @@
-"""Record what the picture looks at while a pipeline of diffusers runs: the weights to every word, at every step."""
+"""Record attention from the image to each word while a pipeline of diffusers runs, at every step."""
 
 import inspect
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
-from regard.attention.attend import attend
 from regard.attention.attention_map import AttentionMap
-from regard.attention.recording import scope
+from regard.attention.recording import Call
+from regard.capture.watching.call_sites import CallSites
+from regard.capture.watching.seen import Seen
+from regard.capture.watching.watch import watching
+from regard.capture.watching.watch_mode import WatchMode
 from regard.diffusion.heat import HeatLayer, PromptHeat
 from regard.diffusion.prompt import READS, EncodedText, Reads, encoded_text, read_prompt
 from regard.errors import RegardError
@@ -38,14 +38,17 @@ def recorded_heat(pipeline: Any, *, heads: bool = True) -> Iterator[PromptHeat]:
     The pipeline is run as its user runs it, once in a block, and paints what it paints without one.
     """
     model = painting_model(pipeline)
-    own = _Recorder(pipeline, READS[type(model).__name__], inspect.signature(model.forward), heads)
+    modules = {path: part for path, part in model.named_modules() if hasattr(part, "processor")}
+    own = _Recorder(pipeline, READS[type(model).__name__], inspect.signature(model.forward), heads, modules)
+    own.mode = WatchMode(Seen(CallSites(model), on_call=own.see))
     hook = model.register_forward_pre_hook(own.begin_step, with_kwargs=True)
     try:
-        with encoded_text(pipeline, own.begin_text) as own.texts, answered_attention(model, own.see):
+        with encoded_text(pipeline, own.begin_text) as own.texts, watching(own.mode):
             yield own.heat
     finally:
         hook.remove()
-    if own.calls and not own.heat.weights:
+    own.end_step()
+    if own.calls and not own.heat.layers:
         raise RegardError("the words were not found in what the pipeline's model is given: nothing was recorded")
 
 
@@ -57,11 +60,14 @@ class _Recorder:
     reads: Reads
     signature: inspect.Signature
     heads: bool
+    modules: dict[str, Any]  # that compute attention
     heat: PromptHeat = field(default_factory=PromptHeat)
     texts: list[EncodedText] = field(default_factory=list)
     calls: int = 0
     held: set[str] = field(default_factory=set)  # modules whose weights to the words this step has
     rows: list[int] = field(default_factory=list)  # of the model's call now, that have the words
+    batch: int = 0  # of the model's call now
+    mode: WatchMode = field(init=False)
     places: tuple[int, int, int] = (0, 0, 1)  # its rows and columns, and by how much a place may be coarser
 
     def begin_text(self) -> None:
@@ -71,6 +77,7 @@ class _Recorder:
 
     def begin_step(self, model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """Find the rows with the words, and the grid of the picture."""
+        self.end_step()
         given = self.signature.bind(*args, **kwargs).arguments
         states = given.get("encoder_hidden_states")
         self.calls += 1
@@ -83,20 +90,36 @@ class _Recorder:
             self.heat.prompt = read_prompt(self.pipeline, self.texts[0], self.reads.encoders, states.shape[1])
             self.places = _places(model, given)
         elif len(self.heat.weights) == 1:
-            self._require_memory()
+            steps = len(getattr(self.pipeline.scheduler, "timesteps", ()))
+            need = steps * sum(each.nbytes for each in self.heat.weights[0])
+            helps = "keep the mean of heads alone (heads=False), or take fewer steps"
+            require_memory(need, torch.device("cpu"), f"the weights of {steps} steps", helps)
         self.heat.weights.append([])
-        self.held = set()
+        self.batch, self.held = len(states), set()
 
-    def see(self, path: str, given: Mapping[str, object], weights: AttentionMap) -> None:
+    def end_step(self) -> None:
+        """Raise RegardError if something went wrong, or if a module of this step made no call that can be seen."""
+        if self.mode.error is not None:
+            raise self.mode.error
+        if self.rows and (hidden := self.modules.keys() - self.held - self.heat.others):
+            raise self._refusal(min(hidden))
+
+    def see(self, call: Call) -> None:
         """Keep the weights from the picture to the words, where a call has them."""
-        if not self.rows:
+        path, weights = call.path.removesuffix(".processor"), call.weights  # some processors are modules
+        if not self.rows or path not in self.modules:
             return
+        if weights.given is not None:  # computed by hand, with batch and heads in one axis
+            parts = weights.given.flatten(0, 1)
+            if len(parts) != self.batch * self.modules[path].heads:
+                raise self._refusal(path)
+            weights = AttentionMap.of_weights(parts.unflatten(0, (self.batch, -1)))
         if path in self.held:  # the first call of a module has the words
             self.heat.beside.add(path)
             return
         words, (_, _, queries, keys) = self.heat.prompt.length, weights.shape
         if self.reads.first is None:
-            crossed = given.get("encoder_hidden_states") is not None and keys == words
+            crossed = keys == words and bool(getattr(self.modules[path], "is_cross_attention", False))
             places, at_places, at_words = queries, slice(None), slice(None)
         else:
             places = self.places[0] * self.places[1]
@@ -120,11 +143,10 @@ class _Recorder:
         kept = torch.cat([weights[..., list(prompt.keys)], padding], -1)
         return kept if self.heads else kept.mean(0, keepdim=True)
 
-    def _require_memory(self) -> None:
-        steps = len(getattr(self.pipeline.scheduler, "timesteps", ()))
-        need = steps * sum(each.nbytes for each in self.heat.weights[0])
-        helps = "keep the mean of heads alone (heads=False), or take fewer steps"
-        require_memory(need, torch.device("cpu"), f"the weights of {steps} steps", helps)
+    def _refusal(self, path: str) -> RegardError:
+        processor = type(self.modules[path].processor).__name__
+        reason = self.mode.seen.unseen.get(path, "needs diffusers' own AttnProcessor2_0, the default")
+        return RegardError(f"{path}: its processor {processor} computes attention that can't be seen: {reason}")
 
 
 def _places(model: nn.Module, given: Mapping[str, object]) -> tuple[int, int, int]:
@@ -143,101 +165,8 @@ def _places(model: nn.Module, given: Mapping[str, object]) -> tuple[int, int, in
 def _grid(places: tuple[int, int, int], count: int, path: str) -> tuple[int, int]:
     """The rows and columns of so many places: those of the picture, halved as often as a U-Net does."""
     high, wide, most = places
-    coarser = 1
-    while coarser <= most:
+    for coarser in (1 << n for n in range(most.bit_length())):
         rows, columns = -(-high // coarser), -(-wide // coarser)
         if rows * columns == count:
             return rows, columns
-        coarser *= 2
     raise RegardError(f"{path}: {count} places are no grid of {high} by {wide}, nor of one that is coarser")
-
-
-@runtime_checkable
-class CallSeen(Protocol):
-    """What is told of every attention call: its module's path and named arguments, and its weights (B, H, L, S)."""
-
-    def __call__(self, path: str, given: Mapping[str, object], weights: AttentionMap) -> None:
-        """Take what is needed of the weights; they are computed when they are asked for."""
-
-
-@dataclass
-class _Inside:
-    """An attention module that runs: its path, what it was given, and whether a call of it was seen."""
-
-    path: str
-    given: Mapping[str, object]
-    seen: bool = field(default=False)
-
-
-class _Answered(TorchFunctionMode):
-    """Attention calls inside attention modules, computed by `attend`; those of other modules are left alone."""
-
-    def __init__(self, see: CallSeen) -> None:
-        super().__init__()
-        self.see = see
-        self.inside: list[_Inside] = []
-
-    def __torch_function__(
-        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if function is functional.scaled_dot_product_attention and self.inside:
-            return self.attend(*args, **(kwargs or {}))
-        return function(*args, **(kwargs or {}))
-
-    def attend(
-        self,
-        query: Float[Tensor, "B H L D"],
-        key: Float[Tensor, "B G S D"],
-        value: Float[Tensor, "B G S E"],
-        attn_mask: Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> Float[Tensor, "B H L E"]:
-        """Compute what torch would; fewer key than query heads need no flag here."""
-        module = self.inside[-1]
-        module.seen = True
-        of: dict[str, Any] = (
-            {} if attn_mask is None else {"mask" if attn_mask.dtype == torch.bool else "bias": attn_mask}
-        )
-        causal: dict[str, Any] = {"causal": True, "offset": 0} if is_causal else {}
-        with scope(module.path):
-            found = attend(query, key, value, scale=scale, dropout=dropout_p, **of, **causal)
-        self.see(module.path, module.given, found.weights)
-        return found.output
-
-
-@contextmanager
-def answered_attention(model: nn.Module, see: CallSeen) -> Iterator[None]:
-    """Answer the attention calls of a model's attention modules inside the block, and tell `see` of each."""
-    modules = {path: each for path, each in model.named_modules() if hasattr(each, "processor")}
-    if not modules:
-        raise RegardError(f"a {type(model).__name__} has no attention modules of diffusers: nothing of it can be seen")
-    mode = _Answered(see)
-    with ExitStack() as stack:
-        for path, module in modules.items():
-            for hook in _hooks(module, path, mode.inside):
-                stack.callback(hook.remove)
-        stack.enter_context(mode)
-        yield
-
-
-def _hooks(module: nn.Module, path: str, inside: list[_Inside]) -> list[Any]:
-    """Say on which path a module's calls are, from its beginning to its end, however it ends."""
-
-    def begin(_: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-        inside.append(_Inside(path, kwargs))
-
-    def end(_: nn.Module, args: object, output: object) -> None:
-        if inside and not inside.pop().seen and output is not None:  # None: it raised
-            raise RegardError(
-                f"{path}: its processor {type(module.processor).__name__} does not compute attention by torch's "
-                "scaled_dot_product_attention: its weights cannot be seen; needs diffusers' own AttnProcessor2_0, as "
-                "a pipeline has it where none is set"
-            )
-
-    return [
-        module.register_forward_pre_hook(begin, with_kwargs=True),
-        module.register_forward_hook(end, always_call=True),
-    ]

@@ -39,7 +39,7 @@ def test_tensors_outlive_transforms() -> None:
 
 
 def test_multi_head_attention_is_copied_whole() -> None:
-    copy: Callable[..., Any] = internals.multi_head_attention_in_steps()
+    copy: Callable[..., Any] = internals.multi_head_attention_in_steps(len)
     assert (
         inspect.signature(copy).parameters.keys() == inspect.signature(F.multi_head_attention_forward).parameters.keys()
     )
@@ -47,3 +47,5 @@ def test_multi_head_attention_is_copied_whole() -> None:
     assert (names[4], names[13], names[15]) == ("num_heads", "training", "need_weights")  # as watching reads them
     assert copy.__code__ is F.multi_head_attention_forward.__code__
     assert copy.__globals__["has_torch_function"](()) is False
+    assert copy.__globals__["scaled_dot_product_attention"] is len
+    assert "scaled_dot_product_attention" in copy.__code__.co_names  # it is called by this name

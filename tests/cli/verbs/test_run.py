@@ -145,6 +145,13 @@ def test_the_code_of_the_article_on_river_and_finance(told) -> None:
         torch.testing.assert_close(found, torch.tensor(article[part][text]), rtol=0, atol=5.01e-4)
 
 
+def test_long_programs_keep_the_last_calls(told) -> None:
+    call = "torch.nn.functional.scaled_dot_product_attention(*torch.randn(3, 1, 2, 5, 4))"
+    _, out, _ = told(f"import torch\nfor _ in range(9):\n    {call}\n", options=("--json", "seen.json"))
+    assert [call["nth"] for call in calls()] == [5, 6, 7, 8]
+    assert "Only the last 4 calls of each path are kept." in out
+
+
 def test_calls_of_modules_figures_and_large_maps(told) -> None:
     code, out, err = told(ENCODER, options=("--figure", "first.png", "--json", "seen.json"))
     assert (code, err) == (0, "")

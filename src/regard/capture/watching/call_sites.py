@@ -55,16 +55,19 @@ class CallSites:
             if code is MODULE_CALL or file.startswith((OURS, CHECKED)) or (of_attend and file.startswith(ATTENTION)):
                 frame = frame.f_back
                 continue
-            if line is None and not file.startswith(TORCH):
+            of_torch = file.startswith(TORCH)
+            if line is None and not of_torch:
                 if file.startswith(ATTENTION):
                     return None
                 line = frame
-            owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount and not inside else None
+            first = code.co_varnames[0] if code.co_argcount and not inside else ""
+            named = first == "self" or (first and not of_torch)
+            owner = frame.f_locals.get(first) if named else None  # locals take long to read
             if isinstance(owner, nn.Module) and hasattr(type(owner), code.co_name):  # a method of it
                 if not modules or modules[-1] is not owner:
                     modules.append(owner)
                     inside = owner is self.root
-            elif modules and self.root is None and not inside and not file.startswith(TORCH):
+            elif modules and self.root is None and not inside and not of_torch:
                 variables = {**frame.f_globals, **frame.f_locals}
                 name = next((key for key, value in variables.items() if value is modules[-1]), None)
                 inside = name is not None

@@ -1,16 +1,20 @@
 """What a watched block computed: its attention calls, and what was passed over or can't be seen, with reasons."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from regard.attention.ablation import Ablation
 from regard.attention.attention_map import AttentionMap
-from regard.attention.recording import Calls, LazyMap
+from regard.attention.recording import Call, Calls, LazyMap
 from regard.capture.watching.call_sites import CallSites
 from regard.capture.watching.softmax_tracker import Softmax
+from regard.errors import RegardError
 
+HIDDEN = "Calls in other threads, in TorchScript and in compiled kernels can't be seen."
 NO_FACTOR = "it is no factor of a sum of vectors"
 MAX_LISTED_SEEN, MAX_LISTED_OTHERS = 40, 10
 
@@ -18,15 +22,17 @@ MAX_LISTED_SEEN, MAX_LISTED_OTHERS = 40, 10
 class Seen(Calls):
     """The attention calls of a block, by (path, n-th call), and by path alone if it made one call.
 
-    passed_over: each softmax that was not taken for attention. unseen: what can't be seen, by path, with the reason.
+    passed_over: each softmax that was not taken for attention, once for each line.
     notes: how the watched computation differs from the plain one. Printing the object lists all of it.
     """
 
-    def __init__(self, sites: CallSites) -> None:
+    def __init__(
+        self, sites: CallSites, *, keep: int | None = None, on_call: Callable[[Call], None] | None = None
+    ) -> None:
+        """Begin without calls. keep: how many calls of a path to keep, the last. on_call: takes each call instead."""
         super().__init__(None, ("value",))
-        self._sites = sites
+        self.sites, self._keep_last, self.on_call = sites, keep, on_call
         self.passed_over: list[Softmax] = []
-        self.unseen: dict[str, str] = {}
         self.notes: list[str] = []
 
     def add(
@@ -35,16 +41,40 @@ class Seen(Calls):
     ) -> None:  # fmt: skip
         """Keep one call. Calls of `regard.attend` come without where."""
         if not where:
-            site = self._sites.find(of_attend=True)
+            site = self.sites.find(of_attend=True)
             if site is None:
                 return
             where = site.where
         super().add(path, kernel, weights, ablations, where, **tensors)
 
+    def take(self, call: Call) -> None:
+        """Keep a call, or hand it over."""
+        if self.on_call is not None:
+            self.on_call(call)
+            return
+        super().take(call)
+        if self._keep_last is not None and (old := (call.path, call.nth - self._keep_last)) in self:
+            del self[old]
+            self.note(f"Only the last {self._keep_last} calls of each path are kept.")
+
+    @cached_property
+    def unseen(self) -> dict[str, str]:
+        """What can't be seen, by path, with the reason."""
+        scripted: dict[str, str] = {}
+        for path, part in self.sites.root.named_modules() if self.sites.root is not None else ():
+            below = any(f"{path}.".startswith(f"{other}." * bool(other)) for other in scripted)
+            if isinstance(part, torch.jit.ScriptModule) and not below:
+                scripted[path] = "TorchScript runs outside Python"
+        return scripted
+
     def note(self, sentence: str) -> None:
         """Add a note, once."""
         if sentence not in self.notes:
             self.notes.append(sentence)
+
+    def nothing_seen(self) -> RegardError:
+        """Return the error for a block without attention, with the reasons."""
+        return RegardError("\n  ".join(["watch: no attention was computed in the block", *self.others(), HIDDEN]))
 
     def others(self) -> Iterator[str]:
         """Yield a line for each softmax that was passed over, and for everything that can't be seen."""
@@ -58,7 +88,7 @@ class Seen(Calls):
     def __repr__(self) -> str:
         rows = [("path", "how", "weights", "line")]
         for (path, nth), call in list(self.items())[:MAX_LISTED_SEEN]:
-            name = f"{path}, {nth}" if (path, 1) in self else path
+            name = f"{path}, {nth}" if nth or (path, 1) in self else path
             rows.append((name, call.how, str(call.source.shape), _short(call.where)))
         widths = [max(len(row[n]) for row in rows) for n in range(3)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)) for row in rows]

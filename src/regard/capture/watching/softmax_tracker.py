@@ -14,7 +14,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from regard.attention.ablated_call import CallAblations
-from regard.capture.watching.call_sites import CallSites
+from regard.capture.watching.call_sites import CallSites, Site
 from regard.capture.watching.weighted_sums import PRODUCTS, Axes, Layout, Product, View, judge, product_of, sum_of_terms
 
 SOFTMAXES = frozenset(["softmax", "_softmax", "gumbel_softmax", "log_softmax"])
@@ -82,7 +82,9 @@ class Track:
 
     def but(self, **changes: Any) -> "Track":
         """Return the same with some changes."""
-        return Track(**(vars(self) | changes))
+        track = object.__new__(Track)
+        track.__dict__ = self.__dict__ | changes
+        return track
 
     @property
     def axes(self) -> Axes:
@@ -98,10 +100,10 @@ Prepared = tuple[Any, Any, Track | None]  # arguments, and what is then known of
 
 
 class SoftmaxTracker:
-    """Follows the tensors of one block. softmaxes: all that were computed, in order."""
+    """Follows the tensors of one block. softmaxes: the last of each line and shape, so that long programs keep few."""
 
     def __init__(self, sites: CallSites, claim: Claim) -> None:
-        self.softmaxes: list[Softmax] = []
+        self.softmaxes: dict[tuple[Site, tuple[int, ...]], Softmax] = {}
         self._sites, self._claim = sites, claim
         self._tracks: dict[int, tuple[weakref.ref[Tensor], Track]] = {}
 
@@ -166,7 +168,7 @@ class SoftmaxTracker:
             learned, of_product = learned or scores.axes[dim] == "learned", scores.of_product
             kernel = "softmax(q·k)" if of_product else "softmax(learned)" if scores.learned else kernel
         softmax = Softmax(*site, tuple(result.shape), kernel, learned, of_product)
-        self.softmaxes.append(softmax)
+        self.softmaxes[site, softmax.shape] = softmax
         axes = tuple("key" if n == dim % result.ndim else None for n in range(result.ndim))
         self.note(result, Track("weights", axes, softmax=softmax, log=log))
 
@@ -215,12 +217,21 @@ class SoftmaxTracker:
         return args, kwargs, track.but(known_axes=axes, undropped=None)
 
     def _follow(self, function: Callable[..., Any], name: str, args: Any, kwargs: Any, result: Tensor) -> None:
-        tracked = [(n, track) for n, arg in enumerate(args) if (track := self.track_of(arg)) is not None]
+        tracks = self._tracks  # looked up here, as `track_of` does: this runs for every function that is followed
+        tracked = [
+            (n, noted[1])
+            for n, arg in enumerate(args)
+            if (noted := tracks.get(id(arg))) is not None and noted[0]() is arg
+        ]
         if not tracked:
             if name == "exp":
                 self.note(result, Track("exp", (None,) * result.ndim, exponential=object()))
             return
         n, track = next((pair for pair in tracked if pair[1].kind in ("weights", "exp")), tracked[0])
+        if name in VIEWS and track.undropped is None and track.kind != "terms":
+            rows = track.kind == "row sums"
+            self.note(result, track if rows else track.but(known_axes=View(track, function, n, args, kwargs, result)))
+            return
         source, lead = args[n], (None,) * (result.ndim - args[n].ndim)
         same = result.shape[len(lead) :] == source.shape
         sums = self.track_of(args[1]) if name in DIVISIONS and len(tracked) == 2 else None
@@ -229,12 +240,9 @@ class SoftmaxTracker:
             writes = name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
             plain = track.undropped.clone() if writes else track.undropped
             undropped = function(*(plain if i == n else argument for i, argument in enumerate(args)), **kwargs)
-        if track.kind == "row sums":
-            if name in VIEWS:
-                self.note(result, track)
-        elif track.kind == "terms":
+        if track.kind in ("row sums", "terms"):
             return
-        elif sums is not None and sums.kind == "row sums" and _shared(sums) is _shared(track):
+        if sums is not None and sums.kind == "row sums" and _shared(sums) is _shared(track):
             if track.kind == "exp":
                 self._begin(track, False, sums.row_axis, result)
             else:

@@ -53,14 +53,15 @@ def without_transforms(tensors: Sequence[Tensor]) -> list[Tensor]:
     return result
 
 
-def multi_head_attention_in_steps() -> Callable[..., Any]:
+def multi_head_attention_in_steps(attention: Callable[..., Any]) -> Callable[..., Any]:
     """Copy `F.multi_head_attention_forward` so that a function mode sees what it calls.
 
-    A mode is off while it answers, so nothing inside that function would be seen. The copy runs PyTorch's own code with
-    a `has_torch_function` that finds no mode to ask. PyTorch itself is left as it is.
+    attention: called as `scaled_dot_product_attention`, so that seeing it alone needs no mode. A mode is off while it
+    answers, so nothing inside that function would be seen. The copy runs PyTorch's own code with a `has_torch_function`
+    that finds no mode to ask. PyTorch itself is left as it is.
     """
     original: Any = functional.multi_head_attention_forward
-    names = {**vars(functional), "has_torch_function": lambda _: False}
+    names = {**vars(functional), "has_torch_function": lambda _: False, "scaled_dot_product_attention": attention}
     copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
     copy.__kwdefaults__ = original.__kwdefaults__
     return copy

@@ -7,6 +7,7 @@ answered differently only if an ablation applies to it.
 
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from regard.attention.attention_map import HELPS, AttentionMap
 from regard.attention.recording import LazyMap, open_records
 from regard.attention.scores import ScoreRule
 from regard.capture.watching import torch_internals
-from regard.capture.watching.call_sites import CallSites, Site
+from regard.capture.watching.call_sites import Site
 from regard.capture.watching.seen import Seen
 from regard.capture.watching.softmax_tracker import FOLLOWED, PREPARED, Softmax, SoftmaxTracker, Track
 from regard.capture.watching.torch_internals import outside_transforms, without_transforms
@@ -40,26 +41,25 @@ SLOW_PATH = (
 
 
 class WatchMode(TorchFunctionMode):
-    """Watches one block. seen: what it saw. error: the first one that an ablation raised, for the end of the block."""
+    """Watches one block. seen: what it saw. error: the first one that an ablation or `Seen.on_call` raised."""
 
-    def __init__(self, sites: CallSites, *, copy: bool) -> None:
+    def __init__(self, seen: Seen, *, copy: bool = False) -> None:
         super().__init__()
-        self.seen = Seen(sites)
+        self.seen = seen
         self.error: RegardError | None = None
-        self._sites, self._copy = sites, copy
-        self._tracker = SoftmaxTracker(sites, self._claim_weights)
+        self._sites, self._copy = seen.sites, copy
+        self._tracker = SoftmaxTracker(seen.sites, self._claim_weights)
         self._heads: int | None = None  # of the nn.MultiheadAttention that runs now
-        self._only_calls = False  # no softmax is computed by hand in what runs now
-        self._multi_head_attention = torch_internals.multi_head_attention_in_steps()
+        self._multi_head_attention = torch_internals.multi_head_attention_in_steps(
+            lambda *args, **kwargs: self._attention(functional.scaled_dot_product_attention, args, kwargs)
+        )
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a function as it was written, and look at what it computes."""
         kwargs = kwargs or {}
         name = getattr(function, "__name__", "").partition(".")[0]  # exported graphs call "softmax.int"
         if name == "scaled_dot_product_attention":
-            return self._scaled_dot_product_attention(function, args, kwargs)
-        if self._only_calls:
-            return function(*args, **kwargs)
+            return self._attention(function, args, kwargs)
         if function is functional.multi_head_attention_forward:
             return self._in_steps(args, kwargs)
         track = None
@@ -79,35 +79,34 @@ class WatchMode(TorchFunctionMode):
 
     def finish(self) -> None:
         """List the softmaxes that turned out to be no attention."""
-        self.seen.passed_over += [softmax for softmax in self._tracker.softmaxes if not softmax.claimed]
+        self.seen.passed_over = [softmax for softmax in self._tracker.softmaxes.values() if not softmax.claimed]
 
     def _observe(self, name: str, look: Callable[..., Any], *args: Any) -> Any:
         """Look at a call. Errors are listed, and don't reach the code that is watched."""
         try:
             return look(*args)
         except Exception as error:  # any: what is watched may do what nobody thought of
-            if isinstance(error, RegardError) and open_blocks.get():
+            if isinstance(error, RegardError) and (open_blocks.get() or self.seen.on_call):
                 self.error = self.error or error
             site = self._sites.find() or Site(name, "")
             self.seen.unseen.setdefault(site.path, f"{name}: {type(error).__name__}: {error}")
 
     def _in_steps(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Run nn.MultiheadAttention's own code so that its calls are seen."""
-        before = self._heads, self._only_calls
-        self._heads = args[4] if len(args) > 4 else kwargs["num_heads"]
-        self._only_calls = not kwargs.get("need_weights", args[15] if len(args) > 15 else True)
+        before, self._heads = self._heads, args[4] if len(args) > 4 else kwargs["num_heads"]
+        by_hand = kwargs.get("need_weights", args[15] if len(args) > 15 else True)
         if not torch.is_grad_enabled() and not kwargs.get("training", args[13] if len(args) > 13 else True):
             self.seen.note(SLOW_PATH)
         try:
-            with self:
+            with self if by_hand else nullcontext():
                 result = self._multi_head_attention(*args, **kwargs)
         finally:
-            self._heads, self._only_calls = before
+            self._heads = before
         output: Tensor = result[0]  # of a linear map
         self._tracker.note(output, Track("scores", (*[None] * (output.ndim - 1), "learned"), learned=True))
         return result
 
-    def _scaled_dot_product_attention(self, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _attention(self, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         site = self._sites.find()
         if site is None:
             return function(*args, **kwargs)

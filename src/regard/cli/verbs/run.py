@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="Your Python program.", show_default=False)]
 Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT...", help="Its own arguments.")]
 MAX_WRITTEN_WEIGHTS = 10_000  # of a call, in --json
+KEPT_CALLS = 4  # of each path, the last: memory must not grow with the steps of a program
 MAX_DRAWN_HEADS, MAX_DRAWN_CELLS = 12, 64
 
 
@@ -39,14 +40,15 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
     if script.suffix == ".ipynb":
         raise RegardError(f"run: {script} is a notebook: save it as a script, or put regard.watch() around a cell")
     start.leave_to_program()
-    from regard.capture.watching.watch import HIDDEN, watch
+    from regard.capture.watching.seen import HIDDEN
+    from regard.capture.watching.watch import watch
     from regard.cli.console import consoles, say_written_files
 
     code = 0
     try:
         # with `--json -` standard output is for JSON alone
         printed = sys.stderr if outputs.json == STANDARD_OUTPUT else sys.stdout
-        with watch(copy=any(outputs.files)) as seen, redirect_stdout(printed):
+        with watch(copy=any(outputs.files), keep=KEPT_CALLS) as seen, redirect_stdout(printed):
             code = _execute(script, arguments or [])
     except RegardError:
         if seen:
