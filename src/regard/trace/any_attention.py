@@ -29,12 +29,15 @@ ONE_MAP = AttentionMap, Call, Tensor, np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class ShownMap:
-    """A map to show. name: of its call or layer. labels: of queries and keys. item: which of a batch, in words."""
+    """A map to show. name: of its call or layer. labels: of queries and keys. item: which of a batch, in words.
+
+    Before `labelled`, labels are those that its call has, None for unknown ones.
+    """
 
     name: str
     layer: int | None
     weights: AttentionMap
-    labels: Sequence[Labels] = ()
+    labels: Sequence[Any] = (None, None)
     item: str = ""
 
 
@@ -94,7 +97,10 @@ def named_maps(attention: Any, layers: Sequence[int] | None = None) -> list[Show
     if missing := [layer for layer in layers or () if layer not in numbers]:
         raise RegardError(f"layer {missing[0]}: there is none, given {sorted(numbers - {None})}")  # type: ignore[type-var]
     items = [each for each in items if layers is None or each[1] in layers]
-    return [ShownMap(name, layer, _as_map(f"{name}: " if name else "", each)) for name, layer, each in items]
+    return [
+        ShownMap(name, layer, _as_map(f"{name}: " if name else "", each), getattr(each, "labels", (None, None)))
+        for name, layer, each in items
+    ]
 
 
 def labelled(
@@ -103,7 +109,7 @@ def labelled(
     """Take one item of a map's batch, and label it. Raises RegardError if the labels don't fit."""
     weights, name, both = shown.weights, shown.name or "the map", []
     items, _, *counts = weights.full_shape
-    known = (weights.query_labels, weights.key_labels) if isinstance(weights, LabelledMap) else (None, None)
+    known = (weights.query_labels, weights.key_labels) if isinstance(weights, LabelledMap) else shown.labels
     key_tokens = tokens if key_tokens is None and counts[0] == counts[1] else key_tokens
     for what, given, own, count in zip(("tokens", "key_tokens"), (tokens, key_tokens), known, counts, strict=True):
         if given is None and own is not None and len(own.tokens) == count:

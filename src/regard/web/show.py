@@ -75,13 +75,9 @@ def show(
     Raises:
         RegardError: as `regard.save_page`, or bare outside a notebook.
     """
-    how: Any = {
-        "word": word, "references": references, "control": control, "layers": layers, "heads": heads,
-        "numbers": numbers, "steps": steps, "title": title, "findings": findings, "limit": limit,
-        "tokens": tokens, "key_tokens": key_tokens, "batch": batch,
-    }  # fmt: skip
+    chosen: Any = {name: value for name, value in locals().items() if name not in ("file", "bare")}
     if file is None and in_notebook():
-        page = put_together(traces, **how)
+        page = put_together(**chosen)
         given = list(traces) if isinstance(traces, list | tuple) else [traces]
         given = [page.title] if is_attention(traces) else given
         words, neutral = display.listed_references(references), display.listed_control(control)
@@ -95,7 +91,7 @@ def show(
         raise RegardError("bare: it is for a notebook's live page; a file has all of its page")
     path = Path(tempfile.mkdtemp(prefix="regard-")) / "page.html" if file is None else Path(file)
     try:
-        save_page(traces, path, **how)
+        save_page(**chosen, file=path)
     except BaseException:
         if file is None:
             path.parent.rmdir()  # nothing was written into it
