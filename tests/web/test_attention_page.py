@@ -32,7 +32,7 @@ def test_given_weights_and_labels_are_on_the_page(tmp_path: Path, monkeypatch: p
     assert page.data["title"] == "Ours"
     assert [text["tokens"]["text"] for text in page.data["texts"]] == [["sat", "down"], list("abcd")]
     for number, (call, expected) in enumerate(zip(page.data["calls"], WEIGHTS, strict=True)):
-        assert (call["name"], call["queries"], call["keys"]) == (f"layer {number}", 0, 1)
+        assert (call["name"], call["queries"], call["keys"], call["given"]) == (f"layer {number}", 0, 1, True)
         torch.testing.assert_close(torch.as_tensor(page.weights(call)).float(), expected[0], atol=1e-6, rtol=0)
     regard.show(tuple(WEIGHTS), file=tmp_path / "b.html", **labels)
     assert Read(tmp_path / "b.html").data == page.data
@@ -53,6 +53,7 @@ def test_recorded_calls_are_on_the_page_by_their_paths(tmp_path: Path) -> None:
     assert [text["tokens"]["text"] for text in page.data["texts"]] == [list("01234")]
     for nth, call in enumerate(page.data["calls"]):
         assert (call["name"], call["nth"], call["head_numbers"]) == (f"blocks.1.attn, {nth}", nth, [0, 3])
+        assert "given" not in call
         expected = calls["blocks.0.attn"].weights[1, [0, 3]]
         torch.testing.assert_close(torch.as_tensor(page.weights(call)).float(), expected, atol=1e-6, rtol=0)
 

@@ -97,7 +97,7 @@ def call_data(
         bias = bias_data(rule.bias, length, size, numbers)
     except RegardError as error:
         raise RegardError(f"{name}: {error}") from None
-    return name.data(scored) | {
+    return name.data(scored) | ({} if weights.given is None else {"given": True}) | {
         "head_numbers": None if head_numbers is None else list(head_numbers),
         "query": query_data,
         "key": key_data,
