@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -81,5 +82,18 @@ def test_what_is_refused_before_anything_is_computed(
 
 
 def test_a_trace_takes_no_labels(bank: Any, tmp_path: Path) -> None:
-    with pytest.raises(RegardError, match="tokens, key_tokens and batch are for attention without a trace"):
+    with pytest.raises(RegardError, match="grid and image are for attention without a trace: leave them out"):
         regard.save_page(bank[0], tmp_path / "a.html", tokens=["a"])
+
+
+def test_patches_are_named_and_drawn_over_their_image(tmp_path: Path) -> None:
+    weights, picture = torch.rand(2, 1, 3, 5, 5).softmax(-1), np.zeros((30, 40, 3), np.uint8)
+    regard.save_page(tuple(weights), tmp_path / "a.html", image=picture)
+    (text,) = Read(tmp_path / "a.html").data["texts"]
+    assert (text["name"], text["tokens"]["special"]) == ("image, 2 × 2 after 1 class token", [0])
+    assert text["tokens"]["text"] == ["[CLS]", "0,0", "0,1", "1,0", "1,1"]
+    shown = {name: value for name, value in text["picture"].items() if name != "src"}
+    assert shown == {"size": [40, 30], "rows": 2, "columns": 2, "first": 1, "seen": [0, 0, 1, 1]}
+    regard.save_page(weights[0, :, :, :2], tmp_path / "b.html", tokens=["x", "y"], grid=(1, 5))
+    queries, keys = Read(tmp_path / "b.html").data["texts"]
+    assert (queries["tokens"]["text"], keys["tokens"]["text"][4], "picture" in keys) == (["x", "y"], "0,4", False)

@@ -26,6 +26,8 @@ def save_page(
     tokens: Sequence[Any] | None = None,
     key_tokens: Sequence[Any] | None = None,
     batch: int = 0,
+    grid: Sequence[int] | None = None,
+    image: Any = None,
     word: str | None = None,
     references: Trace | Sequence[Trace] = (),
     control: Sequence[Trace] | None = None,
@@ -47,7 +49,8 @@ def save_page(
             also compared. Or results of `model.patch_sweep`, `.attribution`, `.score_sources`, `.attribute_to_tokens`,
             `store.senses(word)` or `store.stats()`, alone (with title, findings and limit) or in a list with traces. Or
             any attention that `regard.plot` takes (with layers, heads, numbers, title, findings and limit).
-        tokens, key_tokens, batch: labels of any attention and an item of its batch, as `regard.plot` takes them.
+        tokens, key_tokens, batch, grid, image: labels of any attention, an item of its batch and the image whose
+            patches are its keys, as `regard.plot` takes them.
         file: its ending is .html.
         word: open at it. Sentences and the Movement view are then about it.
         references: traces of words to compare it with, such as `model.trace("river")`.
@@ -80,11 +83,13 @@ def put_together(
     layers: Sequence[int] | None = None, heads: Sequence[int] | None = None, numbers: Encoding = "int16",
     steps: bool | Sequence[int] = False,
     tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, batch: int = 0,
+    grid: Sequence[int] | None = None, image: Any = None,
 ) -> Page:  # fmt: skip
     """Put the page of traces, answers or any attention together. Arguments and errors are those of `save_page`."""
     plain = is_attention(traces)
-    if not plain and (tokens is not None or key_tokens is not None or batch):
-        raise RegardError("save_page: tokens, key_tokens and batch are for attention without a trace: leave them out")
+    if not plain and (batch or any(each is not None for each in (tokens, key_tokens, grid, image))):
+        labels = "tokens, key_tokens, batch, grid and image"
+        raise RegardError(f"save_page: {labels} are for attention without a trace: leave them out")
     every = list(traces) if isinstance(traces, list | tuple) else [traces]
     answers = {n: one.page() for n, one in enumerate(every) if isinstance(one, HasPage)}
     if plain or (answers and len(answers) == len(every)):
@@ -97,7 +102,7 @@ def put_together(
                 )
         if plain:
             choice = Choice(layers, heads, numbers, limit=limit)
-            return attention_page(traces, tokens, key_tokens, batch, choice, title, findings)
+            return attention_page(traces, tokens, key_tokens, batch, choice, title, findings, grid, image)
         page = join_pages_into_one(list(answers.values()))
         page.title = page.title if title is None else title
         page.findings = page.findings if findings is None else findings

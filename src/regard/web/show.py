@@ -46,6 +46,8 @@ def show(
     tokens: Sequence[Any] | None = None,
     key_tokens: Sequence[Any] | None = None,
     batch: int = 0,
+    grid: Sequence[int] | None = None,
+    image: Any = None,
     word: str | None = None,
     references: Trace | Sequence[Trace] = (),
     control: Sequence[Trace] | None = None,
@@ -67,8 +69,8 @@ def show(
     says where it lies, and returns its path.
 
     Args:
-        traces, tokens, key_tokens, batch, word, references, control, layers, heads: as `regard.save_page` has them.
-        numbers, steps, title, findings, limit: likewise.
+        traces, tokens, key_tokens, batch, grid, image, word, references, control, layers, heads: as `regard.save_page`
+            has them, and numbers, steps, title, findings, limit.
         file: where to write the one file, in a notebook too; by default in a temporary folder, outside a notebook.
         bare: show in a notebook the view alone, without headings, sentences, tabs and tools; `view` chooses it.
 
