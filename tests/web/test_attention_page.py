@@ -89,7 +89,8 @@ def test_a_trace_takes_no_labels(bank: Any, tmp_path: Path) -> None:
 def test_patches_are_named_and_drawn_over_their_image(tmp_path: Path) -> None:
     weights, picture = torch.rand(2, 1, 3, 5, 5).softmax(-1), np.zeros((30, 40, 3), np.uint8)
     regard.save_page(tuple(weights), tmp_path / "a.html", image=picture)
-    (text,) = Read(tmp_path / "a.html").data["texts"]
+    (text,), status = (Read(tmp_path / "a.html").data[name] for name in ("texts", "status"))
+    assert status[1] == "Tokens of an image, 2 × 2 after 1 class token."
     assert (text["name"], text["tokens"]["special"]) == ("image, 2 × 2 after 1 class token", [0])
     assert text["tokens"]["text"] == ["[CLS]", "0,0", "0,1", "1,0", "1,1"]
     shown = {name: value for name, value in text["picture"].items() if name != "src"}

@@ -71,5 +71,6 @@ def attention_page(
         chosen = None if weights.shape[0] == entry.weights.shape[0] else heads
         page.add_call(call_data(weights, call, page.numbers, head_numbers=chosen))
     exact = f"The weights on this page are within {page.largest_difference():.1e} of those of the calls."
-    page.status = [exact, *status_lines([], page)[1:]]
+    grids = dict.fromkeys(f"Tokens of an {name}." for name, _ in images.values())
+    page.status = [exact, *grids, *status_lines([], page)[1:]]
     return page
