@@ -14,7 +14,10 @@ from regard.attention import masks
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Calls, scope
 from regard.errors import RegardError
+from tests.support.own_models import no_checks_of_annotations
 from tests.support.pages import code_blocks
+
+__all__ = ["no_checks_of_annotations"]  # the fixture
 
 Q, K = torch.randn(1, 4, 3, 8), torch.randn(1, 2, 5, 8)
 ABOUT = {"format": "regard attention", "version": "2"}
@@ -74,6 +77,7 @@ def test_calls_are_opened_as_they_were_saved(how: dict[str, Any], tmp_path: Path
         regard.open(tmp_path / "a")
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_labels_are_saved(tmp_path: Path) -> None:
     calls = Calls(None, ())
     for n in range(2):
@@ -91,6 +95,7 @@ def test_labels_are_saved(tmp_path: Path) -> None:
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 @pytest.mark.parametrize(
     ("rows", "tensors", "says"),
     [

@@ -36,7 +36,8 @@ def attention_page(
             queries, keys = names if square and tokens is None else tokens, names if key_tokens is None else key_tokens
             patches = None
             if picture is not None:
-                patches = Patches(picture, own.rows, own.columns, own.first, (0, 0, *picture.size))
+                width, height = map(float, picture.size)
+                patches = Patches(picture, own.rows, own.columns, own.first, (0.0, 0.0, width, height))
             images[tuple(token.text for token in names)] = f"image, {own}", patches
         shown.append(labelled(entry, queries, keys, batch))
     maps, size = [of_heads(entry.weights, heads, entry.layer or 0) for entry in shown], 0

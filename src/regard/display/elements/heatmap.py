@@ -153,10 +153,10 @@ def paint_patches(
         import matplotlib.pyplot as plt
 
         _, axes = plt.subplots(layout="constrained", FigureClass=Plot)
-    width, height = (grid.columns, grid.rows) if picture is None else picture.size
+    width, height = map(float, (grid.columns, grid.rows) if picture is None else picture.size)
     if picture is not None:
         axes.imshow(picture.pixels.convert("L"), extent=(0, width, height, 0), cmap="gray", vmin=0, vmax=255)
-    image = heat_over_picture(axes, heat.cpu().double().numpy(), float(heat.max()), (0, width, height, 0))
+    image = heat_over_picture(axes, heat.cpu().double().numpy(), float(heat.max()), (0.0, width, height, 0.0))
     axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03).set_label("weight", fontsize=8)
     axes.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[])
     whose = f"mean of {heads} heads" if head is None else f"head {head}"
