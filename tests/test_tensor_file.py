@@ -25,7 +25,7 @@ class Pair:
 def written(file: Path, value: Any, dtype: torch.dtype | None = None) -> Any:
     packer = Packer(dtype)
     write_tensor_file(file, MAP, packer.pack("a", value), packer.tensors)
-    return read_tensor_file(file, MAP, {"Pair": Pair}, verify=True)
+    return read_tensor_file(file, {MAP: {"Pair": Pair}}, verify=True)
 
 
 def test_values_come_back(tmp_path: Path) -> None:

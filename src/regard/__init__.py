@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from regard.trace.file import open as open  # noqa: A004 (regard.open is its name)
     from regard.trace.file import save as save
     from regard.trace.trace import Trace as Trace
+    from regard.web.bertviz import head_view as head_view
+    from regard.web.bertviz import model_view as model_view
     from regard.web.save_page import save_page as save_page
     from regard.web.show import show as show
 
@@ -67,7 +69,9 @@ _WHERE = {
     "head": "regard.capture.interventions.names",
     "load": "regard.models.load",
     "load_pipeline": "regard.diffusion.pipeline",
+    "head_view": "regard.web.bertviz",
     "masks": "regard.attention",
+    "model_view": "regard.web.bertviz",
     "neutral_sentences": "regard.text.neutral_sentences",
     "open": "regard.trace.file",
     "explain": "regard",

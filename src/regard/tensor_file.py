@@ -23,7 +23,7 @@ from torch import Tensor
 from regard.errors import RegardError, first_line
 from regard.files import check_regular, whole
 
-TRACE, MAP = "regard trace", "regard attention map"  # formats
+TRACE, MAP, ATTENTION = "regard trace", "regard attention map", "regard attention"  # formats
 VERSION = "2"
 Types = dict[str, Callable[..., Any]]  # what makes a value of its fields, by the name of its type
 
@@ -121,14 +121,19 @@ def open_tensor_file(file: str | Path, *formats: str, framework: str = "numpy") 
         raise RegardError(f"{str(file)!r} is no whole {what} file ({reason}): give a file that regard saved") from error
 
 
-def read_tensor_file(file: str | Path, form: str, types: Types, *, verify: bool) -> Any:
-    """Return the values of a file of a format. verify: compare the checksum first."""
-    with open_tensor_file(file, form, framework="pt") as opened:
+def read_tensor_file(file: str | Path, formats: Mapping[str, Callable[..., Any] | Types], *, verify: bool) -> Any:
+    """Return the values of a file of some formats. verify: compare the checksum first.
+
+    formats: what `unpack` takes, or a function of the description and the tensors.
+    """
+    with open_tensor_file(file, *formats, framework="pt") as opened:
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-        description = opened.metadata()["description"]
-        if verify and checksum(description, tensors) != opened.metadata()["sha256"]:
+        metadata, make = opened.metadata(), formats[opened.metadata()["format"]]
+        unsigned = metadata["format"] == ATTENTION and "sha256" not in metadata  # written by another program
+        if verify and not unsigned and checksum(metadata["description"], tensors) != metadata["sha256"]:
             raise RegardError("it is damaged: its checksum is not the one that was saved")
-        return unpack(json.loads(description), tensors, types)
+        description = json.loads(metadata["description"])
+        return make(description, tensors) if callable(make) else unpack(description, tensors, make)
 
 
 def checksum(description: str, tensors: Mapping[str, Tensor]) -> str:

@@ -19,7 +19,7 @@ VERBS = (
 # of them 9 of paint, see's --remove and --chat, --step and --figures of lesson and of article,
 # --precision of embed, --text-prompt of embed and find, --follow-links, 6 of check,
 # --second of see, why and attribute, --to of why
-OPTIONS = 260
+OPTIONS = 261
 ENTRIES = 192  # the same, with all options of files of a verb counted once: they are declared together
 # with --save and what begins so
 FILES = {"--figure", "--html", "--html-with", "--csv", "--parquet", "--json"}

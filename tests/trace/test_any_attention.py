@@ -116,3 +116,45 @@ def test_what_is_refused(given: Any, how: dict[str, Any], says: str) -> None:
     with pytest.raises(RegardError, match=says):
         regard.plot(given, **how)
     assert plt.get_fignums() == []
+
+
+def test_attention_to_patches_is_drawn_over_the_image() -> None:
+    weights, picture = torch.rand(1, 2, 17, 17).softmax(-1), np.zeros((30, 40, 3), np.uint8)
+    for how, query, what in (
+        ({"image": picture}, 0, "mean of 2 heads, query 0 ([CLS])\n4 × 4 after 1 class token"),
+        ({"image": picture, "grid": (2, 8), "query": 10, "head": 1}, 10, "head 1, query 10 (1,1)\n2 × 8 after 1 class"),
+        ({"grid": (3, 4), "query": -1}, 16, "mean of 2 heads, query 16 (2,3)\n3 × 4 after 5 other tokens"),
+    ):
+        axes = regard.plot(weights, **how)
+        assert axes.get_title().startswith(f"attention weights, {what}")
+        *_, heat = axes.get_images()
+        rows, columns = how.get("grid", (4, 4))
+        row = weights[0, how["head"], query] if "head" in how else weights[0, :, query].mean(0)
+        np.testing.assert_allclose(heat.get_array(), row[17 - rows * columns :].reshape(rows, columns), atol=1e-6)
+        assert heat.get_extent() == [0, *((40, 30) if "image" in how else (columns, rows)), 0]
+    axes = regard.plot(weights[..., :16], grid=(4, 4))
+    assert axes.get_title() == "attention weights, mean of 2 heads, mean of 17 queries\n4 × 4"
+    np.testing.assert_allclose(
+        axes.get_images()[0].get_array(), weights[0, ..., :16].mean((0, 1)).reshape(4, 4), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        (
+            {"grid": (5, 5)},
+            r"grid: 17 keys of the map, weights \(2, 17, 17\), are no 5 × 5 patches with up to 16 before",
+        ),
+        ({"grid": (-4, -4)}, "are no -4 × -4 patches"),
+        ({"image": np.zeros((3, 4), np.uint8)}, r"image: given an array \(3, 4\) uint8"),
+        ({"query": 3}, "query: it chooses what to draw over an image, pass grid= or image= with it"),
+        ({"grid": (4, 4), "query": 17}, "query position 17 is out of range"),
+        ({"grid": (4, 4), "head": 2}, "head 2 is out of range: the map has heads 0 to 1"),
+    ],
+)
+def test_what_does_not_fit_an_image_is_refused(how: dict[str, Any], says: str) -> None:
+    with pytest.raises(RegardError, match=says):
+        regard.plot(torch.rand(1, 2, 17, 17), **how)
+    with pytest.raises(RegardError, match=r"19 keys of layer 1, weights \(1, 2, 19\), are no 4 × 4 patches"):
+        regard.plot([torch.rand(2, 17), torch.rand(2, 19)], layer=1, image=np.zeros((3, 4, 3), np.uint8))

@@ -65,7 +65,7 @@ def test_a_map_in_a_notebook(bank) -> None:
     ]
     most = max(value for value, token in zip(received, bank[0].tokens, strict=True) if not token.special)
     assert page.count("#2b7bba 65%") == 1  # the token that receives most, special ones, which are grey, aside
-    assert f"Mean attention received in this layer (strongest color: {most:.2f})" in page
+    assert f"Mean attention received in this map (strongest color: {most:.2f})" in page
     assert page.count("#888") == 2
     assert all(each._repr_html_() in weights._repr_html_() for each in weights)
     assert "<b>attention[5]</b>" in weights._repr_html_()

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -32,7 +33,7 @@ def test_given_weights_and_labels_are_on_the_page(tmp_path: Path, monkeypatch: p
     assert page.data["title"] == "Ours"
     assert [text["tokens"]["text"] for text in page.data["texts"]] == [["sat", "down"], list("abcd")]
     for number, (call, expected) in enumerate(zip(page.data["calls"], WEIGHTS, strict=True)):
-        assert (call["name"], call["queries"], call["keys"]) == (f"layer {number}", 0, 1)
+        assert (call["name"], call["queries"], call["keys"], call["given"]) == (f"layer {number}", 0, 1, True)
         torch.testing.assert_close(torch.as_tensor(page.weights(call)).float(), expected[0], atol=1e-6, rtol=0)
     regard.show(tuple(WEIGHTS), file=tmp_path / "b.html", **labels)
     assert Read(tmp_path / "b.html").data == page.data
@@ -53,6 +54,7 @@ def test_recorded_calls_are_on_the_page_by_their_paths(tmp_path: Path) -> None:
     assert [text["tokens"]["text"] for text in page.data["texts"]] == [list("01234")]
     for nth, call in enumerate(page.data["calls"]):
         assert (call["name"], call["nth"], call["head_numbers"]) == (f"blocks.1.attn, {nth}", nth, [0, 3])
+        assert "given" not in call
         expected = calls["blocks.0.attn"].weights[1, [0, 3]]
         torch.testing.assert_close(torch.as_tensor(page.weights(call)).float(), expected, atol=1e-6, rtol=0)
 
@@ -80,5 +82,19 @@ def test_what_is_refused_before_anything_is_computed(
 
 
 def test_a_trace_takes_no_labels(bank: Any, tmp_path: Path) -> None:
-    with pytest.raises(RegardError, match="tokens, key_tokens and batch are for attention without a trace"):
+    with pytest.raises(RegardError, match="grid and image are for attention without a trace: leave them out"):
         regard.save_page(bank[0], tmp_path / "a.html", tokens=["a"])
+
+
+def test_patches_are_named_and_drawn_over_their_image(tmp_path: Path) -> None:
+    weights, picture = torch.rand(2, 1, 3, 5, 5).softmax(-1), np.zeros((30, 40, 3), np.uint8)
+    regard.save_page(tuple(weights), tmp_path / "a.html", image=picture)
+    (text,), status = (Read(tmp_path / "a.html").data[name] for name in ("texts", "status"))
+    assert status[1] == "Tokens of an image, 2 × 2 after 1 class token."
+    assert (text["name"], text["tokens"]["special"]) == ("image, 2 × 2 after 1 class token", [0])
+    assert text["tokens"]["text"] == ["[CLS]", "0,0", "0,1", "1,0", "1,1"]
+    shown = {name: value for name, value in text["picture"].items() if name != "src"}
+    assert shown == {"size": [40, 30], "rows": 2, "columns": 2, "first": 1, "seen": [0, 0, 1, 1]}
+    regard.save_page(weights[0, :, :, :2], tmp_path / "b.html", tokens=["x", "y"], grid=(1, 5))
+    queries, keys = Read(tmp_path / "b.html").data["texts"]
+    assert (queries["tokens"]["text"], keys["tokens"]["text"][4], "picture" in keys) == (["x", "y"], "0,4", False)

@@ -35,20 +35,20 @@ from regard.attention.scores import (
     valid_rows,
     working_dtype,
 )
+from regard.attention.shown import Showable
 from regard.attention.softmax import finite_max, sink_column, sink_share
 from regard.errors import RegardError
 from regard.memory import require_memory
 from regard.tensor_file import MAP, Packer, read_tensor_file, write_tensor_file
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from numpy.typing import DTypeLike, NDArray
 
 MAX_ARRAY = 1 << 26  # weights that become an array without being asked for by name
 HELPS = "ask for a smaller region, or for statistics of all of it: top(), received(), pooled(), statistics()"
 
 
-class AttentionMap:
+class AttentionMap(Showable):
     """Weights (B, H, L, S) of one attention call; without the leading axes where the call had none.
 
     `m[b, h, 10:20, :]` is an exact dense region in fp32 or better, detached and before dropout. Nothing of size L × S
@@ -342,14 +342,8 @@ class AttentionMap:
 
         verify: False opens a large file at once, without comparing its checksum. Default: True.
         """
-        loaded: AttentionMap = read_tensor_file(file, MAP, MAP_TYPES | {"map": AttentionMap.of_fields}, verify=verify)
+        loaded: AttentionMap = read_tensor_file(file, {MAP: MAP_TYPES | {"map": AttentionMap.of_fields}}, verify=verify)
         return loaded
-
-    def plot(self, head: int | None = None, **labels: Any) -> "Axes":
-        """Draw the map as `regard.plot` does. labels: `tokens`, `key_tokens`, `batch` and `axes`, as it takes them."""
-        from regard.trace.any_attention import plot  # which needs this class
-
-        return plot(self, head=head, **labels)
 
     def _cropped(self, batch: int, rows: slice, cols: slice, offset: int | None) -> "AttentionMap":
         query, key = self.query[batch : batch + 1, :, rows], self.key[batch : batch + 1, :, cols]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from jaxtyping import Float
@@ -22,6 +23,7 @@ from torch import Tensor
 from regard.attention.ablation import Ablation
 from regard.attention.attention_map import AttentionMap
 from regard.attention.map_statistics import Statistics
+from regard.attention.shown import Showable
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ HOW = {  # calls that `regard.watch` saw, by kernel
     "softmax(q·k)": "by hand, softmax of q·k",
     "softmax(learned)": "by hand, softmax of learned scores",
     "softmax": "by hand, softmax",
+    "file": "read from a file",
 }
 KEEPABLE = ("value", "output", "logsumexp")
 
@@ -66,12 +69,13 @@ class LazyMap:
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class Call(Showable):
     """One recorded attention call, detached. Tensors that were not kept are None.
 
     weights holds query and key by reference; value (B, G, S, E), output (B, H, L, E), logsumexp (B, H, L).
     ablations: those that applied to the call. The weights are without the ablated edges; an ablated head has its
-    weights and output 0. where: the file and line that made the call, if `regard.watch` saw it.
+    weights and output 0. where: the file and line that made the call, if `regard.watch` saw it. labels: of its queries
+    and keys, if a file had them (`regard.trace.labelled_map.Labels`).
     """
 
     path: str
@@ -83,6 +87,7 @@ class Call:
     logsumexp: Float[Tensor, "..."] | None
     ablations: tuple[Ablation, ...] = ()
     where: str = ""
+    labels: Sequence[Any] = (None, None)
 
     def __repr__(self) -> str:
         return f"Call({self.path!r}, {self.nth}: {self.kernel}, weights {self.source.shape})"
@@ -97,12 +102,6 @@ class Call:
         """What computed the call, in words."""
         return HOW.get(self.kernel, f"regard.attend ({self.kernel})")
 
-    def plot(self, head: int | None = None, **labels: Any) -> "Axes":
-        """Draw the call's weights as `regard.plot` does. labels: `tokens`, `key_tokens`, `batch` and `axes`."""
-        from regard.trace.any_attention import plot  # which needs this class
-
-        return plot(self, head=head, **labels)
-
     @property
     def layer(self) -> int | None:
         """The layer number in the path: its first number, None where it has none."""
@@ -112,7 +111,7 @@ class Call:
 MAX_LISTED_CALLS = 8
 
 
-class Calls(dict[tuple[str, int], Call]):
+class Calls(Showable, dict[tuple[str, int], Call]):
     """The recorded calls in the order they were made, keyed by (path, n-th call of that path).
 
     `calls["layers.3"]` is the call of a path that made only one.
@@ -140,10 +139,22 @@ class Calls(dict[tuple[str, int], Call]):
         some = ", ".join(map(repr, paths[:MAX_LISTED_CALLS])) + ", …" * (len(paths) > MAX_LISTED_CALLS)
         raise KeyError(f"{key!r} made no call that was recorded; these did: {some or 'none'}")
 
-    def plot(self, key: str | tuple[str, int], head: int | None = None, **labels: Any) -> "Axes":
+    def plot(self, key: Any, head: int | None = None, **how: Any) -> "Axes":  # type: ignore[override]
         """Draw the weights of one call as `Call.plot` does. key: its path, or (path, n-th call)."""
         call = self[key] if isinstance(key, tuple) else self.__missing__(key)
-        return call.plot(head, **labels)
+        return call.plot(head, **how)
+
+    def save(
+        self, file: str | Path, *, tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None
+    ) -> None:
+        """Write queries, keys, masks and biases, or given weights, to a safetensors file that `regard.open` reads.
+
+        Values and outputs are left out. tokens, key_tokens: labels, as `regard.plot` takes them. Raises RegardError for
+        labels that don't fit a call or no calls, ValueError for a mask function that is too large to be written out.
+        """
+        from regard.trace.file import save_calls
+
+        save_calls(self, file, tokens, key_tokens)
 
     def _repr_html_(self) -> str:
         """Make the HTML of a table of the calls."""
@@ -177,7 +188,7 @@ class Calls(dict[tuple[str, int], Call]):
         self._seen[path] = nth + 1
         if self.wants(path):
             known = {name: tensor.detach() for name, tensor in tensors.items() if tensor is not None}
-            kept = {name: known.get(name) if name in self._keep else None for name in KEEPABLE}
+            kept: dict[str, Any] = {name: known.get(name) if name in self._keep else None for name in KEEPABLE}
             self.take(Call(path, nth, kernel, weights, **kept, ablations=ablations, where=where))
 
     def take(self, call: Call) -> None:

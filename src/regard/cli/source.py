@@ -210,11 +210,10 @@ def _target_written_by_model(model: "Model", text: str) -> "Generated":
 
 
 def _opened(given: Source, needs_model: bool) -> Traced:
-    from regard.trace.file import open as read
+    from regard.trace.file import open_traces
 
     assert given.file is not None
-    traces = read(given.file)
-    traces = traces if isinstance(traces, list) else [traces]
+    traces = open_traces(given.file)
     texts = [(each.sides[0].text, each.sides[1].text if len(each.sides) > 1 else None) for each in traces]
     if needs_model and given.model is None:
         raise RegardError("--logit-lens with --open needs --model: a file does not hold the language head")

@@ -20,8 +20,8 @@ from regard.server.gate import Gate
 from regard.server.kept import Kept
 from regard.server.long_texts import long_page, map_page
 from regard.server.work import Limits
-from regard.tensor_file import MAP, TRACE, open_tensor_file
-from regard.trace.file import open as open_trace
+from regard.tensor_file import ATTENTION, MAP, TRACE, open_tensor_file
+from regard.trace.file import open_traces
 from regard.train.progress import FollowedRun
 from regard.web.assemble import page_as_seen
 
@@ -68,14 +68,13 @@ def serve(
 
 def open_file(file: Path, limits: Limits) -> Kept:
     """Read a saved trace or map as a page to zoom into. Raises RegardError as `regard.open` and `AttentionMap.load`."""
-    with open_tensor_file(file, TRACE, MAP) as opened:
+    with open_tensor_file(file, TRACE, MAP, ATTENTION) as opened:
         form = opened.metadata()["format"]
     if form == MAP:
         weights = AttentionMap.load(file)
         length, size = weights.shape[-2:]
         return map_page(weights.crop(0, slice(0, length), slice(0, size)), file.name)
-    saved = open_trace(file)
-    traces = saved if isinstance(saved, list) else [saved]
+    traces = open_traces(file)
     if any(longest(each) > limits.whole for each in traces):
         return long_page(traces)
     return Kept(page_as_seen(traces))

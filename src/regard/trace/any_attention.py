@@ -1,7 +1,9 @@
 """Any attention, to plot or put on a page: a map, recorded calls, a tensor, or the layers that transformers returns."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +14,8 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Call, Calls
 from regard.checks import from_zero
 from regard.errors import RegardError
+from regard.images.patches import patch_tokens
+from regard.images.picture import read_picture
 from regard.text.tokens import Token
 from regard.trace.labelled_map import LabelledMap, Labels
 
@@ -24,18 +28,50 @@ NEEDS = (
 OF_SCORES = "make a map of queries and keys with regard.AttentionMap.of_query_key(q, k, causal=...)"
 EAGER = "load a transformers model with attn_implementation='eager'"
 MAX_NAMED = 4  # maps that a message names
+MAX_OTHER_TOKENS = 16  # before the patches of an image: class token, registers
 ONE_MAP = AttentionMap, Call, Tensor, np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class ShownMap:
-    """A map to show. name: of its call or layer. labels: of queries and keys. item: which of a batch, in words."""
+    """A map to show. name: of its call or layer. labels: of queries and keys. item: which of a batch, in words.
+
+    Before `labelled`, labels are those that its call has, None for unknown ones.
+    """
 
     name: str
     layer: int | None
     weights: AttentionMap
-    labels: Sequence[Labels] = ()
+    labels: Sequence[Any] = (None, None)
     item: str = ""
+
+
+@dataclass(frozen=True)
+class PatchGrid:
+    """Image patches in rows and columns, which are the last keys of a map. first: how many keys are before them."""
+
+    rows: int
+    columns: int
+    first: int
+
+    @staticmethod
+    def of(shown: ShownMap, grid: Sequence[int] | None) -> "PatchGrid":
+        """Fit a grid to a map's keys. None: a square, with or without a class token before it."""
+        size, most = shown.weights.full_shape[3], 1 if grid is None else MAX_OTHER_TOKENS
+        rows, columns = (math.isqrt(size),) * 2 if grid is None else grid
+        if min(rows, columns) < 1 or not 0 <= (first := size - rows * columns) <= most:
+            what = f"{size} keys of {shown.name or 'the map'}, weights {shown.weights.shape}, are no {rows} × {columns}"
+            raise RegardError(f"grid: {what} patches with up to {most} before them: pass grid=(rows, columns)")
+        return PatchGrid(rows, columns, first)
+
+    def __str__(self) -> str:
+        after = " after 1 class token" if self.first == 1 else f" after {self.first} other tokens" * (self.first > 0)
+        return f"{self.rows} × {self.columns}{after}"
+
+    def tokens(self) -> Sequence[Token]:
+        """Name the keys: [CLS], registers, and "row,column" of each patch, counted from 0."""
+        others = SimpleNamespace(num_register_tokens=max(0, self.first - 1))
+        return patch_tokens(others, (self.rows, self.columns), self.rows * self.columns + self.first) or ()
 
 
 def is_attention(given: object) -> bool:
@@ -47,6 +83,7 @@ def is_attention(given: object) -> bool:
 def plot(
     attention: Any, tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, *,
     layer: int | None = None, head: int | None = None, batch: int = 0, axes: "Axes | None" = None,
+    grid: Sequence[int] | None = None, image: Any = None, query: int | None = None,
 ) -> "Axes":  # fmt: skip
     """Draw attention as a heat map with labels into matplotlib axes, and return the axes.
 
@@ -59,19 +96,29 @@ def plot(
         head: Default: the mean of all heads.
         batch: which item of a batch. Default: 0.
         axes: where to draw. Default: new axes of pyplot.
+        grid: (rows, columns) of image patches, which are the last keys: draw what one query attends to as an image.
+            Default if there is an image: a square, if S or S - 1 is a square number. The title has it.
+        image: a file, Pillow image or array (height, width, 3) of uint8 to draw it over.
+        query: a position. Default: 0 if there is a class token, else the mean of all queries.
 
     Raises:
-        RegardError: labels that don't fit the shape, several maps and no layer, no such head, or no attention.
+        RegardError: labels or a grid that don't fit the shape, several maps and no layer, no such head or query, or no
+            attention.
     """
-    from regard.display.elements.heatmap import paint_heatmap  # which needs matplotlib
+    from regard.display.elements.heatmap import paint_heatmap, paint_patches  # which need matplotlib
 
     maps = named_maps(attention, None if layer is None else [layer])
     if len(maps) > 1:
         names = ", ".join(each.name for each in maps[:MAX_NAMED]) + ", …" * (len(maps) > MAX_NAMED)
         raise RegardError(f"plot: given {len(maps)} maps ({names}): choose with layer=, or pass one of them")
     shown = labelled(maps[0], tokens, key_tokens, batch)
-    queries, keys = shown.labels
-    return paint_heatmap(shown.weights, queries, keys, head, axes, (shown.name or "attention weights") + shown.item)
+    (queries, keys), name = shown.labels, (shown.name or "attention weights") + shown.item
+    if grid is not None or image is not None:
+        picture = None if image is None else read_picture(image)
+        return paint_patches(shown.weights, PatchGrid.of(shown, grid), picture, query, head, axes, name)
+    if query is not None:
+        raise RegardError("query: it chooses what to draw over an image, pass grid= or image= with it")
+    return paint_heatmap(shown.weights, queries, keys, head, axes, name)
 
 
 def named_maps(attention: Any, layers: Sequence[int] | None = None) -> list[ShownMap]:
@@ -94,7 +141,10 @@ def named_maps(attention: Any, layers: Sequence[int] | None = None) -> list[Show
     if missing := [layer for layer in layers or () if layer not in numbers]:
         raise RegardError(f"layer {missing[0]}: there is none, given {sorted(numbers - {None})}")  # type: ignore[type-var]
     items = [each for each in items if layers is None or each[1] in layers]
-    return [ShownMap(name, layer, _as_map(f"{name}: " if name else "", each)) for name, layer, each in items]
+    return [
+        ShownMap(name, layer, _as_map(f"{name}: " if name else "", each), getattr(each, "labels", (None, None)))
+        for name, layer, each in items
+    ]
 
 
 def labelled(
@@ -103,7 +153,7 @@ def labelled(
     """Take one item of a map's batch, and label it. Raises RegardError if the labels don't fit."""
     weights, name, both = shown.weights, shown.name or "the map", []
     items, _, *counts = weights.full_shape
-    known = (weights.query_labels, weights.key_labels) if isinstance(weights, LabelledMap) else (None, None)
+    known = (weights.query_labels, weights.key_labels) if isinstance(weights, LabelledMap) else shown.labels
     key_tokens = tokens if key_tokens is None and counts[0] == counts[1] else key_tokens
     for what, given, own, count in zip(("tokens", "key_tokens"), (tokens, key_tokens), known, counts, strict=True):
         if given is None and own is not None and len(own.tokens) == count:
@@ -141,6 +191,7 @@ def _as_labels(what: str, given: Sequence[Any]) -> Labels:
     names = [each.text if isinstance(each, Token) else str(each) for each in given]
     text, start, tokens = " ".join(names), 0, []
     for n, name in enumerate(names):
-        tokens.append(Token(n, name, start, start + len(name), n, False, text))
+        special = isinstance(given[n], Token) and given[n].special
+        tokens.append(Token(n, name, start, start + len(name), n, special, text))
         start += len(name) + 1
     return Labels(text, tokens)

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console, ConsoleOptions, RenderableType
 
+    from regard.attention.attention_map import AttentionMap
     from regard.attention.recording import Calls
     from regard.generation.generator import Generated
     from regard.questions.see.answer import Seen
-    from regard.trace.labelled_map import LabelledMap
+    from regard.trace.labelled_map import Labels
     from regard.trace.trace import Trace
 
 WIDTH = 80  # columns of what a notebook shows
@@ -148,7 +149,8 @@ def shown_trace(trace: ShownTrace, width: int) -> "Sequence[RenderableType]":
         return [Text(repr(trace)), Text(), trust_lines_in_terminal([kept.status])]
     maps: Any = getattr(kept, "attention", ())
     each, shaded = [maps[number] for number in call_numbers(maps)], cast("Any", Group(first))
-    shaded._repr_html_ = lambda: (map_html(*each, what=f"in all {len(each)} layers") or "") + html([first])
+    label, what = each[0].key_labels if each else None, f"in all {len(each)} layers"
+    shaded._repr_html_ = lambda: (map_html(each, label, what) or "") + html([first])
     return [shaded, *rest]
 
 
@@ -198,15 +200,15 @@ def calls_html(calls: "Calls") -> str:
     return html([*shown_rows(rows), *map(Text, lines)])
 
 
-def map_html(*maps: "LabelledMap", what: str = "in this layer") -> str | None:
-    """Make the HTML of maps: their text, shaded by what its tokens receive; None where it is long or not known."""
-    label = maps[0].key_labels if maps else None
-    if label is None or len(label.tokens) > LONG or any(each.shape[2] != len(label.tokens) for each in maps):
+def map_html(maps: "Sequence[AttentionMap]", label: "Labels | None", what: str) -> str | None:
+    """Make the HTML of the first keys of maps, shaded by what they receive. None if their tokens are not known."""
+    if label is None or any(each.shape[2] != len(label.tokens) for each in maps):
         return None
-    got = [each.dense().double().mean((0, 1)).cpu() for each in maps]
-    said = f"Mean attention received {what}"
-    apart = [n for n, token in enumerate(label.tokens) if token.special]
-    return tokens_html([token.text for token in label.tokens], (sum(got[1:], got[0]) / len(got)).tolist(), said, apart)
+    tokens, got = label.tokens[:LONG], [each[:, :LONG, :LONG].double().mean((0, 1)).cpu() for each in maps]
+    part = f", by and from the first {LONG} tokens" if max(max(each.shape[1:]) for each in maps) > LONG else ""
+    said = f"Mean attention received {what}{part}"
+    apart = [n for n, token in enumerate(tokens) if token.special]
+    return tokens_html([token.text for token in tokens], (sum(got[1:], got[0]) / len(got)).tolist(), said, apart)
 
 
 def tokens_html(

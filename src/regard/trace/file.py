@@ -1,6 +1,7 @@
 """Save traces to a file and open them without the model: everything that was traced, or chosen layers and heads of it.
 
-A file is safetensors with a JSON description in its metadata (`regard.tensor_file`).
+A file is safetensors with a JSON description in its metadata (`regard.tensor_file`). Attention calls have a format of
+their own, which any program can write: docs/attention_file.md.
 """
 
 from collections.abc import Sequence
@@ -9,15 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from regard.attention import masks
 from regard.attention.attention_map import AttentionMap
 from regard.attention.head_map import key_heads_of_queries, of_heads
 from regard.attention.map_file import MAP_TYPES, map_fields
+from regard.attention.masks import Mask
+from regard.attention.recording import Calls
 from regard.checks import check_path, check_saving, chosen_numbers, missing_number_error
 from regard.errors import RegardError
 from regard.model_files.pooling import Dense, Pooling
-from regard.tensor_file import TRACE, Packer, Types, read_tensor_file, unpack, write_tensor_file
+from regard.tensor_file import ATTENTION, TRACE, Packer, Types, read_tensor_file, unpack, write_tensor_file
 from regard.text.tokens import ChatToken, Spelled, Token, Turn
+from regard.trace.any_attention import labelled, named_maps
 from regard.trace.attention_output import AttentionOutput, Norm, Scaling, UnverifiedOutput
 from regard.trace.layer_subset import NOT_SAVED, Layers, LayerSubset, call_numbers, calls_made, kept_numbers
 from regard.trace.status import Status
@@ -27,6 +33,7 @@ __all__ = ["open", "save"]
 
 LIKELIEST_TOKENS = 20  # at each position, whose spelling is saved
 COMPARED_ROWS = 4  # of each head of each rounded map
+TENSORS = ("query", "key", "mask", "bias", "sinks", "weights")  # of a call in an attention file
 NOT_AS_IT_IS = ("patches", "changed_outputs", "attention_outputs", "cross_attention_outputs")
 
 
@@ -61,8 +68,9 @@ def save(
         raise RegardError("save: given no trace, needs at least one")
     for trace in saved if isinstance(saved, list) else [saved]:
         if not isinstance(trace, (Trace, PairTrace)):
-            windows = ", or its .windows" if type(trace).__name__ == "WindowedTrace" else ""
-            raise RegardError(f"save: given {type(trace).__name__}, needs a trace or several{windows}")
+            kind = type(trace).__name__
+            hints = {"WindowedTrace": ", or its .windows", "Seen": ": use seen.save", "Calls": ": use calls.save"}
+            raise RegardError(f"save: given {kind}, needs a trace or several{hints.get(kind, '')}")
         count = max(len(maps) for side in trace.sides for maps in (side.attention, side.cross))
         for layer in layers or ():
             if layer >= count:  # one side of a pair may have more layers than the other
@@ -73,8 +81,10 @@ def save(
     write_tensor_file(file, TRACE, packer.pack("trace", saved), packer.tensors)
 
 
-def open(file: str | Path, *, verify: bool = True) -> Trace | PairTrace | list[Trace | PairTrace]:  # noqa: A001
+def open(file: str | Path, *, verify: bool = True) -> Trace | PairTrace | list[Trace | PairTrace] | Calls:  # noqa: A001
     """Read what `save` wrote, a trace or a list of them as it was saved, without the model, onto the CPU.
+
+    Returns the calls of an attention file, which `seen.save` or another program wrote.
 
     regard reads the whole file once to compare its checksum, and maps it into memory: a tensor takes memory when you
     use it. You may remove the file or save it anew meanwhile (on Windows neither), but not write into it.
@@ -84,11 +94,84 @@ def open(file: str | Path, *, verify: bool = True) -> Trace | PairTrace | list[T
         verify: False opens a large file at once, without comparing the checksum. Default: True.
 
     Raises:
-        RegardError: there is no such file, or it is damaged or holds no trace of this version.
+        RegardError: there is no such file, or it is damaged or holds no trace or attention of this version.
     """
     check_path("open", file)
-    saved: Any = read_tensor_file(file, TRACE, TYPES, verify=verify)
+    saved: Any = read_tensor_file(file, {TRACE: TYPES, ATTENTION: _read_calls}, verify=verify)
     return list(saved) if isinstance(saved, tuple) else saved
+
+
+def open_traces(file: Path) -> list[Trace | PairTrace]:
+    """Read the traces of a file. Raises RegardError as `open`, or if it holds attention without a trace."""
+    opened = open(file)
+    if isinstance(opened, Calls):
+        raise RegardError(f"{str(file)!r} holds attention without a trace: regard run {file} shows it")
+    return opened if isinstance(opened, list) else [opened]
+
+
+def save_calls(calls: Calls, file: str | Path, tokens: Sequence[Any] | None, key_tokens: Sequence[Any] | None) -> None:
+    """Write calls with their labels. Arguments and errors are those of `Calls.save`."""
+    check_path("save", file)
+    rows: list[dict[str, Any]] = []
+    tensors: dict[str, Tensor] = {}
+    for n, (call, shown) in enumerate(zip(calls.values(), named_maps(calls), strict=True)):
+        weights, hidden = shown.weights, 4 - shown.weights.ndim  # axes that the call did not have
+        row: dict[str, Any] = {"path": call.path, "kernel": call.kernel, "where": call.where, "offset": weights.offset}
+        if (tokens, key_tokens, *call.labels) != (None,) * 4:
+            both = [[token.text for token in each.tokens] for each in labelled(shown, tokens, key_tokens).labels]
+            row["tokens"], row["key_tokens"] = both
+        parts: dict[str, Tensor | None] = {"weights": weights.given}
+        if weights.given is None:
+            rule = map_fields(weights)["rule"]  # without functions
+            mask, (batch, heads, queries, keys) = rule.mask or Mask(), (slice(0, size) for size in weights.full_shape)
+            row |= {"band": [mask.low, mask.high], "scale": rule.scale, "softcap": rule.softcap}
+            rest = replace(mask, low=None, high=None).tile(batch, heads, queries, keys, weights.device)
+            parts = {"mask": rest, "bias": rule.bias, "sinks": rule.sinks, "query": weights.query, "key": weights.key}
+        for name, tensor in parts.items():
+            if tensor is not None:  # cloned, for safetensors refuses tensors that share memory
+                shape = tensor.shape[hidden:] if name in ("query", "key", "weights") else tensor.shape
+                tensors[f"{n}.{name}"] = tensor.cpu().reshape(shape).clone(memory_format=torch.contiguous_format)
+        rows.append({name: value for name, value in row.items() if value not in (None, "", [None, None])})
+    write_tensor_file(file, ATTENTION, {"calls": rows}, tensors)
+
+
+def _read_calls(about: Any, tensors: dict[str, Tensor]) -> Calls:
+    """Make calls of the description and tensors of a file. Raises RegardError if they don't fit each other."""
+    calls, same = Calls(None, ()), {name: each for name, each in about.items() if name != "calls"}
+    for n, row in enumerate(about["calls"]):
+        given = {name: tensors.pop(f"{n}.{name}") for name in TENSORS if f"{n}.{name}" in tensors}
+        try:
+            _read_call(calls, **{"path": f"call {n}"} | same | row | given)
+        except (TypeError, ValueError) as error:
+            raise RegardError(f"call {n}: {error}") from None
+    if tensors:
+        raise RegardError(f"tensor {min(tensors)!r} is of none of the {len(about['calls'])} calls")
+    return calls
+
+
+def _read_call(
+    calls: Calls, *, path: str, kernel: str = "file", where: str = "", tokens: Any = None, key_tokens: Any = None,
+    query: Any = None, key: Any = None, mask: Any = None, bias: Any = None, weights: Any = None,
+    band: Sequence[int | None] = (None, None), offset: int | None = None, **rule: Any,
+) -> None:  # fmt: skip
+    """Add a call. `of_query_key` raises TypeError for an argument that it doesn't know."""
+    low, high = band
+    if not all(isinstance(each, int | None) for each in (low, high, offset)):
+        raise RegardError("band, offset: need whole numbers, or null")
+    if (weights is None) != (query is not None and key is not None):
+        raise RegardError("it needs query and key, or weights and nothing else")
+    if weights is None:
+        if mask is not None and mask.is_floating_point():  # what PyTorch calls a mask too
+            mask, bias = None, mask if bias is None else mask + bias
+        allowed = Mask(low, high) & (Mask() if mask is None else masks.dense(mask))
+        made = AttentionMap.of_query_key(query, key, mask=allowed, bias=bias, offset=offset, **rule)
+    else:
+        made = AttentionMap.of_weights(weights, offset)
+    calls.add(str(path), str(kernel), made, where=str(where))
+    last = next(reversed(calls))
+    if tokens is not None or key_tokens is not None:
+        labels = labelled(named_maps(calls[last])[0], tokens, key_tokens).labels
+        calls[last] = replace(calls[last], labels=labels)
 
 
 class _TracePacker(Packer):

@@ -27,7 +27,6 @@ from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
 from regard.text.tokens import Token
 from regard.text.words import is_word, only_word
-from regard.trace.display import map_html
 from regard.trace.layer_subset import Layers, LayerSubset
 
 if TYPE_CHECKING:
@@ -85,9 +84,6 @@ class LabelledMap(AttentionMap):
             found = found if last else found.mT
             found = found[..., [n - rows[0] for n in rows]].mean(-1)
         return found
-
-    def _repr_html_(self) -> str | None:
-        return map_html(self)
 
     def to(self, target: torch.device | torch.dtype | str) -> "LabelledMap":
         """Return the same map on another device or in another dtype: see `AttentionMap.to`."""

@@ -8,7 +8,7 @@ import torch
 from regard.errors import RegardError
 from regard.files import read_regular, whole
 from regard.models.model import Model
-from regard.trace.file import open as open_trace
+from regard.trace.file import open_traces
 from regard.trace.file import save as save_trace
 from regard.trace.trace import PairTrace, Trace
 from regard.train.checkpoint import run_files_by_step
@@ -48,8 +48,8 @@ def open_watched(run: Path, most: int | None = None) -> list[tuple[int, Trace | 
     files = files[::each] + (files[-1:] if last % each else [])
     found = []
     for step, file in files:
-        trace = open_trace(file)
-        if isinstance(trace, list):
+        trace, *others = open_traces(file)
+        if others:
             raise RegardError(f"{str(file)!r} holds several traces, needs the one that a run keeps")
         found.append((step, trace))
     return found

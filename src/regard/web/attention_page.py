@@ -6,7 +6,9 @@ from typing import Any
 from regard.attention.head_map import of_heads
 from regard.checks import chosen_numbers
 from regard.errors import RegardError
-from regard.trace.any_attention import labelled, named_maps
+from regard.images.patches import Patches
+from regard.images.picture import read_picture
+from regard.trace.any_attention import PatchGrid, ShownMap, labelled, named_maps
 from regard.web.assemble import Choice
 from regard.web.call import CallName, call_data
 from regard.web.numbers import ENCODINGS, NumberStore, vector_bytes_in_page
@@ -17,13 +19,27 @@ from regard.web.sizes import check_page_size
 
 def attention_page(
     attention: Any, tokens: Sequence[Any] | None, key_tokens: Sequence[Any] | None, batch: int, choice: Choice,
-    title: str | None, findings: Sequence[str] | None,
+    title: str | None, findings: Sequence[str] | None, grid: Sequence[int] | None = None, image: Any = None,
 ) -> Page:  # fmt: skip
     """Put the page of any attention together. Arguments and errors are those of `save_page`."""
     if choice.numbers not in ENCODINGS:
         raise RegardError(f"numbers: given {choice.numbers!r}, needs {' or '.join(map(repr, ENCODINGS))}")
     layers, heads = chosen_numbers("layer", choice.layers), chosen_numbers("head", choice.heads)
-    shown = [labelled(entry, tokens, key_tokens, batch) for entry in named_maps(attention, layers)]
+    picture = None if image is None else read_picture(image)
+    shown: list[ShownMap] = []
+    images: dict[tuple[str, ...], tuple[str, Patches | None]] = {}  # by the names of their tokens
+    for entry in named_maps(attention, layers):
+        queries, keys = tokens, key_tokens
+        if grid is not None or picture is not None:
+            own = PatchGrid.of(entry, grid)
+            names, square = own.tokens(), entry.weights.full_shape[2] == entry.weights.full_shape[3]
+            queries, keys = names if square and tokens is None else tokens, names if key_tokens is None else key_tokens
+            patches = None
+            if picture is not None:
+                width, height = map(float, picture.size)
+                patches = Patches(picture, own.rows, own.columns, own.first, (0.0, 0.0, width, height))
+            images[tuple(token.text for token in names)] = f"image, {own}", patches
+        shown.append(labelled(entry, queries, keys, batch))
     maps, size = [of_heads(entry.weights, heads, entry.layer or 0) for entry in shown], 0
     for entry, weights in zip(shown, maps, strict=True):  # what is too large is refused before anything is computed
         count = weights.shape[0] * weights.shape[1] * weights.shape[2]
@@ -45,15 +61,17 @@ def attention_page(
     texts: dict[tuple[str, ...], int] = {}
     for entry, weights in zip(shown, maps, strict=True):
         both, layer = [tuple(token.text for token in labels.tokens) for labels in entry.labels], entry.layer or 0
-        for role, labels, names in zip(("queries", "keys"), entry.labels, both, strict=True):
-            if names not in texts:
+        for role, labels, words in zip(("queries", "keys"), entry.labels, both, strict=True):
+            if words not in texts:
                 name = f"{'tokens' if both[0] == both[1] else role} {len(texts) + 1}"
-                texts[names] = page.add_text(text_data(name, labels.text, labels.tokens))
-        queries, keys = (texts[names] for names in both)
-        call = CallName(layer, calls.get(layer, 0), queries, keys, path=entry.name or "attention")
+                name, patches = images.get(words, (name, None))
+                texts[words] = page.add_text(text_data(name, labels.text, labels.tokens, patches=patches))
+        nth, path = calls.get(layer, 0), entry.name or "attention"
+        call = CallName(layer, nth, texts[both[0]], texts[both[1]], path=path)
         calls[layer] = call.nth + 1
         chosen = None if weights.shape[0] == entry.weights.shape[0] else heads
         page.add_call(call_data(weights, call, page.numbers, head_numbers=chosen))
     exact = f"The weights on this page are within {page.largest_difference():.1e} of those of the calls."
-    page.status = [exact, *status_lines([], page)[1:]]
+    grids = dict.fromkeys(f"Tokens of an {name}." for name, _ in images.values())
+    page.status = [exact, *grids, *status_lines([], page)[1:]]
     return page

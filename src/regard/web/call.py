@@ -97,19 +97,23 @@ def call_data(
         bias = bias_data(rule.bias, length, size, numbers)
     except RegardError as error:
         raise RegardError(f"{name}: {error}") from None
-    return name.data(scored) | {
-        "head_numbers": None if head_numbers is None else list(head_numbers),
-        "query": query_data,
-        "key": key_data,
-        "row_max": numbers.add(row_max.float()),
-        "row_sum": numbers.add(row_sum.float()),
-        "mask": mask,
-        "bias": bias,
-        "sinks": None if rule.sinks is None else rule.sinks.clamp_min(NOTHING).tolist(),
-        "difference": difference,
-        "overview": overview_data(weights, numbers),
-        "norms": None if norms is None else numbers.add(norms),
-    }
+    return (
+        name.data(scored)
+        | ({} if weights.given is None else {"given": True})
+        | {
+            "head_numbers": None if head_numbers is None else list(head_numbers),
+            "query": query_data,
+            "key": key_data,
+            "row_max": numbers.add(row_max.float()),
+            "row_sum": numbers.add(row_sum.float()),
+            "mask": mask,
+            "bias": bias,
+            "sinks": None if rule.sinks is None else rule.sinks.clamp_min(NOTHING).tolist(),
+            "difference": difference,
+            "overview": overview_data(weights, numbers),
+            "norms": None if norms is None else numbers.add(norms),
+        }
+    )
 
 
 def _scores_of_given(given: Float[Tensor, "1 H L S"], name: CallName) -> AttentionMap:

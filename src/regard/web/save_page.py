@@ -26,6 +26,8 @@ def save_page(
     tokens: Sequence[Any] | None = None,
     key_tokens: Sequence[Any] | None = None,
     batch: int = 0,
+    grid: Sequence[int] | None = None,
+    image: Any = None,
     word: str | None = None,
     references: Trace | Sequence[Trace] = (),
     control: Sequence[Trace] | None = None,
@@ -37,62 +39,57 @@ def save_page(
     findings: Sequence[str] | None = None,
     limit: int | None = LIMIT,
 ) -> int:
-    """Write traces to one HTML file that shows what every token attends to, offline and exactly, at any length.
+    """Write traces or any attention to one HTML file that works offline. It is interactive and exact at any length.
 
-    The file carries queries and keys and computes weights where one looks: it grows with the text, not with its square.
-    How far its weights are from the library's is measured on all of them and stands in the file.
+    The file has queries and keys, from which it computes weights: its size grows with the text, not with its square.
+    regard compares all its weights with those of the trace and writes the largest difference into it.
 
     Args:
-        traces: of a text, of a text and its target, of a long text in windows, what `model.generate` gives, or several
-            of these. Two of the same tokens, such as before and after an ablation, are also compared. Or what was
-            found, by `model.patch_sweep`, `.attribution`, `.score_sources`, `.attribute_to_tokens`,
-            `store.senses(word)` or `store.stats()`: one, or several in a list, with traces or without. Without them
-            title, findings and limit alone count. Or any attention that `regard.plot` takes: then layers, heads,
-            numbers, title, findings and limit count.
-        tokens, key_tokens, batch: labels of any attention and an item of its batch, as `regard.plot` takes them. A
-            trace knows its tokens.
+        traces: one or several, of texts, pairs, long texts in windows or generated texts. Two of the same tokens are
+            also compared. Or results of `model.patch_sweep`, `.attribution`, `.score_sources`, `.attribute_to_tokens`,
+            `store.senses(word)` or `store.stats()`, alone (with title, findings and limit) or in a list with traces. Or
+            any attention that `regard.plot` takes (with layers, heads, numbers, title, findings and limit).
+        tokens, key_tokens, batch, grid, image: labels of any attention, an item of its batch and the image whose
+            patches are its keys, as `regard.plot` takes them.
         file: its ending is .html.
-        word: to open at; the sentences above are then about it, and Movement shows its path through the layers.
-        references: words that it is compared with, each traced by itself, such as `model.trace("river")`; sentences and
-            Movement put them beside the word.
-        control: neutral sentences with the word, `model.trace(regard.neutral_sentences("bank"))`, against which the
-            page tells where the texts move it; without them that is not told.
-        layers, heads: the numbers of those to carry, None for all.
-        numbers: how queries and keys are carried: "int16" with one scale a vector, or "float32", which is exact and
-            twice as large.
-        steps: carry values, hidden states and projections too, of all layers or of these, so that every step from
-            queries to the residual stream can be looked at. The file says how much they take.
-        title: one line, by default the text.
-        findings: sentences to stand above, None for those of `trace.see(word)`.
-        limit: how many bytes the file may have, None for any number.
+        word: open at it. Sentences and the Movement view are then about it.
+        references: traces of words to compare it with, such as `model.trace("river")`.
+        control: traces of neutral sentences with the word, `model.trace(regard.neutral_sentences("bank"))`. The page
+            then reports movement towards references.
+        layers, heads: numbers of those to include. Default: all.
+        numbers: "int16" (with one scale per vector), or "float32", which is exact and twice as large.
+        steps: also include values, hidden states and projections of all layers or of these, to show each step from
+            queries to the residual stream.
+        title: one line. Default: the text.
+        findings: sentences above the views. Default: those of `trace.see(word)`.
+        limit: the most bytes of the file, None for any number.
 
     Returns the file's size in bytes.
 
     Raises:
-        RegardError: a word, layer or head that is not there, references without a word or with findings of one's own,
-            a call whose scores a page cannot compute, a file that cannot be written or would be too large, a checkout
-            in which the page is not built, or a choice of attention for what has none.
+        RegardError: there is no such word, layer or head, references come without a word or with findings, a page can't
+            compute a call's scores, the file can't be written or would be too large, or the page isn't built.
     """
+    chosen: Any = {name: value for name, value in locals().items() if name != "file"}
     path = Path(file)
     check_output_file(path, (".html",), "save_page")
     check_page_built()
-    page = put_together(
-        traces, word=word, references=references, control=control, layers=layers, heads=heads, numbers=numbers,
-        steps=steps, title=title, findings=findings, limit=limit, tokens=tokens, key_tokens=key_tokens, batch=batch,
-    )  # fmt: skip
-    return write_page(page, path, limit)
+    return write_page(put_together(**chosen), path, limit)
 
 
 def put_together(
-    traces: Any, *, title: str | None, findings: Sequence[str] | None,
-    limit: int | None, word: str | None, references: Trace | Sequence[Trace], control: Sequence[Trace] | None,
-    layers: Sequence[int] | None, heads: Sequence[int] | None, numbers: Encoding, steps: bool | Sequence[int],
+    traces: Any, *, title: str | None = None, findings: Sequence[str] | None = None, limit: int | None = LIMIT,
+    word: str | None = None, references: Trace | Sequence[Trace] = (), control: Sequence[Trace] | None = None,
+    layers: Sequence[int] | None = None, heads: Sequence[int] | None = None, numbers: Encoding = "int16",
+    steps: bool | Sequence[int] = False,
     tokens: Sequence[Any] | None = None, key_tokens: Sequence[Any] | None = None, batch: int = 0,
+    grid: Sequence[int] | None = None, image: Any = None,
 ) -> Page:  # fmt: skip
     """Put the page of traces, answers or any attention together. Arguments and errors are those of `save_page`."""
     plain = is_attention(traces)
-    if not plain and (tokens is not None or key_tokens is not None or batch):
-        raise RegardError("save_page: tokens, key_tokens and batch are for attention without a trace: leave them out")
+    if not plain and (batch or any(each is not None for each in (tokens, key_tokens, grid, image))):
+        labels = "tokens, key_tokens, batch, grid and image"
+        raise RegardError(f"save_page: {labels} are for attention without a trace: leave them out")
     every = list(traces) if isinstance(traces, list | tuple) else [traces]
     answers = {n: one.page() for n, one in enumerate(every) if isinstance(one, HasPage)}
     if plain or (answers and len(answers) == len(every)):
@@ -105,7 +102,7 @@ def put_together(
                 )
         if plain:
             choice = Choice(layers, heads, numbers, limit=limit)
-            return attention_page(traces, tokens, key_tokens, batch, choice, title, findings)
+            return attention_page(traces, tokens, key_tokens, batch, choice, title, findings, grid, image)
         page = join_pages_into_one(list(answers.values()))
         page.title = page.title if title is None else title
         page.findings = page.findings if findings is None else findings

@@ -46,6 +46,8 @@ def show(
     tokens: Sequence[Any] | None = None,
     key_tokens: Sequence[Any] | None = None,
     batch: int = 0,
+    grid: Sequence[int] | None = None,
+    image: Any = None,
     word: str | None = None,
     references: Trace | Sequence[Trace] = (),
     control: Sequence[Trace] | None = None,
@@ -67,21 +69,17 @@ def show(
     says where it lies, and returns its path.
 
     Args:
-        traces, tokens, key_tokens, batch, word, references, control, layers, heads: as `regard.save_page` has them.
-        numbers, steps, title, findings, limit: likewise.
+        traces, tokens, key_tokens, batch, grid, image, word, references, control, layers, heads: as `regard.save_page`
+            has them, and numbers, steps, title, findings, limit.
         file: where to write the one file, in a notebook too; by default in a temporary folder, outside a notebook.
         bare: show in a notebook the view alone, without headings, sentences, tabs and tools; `view` chooses it.
 
     Raises:
         RegardError: as `regard.save_page`, or bare outside a notebook.
     """
-    how: Any = {
-        "word": word, "references": references, "control": control, "layers": layers, "heads": heads,
-        "numbers": numbers, "steps": steps, "title": title, "findings": findings, "limit": limit,
-        "tokens": tokens, "key_tokens": key_tokens, "batch": batch,
-    }  # fmt: skip
+    chosen: Any = {name: value for name, value in locals().items() if name not in ("file", "bare")}
     if file is None and in_notebook():
-        page = put_together(traces, **how)
+        page = put_together(**chosen)
         given = list(traces) if isinstance(traces, list | tuple) else [traces]
         given = [page.title] if is_attention(traces) else given
         words, neutral = display.listed_references(references), display.listed_control(control)
@@ -95,7 +93,7 @@ def show(
         raise RegardError("bare: it is for a notebook's live page; a file has all of its page")
     path = Path(tempfile.mkdtemp(prefix="regard-")) / "page.html" if file is None else Path(file)
     try:
-        save_page(traces, path, **how)
+        save_page(**chosen, file=path)
     except BaseException:
         if file is None:
             path.parent.rmdir()  # nothing was written into it

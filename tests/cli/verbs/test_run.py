@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 import torch
 
+import regard
 from drawings.printed import printed
+from regard.attention.recording import Calls
 from regard.cli.main import main
+from tests.support.web_pages import Read, build_nothing
 
 ONE_SENTENCE = """
 import torch
@@ -99,11 +102,11 @@ def told(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
 
-    def tell(code: str, *arguments: str, options: tuple[str, ...] = ()) -> tuple[Any, str, str]:
+    def tell(code: str, *arguments: str, options: tuple[str, ...] = (), script: str = "own.py") -> Any:
         Path("own.py").write_text(code, "utf-8")
         before = list(sys.argv), list(sys.path)
         with pytest.raises(SystemExit) as left:
-            main(["run", *options, "own.py", *arguments])
+            main(["run", *options, script, *arguments])
         assert (sys.argv, sys.path) == before
         return left.value.code, *capsys.readouterr()
 
@@ -158,8 +161,34 @@ def test_calls_of_modules_figures_and_large_maps(told) -> None:
     assert [(call["path"], call["nth"]) for call in calls()][1:] == [("layer.self_attn", 0), ("layer.self_attn", 1)]
     assert calls()[0]["weights"] is None  # 2 × 14 × 100 × 100
     assert "Softmax of line 7 (own.py:7) passed over: it is no factor of a sum of vectors\n" in out
-    assert "Plot: the first 12 heads, 2 more are not drawn" in out
     assert Path("first.png").stat().st_size > 10_000
+
+
+def test_an_attention_file_is_shown_as_a_program_is(
+    told, bank: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build_nothing(tmp_path / "built", monkeypatch)
+    recorded, weights = Calls(None, ()), torch.rand(26, 2, 3).softmax(-1)
+    recorded.add("blocks.0.attn", "softmax(learned)", regard.AttentionMap.of_weights(weights), where="a/net.py:3")
+    recorded.save("own.safetensors", key_tokens=["the", "river", "bank"])
+    options = ("--figure", "a.png", "--html", "a.html", "--json", "a.json")
+    code, out, err = told("", options=options, script="own.safetensors")
+    assert (code, err, out.splitlines()[0]) == (0, "", "Seen: 1 attention call")
+    assert "blocks.0.attn  by hand, softmax of learned scores  (26, 2, 3)  net.py:3" in out
+    assert "Plot: the first 24 heads, 2 more are not drawn" in out
+    torch.testing.assert_close(torch.tensor(calls("a.json")[0]["weights"]), weights)
+    page = Read(Path("a.html"))
+    assert page.data["texts"][1]["tokens"]["text"] == ["the", "river", "bank"]
+    torch.testing.assert_close(torch.tensor(page.weights(page.data["calls"][0])).float(), weights, atol=1e-6, rtol=0)
+    regard.save(bank, "own.safetensors")
+    code, out, err = told("", script="own.safetensors")
+    assert (code, out) == (2, "")
+    assert "'own.safetensors' holds traces, regard see --open own.safetensors shows them" in err
+    recorded.save("own.safetensors")
+    for read in (["see", "--open"], ["map", "--open"], ["serve", "--open"]):
+        with pytest.raises(SystemExit):
+            main([*read, "own.safetensors"])
+        assert "holds attention without a trace: regard run own.safetensors shows it" in capsys.readouterr().err
 
 
 def test_json_alone_on_standard_output(told) -> None:

@@ -159,11 +159,10 @@ def read_file_argument(file: Path) -> str:
 
 def trace_of_open_option(file: Path) -> "Trace":
     """The one trace of a file, of one text. Raises RegardError where it holds several, or one of an encoder-decoder."""
-    from regard.trace.file import open as read
+    from regard.trace.file import open_traces
     from regard.trace.trace import PairTrace
 
-    traces = read(file)
-    each = traces if isinstance(traces, list) else [traces]
+    each = open_traces(file)
     if len(each) != 1:
         raise RegardError(f"--open: {str(file)!r} holds {len(each)} traces, map looks at one: save that alone")
     if isinstance(each[0], PairTrace):

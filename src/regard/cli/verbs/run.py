@@ -5,6 +5,7 @@ import os
 import runpy
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,27 +19,32 @@ from regard.errors import RegardError
 from regard.files import STANDARD_OUTPUT, check_readable
 
 if TYPE_CHECKING:
-    from regard.attention.recording import Call
     from regard.capture.watching.seen import Seen
 
 Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="Your Python program.", show_default=False)]
 Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT...", help="Its own arguments.")]
 MAX_WRITTEN_WEIGHTS = 10_000  # of a call, in --json
 KEPT_CALLS = 4  # of each path, the last: memory must not grow with the steps of a program
-MAX_DRAWN_HEADS, MAX_DRAWN_CELLS = 12, 64
+MAX_DRAWN, DRAWN_COLUMNS = 24, 4  # heads of one call, or calls
 
 
-@writes("figure", "json")
+@writes("figure", "html", "json")
 def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING) -> None:
     """Run a Python program and show the attention that it computed: path, kind, shape, file and line.
 
-    --figure draws the program's first attention call. The exit code is the program's own, or 2 if it computed no
-    attention.
+    An attention file (.safetensors) is shown in the same way. --figure draws the heads of a single call, or the mean of
+    each of several. The exit code is the program's own, or 2 if it computed no attention.
     """
     outputs.check()
     check_readable(script, "run:")
     if script.suffix == ".ipynb":
         raise RegardError(f"run: {script} is a notebook: save it as a script, or put regard.watch() around a cell")
+    opened: Any = {}
+    if script.suffix == ".safetensors":
+        from regard.trace.file import open as open_file
+
+        if not isinstance(opened := open_file(script), dict):
+            raise RegardError(f"run: {str(script)!r} holds traces, regard see --open {script} shows them")
     start.leave_to_program()
     from regard.capture.watching.seen import HIDDEN
     from regard.capture.watching.watch import watch
@@ -49,7 +55,8 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
         # with `--json -` standard output is for JSON alone
         printed = sys.stderr if outputs.json == STANDARD_OUTPUT else sys.stdout
         with watch(copy=any(outputs.files), keep=KEPT_CALLS) as seen, redirect_stdout(printed):
-            code = _execute(script, arguments or [])
+            seen.update(opened)
+            code = 0 if opened else _execute(script, arguments or [])
     except RegardError:
         if seen:
             raise
@@ -58,8 +65,13 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
     screen, errors = consoles(outputs.json)
     screen.print(repr(seen), markup=False, soft_wrap=True)
     if seen:
-        first = next(iter(seen.values()))
-        notes = outputs.write(draw=lambda file: _draw(first, file), data=lambda file: _write(seen, file))
+        from regard.web.save_page import put_together
+
+        notes = outputs.write(
+            draw=lambda file: _draw(seen, file),
+            data=lambda file: _write(seen, file),
+            page=lambda _: put_together(seen),
+        )
         say_written_files(screen, errors, outputs.files, notes)
     raise typer.Exit(code)
 
@@ -104,26 +116,20 @@ def _write(seen: "Seen", file: Path) -> None:
     write_json(plain_json_values(data), file, indent=1)
 
 
-def _draw(call: "Call", file: Path) -> list[str]:
-    """Draw the heads of a call for the first entry of its batch. Cells of long texts are means."""
-    from regard.display.elements.canvas import write_figure
-    from regard.display.panels import Heat
-    from regard.display.picture import paint
+def _draw(seen: "Seen", file: Path) -> list[str]:
+    """Draw the heads of the only call, or each of several calls as the mean of its heads, for the first batch item."""
+    from regard.display.elements.canvas import empty_figure, write_figure
+    from regard.display.elements.heatmap import paint_heatmap
+    from regard.trace.any_attention import labelled, named_maps
 
-    length, size = call.weights.shape[-2:]
-    cells = min(length, MAX_DRAWN_CELLS), min(size, MAX_DRAWN_CELLS)
-    weights = call.weights.dense() if cells == (length, size) else call.weights.pooled(*cells)
-    heads = weights.reshape(-1, *weights.shape[-3:])[0] if weights.ndim > 2 else weights[None]
-    rows, columns = (
-        [str(n * whole // part) for n in range(part)] for whole, part in zip((length, size), cells, strict=True)
-    )
-    panels = [
-        Heat(
-            name=f"head {n}", title=f"head {n}", rows=rows, columns=columns, values=head.tolist(),
-            axes=("query", "key"), unit="weight", picture=True,
-        )
-        for n, head in enumerate(heads[:MAX_DRAWN_HEADS])
-    ]  # fmt: skip
-    left_out = len(heads) - MAX_DRAWN_HEADS
-    notes = [f"the first {MAX_DRAWN_HEADS} heads, {left_out} more are not drawn"] if left_out > 0 else []
-    return [*notes, *write_figure(paint(panels, f"{call.path}, {Path(call.where).name}"), file)]
+    maps = [labelled(each) for each in named_maps(seen)]
+    heads: Sequence[int | None] = range(maps[0].weights.shape[-3]) if len(maps) == 1 else [None]
+    drawn = [(each, head) for each in maps for head in heads]
+    rows, columns = math.ceil(min(len(drawn), MAX_DRAWN) / DRAWN_COLUMNS), min(len(drawn), DRAWN_COLUMNS)
+    figure = empty_figure(5.0 * columns, 4.5 * rows)
+    for n, (each, head) in enumerate(drawn[:MAX_DRAWN]):
+        axes, (queries, keys) = figure.add_subplot(rows, columns, n + 1), each.labels
+        paint_heatmap(each.weights, queries, keys, head, axes, each.name + each.item)
+    what, left_out = "heads" if len(maps) == 1 else "calls", len(drawn) - MAX_DRAWN
+    notes = [f"the first {MAX_DRAWN} {what}, {left_out} more are not drawn"] if left_out > 0 else []
+    return [*notes, *write_figure(figure, file)]

@@ -18,7 +18,9 @@ from regard.display.elements.colours import DIFFERENCES, HEAT_OVER, WEIGHTS
 from regard.display.elements.plot import Plot, write_texts_as_they_are
 from regard.errors import RegardError
 from regard.explain.wording import fixed
+from regard.images.picture import Picture
 from regard.text.quoting import spelled
+from regard.trace.any_attention import PatchGrid
 from regard.trace.labelled_map import Labels
 
 NUMBERS = 12  # rows and columns up to which the numbers are written into the cells
@@ -125,4 +127,38 @@ def paint_heatmap(
     matrix = pooled.mean(0) if head is None else pooled[head]
     title = f"{name}, {whose}: {length} × {size}, a cell is the mean of its weights"
     heatmap(matrix, title=title, labels=("query", "key"), axes=axes)
+    return axes
+
+
+def paint_patches(
+    weights: AttentionMap, grid: PatchGrid, picture: Picture | None, query: int | None, head: int | None,
+    axes: Axes | None, name: str,
+) -> Axes:  # fmt: skip
+    """Draw what a query of a map (H, L, S) attends to as an image, over a picture if there is one.
+
+    query: None for that of the class token, or without a class token for the mean of all. head: None for the mean.
+    """
+    heads, length, size = weights.shape
+    head = head if head is None else from_zero("head", head, heads, "the map has")
+    query = 0 if query is None and grid.first and length == size else query
+    if query is None:
+        attention, who = weights.received() / length, f"mean of {length} queries"
+    else:
+        query = from_zero("query position", query, length, f"{name} has")
+        attention = weights[:, query]
+        who = f"query {query}" + f" ({grid.tokens()[query].text})" * (length == size)
+    row = attention.mean(0) if head is None else attention[head]
+    heat = row[grid.first :].unflatten(0, (grid.rows, grid.columns))
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        _, axes = plt.subplots(layout="constrained", FigureClass=Plot)
+    width, height = map(float, (grid.columns, grid.rows) if picture is None else picture.size)
+    if picture is not None:
+        axes.imshow(picture.pixels.convert("L"), extent=(0, width, height, 0), cmap="gray", vmin=0, vmax=255)
+    image = heat_over_picture(axes, heat.cpu().double().numpy(), float(heat.max()), (0.0, width, height, 0.0))
+    axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03).set_label("weight", fontsize=8)
+    axes.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[])
+    whose = f"mean of {heads} heads" if head is None else f"head {head}"
+    axes.set_title(f"{name}, {whose}, {who}\n{grid}", fontsize=10)
     return axes
