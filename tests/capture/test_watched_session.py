@@ -2,6 +2,7 @@
 
 import math
 from collections import OrderedDict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,7 @@ def test_weights_and_states_are_those_of_the_layers(by_hand: bool, monkeypatch: 
     assert len(model.trace(images=PICTURE, layers=()).hidden_states) == 4
 
 
-def test_windows_are_where_their_tokens_are(monkeypatch: Any) -> None:
+def test_windows_are_where_their_tokens_are(monkeypatch: Any, tmp_path: Path) -> None:
     """The weights among all tokens, times all values, are what the layer adds."""
     model = loaded(Windowed(by_hand=True), Windowed(), grid=True, monkeypatch=monkeypatch)
     trace = model.trace(images=PICTURE)
@@ -122,6 +123,10 @@ def test_windows_are_where_their_tokens_are(monkeypatch: Any) -> None:
         added = (trace.attention[n][...] @ value).transpose(0, 1).flatten(1).detach()
         torch.testing.assert_close(trace.hidden_states[n + 1] - state, added, atol=1e-6, rtol=0)
         assert int((trace.attention[n][0] > 0).sum(-1).unique()) == 6
+    trace.save(tmp_path / "trace.safetensors", dtype="float16", heads=[1])
+    saved = regard.open(tmp_path / "trace.safetensors").attention[0]
+    torch.testing.assert_close(saved[0], trace.attention[0][1], atol=1e-3, rtol=0)
+    assert regard.save_page(trace, tmp_path / "page.html") > 0
     monkeypatch.setattr(Windowed, "__module__", "elsewhere")
     with pytest.raises(RegardError, match=r"(?s)no layer attends among tokens.*'encoder.layers.0.attn' attends among"):
         model.trace(images=PICTURE)
