@@ -30,12 +30,15 @@ VITS: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 FEW = {"embed_dim": 24, "depths": [2, 2], "num_heads": [3, 6]}
 SWINS = {
-    "timm 1": lambda: timm("swin_tiny_patch4_window7_224", img_size=64, window_size=4, **FEW),
-    "timm 2": lambda: timm("swinv2_tiny_window8_256", img_size=64, window_size=4, **FEW),
+    "timm 1": lambda: timm("swin_tiny_patch4_window7_224", img_size=64, window_size=8, **FEW),
+    "timm 1, shifted": lambda: timm(
+        "swin_tiny_patch4_window7_224", img_size=64, window_size=8, **FEW, always_partition=True
+    ),
+    "timm 2": lambda: timm("swinv2_tiny_window8_256", img_size=64, window_size=8, **FEW),
     "torchvision 1": lambda: torchvision("SwinTransformer", **SQUARES),
     "torchvision 2": lambda: torchvision("SwinTransformer", **SQUARES, version="V2"),
 }
-SQUARES = FEW | {"patch_size": [4, 4], "window_size": [4, 4]}
+SQUARES = FEW | {"patch_size": [4, 4], "window_size": [8, 8]}  # one window in the second stage
 
 
 def timm(name: str, **options: Any) -> Any:

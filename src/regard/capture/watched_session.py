@@ -155,16 +155,17 @@ class WatchedSession(Session):
     def _placed(self, call: Call, layer: str, grid: torch.Size) -> Call | None:
         """Return a call with weights among all tokens of the grid; None if its weights are of other tokens."""
         items, _, *sides = call.weights.full_shape
-        if items == 1 and sides == [grid.numel()] * 2:
-            return call
         if not self._windowed(layer) or len(grid) != 2:
-            return None
+            return call if items == 1 and sides == [grid.numel()] * 2 else None
         block: Any = self.model.module.get_submodule(layer)
         part = block if hasattr(block, "shift_size") else block.attn
-        size, one_window_shifts = part.window_size, WINDOWED[type(block).__module__]
+        size, alone = part.window_size, WINDOWED[type(block).__module__]
         if any(side % window for side, window in zip(grid, size, strict=True)):  # they are padded
             return None
-        positions = window_positions(grid, size, part.shift_size, one_window_shifts=one_window_shifts)
+        shift = [
+            n if alone or side > window else 0 for n, side, window in zip(part.shift_size, grid, size, strict=True)
+        ]
+        positions = window_positions(grid, size, shift)
         weights, heads, length = call.weights[...], call.weights.full_shape[1], grid.numel()
         what = f"attention among {length} patches"
         require_memory(heads * length**2 * weights.element_size(), weights.device, what, HELPS)
@@ -176,15 +177,9 @@ class WatchedSession(Session):
         return type(self.model.module.get_submodule(layer)).__module__ in WINDOWED
 
 
-def window_positions(
-    grid: Sequence[int], size: Sequence[int], shift: Sequence[int], *, one_window_shifts: bool
-) -> Int[Tensor, "W A"]:
-    """Number the token at each place of each window, row by row on the grid, which is whole windows high and wide.
-
-    one_window_shifts: whether the grid is shifted along an axis that one window covers. torchvision doesn't.
-    """
-    back = [-n if one_window_shifts or side > window else 0 for n, side, window in zip(shift, grid, size, strict=True)]
-    numbers = torch.arange(grid[0] * grid[1]).view(*grid).roll(back, (0, 1))
+def window_positions(grid: Sequence[int], size: Sequence[int], shift: Sequence[int]) -> Int[Tensor, "W A"]:
+    """Number the token at each place of each window, row by row on the grid, which is whole windows high and wide."""
+    numbers = torch.arange(grid[0] * grid[1]).view(*grid).roll([-n for n in shift], (0, 1))
     windows = numbers.view(grid[0] // size[0], size[0], grid[1] // size[1], size[1]).transpose(1, 2)
     return windows.reshape(-1, size[0] * size[1])
 

@@ -33,14 +33,10 @@ class VisionModule(nn.Module):
         """Run the module."""
         return self.module(pixel_values)
 
-    def get_input_embeddings(self) -> nn.Module:
-        """Refuse: images have no table of ids."""
-        raise NotImplementedError
-
     def get_output_embeddings(self) -> None:
-        """Return None: there is no language head."""
+        """Return None: there is no language head, and no table of ids either."""
 
-    can_generate = get_output_embeddings
+    get_input_embeddings = can_generate = get_output_embeddings
 
 
 def preprocess(transform: Any, images: Any, return_tensors: str = "pt") -> dict[str, Tensor]:
