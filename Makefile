@@ -61,7 +61,7 @@ test-all: $(VENV)/.for-test-all test test-annotations
 
 # Models of other packages, in an environment on top of the first: torchvision can't be imported there as it is.
 test-zoo: $(VENV)/.for-zoo
-	REGARD_ZOO=1 PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(VENV)/zoo/bin/python -m pytest -q -p tests.support.torchvision_ops -m zoo
+	REGARD_ZOO=1 PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(VENV)/zoo/bin/python -m pytest -q -p tests.support.zoo -m zoo
 
 test-nightly: $(VENV)/.for-test-all
 	@$(INSTALL) -e ".[fuzz]" || echo "Atheris cannot be installed here: Hypothesis changes the bytes in its place"

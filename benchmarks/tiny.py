@@ -68,6 +68,7 @@ FITS: dict[str, dict[str, Any]] = {
         "mamba_headdim": 8,
         "num_query_groups": 4,
     },
+    "timm_backbone": {"backbone": "resnet10t"},
     "codegen": {"rotary_dim": 4},
     "gptj": {"rotary_dim": 4},
     "gpt_neo": {"num_layers": 4, "attention_types": [[["global", "local"], 2]], "window_size": 5},

@@ -12,6 +12,9 @@ from PIL import Image
 
 import regard
 from regard.errors import RegardError
+from tests.support.own_models import no_checks_of_annotations
+
+__all__ = ["no_checks_of_annotations"]  # the fixture
 
 SMALL = {
     "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 37, "image_size": 56,
@@ -116,3 +119,14 @@ def test_what_is_refused() -> None:
             model.trace(**given)
     with pytest.raises(RegardError, match=r"reads 'input_ids', needs a model that reads pictures"):
         regard.load().trace(images=noise(9, 9))
+
+
+@pytest.mark.usefixtures("no_checks_of_annotations")  # the backbone's states have other axes
+def test_a_decoder_with_queries_of_its_own_is_refused() -> None:
+    backbone = hf.ResNetConfig(
+        embedding_size=8, hidden_sizes=[8, 8, 8, 8], depths=[1, 1, 1, 1], out_features=["stage4"]
+    )
+    sizes = {f"{part}_{n}": 2 for part in ("encoder", "decoder") for n in ("layers", "attention_heads", "ffn_dim")}
+    model = hf.DetrModel(hf.DetrConfig(backbone_config=backbone, d_model=8, num_queries=5, **sizes)).eval()
+    with pytest.raises(RegardError, match=r"'encoder.layers' have 4 tokens and its result 5: it cannot be traced"):
+        regard.load(model).trace(inputs={"pixel_values": torch.randn(1, 3, 64, 64)})

@@ -225,6 +225,9 @@ class _Side:
         states = {number: each[n, run] for number, each in self.stack.numbered.items()}
         check_finite(states, self.captured.name)
         last_hidden_state = states[self.stack.count - 1]
+        if last is not None and last.shape[1] != self.longest:  # of a decoder with queries of its own, as in DETR
+            why = f"its layers {self.stack.path!r} have {self.longest} tokens and its result {last.shape[1]}"
+            raise RegardError(f"model {self.captured.name!r}: {why}: it cannot be traced")
         if last is not None and not torch.equal(last[n, run], last_hidden_state):
             last_hidden_state = last[n, run]  # after a final norm
         own = None if logits is None else logits[n] if logits.ndim == 2 else logits[n, run]

@@ -14,7 +14,7 @@ from regard.attention import masks, reference
 from regard.attention.recording import Call, open_records
 from regard.capture.output_path import follow_context
 from regard.capture.session import Session
-from regard.capture.state import Capture, sampled_rows
+from regard.capture.state import Capture, Comparison, sampled_rows
 from regard.nn.multihead import MultiHeadAttention
 
 DEFINITION = "the definition of attention, in float64, on the same queries and keys"
@@ -43,14 +43,14 @@ def _context_hook(module: MultiHeadAttention, path: str, capture: Capture) -> Ca
             return
         context = args[0].unflatten(-1, (module.heads, module.d_v))
         for calls in open_records.get()[-1:]:
-            _compare(capture, next(reversed(calls.values())), context)
+            compare_with_definition(capture.comparison, next(reversed(calls.values())), context)
         if capture.keep.attention_outputs:
             follow_context(context, module)  # last, for what is done with it is followed from here on
 
     return hook
 
 
-def _compare(capture: Capture, call: Call, context: Float[Tensor, "B L H E"]) -> None:
+def compare_with_definition(comparison: Comparison, call: Call, context: Float[Tensor, "B L H E"]) -> None:
     """Compute a few rows of a call by the definition and remember the largest differences."""
     weights, value = call.weights, call.value
     if value is None or call.ablations:  # what is ablated is not what the definition gives
@@ -68,7 +68,7 @@ def _compare(capture: Capture, call: Call, context: Float[Tensor, "B L H E"]) ->
         )
         apart = (exact.weights - found[:, heads]).abs().amax()
         out = (exact.output.transpose(1, 2) - context[:, rows, heads]).abs().amax()
-        capture.comparison.add(float(apart), float(out), query.shape[0] * len(rows) if group == 0 else 0)
+        comparison.add(float(apart), float(out), query.shape[0] * len(rows) if group == 0 else 0)
 
 
 class RegardSession(Session):

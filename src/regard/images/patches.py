@@ -88,6 +88,8 @@ def patch_tokens(config: Any, grid: tuple[int, int], length: int) -> tuple[Token
     distilled = str(getattr(config, "model_type", "")) == "deit"
     before = {0: [], 1: ["[CLS]"], 1 + registers: ["[CLS]", *(f"[REG{n}]" for n in range(1, registers + 1))]}
     names = ["[CLS]", "[DIST]"] if distilled and extra == 2 else before.get(extra)
+    if extra and hasattr(config, "prefix_tokens"):  # of timm and torchvision
+        names = config.prefix_tokens if len(config.prefix_tokens) == extra else None
     if names is None:
         return None
     special = [Token(-1, name, 0, 0, None, True) for name in names]

@@ -71,12 +71,13 @@ def load(
     Args:
         source: None or "all-MiniLM-L6-v2" for the embedded default (of the extra `minilm`); a folder; a GGUF file, or
             a folder with no other weights than one (extra `gguf`); a name on the model hub; a transformers model
-            object, which is left as it is between traces; or a `regard.Transformer`, the folder of one, or the folder
-            of a training run, of which the newest whole checkpoint is read. A transformers pipeline, a
-            SentenceTransformer, a PeftModel, DataParallel and a compiled model stand for the model inside them.
+            object, which is left as it is between traces; a vision transformer of timm or torchvision; or a
+            `regard.Transformer`, the folder of one, or the folder of a training run, of which the newest whole
+            checkpoint is read. A transformers pipeline, a SentenceTransformer, a PeftModel, DataParallel and a compiled
+            model stand for the model inside them.
         tokenizer: the tokenizer of a model object, or one to use instead of the folder's.
         processor: the processor of a model object that reads pictures (of one that reads texts with them, of both), or
-            one to use instead of the folder's.
+            one to use instead of the folder's. For torchvision, `weights.transforms()`.
         device: where to run; by default a CUDA device where there is one, else the CPU. A model object stays put.
         dtype: "auto" computes in float32, and keeps weights that a file has in bfloat16 or float16, and on a CPU those
             in MXFP4 or of a GGUF file, as they are there, mapped into memory: leave the file alone as long as the model
@@ -130,10 +131,9 @@ def load(
         if isinstance(source, Transformer):
             return Model(source, tokenizer, name="transformer", image_processor=processor)
         if not isinstance(source, transformers.PreTrainedModel):
-            needs = (
-                "needs a model object of transformers, or ours; regard.watch(model) shows the attention of any module"
-            )
-            raise RegardError(f"load: given a {type(source).__name__}, {needs}")
+            from regard.models.vision import vision_model
+
+            return vision_model(source, processor)
         name = getattr(source.config, "_name_or_path", "") or type(source).__name__
         check_not_on_disk(source, str(name))
         return Model(source, tokenizer, name=str(name), image_processor=processor)

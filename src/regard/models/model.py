@@ -88,7 +88,7 @@ class Model:
         )  # so says an encoder taken out of a pair
         self.pairs = config_pairs and "decoder_input_ids" in inspect.signature(model.forward).parameters
         self._reader = Reader(model, tokenizer, name, self.limit)
-        session_class = RegardSession if isinstance(model, Transformer) else Session
+        session_class = RegardSession if isinstance(model, Transformer) else getattr(model, "session_class", Session)
         self.labels = class_names(model)
         # where its config says so, a classifier's last token is the last that is no padding
         filler = getattr(model.config.get_text_config() if self.labels else tokenizer, "pad_token_id", None) or 0
@@ -395,7 +395,10 @@ class Model:
         for rows, columns in regions:
             where = slice(rows.start * high, rows.stop * high), slice(columns.start * wide, columns.stop * wide)
             changed = replace(item, tensors=tensors | {"pixel_values": removed(pixels, *where, fill)})
-            yield from (run for _, run in self._runner.traces([changed], None, (), keep) if isinstance(run, Trace))
+            run = dict(self._runner.traces([changed], None, (), keep))[0]
+            if run.last_hidden_state.shape != trace.last_hidden_state.shape:  # type: ignore[union-attr]
+                raise RegardError("without: the trace ends before the model's last layer: trace without layers=")
+            yield run  # type: ignore[misc]
 
     def save(self, folder: str | Path) -> None:
         """Write the folder that `regard.load` opens: config.json, model.safetensors, and the tokenizer's files.

@@ -218,7 +218,7 @@ class _TracePacker(Packer):
                 continue
             chosen = of_heads(weights, self.heads, call[0])
             if self.heads is not None and value is not None:
-                value = value[key_heads_of_queries(self.heads, weights.query.shape[1], weights.key.shape[1])]
+                value = value[key_heads_of_queries(self.heads, weights.full_shape[1], len(value))]
             kept[call] = chosen, value, outputs[call] if self.outputs else None
         return {
             each: LayerSubset(each, len(maps), {call: items[n] for call, items in kept.items()}, made=made)
@@ -228,7 +228,7 @@ class _TracePacker(Packer):
     def _map(self, name: str, weights: AttentionMap) -> dict[str, Any]:
         """Pack a map. If it is rounded, compare a few rows with those traced."""
         packed: dict[str, Any] = super().pack(name, map_fields(weights))
-        if self.rounds(weights.query):
+        if self.rounds(weights.query if weights.given is None else weights.given):
             rounded = unpack(packed, self.tensors, TYPES)
             heads, length = weights.shape[:2]
             rows = torch.linspace(0, length - 1, min(COMPARED_ROWS, length)).round().long()

@@ -24,6 +24,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.attention.given_map import GivenMap
 from regard.errors import RegardError
 from regard.text.tokens import Token
 from regard.text.words import is_word, only_word
@@ -54,7 +55,7 @@ class LabelledMap(AttentionMap):
     @classmethod
     def label(cls, weights: AttentionMap, queries: Labels | None, keys: Labels | None) -> "LabelledMap":
         """Label a map. Nothing is copied: what one of the two computed the other knows."""
-        made = object.__new__(cls)
+        made = object.__new__(LabelledGivenMap if isinstance(weights, GivenMap) else cls)
         vars(made).update(vars(weights))
         made.query_labels, made.key_labels = queries, keys
         return made
@@ -88,6 +89,10 @@ class LabelledMap(AttentionMap):
     def to(self, target: torch.device | torch.dtype | str) -> "LabelledMap":
         """Return the same map on another device or in another dtype: see `AttentionMap.to`."""
         return LabelledMap.label(super().to(target), self.query_labels, self.key_labels)
+
+
+class LabelledGivenMap(LabelledMap, GivenMap):
+    """The weights (H, L, S) that a program computed, and what its queries and keys are called."""
 
 
 def label_all(

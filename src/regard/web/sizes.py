@@ -22,6 +22,10 @@ def estimated_size(traces: Sequence[Trace | PairTrace | WindowedTrace], page: Pa
             for call in call_numbers(maps):
                 if page.layers is not None and call[0] not in page.layers:
                     continue
+                if maps[call].given is not None:
+                    heads, length, size = maps[call].shape
+                    total += 4 * (heads if page.heads is None else len(page.heads)) * length * size
+                    continue
                 query, key = (tuple(tensor.shape[1:]) for tensor in (maps[call].query, maps[call].key))
                 if page.heads is not None:
                     query = (len(page.heads), *query[1:])

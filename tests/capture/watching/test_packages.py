@@ -1,6 +1,5 @@
 """Models of other packages: watching changes no output, and sees as many attention calls as the model makes."""
 
-import os
 from typing import Any
 
 import pytest
@@ -9,16 +8,12 @@ from torch import nn
 
 import regard
 from regard.errors import RegardError
+from tests.support.zoo import package
 
 pytestmark = [
     pytest.mark.zoo,
     *(pytest.mark.filterwarnings(f"ignore::{name}") for name in ("UserWarning", "DeprecationWarning", "FutureWarning")),
 ]
-
-
-def package(name: str) -> Any:
-    """Import a package of the extra `zoo`. `make test-zoo` installs all of them: there, none may be missing."""
-    return __import__(name) if os.environ.get("REGARD_ZOO") else pytest.importorskip(name)
 
 
 def watched(model: nn.Module, *inputs: Any) -> list[Any]:

@@ -141,7 +141,7 @@ class _Sums:
             self.received += part.sum(1)
             own = asks[rows]
             self._add(part[:, own], rows[own], ids)
-        if weights.rule.sinks is not None:
+        if weights.given is None and weights.rule.sinks is not None:
             self.sink += weights.sink_share.cpu().double()[:, asks].sum(1)
 
     def _add(self, part: Float[Tensor, "H q L"], rows: Int[Tensor, " q"], ids: Int[Tensor, " L"]) -> None:

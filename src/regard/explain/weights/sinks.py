@@ -132,7 +132,8 @@ def equal_shares(weights: AttentionMap, itself: bool) -> tuple[Float[Tensor, "h 
     h is 1 where all heads see the same. itself: leave out what a query gives its own token.
     """
     heads, length, size = weights.shape
-    bias, mask = weights.rule.bias, weights.rule.mask
+    given = weights.given  # keys that have no weight at all are not seen
+    bias, mask = (weights.rule.bias, weights.rule.mask) if given is None else (given.log(), None)
     if bias is None and (mask is None or mask.only_band):
         seen, equal = _of_band(mask or Mask(), length, size, itself)
         return seen[None], equal[None]
