@@ -58,7 +58,7 @@ def generate(
     away: Annotated[str | None, option("--away")] = None,
     layer: Annotated[int | None, number("--layer", "required with --towards")] = None,
     strength: Annotated[float | None, option("--strength", "1", real_number_option_value)] = None,
-    max_new_tokens: Annotated[int | None, number("--max-new-tokens", "60, or as many as the model takes")] = None,
+    max_new_tokens: Annotated[int | None, number("--max-new-tokens", "60, or as many as fit into the model")] = None,
     temperature: Temperature = None,
     top_k: Annotated[int | None, number("--top-k", "all tokens")] = None,
     seed: Annotated[int | None, option("--seed", "different each time", seed_option_value)] = None,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def map_file(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Text file in UTF-8.")] = None,
     model: options.ModelName = None,
-    layer: Annotated[int | None, number("--layer", "the layer with the most specific weight")] = None,
+    layer: Annotated[int | None, number("--layer", "chosen for the text; a note says why")] = None,
     head: options.OneOfHeads = None,
     top: options.Top = 10,
     far: Annotated[int, number("--far")] = 64,
@@ -38,9 +38,9 @@ def map_file(
     open_file: options.OpenFile = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show a layer's whole attention matrix of a long text: the most attended tokens and the strongest long links.
+    """Show a layer's whole attention matrix for a long text: the most attended tokens and the strongest long links.
 
-    --save stores this layer only.
+    --save stores only the layer shown.
     """
     given = LongText(file, model, window, stride, open_file)
     given.check(layer, saved=outputs.save.file is not None, page=outputs.html.file is not None)

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from regard.capture.watching.seen import Seen
 
 Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="Your Python program.", show_default=False)]
-Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT...", help="Its own arguments.")]
+Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT...", help="Arguments of the program.")]
 MAX_WRITTEN_WEIGHTS = 10_000  # of a call, in --json
 MAX_DRAWN_HEADS, MAX_DRAWN_CELLS = 12, 64
 
 
 @writes("figure", "json")
 def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING) -> None:
-    """Run a Python program and show the attention that it computed: path, kind, shape, file and line.
+    """Run a Python program and list its attention calls, each with its path, kind, shape, file and line.
 
     --figure draws the program's first attention call. The exit code is the program's own, or 2 if it computed no
     attention.

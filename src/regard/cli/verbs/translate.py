@@ -15,7 +15,7 @@ from regard.errors import RegardError
 def translate(
     texts: options.Texts = None,
     model: options.NeededModel = None,
-    layer: Annotated[int | None, number("--layer", "the two layers that agree most")] = None,
+    layer: Annotated[int | None, number("--layer", "the two layers whose alignments agree most")] = None,
     head: options.OneOfHeads = None,
     top: options.Top = 5,
     everything: options.All = False,

@@ -17,7 +17,7 @@ from regard.questions.score.asked import ScoreAsked
 if TYPE_CHECKING:
     from regard.questions.why.answer import Why
 
-STRONGEST = "the largest weight (with --edge only)"
+STRONGEST = "where the weight is largest (with --edge only)"
 
 
 @writes("figure", "json", "html of traces", "csv", "save parts")
@@ -39,7 +39,7 @@ def why(
     """Rank the tokens and heads that affect a word (--word), or split an attention score (--edge).
 
     --method ranks tokens by the effect of ablating them (removal), by the effect of ablating the word's attention to
-    them (edges), by contribution, or by weight. With --open, --model traces the texts of the file again.
+    them (edges), by contribution, or by weight. With --open, the model (--model) reads the texts of the file again.
     """
     given = Source(texts or [], targets or [], model, file=open_file)
     given.check("why")
