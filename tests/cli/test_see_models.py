@@ -153,7 +153,7 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
         ["see", PAIR[0], *bare, "--save", str(whole)],
     ]
     says = [
-        "is no encoder-decoder, it reads a text alone",
+        "is not an encoder-decoder: it reads a single text",
         "has no language-model head",
         "--window: texts with a target cannot be read in windows",
         "is an encoder-decoder, which cannot read a text in windows",

@@ -38,9 +38,7 @@ class Source:
                 ("TEXT", self.texts), ("--target-text", self.targets), ("--window", self.window), ("--chat", self.chat),
             ):  # fmt: skip
                 if given:
-                    raise RegardError(
-                        f"--open and {option}: the saved traces have texts of their own, give one of them"
-                    )
+                    raise RegardError(f"--open and {option}: the saved traces have their own texts, give one of them")
         elif self.chat is not None:
             if self.texts or self.targets or self.window is not None:
                 raise RegardError("--chat replaces TEXT, --target-text and --window: leave them out")
@@ -53,7 +51,7 @@ class Source:
             counts = f"given {len(self.targets)} for {len(self.texts)} text(s)"
             raise RegardError(f"--target-text: {counts}, needs one for each text, in their order")
         if self.stride is not None and self.window is None:
-            raise RegardError("--stride needs --window: it says how far one window is past the last")
+            raise RegardError("--stride needs --window: it sets how far each window starts after the previous one")
         if self.window is not None and self.targets:
             raise RegardError("--window: texts with a target cannot be read in windows")
 

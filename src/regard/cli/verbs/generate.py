@@ -46,7 +46,7 @@ def check_push_options(towards: str | None, away: str | None, layer: int | None,
             raise RegardError(f"{name} is needed: the vector is the difference of two texts' mean states")
         check_text(given, name)
     if layer is None:
-        raise RegardError("--layer is needed: the states that leave it are steered")
+        raise RegardError("--layer is needed: the hidden states after this layer are steered")
     return True
 
 

@@ -82,15 +82,15 @@ class LongText:
         if self.opened is not None:
             for option, given in (("FILE", self.file), ("--window", self.window), ("--model", self.model)):
                 if given is not None:
-                    raise RegardError(f"--open and {option}: the saved trace is looked at as it is, give one of them")
+                    raise RegardError(f"--open and {option}: the saved trace is shown as it is, give one of them")
         if self.window is not None and layer is None:
             raise RegardError("--window needs --layer: choose a layer, such as --layer 2")
         if self.stride is not None and self.window is None:
-            raise RegardError("--stride needs --window: it says how far one window is past the last")
+            raise RegardError("--stride needs --window: it sets how far each window starts after the previous one")
         if saved and self.window is not None:
-            raise RegardError("--save: windows are looked at one after another and not held, there is no trace to save")
+            raise RegardError("--save: windows are read one at a time and not kept, so there is no trace to save")
         if page and self.window is not None:
-            raise RegardError("--html: windows are looked at one after another and not held: see --window has them")
+            raise RegardError("--html: windows are read one at a time and not kept: use regard see --window")
 
     def read(self) -> str:
         """The file's text, "" where a saved trace is looked at instead."""
@@ -165,7 +165,9 @@ def trace_of_open_option(file: Path) -> "Trace":
     traces = read(file)
     each = traces if isinstance(traces, list) else [traces]
     if len(each) != 1:
-        raise RegardError(f"--open: {str(file)!r} holds {len(each)} traces, map looks at one: save that alone")
+        raise RegardError(f"--open: {str(file)!r} holds {len(each)} traces, but map shows one: save that trace alone")
     if isinstance(each[0], PairTrace):
-        raise RegardError(f"--open: {str(file)!r} is of an encoder-decoder, map looks at one text: see shows both")
+        raise RegardError(
+            f"--open: {str(file)!r} comes from an encoder-decoder, but map shows one text: use regard see"
+        )
     return each[0]

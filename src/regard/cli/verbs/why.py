@@ -98,7 +98,7 @@ class EdgeAsked:
         given = {"--layer": self.layer, "--head": self.head, "--part": self.part}
         used = [option for option, value in given.items() if value is not None]
         if used:
-            raise RegardError(f"{used[0]} goes with --edge WORD:WORD: it says of which score")
+            raise RegardError(f"{used[0]} goes with --edge WORD:WORD: it chooses the score")
 
     def question(self) -> ScoreAsked:
         """The question, with the two words apart. Raises RegardError where they are not two."""

@@ -75,7 +75,7 @@ class Embedded(Answer):
         )  # fmt: skip
         unread: list[list[Cell]] = [[text, counts[kind]] for kind, text in KINDS.items() if counts.get(kind)]
         if (cuts := counts.get("parts", 0) - counts.get("documents", 0)) > 0:
-            unread.append(["document cut into parts, without attention between them (texts.parquet)", cuts])
+            unread.append(["text cut into parts without attention between them (texts.parquet)", cuts])
         spans = Table(
             name="Not read as written", title="Not read as written (spans.parquet)", rows=unread, screen=True,
             columns=[Column("what"), Column("count", 0)],
