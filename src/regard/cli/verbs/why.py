@@ -17,7 +17,7 @@ from regard.questions.score.asked import ScoreAsked
 if TYPE_CHECKING:
     from regard.questions.why.answer import Why
 
-STRONGEST = "where the weight is largest (with --edge only)"
+STRONGEST = "that of the largest weight (with --edge only)"
 
 
 @writes("figure", "json", "html of traces", "csv", "save parts")
