@@ -63,7 +63,9 @@ def test_runs_and_stays_in_its_folder(name: str, tmp_path: Path) -> None:
     assert all((tmp_path / path).stat().st_size > 5000 for path in left)
     assert done.stdout.strip()
     if name == ORDER[0] and "NOT CHECKED HERE" in done.stdout:
-        pytest.skip("everything ran but cl100k_base, whose ranks cannot be had here (network, or TIKTOKEN_CACHE_DIR)")
+        pytest.skip(
+            "everything ran but cl100k_base, whose ranks are not available here (network, or TIKTOKEN_CACHE_DIR)"
+        )
 
 
 @pytest.mark.long

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # From text to contextual embeddings
 #
-# This page reproduces the article "Self-Attention Explained with Code" section by section, under the article's section
-# numbers. You follow one word, "bank", from a row of a table to a vector that depends on its sentence. The numbers that
-# the article prints are next to the numbers computed here, and a difference would stop the page. The exception is the
-# numbers of a single model, DistilBERT.
+# This page reproduces the article "Self-Attention Explained with Code" section by section, under the article's
+# section numbers. You follow one word, "bank", from a row of a table to a vector that depends on its sentence. The
+# numbers that the article prints are next to the numbers computed here, and a difference would stop the page. The
+# exception is 87 numbers of DistilBERT, which you can only check with this model (section 4.6).
 
 # %%
 import os
@@ -49,13 +49,13 @@ river, money = model.trace(sentences)
 # ### 1.2 The limit of static embeddings
 #
 # A static embedding has one vector per word, whatever the sentence is about. So "bank" has the same vector next to a
-# river and next to money. Lesson 2 trains such vectors, on [words before
-# context](../lessons/2_words_before_context.py).
+# river and next to money. Lesson 2, [words before context](../lessons/2_words_before_context.py), trains such
+# vectors.
 #
 # ### 1.3 From static to contextual embeddings
 #
-# A transformer starts with such a vector, so "bank" enters both sentences below as the same numbers. Attention makes
-# the output vectors differ:
+# A transformer starts with such a vector, so "bank" enters both sentences below with the same numbers. Attention
+# makes the output vectors differ:
 
 # %%
 at = article["pretrained"]["bank_position"]
@@ -130,8 +130,8 @@ keep(
 )
 
 # %% [markdown]
-# The position of "bank" is a third as long as its token embedding, but hardly changes its direction: the cosine of the
-# vectors with and without the position is 0.95.
+# The position embedding of "bank" is a third as long as its token embedding, but hardly changes its direction: the
+# cosine of the vectors with and without the position is 0.95.
 
 # %%
 lengths = [
@@ -153,8 +153,8 @@ summed = river.token_embeddings + river.position_embeddings + river.segment
 torch.testing.assert_close(summed, river.input, atol=1e-5, rtol=0)
 
 # %% [markdown]
-# The segment is the same vector for all tokens of a single text. Lesson 1 computes the same steps [from text to
-# vectors](../lessons/1_text_to_vectors.py), and a [trace](../traces.md) has the result of each step.
+# The segment embedding is the same vector for all tokens of a single text. Lesson 1 computes the same steps [from
+# text to vectors](../lessons/1_text_to_vectors.py), and a [trace](../traces.md) has the result of each step.
 #
 # ## 2 Positional encoding
 #
@@ -201,7 +201,7 @@ assert not torch.allclose(added[0][2], added[1][5], atol=1e-2)
 #
 # The number 10,000 is a choice of the authors. It sets the slowest wave, and `sinusoidal(…, base=)` changes it. All
 # numbers are between −1 and 1, and a step of k positions is the same rotation everywhere ([lesson
-# 3](../lessons/3_position.py) checks both). The waves have a code for any position, but a model is trained up to its
+# 3](../lessons/3_position.py) checks both). There is a code for any position, but a model is trained up to its
 # **context length**. The article gives 4,096 tokens for GPT-3, which had 2,048 (Brown et al. 2020), and 128,000 for
 # GPT-4, one of the models behind ChatGPT. MiniLM has 512.
 #
@@ -234,8 +234,7 @@ keep(
 #
 # ### 2.4 A positional encoder in Python
 #
-# You see the encoding of five positions with width 3, rounded to two decimals, and its
-# sum with five embeddings.
+# Here is the encoding of five positions with width 3, rounded to two decimals, and its sum with five embeddings.
 
 # %%
 encoder = article["positional_encoding"]
@@ -311,11 +310,11 @@ run(
 # %% [markdown]
 # The river text moves "bank" towards "river": the cosine is 0.48, and 0.29 to 0.39 in neutral sentences. In the money
 # text, the cosine to "money" is 0.29, which is no more than in neutral sentences (0.32 on average). [Lesson
-# 9](../lessons/9_contextual_embeddings.py) measures the way through all layers, and the page on
+# 9](../lessons/9_contextual_embeddings.py) follows the word through all layers, and the page on
 # [movement](../movement.md) has twenty such pairs.
 #
-# The article also says that "bank" attends most to itself. In the first layer of this model, as a mean of all heads, it
-# doesn't:
+# The article also says that "bank" attends most to itself. In the first layer of this model, on average over all
+# heads, it doesn't:
 
 # %%
 row = river.attention[0][:, at].mean(0)
@@ -325,13 +324,14 @@ assert row[at] < row[at - 1]
 # %% [markdown]
 # ### 3.3 The algorithm
 #
-# Which words should "bank" take from, and how much? Measure the similarity of "bank" to every word, scale it, turn it
-# into weights, and sum. The similarity is a dot product, which is large for long vectors of the same direction:
+# How much should "bank" take from each word? Measure the similarity of "bank" to every word, scale it, turn it into
+# weights, and add up the vectors with these weights. The similarity is a dot product, which is large for long vectors
+# that point in the same direction:
 #
 # $$ x \cdot y = \sum_i x_i y_i $$
 #
 # In the pictures, the vector that asks is blue, the vectors it is compared with are orange, and the vectors that are
-# added up are green. All of them are rows of the same matrix $X$. Section 3.5 makes three different matrices of it.
+# added up are green. All of them are rows of the same matrix $X$. Section 3.5 makes three different matrices from it.
 
 # %%
 maps = regard.attend(x, x, x).weights
@@ -375,7 +375,7 @@ keep(
 #
 # ### 3.4 The same with matrices
 #
-# All words at once are one box that keeps the size of $X$:
+# Computed for all words at once, attention is a box whose output has the size of $X$:
 #
 # $$ Y = A X, \qquad A = \mathrm{softmax}\left(\frac{X X^T}{\sqrt{d_{model}}}\right) $$
 
@@ -398,8 +398,8 @@ keep(
 # %% [markdown]
 # ### 3.5 Query, key and value
 #
-# So far nothing can be trained. Three matrices let each word ask (query), be found (key), and pass something on (value)
-# by different numbers:
+# So far nothing can be trained. Three matrices let each word ask (query), be found (key), and pass something on
+# (value) with different numbers:
 #
 # $$ Q = X W_Q, \qquad K = X W_K, \qquad V = X W_V $$
 #
@@ -423,7 +423,7 @@ keep(
 )
 
 # %% [markdown]
-# "bank" in this head, with every number computed from the previous numbers:
+# Here is "bank" in this head. Every number is computed from the numbers before it:
 
 # %%
 way = head_steps(river, at, layer=0, head=0)
@@ -469,8 +469,8 @@ assert found[-1].output.item() == 20.0
 # ### 3.7 Several heads
 #
 # In "I ate some of Bob's chocolate cake", "ate" needs who, whose and what. A single set of weights gives one mixture
-# of them. Several heads give several. Don't take those below for heads that read who, whose and what: lesson 6 tests
-# the three, and none does.
+# of them. Several heads give several mixtures. But the heads below don't read who, whose and what: lesson 6 tests the
+# three, and none of them does.
 
 # %%
 keep(
@@ -526,8 +526,8 @@ keep(
 # ### 4.3 The model
 #
 # The article uses DistilBERT and says that it is 40 % smaller than BERT and 60 % faster. You can check the size by
-# counting the parameters. With random weights, 14 tokens and one CPU thread, we measured 27 ms against 54 ms: half
-# the layers take half the time. The 60 % are the authors' (Sanh et al. 2019).
+# counting the parameters. With random weights, 14 tokens and one CPU thread, we measured 27 ms, compared with 54 ms
+# for BERT: half the layers take half the time. The 60 % were measured by the authors (Sanh et al. 2019).
 
 # %%
 with torch.device("meta"):  # sizes alone
@@ -630,6 +630,6 @@ for part in (river.tokens[:7], river.tokens[7:]):
 # %% [markdown]
 # ## 5 Conclusion
 #
-# "bank" entered as one row of a table and left with a vector for each text. To continue, compute such vectors in three
-# ways in [lesson 9 on contextual embeddings](../lessons/9_contextual_embeddings.py), or use [`regard
+# "bank" entered as one row of a table and left with a different vector in each text. To continue, compute such
+# vectors in three ways in [lesson 9 on contextual embeddings](../lessons/9_contextual_embeddings.py), or use [`regard
 # see`](../commands/see.md) for any word and model.

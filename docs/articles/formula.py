@@ -1,9 +1,9 @@
 # %% [markdown]
 # # The formula
 #
-# This page reproduces an article without a title. It asks a chat model such as ChatGPT "What is the capital
-# of France?" and explains attention from its formula. The article prints tokens and sizes and draws a matrix. This page
-# follows its order and checks its claims. If a claim is imprecise, you find the exact statement here.
+# This page reproduces an article without a title. The article asks a chat model such as ChatGPT "What is the capital
+# of France?" and explains attention from its formula. The article prints tokens and sizes and draws a matrix. This
+# page follows its order and checks its claims. If a claim is imprecise, you find the exact statement here.
 
 # %%
 import math
@@ -74,8 +74,8 @@ else:
     print(left_out("smollm2"))
 
 # %% [markdown]
-# The tokenizer's ranks have to be downloaded: `regard fetch cl100k_base`. Without them, this page prints a note and
-# continues with the printed ids. Lesson 1 shows how a tokenizer learns its [byte
+# Download the tokenizer's ranks with `regard fetch cl100k_base`. Without them, this page prints a note and continues
+# with the ids from the article. Lesson 1 shows how a tokenizer learns its [byte
 # pairs](../lessons/1_text_to_vectors.py), and [`regard tokens`](../commands/tokens.md) cuts any text.
 #
 # ## From tokens to vectors
@@ -247,8 +247,8 @@ except TypeError as error:
 #
 # ## The root and the softmax
 #
-# Why divide by $\sqrt{d_k}$, and why take a softmax? A dot product adds up $d_k$ products, so its spread
-# (standard deviation) grows with the width of the vectors. The root takes that growth out:
+# Why divide by $\sqrt{d_k}$, and why take a softmax? A dot product adds up $d_k$ products, so its spread (standard
+# deviation) grows with the width of the vectors. The root cancels this growth:
 
 # %%
 torch.manual_seed(0)
@@ -297,18 +297,18 @@ small, large = (
 )
 show_numbers(
     torch.cat([softmax(small), plain_softmax(large), softmax(large)]),
-    ["scores 1, 2, 3", "scores 100, 200, 300", "largest taken off first"],
+    ["scores 1, 2, 3", "scores 100, 200, 300", "largest subtracted first"],
 )
 torch.testing.assert_close(plain_softmax(small), softmax(small))
 assert bool(plain_softmax(large).isnan().any())
 
 # %% [markdown]
-# As printed in the article, the softmax overflows if scores are large (nan: not a number). Take off the largest score
-# first, and it doesn't.
+# As printed in the article, the softmax overflows if scores are large (nan: not a number). It doesn't if you subtract
+# the largest score first.
 #
 # ## Back to y = w M
 #
-# The formula is the weighted sum of above for all rows at once, so the attention matrix is $w$:
+# The formula is the weighted sum from above for all rows at once, so the attention matrix is $w$:
 #
 # $$ Y = w M, \qquad w = \mathrm{softmax}\left(\frac{M M^T}{\sqrt{d_{model}}}\right) $$
 
@@ -324,13 +324,13 @@ keep(
 )
 
 # %% [markdown]
-# Here all weights are near 1/7, because the vectors of this model are short and nothing was learned to compare them. In
-# a trained head, `trace.attention[layer][head]` is [this matrix](../traces.md).
+# Here all weights are near 1/7, because the vectors of this model are short and no matrices have been trained to
+# compare them. In a trained head, `trace.attention[layer][head]` is [this matrix](../traces.md).
 #
 # ## The attention matrix as a picture
 #
-# Which word takes how much from which? A heat map shows all rows at once. M's vectors are short, so the differences are
-# easier to see without the root.
+# How much does each word take from each word? A heat map shows all rows at once. M's vectors are short, so the
+# differences are easier to see without the root.
 
 # %%
 scores = m @ m.T
@@ -366,7 +366,7 @@ keep(
 # - Each row of **weights** sums to 1. The article claims this for the rows of the output, but these are mixtures of
 #   vectors.
 # - The diagonal has the largest number of each row, in the scores and in the weights. In trained layers with separate
-#   queries and keys, it rarely has.
+#   queries and keys, this is rare.
 
 # %%
 assert bool((weights > 0).all())
@@ -395,12 +395,12 @@ assert share < 0.5
 #
 # ## Multi-head self-attention
 #
-# A single matrix $w$ gives each word one mixture. Several **heads** give it several, each with separate matrices to
-# learn:
+# A single matrix $w$ gives each word one mixture. Several **heads** give it several mixtures, because each head
+# learns separate matrices:
 #
 # $$ \mathrm{head}_h = \mathrm{Attention}(M W_{Q,h}, M W_{K,h}, M W_{V,h}) $$
 #
-# In the original, $d_{model}$ is 512 and there are eight heads, so $d_q = d_k = d_v = 512 / 8 = 64$.
+# In the original transformer, $d_{model}$ is 512 and there are eight heads, so $d_q = d_k = d_v = 512 / 8 = 64$.
 
 # %%
 figure = schematic.multi_head(tokens=7, d_model=512, heads=8, d_k=64, d_v=64)

@@ -27,9 +27,9 @@ sizes = article["shapes"]
 # ## Self-attention
 #
 # You can't translate a text word by word. The noun that decides between "le" and "la" comes later, and adjectives
-# change places. Attention was added to recurrent translators so that each output word can look back at all input words
-# (Bahdanau et al. 2015). The transformer of 2017 drops the recurrence and keeps the attention: six layers on each side,
-# width 512, eight heads.
+# change places. Attention was added to recurrent translators so that each output word can look back at all input
+# words (Bahdanau et al. 2015). The transformer of 2017 drops the recurrence and keeps the attention. It has six
+# layers in the encoder and six in the decoder, width 512 and eight heads.
 
 # %%
 config = regard.TransformerConfig.translator(
@@ -69,7 +69,7 @@ assert blocks == 6 * (3_152_384 + 4_204_032)
 # ## Embedding an input sentence
 #
 # A model computes with vectors, so each word needs one. You make a dictionary of the sentence's words, look up their
-# ids, and take these rows of a random 6 × 16 table (seed 123).
+# ids, and take their rows of a random 6 × 16 table (seed 123).
 
 # %%
 run('regard tokens "Life is short, eat dessert first" --tokenizer words')
@@ -169,9 +169,9 @@ beside(way.products, scores, words, title="ω of “is”")
 #
 # ## Computing the attention scores
 #
-# The article calls the **weights** scores: this section turns the products into weights. The products can be any
-# numbers, but weights have to be positive and add up to 1. Divide by $\sqrt{d_k}$, so that wide vectors don't give
-# extreme weights, and take the softmax:
+# This section turns the products into **weights**, which the article calls scores. The products can be any numbers,
+# but weights have to be positive and add up to 1. Divide by $\sqrt{d_k}$, so that wide vectors don't give extreme
+# weights, and take the softmax:
 #
 # $$ α_{i} = \mathrm{softmax}\left(\frac{\omega_{i}}{\sqrt{d_k}}\right) $$
 #
@@ -213,7 +213,7 @@ beside(context[1], article["context"], title="z of “is”, 28 numbers")
 #
 # ## Multi-head attention
 #
-# The sections above are a single head. Here it is for all six words at once:
+# The sections above compute a single head. Here it is for all six words at once:
 
 # %%
 figure = schematic.head_block(
@@ -241,7 +241,7 @@ keep(
 )
 
 # %% [markdown]
-# Draw three sets of matrices, which continue the stream of random numbers. A query becomes three queries, and the
+# Draw three sets of matrices, which continue the stream of random numbers. Each word now has three queries, and the
 # input is copied for each head.
 
 # %%
@@ -271,7 +271,7 @@ assert heads.output[:, 1].shape == (3, 28)
 #
 # The article compares heads with the kernels of a convolution: several of them work in parallel, and each can find
 # something different. But a kernel's weights stay the same after training, while a head computes its weights for each
-# text. Lesson 6 is on [heads](../lessons/6_heads.py), and [`regard heads`](../commands/heads.md) shows where each
+# text. Lesson 6 is about [heads](../lessons/6_heads.py), and [`regard heads`](../commands/heads.md) shows where each
 # head of a pretrained model attends.
 #
 # ## Cross-attention
@@ -302,7 +302,7 @@ assert maps.shape == (6, 8)
 assert torch.equal(cross(x, x), layer(x))  # both the same: self-attention
 
 # %% [markdown]
-# The article requires embeddings of equal width on both sides. Each side has separate matrices, so the widths can
+# The article requires embeddings of equal width on both sides. But each side has separate matrices, so the widths can
 # differ:
 
 # %%
@@ -321,7 +321,7 @@ print(tuple(wider(x, torch.rand(8, 20)).shape))
 # [`regard.attend`](../attention.md). It builds no n × n matrix, as FlashAttention does (Dao et al. 2022), and you can
 # still read every weight. Approximations are surveyed in "Efficient Transformers" (Tay et al. 2020).
 #
-# If you read the article next to this page, you find four small errors there:
+# If you read the article next to this page, you will find four small errors in it:
 #
 # - It speaks of the third element, index 2, but the code takes the second, `[1]`.
 # - A printed line ends in `shape:)`, which isn't valid Python.

@@ -24,7 +24,7 @@ article = printed("river and finance")
 # ## 1. "bank" in two texts
 #
 # To see what context does, you need the same word in two contexts. Here are two texts of three words. Each word has
-# four numbers, made by hand. The first number means water, and the second means money.
+# four numbers, chosen by hand. The first number means water, and the second means money.
 
 # %%
 texts = {name: article[name] for name in ("river", "finance")}
@@ -102,9 +102,9 @@ hold("x W", plain, layer)
 #
 # ## 3. Locality is not enough
 #
-# A layer has to let words exchange something. Images have such a layer: a convolution mixes each pixel with its
-# neighbours, with fixed weights. That builds in **locality**. In a text, the decisive word can be far away, so the
-# mixture should depend on the content of the words.
+# A layer has to let words exchange information. Models of images have such a layer: a convolution mixes each pixel
+# with its neighbours, with fixed weights. That builds in **locality**. In a text, the decisive word can be far away,
+# so the mixture should depend on the content of the words.
 #
 # Test it: exchange the third word of the river text, "mud", for "money". Does the convolution change the first word,
 # "stream"?
@@ -186,8 +186,8 @@ keep(
 )
 
 # %% [markdown]
-# "bank" is now mostly water in one text and mostly money in the other. Lesson 4 does the same [on a pretrained model's
-# embeddings](../lessons/4_self_attention.py), where almost all weights are equal.
+# "bank" is now mostly water in one text and mostly money in the other. Lesson 4 does the same [on a pretrained
+# model's embeddings](../lessons/4_self_attention.py), where all weights are almost equal.
 
 # %%
 for name, rows in mixed.items():
@@ -239,9 +239,10 @@ assert (bank[0] - bank[1]).abs().max() < 0.05
 
 # %% [markdown]
 # These matrices are written by hand. Queries and keys mostly read water and money, and the values keep these two
-# numbers and merge the other two. So "bank" in the river text is almost as in section 4: 0.957 water and 0.314 money,
-# compared with 0.949 and 0.356. Other matrices let a word ask for something unlike itself: in [lesson 5 on queries and
-# keys](../lessons/5_queries_keys_values.py), a matrix written by hand makes "stream" ask for "money".
+# numbers and merge the other two. So "bank" in the river text has almost the same numbers as in section 4: 0.957
+# water and 0.314 money, compared with 0.949 and 0.356. Other matrices let a word ask for something unlike itself: in
+# [lesson 5 on queries and keys](../lessons/5_queries_keys_values.py), a matrix written by hand makes "stream" ask for
+# "money".
 #
 # ## 6. The recipe
 #
@@ -273,8 +274,8 @@ show_numbers(
 assert all(abs(float(divided) - 1) < 0.1 for _, divided in spreads)
 
 # %% [markdown]
-# With a width of 2 the root changes little in the numbers of section 5. Lesson 5 measures [what happens without the
-# root](../lessons/5_queries_keys_values.py) if vectors are wide.
+# With a width of 2, the root changes the numbers of section 5 only a little. Lesson 5 measures [what happens without
+# the root](../lessons/5_queries_keys_values.py) if vectors are wide.
 
 # %%
 rows = x["river"]

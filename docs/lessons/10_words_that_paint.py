@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 10. Words that paint
 #
-# Which word of your prompt put that into the picture? Tools answer with a **heat map**: the parts of the picture that
-# attend to the word. But does the heat show the cause? Here you train two small painters, look at their heat maps,
-# and test this. Both maps point to the same places. In one painter, the heat is the cause, and in the other, which
-# takes keys and values from the same text states, as Stable Diffusion does, it isn't.
+# Which word of your prompt put that into the picture? Tools answer with a **heat map**, which shows the parts of the
+# picture that attend to a word. But does the heat show the cause? Here you train two small painters, look at their
+# heat maps, and test this. Both maps point to the same places. In one painter, the heat is the cause. In the other it
+# isn't: like Stable Diffusion, this painter takes keys and values from the same text states.
 
 # %%
 import torch
@@ -36,11 +36,11 @@ from regard.train.settings import Settings
 # %% [markdown]
 # ## A line and its picture
 #
-# A picture has two handwritten digits (Alpaydin and Kaynak 1998), each in a corner of 16 × 16 pixels. A line of text
-# names the digits and their corners. The digits come with scikit-learn
-# (`pip install -c constraints.txt scikit-learn`). You train on 1,200 digits. The other 597 train a judge that
-# recognizes the digit in a corner, so you don't have to rely on your eyes. The whole painter is in one file next to
-# this lesson, [painter.py](painter.py).
+# A picture of 16 × 16 pixels shows two handwritten digits (Alpaydin and Kaynak 1998), each in a corner. A line of
+# text names the digits and their corners. The digits come with scikit-learn (`pip install -c constraints.txt
+# scikit-learn`). You train on 1,200 digits. With the other 597, you train a judge that recognizes the digit in a
+# corner, so you don't have to rely on your eyes. The whole painter is in one file next to this lesson,
+# [painter.py](painter.py).
 
 # %%
 known, others = read_digits()
@@ -89,7 +89,7 @@ keep(figure, "noise.png", "A picture of two digits comes out of noise")
 # [lesson 8](8_across.py).
 #
 # Before that, the words read each other in two layers. "seven" has to learn that its position is *top left*, so that
-# the patches there can find it. From these **states** $S$ come the keys. The values come from the words' **plain**
+# the patches there can find it. The keys come from these **states** $S$. The values come from the words' **plain**
 # embeddings $E$, which contain nothing of the other words:
 #
 # $$ Q = P W_Q, \quad K = S W_K, \quad V = E W_V $$
@@ -100,7 +100,7 @@ print(f"{sum(each.numel() for each in painter.parameters()):,} numbers")
 Code(Painter.forward)
 
 # %% [markdown]
-# Before training, all sizes are already right. Here the untrained model paints the same line eight times, each time
+# The untrained model already returns tensors of the right shapes. Here it paints the same line eight times, each time
 # from different noise. The dimensions of the weights are 20 steps, three layers, eight pictures, two heads, 16
 # patches and ten words:
 
@@ -178,9 +178,9 @@ shown = " ".join(line[1:])
 keep(figure, "painted.png", f"{shown}: one picture over its steps, and eight")
 
 # %% [markdown]
-# At step 0, the painter sees only noise and expects something grey, between many sevens and many twos. The more it sees
-# of one picture, the clearer is the picture that it expects. With 8 × 8 pixels, a seven may look like a nine to you. So
-# let the judge read the eight results:
+# At step 0, the painter sees only noise and expects something grey, between many sevens and many twos. The more of a
+# picture is visible, the clearer is the picture that it expects. With 8 × 8 pixels, a seven may look like a nine to
+# you. So let the judge read the eight results:
 
 
 # %%
@@ -252,14 +252,14 @@ assert shares[9].argmax() == 2
 
 # %% [markdown]
 # The words for digits point to their digits. But look at "left" and "right". The seven is top *left* and the two is
-# bottom *right*, yet "left" is hottest top right and "right" bottom left, in the two empty corners. A guess: each
-# patch's weights sum to 1, so a patch that has nothing to paint has to attend to some word all the same.
+# bottom *right*, yet "left" is hottest top right and "right" bottom left, in the two empty corners. Perhaps this is
+# because each patch's weights sum to 1: a patch that has nothing to paint still has to attend to some word.
 #
 # ## Test whether heat is the cause
 #
-# If a seven is painted where patches attend to "seven", then it should move when they attend to "seven" elsewhere. So
-# exchange the keys of "seven" and "two", and nothing else. A patch that looks for "seven" now gets the value of
-# "two", and the other way round.
+# If a seven is painted where patches attend to "seven", then it should move when patches elsewhere attend to "seven".
+# So exchange the keys of "seven" and "two", and nothing else. A patch that looks for "seven" now gets the value of
+# "two", and vice versa.
 
 # %%
 swapped = exchanged([2], [7])
@@ -288,8 +288,9 @@ assert (gone[:, 1] == 2).float().mean() > 0.75  # the two is left alone
 #
 # Stable Diffusion takes keys *and* values from the states of its text encoder. So does the second painter: its values
 # are **contextual**, $V = S W_V$. The heat of the second painter points to the digits as well. But with plain values,
-# only its own edge passes on the value of "seven". (The keys of other words know of the seven too, but keys only set
-# weights.) With contextual values, other words may carry the seven too. Do the same tests succeed?
+# only the edges to "seven" pass on that there is a seven. (The keys of other words may depend on it too, but keys
+# only set weights.) With contextual values, the edges to other words may pass it on as well. Do the same tests
+# succeed?
 
 # %%
 both = {"plain": plain, "contextual": contextual}
@@ -327,7 +328,7 @@ show_numbers(
     torch.tensor([[each[name] for each in found] for name in found[0]]),
     [*found[0]],
     [*both],
-    title="shares of 200 digits in 100 scenes",
+    title="fractions of 200 digits in 100 scenes",
     digits=2,
 )
 right, pointing, _, moved, _, by_phrase, uncut = torch.tensor(
@@ -343,10 +344,10 @@ assert by_phrase[1] > moved[1] + 0.2
 
 # %% [markdown]
 # Both painters paint the digits of the line, and both maps point to the right corner. With plain values, a digit
-# moves with its word's key and is no longer read by the judge without the edges to its word: another digit appears.
-# With contextual values, fewer than half of the digits move, and many digits are painted without any edge to their
-# word. Whole phrases move more of them. The likely reason: when the words read each other, "a", "top" and "left"
-# learn of the seven and pass it on too.
+# moves with its word's key. Without the edges to its word, the judge no longer reads this digit, because another
+# appears. With contextual values, fewer than half of the digits move, and many digits are painted without any edge to
+# their word. If you exchange the keys of whole phrases, more digits move. The likely reason is that "a", "top" and
+# "left" learn of the seven when the words read each other, and pass it on too.
 #
 # So a heat map shows **which positions attend to a word**. To find the effect of this attention, you have to
 # experiment: exchange, ablate, count. This holds for every map in this course, including those of language models.
@@ -360,7 +361,7 @@ assert by_phrase[1] > moved[1] + 0.2
 # %% [markdown]
 # ## Exercises
 #
-# The cells below don't need the cells above, without training. Replace `...` by your answer and run the cell, or run
+# The cells below need neither the cells above nor any training. Replace `...` by your answer and run the cell, or run
 # `regard lesson 10 --exercises`.
 
 # %%
@@ -401,7 +402,7 @@ Exercise(check, answer)
 # $$ g = u + s \cdot (c - u) $$
 #
 # With $s = 1$, this is the prediction with text. Below are four pixels, from −1 for paper to 1 for ink. Find a
-# guidance scale $s$ with which the first pixel is more than 0.9 and no pixel leaves the range from −1 to 1.
+# guidance scale $s$ for which the first pixel is more than 0.9 and no pixel leaves the range from −1 to 1.
 
 # %%
 without = torch.tensor([-0.2, 0.1, -0.5, 0.3])
@@ -421,9 +422,9 @@ Exercise(check, answer)
 
 # %% [markdown]
 # **3. Deceive the map.** A patch attends to three words with the weights below, mostly to "seven". Its output is the
-# mix of their values. If its first number is large, the patch paints a seven. Write values (three rows of two
-# numbers) such that cutting the edge to "seven" changes the output by less than 0.05. The first number has to be more
-# than 0.5 before and after.
+# mix of their values. If the first number of the output is large, the patch paints a seven. Write values (three rows
+# of two numbers) such that cutting the edge to "seven" changes the output by less than 0.05. The output's first
+# number has to be more than 0.5 before and after the cut.
 
 # %%
 words, scores = ["a", "seven", "left"], torch.tensor([0.5, 3.0, 0.0])

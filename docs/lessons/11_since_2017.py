@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 11. What changed since 2017
 #
-# A chat model reads 100,000 tokens. With the code of page 4, each head would write ten billion weights for them, and
-# each new token would compute the whole text again. Models of today still use the same formula, with six changes
+# A chat model reads 100,000 tokens. With the code of lesson 4, each head would compute ten billion weights, and the
+# whole text would be computed again for each new token. Today's models still use the same formula, with six changes
 # around it. On this page you write each change in a few lines. Then you find three of them in a real model and try a
 # fourth on it.
 
@@ -24,8 +24,8 @@ from regard.fetched import find, left_out
 #
 # **Why:** a table of learned positions ends at its last row, and most links between words depend on their distance.
 # Rotary positions rotate queries and keys by an angle that grows with the position (RoPE, Su et al. 2021). Lesson 3
-# pairs neighbouring numbers. Here number n is paired with number n + d/2, as in SmolLM2. In both ways, a score
-# depends on the distance alone:
+# pairs neighbouring numbers. Here number n is paired with number n + d/2, as in SmolLM2. Either way, a score depends
+# on the distance alone:
 #
 # $$ (R_i q) \cdot (R_j k) = q \cdot (R_{j-i} k) $$
 
@@ -86,7 +86,8 @@ expected = regard.nn.positions.rotate(queries, angles)
 torch.testing.assert_close(rotary(queries), expected)
 
 # %% [markdown]
-# With rotary positions, each diagonal has a single colour, because it has a single distance. Values aren't rotated.
+# With rotary positions, each diagonal has a single colour, because all its cells have the same distance. Values
+# aren't rotated.
 #
 # ## The KV cache
 #
@@ -283,8 +284,8 @@ keep(
 )
 
 # %% [markdown]
-# A token sees further back with each layer: here three tokens per layer. The last line has the sizes of Mistral 7B
-# (Jiang et al. 2023). Many models use windows in some layers and full attention in the others.
+# A token sees further back with each layer: here three tokens per layer. The last printed line uses the sizes of
+# Mistral 7B (Jiang et al. 2023). Many models use windows in some layers and full attention in the others.
 #
 # ## Attention sinks
 #
@@ -396,8 +397,8 @@ for size, off in table:
     assert off < 1e-12
 
 # %% [markdown]
-# It is no approximation: the results are equal to about 15 digits. The result doesn't change, but the memory does
-# (and on a GPU the time, which isn't measured here):
+# FlashAttention isn't an approximation: the results are equal to about 15 digits. Only the memory changes (and on a
+# GPU the time, which isn't measured here):
 
 # %%
 lengths = [1000 * n for n in (1, 2, 5, 10, 20, 50, 100)]
@@ -431,8 +432,8 @@ for name, sizes in memory.items():
 assert memory["n × n: all scores"][-1] == 40e9
 
 # %% [markdown]
-# But now nobody has the weights, and you want to see them. `regard.attend` runs such a fast kernel and computes the
-# weights that you ask for afterwards. Here are three of 400 million:
+# But now the weights are never stored, and you want to see them. `regard.attend` runs such a fast kernel and
+# afterwards computes the weights that you ask for. Here are three of 400 million:
 
 # %%
 torch.manual_seed(0)
@@ -521,15 +522,15 @@ else:
     print(left_out("smollm2"))
 
 # %% [markdown]
-# The first token of SmolLM2 gets a third of all attention, but its value is short, so it adds little. The window alone
-# increases the loss by more than one nat. With the first token, most of this increase is gone, and with the second
-# token the loss is even higher. So the window needs the sink, not just one more token.
+# The first token of SmolLM2 gets a third of all attention, but its value is short, so it adds little. The window
+# alone increases the loss by more than one nat. With the first token, most of this increase is gone, and with the
+# second token the loss is higher than with the window alone. So the window needs the sink, not just one more token.
 #
-# Attention isn't the only core that can read a text: Mamba (Gu and Dao 2023) updates a state of fixed size with each
-# token, and keeps no keys and values.
+# Attention isn't the only way to read a text: Mamba (Gu and Dao 2023) updates a state of fixed size with each token,
+# and keeps no keys and values.
 #
-# You know what attention does and how it is made fast. What do the heads of a trained model do? You find one, and you
-# cut it: [12. An induction head, found and cut](12_an_induction_head.py).
+# You know what attention does and how it is made fast. But what do the heads of a trained model do? Next, you find
+# such a head and cut it: [12. An induction head, found and cut](12_an_induction_head.py).
 
 # %% [markdown]
 # ## Exercises
@@ -545,7 +546,7 @@ from regard import textbook
 
 # %% [markdown]
 # **1. Make the cache fit.** A model has 48 layers and 40 query heads of width 128. It reads 65,536 tokens, with 2
-# bytes for each cached number. How many key heads can it have at most, so that keys and values fit into 20 GiB? Query
+# bytes for each cached number. Find the largest number of key heads with which keys and values fit into 20 GiB. Query
 # heads must divide evenly among key heads.
 
 # %%
@@ -598,7 +599,7 @@ Exercise(check, answer)
 # %% [markdown]
 # **3. Merge two blocks.** Two graphics cards have attended to half of the keys each. Each has the mixture $y$ of its
 # own half, and $l$, the log of its sum of exponentials: `l = scores.exp().sum().log()`. Write the mixture over all
-# keys. Scores can be as large as 1,000, so that `l.exp()` is infinite.
+# keys. Scores can be as large as 1,000, so `l.exp()` can be infinite.
 
 # %%
 answer = ...  # lambda l1, y1, l2, y2: an expression

@@ -22,10 +22,10 @@ from regard.fetched import find, left_out
 # %% [markdown]
 # ## The task
 #
-# Each line is a random row of 8 to 16 different letters, repeated until the line has 48 letters. Nobody can predict
-# the first round. In all later rounds you can: if the line has `[A][B] … [A]`, the next letter is `[B]`. Only the
-# first letter of the second round can't be predicted, because nobody knows when a round ends. It counts neither in
-# the loss nor in the tests.
+# Each line is a random row of 8 to 16 different letters, repeated until the line has 48 letters. The first round
+# can't be predicted. The later rounds can: if the line has `[A][B] … [A]`, the next letter is `[B]`. Only the first
+# letter of the second round can't be predicted, because nobody knows when a round ends. It counts neither in the loss
+# nor in the tests.
 
 
 # %%
@@ -170,9 +170,9 @@ keep(
 )
 
 # %% [markdown]
-# First the loss falls without any induction score: the model learns something else, which isn't measured here. Then
-# two scores rise, and the loss falls to almost nothing. A head of layer 0 learns to attend to the previous token, and
-# a head of layer 1 becomes an induction head.
+# At first, the loss falls but no induction score rises: the model learns something else, which isn't measured here.
+# Then two scores rise, and the loss falls to almost nothing. A head of layer 0 learns to attend to the previous
+# token, and a head of layer 1 becomes an induction head.
 #
 # ## Find the head
 
@@ -237,8 +237,8 @@ keep(
 #
 # ## Cut it
 #
-# A high score shows where a head attends, not what it is good for. So you ablate each head: its output becomes zero,
-# and the model predicts the second round of 20 new lines.
+# A high score shows where a head attends, not what it is good for. So you ablate each head, by setting its output to
+# zero, and let the model predict the second round of 20 new lines.
 
 # %%
 torch.manual_seed(3)
@@ -277,7 +277,7 @@ assert itself < 0.5
 # Without the induction head, the model copies no better than chance (1 of 26 letters, 0.04). Without the other head
 # of layer 1, it copies as before. (If you train with other seeds, both heads of layer 1 sometimes share the work.)
 #
-# ## The head that it needs
+# ## The head that the induction head needs
 #
 # Layer 1 has no way to know which letter came before a key, unless layer 0 has put it there. This is the work of the
 # head that attends to the previous token. Ablate it, and look at the induction head, which you didn't touch:
@@ -300,8 +300,8 @@ assert alone < 0.5 * found[2 + copies, 2]
 #
 # ## The same in a real model
 #
-# SmolLM2 has 30 layers of nine heads, and you read 40 random tokens to it, twice. Run `regard fetch smollm2` to see
-# this part.
+# SmolLM2 has 30 layers of nine heads. Here it reads 40 random tokens, twice. Run `regard fetch smollm2` to see this
+# part.
 
 # %%
 folder = find("smollm2")
@@ -342,7 +342,7 @@ else:
 
 # %% [markdown]
 # Without four heads of 270, SmolLM2 copies none of the random tokens. Without four other heads of the same layers, it
-# still copies most of those that it copied before. In a plain sentence, the name gets much less probable as well.
+# still copies most of those that it copied before. In an ordinary sentence, the name becomes much less probable too.
 #
 # You have finished the course. Do the same with your own model: [which heads copy?](../questions/copy.md) has this
 # experiment in a few lines, and [Learn](../learn.md) leads on to the guides.
@@ -364,7 +364,7 @@ OWN = torch.eye(SIZE)
 
 # %% [markdown]
 # **1. Be the head.** A text has the tokens `[3, 1, 4, 1, 5, 2, 0, 4]`. To which position does an ideal induction head
-# attend at the last token? Count from 0.
+# attend from the last token? Count from 0.
 
 # %%
 answer = ...  # a position
@@ -406,9 +406,9 @@ Exercise(check, answer)
 
 # %% [markdown]
 # **3. Build the head.** The previous-token head has done its work: each row of `x` has six numbers for the token
-# itself, then six for the token before it. So token 2 after token 4 is `[0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0]`. Write a
-# matrix `w`, 12 × 12, for the scores `x @ w @ x.T`, with which each repeated token gives more than 0.9 of its
-# attention to the token after its copy.
+# itself, then six for the token before it. So token 2 after token 4 is `[0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0]`. Write
+# a 12 × 12 matrix `w` for the scores `x @ w @ x.T` that makes each repeated token give more than 0.9 of its attention
+# to the token after its copy.
 
 # %%
 answer = ...  # a 12 × 12 matrix: a list of rows, or made with torch

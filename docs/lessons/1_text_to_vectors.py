@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 1. From text to tokens to vectors
 #
-# If you translate "bank" into French without the other words, you may get it wrong. By a river it is *rive*, and for
-# money it is *banque*. A model has to read the other words too, but it can only compute with numbers.
+# If you translate "bank" into French without the other words, you may get it wrong. The bank of a river is *rive*,
+# and a bank for money is *banque*. A model has to read the other words too, but it can only compute with numbers.
 #
 # On this page you turn a text into tokens, the tokens into ids and the ids into vectors. You will be able to say which
 # numbers a model gets for your text, and why they don't yet settle the question of "bank". Every page of this course is
@@ -68,8 +68,9 @@ keep(figure, "overview.svg", shows)
 #
 # $$ x_i = E[t_i] + p_i $$
 #
-# In $X$, "bank" has the same vector in both texts, because here it is token 11 of both. Only **attention** mixes the
-# words: in its output $y$, the two vectors of "bank" differ. The blue box is lesson 4. For now: it mixes the vectors.
+# In $X$, "bank" has the same vector in both texts, because it is token 11 in both. Only **attention** mixes the
+# words: in its output $y$, the two vectors of "bank" differ. Lesson 4 opens the blue box. For now, it is enough that
+# it mixes the vectors.
 #
 # Some models multiply $E[t_i]$ by a constant before they add $p_i$, for example the first transformer and the
 # textbook's `Decoder`. Lesson 3 explains why.
@@ -78,7 +79,8 @@ keep(figure, "overview.svg", shows)
 # ## A dictionary of six words
 #
 # The simplest tokenizer drops commas and splits at spaces. It sorts the words, capitals first, and numbers them. This
-# is the code of the [textbook](../api/textbook.md). A comment such as `(L,)` gives the size of a tensor in letters:
+# is the code of the [textbook](../api/textbook.md). A comment such as `(L,)` gives the shape of a tensor. The letters
+# mean:
 #
 # | letter | size |
 # |---|---|
@@ -120,8 +122,8 @@ except KeyError as error:
 # %% [markdown]
 # ## Byte pairs: a vocabulary for every word
 #
-# How can a vocabulary have a place for every word? Start with single characters. Find the pair that occurs most often,
-# make it a token, and repeat (Sennrich et al. 2016). The counts say how often each word occurs.
+# How can a vocabulary have a place for every word? Start with single characters. Find the pair that occurs most
+# often, make it a token, and repeat (Sennrich et al. 2016). In the code, `counts` says how often each word occurs.
 
 
 # %%
@@ -155,13 +157,13 @@ assert pieces["lower"] == ["low", "e", "r"]
 assert pieces["widest"][-1] == "est"
 
 # %% [markdown]
-# The common word "low" is now a single token. "lower" is rarer and stays in pieces. A new word of these letters, such
-# as "lowest", can be cut as well. With bytes instead of letters, no text is unknown.
+# The common word "low" is now a single token. "lower" is rarer and stays in pieces. A new word made of these letters,
+# such as "lowest", can be split as well. If you start from bytes instead of letters, no text is unknown.
 #
-# Several OpenAI models use `cl100k_base`, which was made in this way from bytes and has 100,277 entries. A space
-# belongs to the word after it. Its list of merges, in the order they were learned (the ranks), is a file of 1.7 MB.
-# Run `regard fetch cl100k_base` to get this file. Without the file, OpenAI's library tiktoken tries to download it.
-# If it can't, this page prints a note and continues with the published ids.
+# Several OpenAI models use `cl100k_base`, which was learned in this way from bytes and has 100,277 entries. A space
+# is part of the word that follows it. The merges are listed in the order in which they were learned (their ranks), in
+# a file of 1.7 MB. Run `regard fetch cl100k_base` to get this file. Without the file, OpenAI's library tiktoken tries
+# to download it. If it can't, this page prints a note and continues with the published ids.
 
 # %%
 formula = printed("formula")
@@ -215,8 +217,8 @@ assert len(river.tokens) == 14
 
 # %% [markdown]
 # This tokenizer is **WordPiece** (Wu et al. 2016), which also learns pieces from counts. "microfinance" takes three
-# tokens, and `##` marks a piece that continues a word. `[CLS]` and `[SEP]` are special tokens without text of the
-# sentence. The model was trained with these tokens at both ends, so every text gets them:
+# tokens, and `##` marks a piece that continues a word. `[CLS]` and `[SEP]` are special tokens, which aren't part of
+# the sentence. The model was trained with these tokens at both ends, so every text gets them:
 
 # %%
 figure, axes = sheet.sheet(8.5, 0.8)
@@ -231,8 +233,9 @@ keep(
 # %% [markdown]
 # ## Padding and context length
 #
-# Several texts form a table with a row for each text. Short texts are filled up to the length of the longest. A
-# **mask** marks the real tokens with 1, and the model ignores the padding (lesson 4 shows how).
+# To process several texts together, put their ids into a table with a row for each text. Short texts are padded to
+# the length of the longest. A **mask** marks the real tokens with 1, and the model ignores the padding (lesson 4
+# shows how).
 
 # %%
 texts = [river.text, "Money from a bank"]
@@ -258,8 +261,8 @@ except regard.RegardError as error:
 # %% [markdown]
 # ## From ids to vectors
 #
-# The embedding is a table with a row for each entry. Here it is 6 × 16 and random, as in an untrained model. You look
-# up an id by taking its row, and `torch.nn.Embedding` does the same. Training changes its rows.
+# The embedding is a table with a row for each entry of the vocabulary. Here it is 6 × 16 and random, as in an
+# untrained model. You look up an id by taking its row, as `torch.nn.Embedding` does. Training changes the rows.
 
 
 # %%
@@ -280,7 +283,7 @@ torch.testing.assert_close(x, expected, atol=5.1e-5, rtol=0)
 
 # %% [markdown]
 # These 96 numbers equal those of the article "Understanding and Coding the Self-Attention Mechanism of Large Language
-# Models From Scratch", which has the sentence, too.
+# Models From Scratch", which uses the same sentence.
 #
 # ## A look-up equals a matrix product
 #
@@ -302,7 +305,7 @@ print(
 assert learned.shape == (30522, 384)
 
 # %% [markdown]
-# About half of MiniLM's numbers are this table. Its row of "bank" is the same in every sentence. The next page shows
+# About half of MiniLM's numbers are this table. Its row for "bank" is the same in every sentence. The next page shows
 # where such rows come from, and why "bank" needs more than a single row: [2. Words before
 # context](2_words_before_context.py).
 
@@ -339,9 +342,9 @@ def check(word):
 Exercise(check, answer)
 
 # %% [markdown]
-# **2. Between two words.** A one-hot vector selects one row of the table. Choose six numbers $o$ with which $o \cdot E$
-# is the point halfway between the vectors of id 0 and id 1. Attention will choose such numbers for you. Type a list
-# such as `[1, 0, 0, 0, 0, 0]`.
+# **2. Between two words.** A one-hot vector selects one row of the table. Choose six numbers $o$ such that $o \cdot
+# E$ is the point halfway between the vectors of id 0 and id 1. Attention will choose such numbers for you. Type a
+# list such as `[1, 0, 0, 0, 0, 0]`.
 
 # %%
 answer = ...  # a list of six numbers
@@ -359,8 +362,8 @@ def check(o):
 Exercise(check, answer)
 
 # %% [markdown]
-# **3. Design a vocabulary.** A tokenizer learns four byte pairs from your words and then reads "banker". Choose words,
-# without "banker" itself, so that it gets two tokens, `bank` and `er`.
+# **3. Design a vocabulary.** A tokenizer learns four byte pairs from your words and then splits "banker". Choose
+# words that make it two tokens, `bank` and `er`. None of your words may contain "banker".
 
 # %%
 answer = ...  # a list of words; repeat a word to make it common

@@ -1,12 +1,12 @@
 # %% [markdown]
 # # 2. Words before context
 #
-# The table of page 1 began with random numbers. Training should bring "left" near "right", although nobody says that
-# they belong together. **word2vec** (Mikolov et al. 2013) does it with a simple task: predict the words around a word.
-# Words that are used alike then get similar vectors.
+# The table of lesson 1 began with random numbers. Training should bring "left" near "right", although nobody says
+# that they belong together. **word2vec** (Mikolov et al. 2013) does this with a simple task: predict the words around
+# a word. Words that are used in the same way then get similar vectors.
 #
-# On this page you train such a table and test if it has learned anything. Then you find its limit: a word with two
-# meanings has a single vector. The text is Python's reference manual, because every Python comes with it.
+# On this page you train such a table and test whether it has learned anything. Then you find its limit: a word with
+# two meanings has a single vector. The text is Python's reference manual, because every Python comes with it.
 
 # %%
 import re
@@ -47,8 +47,8 @@ print(
 # ## Skip-gram and CBOW
 #
 # **Skip-gram** predicts each neighbour from the word in the middle. **CBOW** ("continuous bag of words") predicts the
-# middle from the mean of its neighbours. The plot has two neighbours on either side. The code below uses four. Each
-# word has two vectors: $v$ in the table of given words, and $u$ in the table of guessed words.
+# middle from the mean of its neighbours. The plot shows two neighbours on each side, and the code below uses four.
+# Each word has two vectors: $v$ when it is given, and $u$ when it is predicted.
 
 # %%
 WINDOW = 4
@@ -96,8 +96,8 @@ print(
 # %% [markdown]
 # ## Negative sampling
 #
-# The score of a word $w$ next to the given word $c$ is $u_w \cdot v_c$. The **softmax** makes probabilities of the
-# scores: all are positive, and they sum to 1.
+# The score of a word $w$ next to the given word $c$ is $u_w \cdot v_c$. The **softmax** turns the scores into
+# probabilities: all are positive, and they sum to 1.
 #
 # $$ p(w|c) = \frac{e^{u_w \cdot v_c}}{\sum_n e^{u_n \cdot v_c}} $$
 #
@@ -169,8 +169,8 @@ shuffled = {kind: train(train_ids[order], cbow) for kind, cbow in kinds.items()}
 # ## Nearest neighbours
 #
 # The **cosine** of two vectors is $a \cdot b / (|a| |b|)$. It is 1 if they have the same direction, and 0 if they are
-# at right angles. Here you see the words with the largest cosine. The last line of each word is a control. It comes
-# from the same words in random order: their counts are the same, but there are no neighbourhoods to learn from.
+# at right angles. Below are the words with the largest cosine. The last line for each word is a control. Its table
+# was trained on the same words in random order, so there are no neighbourhoods to learn from.
 
 
 # %%
@@ -194,8 +194,8 @@ for word in ("left", "exception", "true", "tuple", "lowercase"):
     )
 
 # %% [markdown]
-# Now you test it. Take pairs of words that belong together, and find the rank of the second among all words by its
-# cosine to the first.
+# Now test the tables. Take pairs of words that belong together. Sort all words by their cosine with the first word of
+# a pair, and find the rank of the second.
 
 # %%
 pairs = [pair.split() for pair in (
@@ -255,8 +255,8 @@ keep(
 #
 # Does the table predict text that it has never seen? The **loss** is the mean of −log of the probability of each true
 # word, so lower is better. With the natural logarithm, its unit is the *nat*. Negative sampling trains the score
-# towards $\log(p(w) / P_w) - \log k$ (exercise 3 derives this), where $P_w$ is the chance to draw $w$ as a random
-# word (Levy and Goldberg 2014). The $\log k$ is the same for all words, so it cancels:
+# towards $\log(p(w) / P_w) - \log k$ (exercise 3 derives this), where $P_w$ is the probability of drawing $w$ as a
+# random word (Levy and Goldberg 2014). The $\log k$ is the same for all words, so it cancels:
 #
 # $$ p(w) = \frac{P_w e^{u_w \cdot v_c}}{\sum_n P_n e^{u_n \cdot v_c}} $$
 #
@@ -288,13 +288,14 @@ show_numbers(
 )
 
 # %% [markdown]
-# After training on the text, both tables predict better than the frequencies. The shuffled text gives no such gain.
+# After training on the text, both tables predict better than the word frequencies. Training on the shuffled text
+# brings no such gain.
 #
 # ## The limit: one word, two meanings
 #
 # A word has a single vector, whatever it means. To see the effect, merge two words into a pseudoword (Gale et al.
-# 1992): every "module" and every "exception" gets the same spelling, which is then as ambiguous as "bank". How many of
-# the 20 neighbours that each word had before does the merged word keep?
+# 1992): every "module" and every "exception" gets the same spelling, which is then as ambiguous as "bank". How many
+# of the 20 nearest neighbours of each word does the merged word keep?
 
 
 # %%
@@ -328,16 +329,16 @@ assert unequal[0] <= 4 < unequal[1]
 # The first two pairs are about equally common, and both words keep some of their neighbours. Only the table shows
 # this, because the six nearest words can all belong to one meaning. The rare word "left" loses almost all of its
 # neighbours to the common "exception". No context can change this vector. All tables with a single vector per word
-# share the limit: word2vec, GloVe, and the token embeddings of page 1.
+# have this limit: word2vec, GloVe, and the token embeddings of lesson 1.
 #
-# ## A table that was learned from six billion words
+# ## A table learned from six billion words
 #
 # GloVe (Pennington et al. 2014) was trained on Wikipedia and news. Such vectors are famous for "king − man + woman ≈
 # queen". As usual, the three input words are left out, because the nearest word is often an input word: here it is
-# "king" itself. In news, "bank" is mostly about money, so its single vector is a money word.
+# "king" itself. In news, "bank" is mostly about money, so its single vector is close to words about money.
 #
-# Run `regard fetch glove` to get the 50,000 most common words with 50 numbers each. This page checks the SHA-256 of the
-# file.
+# Run `regard fetch glove` to get vectors of 50 numbers for the 50,000 most common words. This page checks the SHA-256
+# of the file.
 
 # %%
 file = find("glove")
@@ -387,14 +388,14 @@ else:
     print(left_out("glove"))
 
 # %% [markdown]
-# These vectors don't know the positions of their words. That comes next: [3. Position](3_position.py).
+# These vectors don't depend on where a word is in the text. Its position comes next: [3. Position](3_position.py).
 
 # %% [markdown]
 # ## Exercises
 #
 # The cells below don't need the cells above. Replace `...` by your answer and run the cell, or run `regard lesson 2
-# --exercises`. Here you count instead of training. The vector of a word has a number for each possible neighbour. It
-# is log(count / count by chance), or 0 if the two words are neighbours no more often than by chance.
+# --exercises`. Here you count neighbours instead of training. The vector of a word has a number for each possible
+# neighbour: log(count / count expected by chance), or 0 if the two words are neighbours no more often than by chance.
 
 # %%
 import re
@@ -438,8 +439,8 @@ for word in ("left", "tuple", "true", "string", "module", "exception"):
     print(f"{word} ({counts[word]}): {', '.join(nearest(word, pairs, 10))}")
 
 # %% [markdown]
-# **1. Lose a meaning.** Choose two of these words, but not "left". The second is then spelled like the first. Make the
-# merged word keep none of the first's ten neighbours, and at least five of the second's.
+# **1. Lose a meaning.** Choose two of these words, but not "left". The second is then spelled like the first. The
+# merged word should keep none of the ten neighbours of the first word, and at least five of those of the second.
 
 # %%
 answer = ...  # a list of two words
@@ -459,7 +460,7 @@ Exercise(check, answer)
 
 # %% [markdown]
 # **2. Teach a new word.** The manual has no word "blick". Write a text that uses "blick" but not "right". It is added
-# to the manual, and then "right" should be the nearest word to "blick".
+# to the manual. Then "right" should be the word nearest to "blick".
 
 # %%
 answer = ...  # a text
@@ -476,9 +477,10 @@ def check(told):
 Exercise(check, answer)
 
 # %% [markdown]
-# **3. The best score.** A word is the true neighbour with probability $p$. Each of the $k$ random words is this word
-# with probability $q$. Then its score $s = u \cdot v$ costs $-p \log \sigma(s) - k q \log \sigma(-s)$ on average. Which
-# score costs least? A hint: the slope of $\log \sigma(s)$ is $\sigma(-s)$, and at the least cost the slope is 0.
+# **3. The best score.** A word is the true neighbour with probability $p$. Each of the $k$ random words is the same
+# word with probability $q$. Its score $s = u \cdot v$ costs $-p \log \sigma(s) - k q \log \sigma(-s)$ on average.
+# Which score costs least? A hint: the slope of $\log \sigma(s)$ is $\sigma(-s)$, and at the least cost the slope is
+# 0.
 
 # %%
 answer = ...  # a function of p, q and k, which are tensors: x.log() is the log

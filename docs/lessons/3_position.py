@@ -2,13 +2,14 @@
 # # 3. Position
 #
 # "The cat ate the mouse" and "the mouse ate the cat" have the same words, and only their positions say who is eaten.
-# Attention by itself can't see the difference, as you check first. Then you add positions in four ways: a fixed code
+# First you check that attention by itself can't see the difference. Then you add positions in four ways: a fixed code
 # or a learned vector that is added to the embedding, a rotation inside attention, or a penalty for distance. In the
-# end you can build a head that attends to the position before.
+# last exercise you build a head that attends to the previous position.
 #
-# This page uses a little of later pages. Attention compares words by dot products (lesson 4). A model makes two vectors
-# of each word for it, a **query** and a **key** (lesson 5). Read them as the vector that asks and the vector that is
-# compared. Their dot product is a **score**, and the softmax turns scores into weights that sum to 1.
+# This page needs a few terms from later lessons. Attention compares words by dot products (lesson 4). For this, a
+# model computes two vectors from each word, a **query** and a **key** (lesson 5). The query of a word is compared
+# with the keys of all words. Each dot product is a **score**, and the softmax turns scores into weights that sum to
+# 1.
 
 # %%
 import math
@@ -62,8 +63,8 @@ assert change[0] < 1e-5
 assert change[1] > 0.05
 
 # %% [markdown]
-# Let the matrix $P$ put the rows of $X$ into another order. Attention then returns the same rows in this other order,
-# and nothing else changes:
+# Let the matrix $P$ put the rows of $X$ into another order. Attention then returns the same rows as before, in the
+# new order:
 #
 # $$ \mathrm{softmax}(P X X^T P^T) P X = P \, \mathrm{softmax}(X X^T) X $$
 #
@@ -82,13 +83,13 @@ assert change[1] > 0.05
 Code(textbook.sinusoidal)
 
 # %% [markdown]
-# The first transformer multiplies each embedding by $\sqrt{d}$ before it adds the code, and so does the textbook, which
-# calls $d$ M. Otherwise the codes, of length √(d / 2), would be much longer than the embeddings, which have about
-# length 1 before training. The formula of lesson 1, $x_i = E[t_i] + p_i$, has no such factor. Neither have BERT and
-# GPT-2, which learn their positions.
+# The first transformer multiplies each embedding by $\sqrt{d}$ before it adds the code, and so does the textbook,
+# which calls $d$ M. Otherwise the codes, of length √(d / 2), would be much longer than the embeddings, which have a
+# length of about 1 before training. The formula of lesson 1, $x_i = E[t_i] + p_i$, has no such factor. Neither have
+# BERT and GPT-2, which learn their positions.
 #
-# Each pair is a hand of a clock that turns by $\omega_i$ with every position. Here is a code of six numbers, so it has
-# three hands:
+# You can read each pair as a hand of a clock that turns by $\omega_i$ with every position. Here a code has six
+# numbers, so it has three hands:
 
 # %%
 hands = textbook.sinusoidal(101, 6)
@@ -110,9 +111,11 @@ keep(
 
 # %% [markdown]
 # The fast hand shows small steps but is soon back: position 6 looks like position 0. The slower hands distinguish the
-# two. The 10,000 is a choice: it sets how slow the last hand is, and Llama 3 has 500,000 in its rotary positions.
+# two. The number 10,000 is a choice and sets how slowly the last hand turns. Llama 3 uses 500,000 in its rotary
+# positions.
 #
-# Here is the same for 100 positions with 400 numbers each. Negative is red, positive is blue.
+# The next plot shows the codes of 100 positions, with 400 numbers each. Negative numbers are red, positive numbers
+# blue.
 
 # %%
 codes = textbook.sinusoidal(100, 400).double()
@@ -197,13 +200,13 @@ keep(
 )
 
 # %% [markdown]
-# The closest positions have the most similar vectors, as with sines and cosines. Here the model learned this from text.
-# The stripes parallel to the diagonal show that similarity doesn't simply fall with distance: 12 apart is more similar
+# The closest positions have the most similar vectors, as with sines and cosines. MiniLM learned this from text. The
+# stripes parallel to the diagonal show that similarity doesn't simply fall with distance: 12 apart is more similar
 # than 9 apart. Waves make such stripes, so the learned vectors probably contain waves, too.
 #
 # ## Rotary positions
 #
-# If a position is added to a word, attention compares the sums of words and positions:
+# If a position is added to each word, attention compares these sums:
 #
 # $$ (x + p) \cdot (x' + p') = x \cdot x' + x \cdot p' + p \cdot x' + p \cdot p' $$
 #
@@ -227,10 +230,11 @@ def turn(vector, position):
 
 
 # %% [markdown]
-# With two numbers you can see it. The first circle shows the same query at six positions. The other two circles show a
-# query and a key at a distance of 2. In all circles of this page, the first number of a pair points to the right and
-# the second up. The first number of a code is a sine, so its hand starts at the top and turns clockwise, while a rotary
-# pair turns the other way. That is why $R_k$ has other signs. The direction doesn't matter for the score:
+# With two numbers, you can draw this. The first circle shows the same query at six positions. The other two circles
+# show a query and a key at a distance of 2. In all circles of this page, the first number of a pair points to the
+# right and the second up. The first number of a code is a sine, so its hand starts at the top and turns clockwise,
+# while a rotary pair turns the other way. That is why $R_k$ has different signs from the formulas above. The
+# direction doesn't matter for the score:
 
 # %%
 query, key = torch.tensor([[0.9, 0.3], [-0.2, 0.8]]).double()
@@ -270,10 +274,10 @@ ours = rotate(query[None], angles, "interleaved")[0]
 torch.testing.assert_close(ours, turn(query, 50))
 
 # %% [markdown]
-# Both vectors turn together, so the angle between them stays. The score depends on the distance alone, anywhere in the
-# text.
+# Both vectors turn together, so the angle between them stays the same. The score depends on their distance alone,
+# wherever they are in the text.
 #
-# **ALiBi** (Press et al. 2022) uses the distance directly. A model has several attentions side by side, its **heads**
+# **ALiBi** (Press et al. 2022) uses the distance directly. A model runs several attentions in parallel, its **heads**
 # (lesson 6). Each head has a slope $c$ and lowers the score by $c$ for every position between query and key:
 #
 # $$ s_{ij} = q_i \cdot k_j - c |i - j| $$
@@ -283,18 +287,20 @@ slopes = [round(slope, 4) for slope in alibi_slopes(8).tolist()]
 print("ALiBi's slopes for 8 heads:", slopes)
 
 # %% [markdown]
-# | kind | how | what it knows | how far |
+# | kind | how it is added | what attention sees | range |
 # |---|---|---|---|
-# | sinusoidal | added to the embedding, once | the position | any can be computed, but poor beyond training |
-# | learned | added to the embedding, once | the position | as many rows as were learned |
-# | rotary | rotates queries and keys in every layer, not values | the distance | any, beyond training with care |
+# | sinusoidal | added to the embedding, once | the position | any position, but poor beyond those in training |
+# | learned | added to the embedding, once | the position | only positions with a learned row |
+# | rotary | rotates queries and keys in every layer, not values | the distance | any distance, but beyond training
+# only with care |
 # | ALiBi | subtracted from the scores in every layer | the distance | any |
 
 # %% [markdown]
 # ## Compare attention with a recurrent network
 #
-# A recurrent network needs no positions. It reads word by word and keeps everything in a single vector. Here both kinds
-# learn to copy 12 symbols that they have read, with vectors of 64 numbers and 200 training steps.
+# A recurrent network needs no positions. It reads word by word and keeps everything in a single vector. Here a
+# recurrent network and a layer of attention learn to copy 12 symbols. Both have vectors of 64 numbers and are trained
+# for 200 steps.
 
 # %%
 SYMBOLS, LENGTH, WIDE = 12, 12, 64
@@ -386,10 +392,10 @@ keep(
 # %% [markdown]
 # After 200 steps, attention copies every symbol and the recurrent network about half of them. With more steps, the
 # recurrent network gets better: about 72 % after 800 and 79 % after 1,500. It learns more slowly, probably because it
-# has to keep all 12 symbols in its vector, while attention can look back at the symbol that it needs. On a longer
-# text, the recurrent network takes a step for each word in turn. Attention reads all words at once.
+# has to keep all 12 symbols in its vector, while attention can look back at the symbol that it needs. The recurrent
+# network also has to read a text word by word, while attention reads all words at once.
 #
-# Words now have vectors and positions. Next, you see how they interact: [4. Self-attention](4_self_attention.py).
+# Words now have vectors and positions. Next, they interact: [4. Self-attention](4_self_attention.py).
 
 # %% [markdown]
 # ## Exercises
@@ -406,8 +412,8 @@ from drawings.exercise import Exercise
 from regard.nn.positions import sinusoidal
 
 # %% [markdown]
-# **1. Choose the base.** The 10,000 is a choice. Codes of six numbers have three hands, and with 10,000 some of the
-# first 100 positions are hard to distinguish. Find a base with which no two of them have a cosine above 0.85.
+# **1. Choose the base.** The base 10,000 is a choice. Codes of six numbers have three hands, and with this base some
+# of the first 100 positions are hard to distinguish. Find a base for which no two of them have a cosine above 0.85.
 
 # %%
 answer = ...  # a number
@@ -417,7 +423,8 @@ def check(base):
     codes = sinusoidal(100, 6, base)
     cosines = (codes @ codes.T / 3).fill_diagonal_(-1)  # each length is √3
     first, second = divmod(int(cosines.argmax()), 100)
-    said = f"most alike are {first} and {second}, cosine {cosines.max():.2f}"
+    most = f"cosine {cosines.max():.2f}"
+    said = f"positions {first} and {second} are the most alike, {most}"
     right = bool(cosines.max() <= 0.85)
     turned = 5730 / base ** (2 / 3)  # degrees, in 100 positions
     return right, said + f". The slowest hand turns by {turned:.0f}°" * right
@@ -427,7 +434,7 @@ Exercise(check, answer)
 
 # %% [markdown]
 # **2. Move the hand.** A hand turns by 0.5 with every position. Its pair at position $p$ is $(\sin 0.5p, \cos 0.5p)$.
-# Find the matrix $R$, 2 × 2, with which $R$ times the pair at $p$ is the pair at $p + 7$, for every $p$.
+# Find the 2 × 2 matrix $R$ that turns the pair at $p$ into the pair at $p + 7$, for every $p$.
 
 # %%
 answer = ...  # a list of two rows with two numbers; it may use sin and cos
@@ -445,8 +452,8 @@ def check(matrix):
 Exercise(check, answer)
 
 # %% [markdown]
-# **3. Look back.** Build a head that only knows positions. A query is $W$ times the code of its position, and a key is
-# the code itself. Find a matrix $W$, 16 × 16, with which every position gives more than 0.9 of its attention to the
+# **3. Look back.** Build a head that only knows positions. A query is $W$ times the code of its position, and a key
+# is the code itself. Find a 16 × 16 matrix $W$ that makes every position give more than 0.9 of its attention to the
 # position before it. `turn(k)` is the matrix that moves a code by $k$ positions.
 
 # %%

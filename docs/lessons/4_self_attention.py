@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 4. Self-attention
 #
-# "Bank" means two things, but its embedding is the same in "river bank" and in "money from a bank". A model needs a
+# "Bank" has two meanings, but its embedding is the same in "river bank" and in "money from a bank". A model needs a
 # vector that depends on the sentence. Self-attention makes such a vector: it replaces each word by a mixture of all
 # words. On this page you compute it in three steps, without any parameters, and test eight claims about it.
 
@@ -25,14 +25,14 @@ from regard.explain.vectors.similarity import cosine
 #
 # $$ Y = \mathrm{softmax}\left(\frac{X X^T}{\sqrt{d}}\right) X $$
 #
-# 1. **Dot products.** $X X^T$ has the dot product of each word with each word: how similar they are, and how long.
-#    These are the **scores** $s_{ij}$, after division by $\sqrt{d}$.
+# 1. **Dot products.** $X X^T$ has the dot product of each word with every word. It grows with their similarity and
+#    with their lengths. Divided by $\sqrt{d}$, the products are the **scores** $s_{ij}$.
 # 2. **Softmax.** It turns each row of scores into positive **weights** with the sum 1. A larger score makes a larger
 #    weight: $w_{ij} = \exp(s_{ij}) / \sum_k \exp(s_{ik})$.
 # 3. **Mixing.** Each word becomes the sum of all words, each multiplied by its weight: $y_i = \sum_j w_{ij} x_j$.
 #
-# This is the code of the [textbook](../api/textbook.md). You call it with $X$ as query, key and value. Page 5 explains
-# these three names.
+# This is the code of the [textbook](../api/textbook.md). You call it with $X$ as query, key and value. Lesson 5
+# explains these three names.
 
 # %%
 Code(textbook.attention)
@@ -40,9 +40,9 @@ Code(textbook.attention)
 # %% [markdown]
 # ## The steps for "bank"
 #
-# The sentence of the article "Self-Attention Explained with Code" has eleven words. Each has the token embedding of
-# the default model, with 384 numbers. The position embeddings of page 3 are left out, so "bank" starts as the same
-# vector in every sentence.
+# The sentence is from the article "Self-Attention Explained with Code" and has eleven words. Their vectors are the
+# token embeddings of the default model, with 384 numbers each. The position embeddings of lesson 3 are left out, so
+# "bank" starts as the same vector in every sentence.
 
 # %%
 model = regard.load()
@@ -122,13 +122,13 @@ assert sharper[-1, 1] < 0.4 < 0.9 < sharper[-1, 3]
 assert bool((sharper.argmax(0) == 10).all())
 
 # %% [markdown]
-# With a small scale you get a mean. With a large scale you get a copy of a single word, here "bank" itself. Page 5
+# With a small scale you get a mean. With a large scale you get a copy of a single word, here "bank" itself. Lesson 5
 # shows why the scale is $1/\sqrt{d}$.
 #
 # ## All words at once
 #
-# $X X^T$ has the products of all words, and the softmax works on each row. The pictures use scale 1, with which you
-# can see the differences, so here the scores are the plain products.
+# $X X^T$ has the products of all words, and the softmax works on each row. The plots use scale 1, so the scores are
+# the plain products and the differences are easy to see.
 
 # %%
 scores = x @ x.T
@@ -215,13 +215,13 @@ for number, claim in enumerate(claims, 1):
 assert claims == [True, False, True, False, False, False, True, True]
 
 # %% [markdown]
-# Scores are symmetric because $x_i \cdot x_j = x_j \cdot x_i$. But the softmax divides each row by a different sum, so
-# the weights aren't symmetric. The output has mixtures of vectors, whose sums can be anything.
+# Scores are symmetric because $x_i \cdot x_j = x_j \cdot x_i$. But the softmax divides each row by a different sum,
+# so the weights aren't symmetric. The rows of the output are mixtures of vectors, and a vector can have any sum.
 #
-# You can read the second, the fifth and the eighth claim in articles. The eighth is true here, but not in general: a
-# longer vector can have a larger score (page 5 has an example). In the trained layers of this model, most words have
-# their largest weight with another word. The table compares the weights among words and the full stop. `[CLS]` and
-# `[SEP]` are left out:
+# Some articles make the second, the fifth and the eighth claim. The eighth is true here, but not in general: a longer
+# vector can have a larger score (lesson 5 has an example). In the trained layers of this model, most words attend
+# most to another word. The table compares the weights between the words, with the full stop but without `[CLS]` and
+# `[SEP]`:
 
 # %%
 inner = [n for n, token in enumerate(river.tokens) if not token.special]
@@ -241,8 +241,8 @@ assert diagonal.max() < 0.21
 # %% [markdown]
 # ## Without looking ahead
 #
-# A model that writes has only the words so far. A **causal mask** sets the scores of later words to −∞, so their
-# weights are 0.
+# A model that writes can only read the words written so far. A **causal mask** sets the scores of later words to −∞,
+# so their weights are 0.
 
 # %%
 mask = torch.ones(11, 11, dtype=torch.bool).tril()  # True: may attend
@@ -254,7 +254,7 @@ torch.testing.assert_close(written[-1], y)
 
 # %% [markdown]
 # The first word attends only to itself, so it stays as it was. The last word has no later words, so nothing changes
-# for "bank". On page 7, you train a model with this mask.
+# for "bank". In lesson 7, you train a model with this mask.
 #
 # ## A softmax that doesn't overflow
 #
@@ -334,8 +334,8 @@ Exercise(check, answer)
 
 # %% [markdown]
 # **2. Make it sharp.** The weights of "bank" are the softmax of its four dot products times a scale. With which scale
-# does "bank" give itself a weight of 0.90? Begin with "bank" and "money" alone: if
-# two scores differ by $d$, the larger has the weight $1 / (1 + \exp(-d))$. The other two words need a little more.
+# does "bank" give itself a weight of 0.90? Begin with "bank" and "money" alone: if two scores differ by $d$, the
+# larger has the weight $1 / (1 + \exp(-d))$. With all four words, the scale has to be a little larger.
 
 # %%
 show_numbers((x @ x[1])[None], ["products of bank"], words)

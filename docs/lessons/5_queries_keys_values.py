@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 5. Queries, keys and values
 #
-# On page 4, every word attended most to words like itself. But a pronoun needs its noun and a verb its subject, which
-# aren't like it. So each word gets three vectors: a query to ask with, a key to be found by, and a value to pass on. On
-# this page you see how three matrices make them, compute every number of one head, and find out why you divide the
-# scores by a root.
+# In lesson 4, every word attended most to words like itself. But a pronoun needs its noun, and a verb its subject,
+# although the two words aren't alike. So each word gets three vectors: a query to ask with, a key to be found by, and
+# a value to pass on. On this page you see how three matrices make them, compute every number of one head, and find
+# out why scores are divided by a root.
 
 # %%
 import torch
@@ -35,20 +35,20 @@ from regard.explain.weights.head_steps import steps
 # - The **value** of a word is what it passes on.
 #
 # A **head** is these three matrices and this formula. Training sets the matrices. This is the code of the
-# [textbook](../api/textbook.md), which calls the `attention` of page 4:
+# [textbook](../api/textbook.md), which calls the `attention` of lesson 4:
 
 # %%
 Code(textbook.SelfAttention)
 
 # %% [markdown]
-# Attention comes from translation with recurrent networks. Before each new word, the state of the decoder asked all
-# states of the source sentence (Bahdanau et al. 2015).
+# Attention was invented for translation with recurrent networks. Before each new word, the decoder compared its state
+# with all states of the source sentence (Bahdanau et al. 2015).
 #
 # ## River and finance, without parameters
 #
 # Take two texts of three words, with four numbers for each word. The first number means water and the second money,
-# and "bank" has equal parts of both. Inputs and results are from the article "Self-Attention from First Principles",
-# to three decimals.
+# and "bank" has equal parts of both. The inputs are from the article "Self-Attention from First Principles", and the
+# results equal its results to three decimals.
 
 # %%
 article = printed("river and finance")
@@ -78,8 +78,8 @@ show("embeddings", x)
 
 # %% [markdown]
 # A matrix alone, $y_i = x_i W$, transforms each word by itself. So "bank" is the same in both texts, to the last bit.
-# Attention without parameters, $\mathrm{softmax}(X X^T) X$, makes them different. It has no root here, as in the
-# article.
+# Attention without parameters, $\mathrm{softmax}(X X^T) X$, makes them different. As in the article, there is no root
+# here.
 
 # %%
 w = torch.tensor(article["context_free_layer"]["W"])
@@ -255,18 +255,18 @@ moving.plane_query(
 # %% [markdown]
 # ## One head, number by number
 #
-# Now take six words of 16 numbers: the sentence of page 1 with the matrices of its article. A query and a key meet in
-# a dot product, so they have the same width ($d_k = 24$). The width of the values is free ($d_v = 28$) and is also the
-# width of the result. PyTorch's `MultiheadAttention` always has $d_v = d_k$. In regard you choose both.
+# Now take the sentence of lesson 1, six words of 16 numbers, with the matrices of its article. A query and a key meet
+# in a dot product, so they have the same width ($d_k = 24$). The width of the values is free ($d_v = 28$) and is also
+# the width of the result. PyTorch's `MultiheadAttention` always has $d_v = d_k$. In regard, you choose both widths.
 #
-# The matrices are random, so the weights mean nothing: follow the arithmetic. The article multiplies `W @ x`.
+# The matrices are random, so the weights mean nothing: only follow the arithmetic. The article computes `W @ x`.
 # PyTorch's layers store the article's matrix and compute `x @ W.T`. Many texts, and the formula above, call the
-# transposed matrix $W_Q$ and write `x @ W_Q`. It is easy to confuse the two, so regard asks you for the convention.
+# transposed matrix $W_Q$ and write `x @ W_Q`. The two are easily confused, so regard asks you for the convention.
 
 # %%
 sentence = ["Life", "is", "short", "eat", "dessert", "first"]
 torch.manual_seed(123)
-# page 1's table and ids
+# the table and ids of lesson 1
 x = torch.nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
 torch.manual_seed(123)
 w_query, w_key, w_value = (
@@ -288,7 +288,8 @@ keep(
 )
 
 # %% [markdown]
-# `steps` keeps the whole computation of a query in float64. Here you see the computation for the second word, "is":
+# `steps` returns every step of the computation for a query, in float64. Here is the computation for the second word,
+# "is":
 
 # %%
 context, weights = layer(x, return_attention=True)
@@ -337,8 +338,8 @@ keep(
 #
 # $$ \mathrm{Var}(q \cdot k) = \sum_i \mathrm{Var}(q_i k_i) = d_k $$
 #
-# So dot products have a standard deviation of $\sqrt{d_k}$. The table has 500 random queries with ten random keys each.
-# "Gradient" is how much the weights change with the scores.
+# So dot products have a standard deviation of $\sqrt{d_k}$. The table has 500 random queries with ten random keys
+# each. The gradient shows how much the weights change with the scores.
 
 # %%
 torch.manual_seed(0)
@@ -368,14 +369,14 @@ for d, (spread, *_, largest, gradient) in zip(widths, table, strict=True):
     assert abs(gradient - 0.345) < 0.01
 
 # %% [markdown]
-# Here are the scores of "is" again. Divide them by another number than $\sqrt{24}$:
+# Here are the scores of "is" again. Divide them by a number other than $\sqrt{24}$:
 
 # %%
 moving.temperature(sentence, way.products.tolist(), 24**0.5, query=sentence[1])
 
 # %% [markdown]
-# Without the root, the softmax becomes a switch when vectors are wide: a single weight is close to 1 and the gradient
-# is close to 0. Then training hardly changes queries and keys. With the root, the largest weight and the gradient are
+# Without the root, the softmax of wide vectors becomes a switch: a single weight is close to 1 and the gradient is
+# close to 0. Then training hardly changes queries and keys. With the root, the largest weight and the gradient are
 # almost the same at all widths. The number under the root is the width $d_k$ of a single head, not the width of the
 # embedding.
 #
@@ -419,8 +420,8 @@ given = {
 }
 
 # %% [markdown]
-# **1. Let "bank" attend to "mud".** The river text is stream, bank, mud. Write a query matrix `W_query`, 4 × 2, with
-# which "bank" gives "mud" more than half of its attention.
+# **1. Let "bank" attend to "mud".** The river text is stream, bank, mud. Write a 4 × 2 query matrix `W_query` that
+# makes "bank" give "mud" more than half of its attention.
 
 # %%
 answer = ...  # a list of four rows with two numbers
@@ -463,9 +464,9 @@ def check(head):
 Exercise(check, answer)
 
 # %% [markdown]
-# **3. Look one word back.** Each of five words has its position as its vector: `x = torch.eye(5)`, so word 2 is
-# `[0, 0, 1, 0, 0]`. The key matrix is `torch.eye(5)` as well. Write a query matrix, 5 × 5, with which each word gives
-# more than 0.9 of its attention to the word before it. The first word may do as it likes.
+# **3. Look one word back.** Each of five words has its position as its vector: `x = torch.eye(5)`, so word 2 is `[0,
+# 0, 1, 0, 0]`. The key matrix is `torch.eye(5)` as well. Write a 5 × 5 query matrix that makes each word give more
+# than 0.9 of its attention to the word before it. The first word may attend to anything.
 
 # %%
 answer = ...  # a 5 × 5 matrix: a list of rows, or made with torch

@@ -42,10 +42,10 @@ keep(
 #
 # $$ \mathrm{MultiHead}(X) = \mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_H)\, W_O $$
 #
-# Each of the $H$ heads attends with its own three matrices, by the formula of page 5. Concat puts their outputs next
-# to each other, and the matrix $W_O$ mixes them. One linear layer holds the matrices of all heads side by side: its
-# first M / H outputs belong to head 0, the next to head 1. In the code, `unflatten` cuts each projection into heads,
-# and `flatten` is Concat.
+# Each of the $H$ heads attends with its own three matrices, by the formula of lesson 5. Concat puts their outputs
+# next to each other, and the matrix $W_O$ mixes them. One linear layer computes the queries of all heads, and the
+# same holds for the keys and for the values: the first M / H outputs belong to head 0, the next to head 1. In the
+# code, `unflatten` cuts each projection into heads, and `flatten` is Concat.
 
 # %%
 Code(textbook.MultiHeadAttention)
@@ -53,9 +53,9 @@ Code(textbook.MultiHeadAttention)
 # %% [markdown]
 # ## Compare one head with four
 #
-# Is a single head enough? Train a layer of attention with a linear layer to answer three questions from the row of
-# "ate": who ate, whose cake, and what. You train the layer once with a single head and once with four heads, with the
-# same number of parameters. The test uses sentences that the layers have never read.
+# Is a single head enough? Train a layer of attention and a linear layer to answer three questions from the output for
+# "ate": who ate, whose cake, and what. You train them once with a single head and once with four heads, with the same
+# number of parameters. The test uses sentences that the layers have never read.
 
 # %%
 food = 8
@@ -126,8 +126,8 @@ assert min(found[1]) > 0.95
 assert min(found[0]) < 0.9
 
 # %% [markdown]
-# Four heads answer almost all questions, and a single head misses many. Did each head take a question? $W_O$ has 8
-# rows for each head, so its product with Concat is a sum over the heads:
+# Four heads answer almost all questions, and a single head misses many. Did each head specialise in a question? $W_O$
+# has 8 rows for each head, so its product with Concat is a sum over the heads:
 #
 # $$ \mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_H)\, W_O = \sum_h \mathrm{head}_h W_{O,h} $$
 #
@@ -166,9 +166,9 @@ assert ((without[:, 1:] < 0.85).sum(0) == 2).all()
 #
 # ## By hand
 #
-# The first picture has the sizes of the original transformer: $d_{model}$ = 512 and 8 heads, so $d_q = d_k = d_v = 64$
+# The first plot has the sizes of the original transformer: $d_{model}$ = 512 and 8 heads, so $d_q = d_k = d_v = 64$
 # (Vaswani et al. 2017). Each head divides its scores by $\sqrt{64}$, the root of its width. The seven tokens are
-# those of the question on page 1, with random vectors. If you compute each head by hand, you get the same result as the
+# those of the question in lesson 1, with random vectors. Computing each head by hand gives the same result as the
 # layer:
 
 # %%
@@ -402,13 +402,12 @@ assert most[names.index("some")] > most[names.index("cake")]
 # %% [markdown]
 # None of the three heads reads a role.
 #
-# - Layer 0, head 2 is far above the mean, but it looks one token back. Here this token is the subject. In "the cake
-#   that I slowly ate" it is "slowly".
+# - Layer 0, head 2 is far above the mean, but it attends to the previous token. Here this token is the subject. In
+#   "the cake that I slowly ate" it is "slowly".
 # - Layer 0, head 3 is 0.10 above the mean, but it spreads its attention. "Bob's" is three of the eleven tokens, so
-#   equal weights would give it 0.27. The apostrophe gives it more than "ate" does, and the largest weight of "ate" is
-#   that of `[SEP]`.
-# - Layer 5, head 11 looks at "cake" from everywhere, and from "ate" as much as on average. The same happens in another
-#   sentence.
+#   equal weights would give it 0.27. The apostrophe gives it more than "ate" does, and "ate" attends most to `[SEP]`.
+# - In layer 5, head 11, every token attends to "cake", and "ate" no more than the average token. The same happens in
+#   another sentence.
 #
 # The largest of 72 weights is often large: even "some" gets 0.49. So search for the largest weight *above the mean* of
 # the same head, and test the result in a sentence in which somebody eats something else:
@@ -433,8 +432,9 @@ assert abs(above.max() - 0.21) < 0.005
 assert foods["cake"] > foods["bread"] > 0.15
 
 # %% [markdown]
-# From "ate", layer 0, head 4 gives "cake" 0.21 more than from the mean token. But in the test, "cake" gets more than
-# "bread", which is eaten. So this head doesn't read the object either. What it does look for isn't tested here.
+# In layer 0, head 4, "ate" gives "cake" 0.21 more than the average token does. But in the test, "cake" gets more than
+# "bread", although the bread is eaten. So this head doesn't read the object either. Its real purpose isn't tested
+# here.
 #
 # ## Heads and convolution kernels
 #
@@ -486,14 +486,14 @@ assert divmod(int(spread.argmin()), 12) == (0, 2)
 assert others[0] > 1.5 * smallest
 
 # %% [markdown]
-# Along a diagonal, the weights of a kernel don't differ. Of all 72 heads, the head that looks one token back comes
-# nearest to that. The weights of layer 5, head 11 make columns instead.
+# Along a diagonal, the weights of a kernel don't differ. Among the 72 heads, the head that attends to the previous
+# token comes closest to that. The weights of layer 5, head 11 form columns instead.
 
 # %% [markdown]
 # ## Ablate a head
 #
-# A head with a large weight need not matter. To measure its effect, ablate it. Here you ablate each of the 72 heads
-# alone, and measure how far the last hidden state of "bank" moves (1 − cosine).
+# A head with a large weight need not matter. To measure its effect, ablate it. Here you ablate the 72 heads one at a
+# time, and measure how far the last hidden state of "bank" moves (1 − cosine).
 
 # %%
 sat = model.trace("We sat on the river bank.")
@@ -537,9 +537,9 @@ assert int((moved > moved[near_layer, near_head]).sum()) == 8
 assert int(moved.argmax()) // 12 == 5
 
 # %% [markdown]
-# In the head of the previous token, "bank" gives almost all its attention to "river". But eight other heads change
-# "bank" more, and the largest effect comes from a head in the last layer. So measure both before you say what a head
-# "is for". `regard why` lists weights and effects for your own sentences.
+# In the head that attends to the previous token, "bank" gives almost all its attention to "river". But eight other
+# heads change "bank" more, and the largest effect comes from a head in the last layer. So measure both before you say
+# what a head "is for". `regard why` lists weights and effects for your own sentences.
 #
 # A complete model has a few more components: [7. A transformer that writes](7_a_transformer_that_writes.py).
 
@@ -559,8 +559,8 @@ torch.manual_seed(0)
 head_0, head_1, other_head = torch.randn(3, 5, 2)  # 5 tokens, 2 numbers each
 
 # %% [markdown]
-# **1. Ignore a head.** A layer has two heads of width 2, and its output has width 2. Write a matrix `W_O`, 4 × 2, with
-# which the output doesn't depend on head 1, and loses nothing of head 0.
+# **1. Ignore a head.** A layer has two heads of width 2, and its output has width 2. Write a 4 × 2 matrix `W_O` such
+# that the output doesn't depend on head 1 and loses nothing of head 0.
 
 # %%
 answer = ...  # a list of four rows with two numbers
@@ -594,8 +594,8 @@ print("weights", tuple(weights.shape))
 
 # %% [markdown]
 # **2. Find the head that reads ahead.** On this page you met a head that attends to the previous token. Find the head
-# of the default model that attends most to the **next** token. `weights` has all its weights, by layer, head, query
-# and key, and `weights[0, 2].diagonal(1)` has those of each token to the next.
+# of the default model that attends most to the **next** token. `weights` has all its weights, indexed by layer, head,
+# query and key. `weights[0, 2].diagonal(1)` has the weights of layer 0, head 2 from each token to the next.
 
 # %%
 answer = ...  # (layer, head)
@@ -617,8 +617,8 @@ Exercise(check, answer)
 
 # %% [markdown]
 # **3. Which head separates the banks?** `cosine((layer, head))` ablates a head in "We sat on the river bank." and "I
-# put money in the bank.", and returns the cosine of the two "bank" vectors. Find the head without which the two are
-# most alike. `heads` lists all 72.
+# put money in the bank.", and returns the cosine of the two "bank" vectors. Without which head are the two vectors
+# most alike? `heads` lists all 72.
 
 
 # %%

@@ -1,13 +1,13 @@
 # %% [markdown]
 # # 7. A transformer that writes
 #
-# Why did the chat model say that? It repeats a single step: it predicts the next token from the tokens before it and
-# appends it to the text. At each word of an answer, you can see which tokens the model attended to. Whether these are
-# the cause, you test in lessons 10 and 12.
+# Why did the chat model say that? A chat model repeats a single step: it predicts the next token from the tokens
+# before it and appends it to the text. For each word of an answer, you can see which tokens the model attended to. In
+# lessons 10 and 12, you test whether these are the cause.
 #
 # On this page you train a model of two layers in seconds on a nursery rhyme, and watch its attention form. You let it
-# continue a beginning that it has never read, and choose how boldly it writes, with a temperature. At the end you ask
-# a real model.
+# continue a beginning that it has never read, and set a temperature that decides how boldly it writes. At the end,
+# you ask a real model a question.
 
 # %%
 import torch
@@ -30,8 +30,8 @@ from regard.text import tokenizers
 # ## The text
 #
 # The text is "The House That Jack Built", printed in 1755. The verse of the maiden is **held out**: the model isn't
-# trained on it. But it reads all of this verse except the beginning: the man's verse contains "the maiden all forlorn"
-# and everything after it. New is only "This is the maiden".
+# trained on it. But it is trained on all words of this verse except the beginning: the man's verse contains "the
+# maiden all forlorn" and everything after it. Only "This is the maiden" is new.
 
 # %%
 chain = [
@@ -78,8 +78,9 @@ assert not any("This is the maiden" in verse for verse in verses)
 Code(textbook.Decoder)
 
 # %% [markdown]
-# `regard.Transformer` has the same parameters and can be traced. The model below differs in its positions: `embed` only
-# looks up rows of the table and adds no waves. Instead, **rotary** positions (page 3) rotate the queries and keys.
+# `regard.Transformer` has the same parameters and can be traced. The model below differs in its positions: `embed`
+# only looks up rows of the table and adds no sines and cosines. Instead, **rotary** positions (lesson 3) rotate the
+# queries and keys.
 
 # %%
 config = regard.TransformerConfig(
@@ -99,13 +100,13 @@ shows = (
 keep(schematic.blocks(config), "decoder_block.svg", shows)
 
 # %% [markdown]
-# A block has two lines:
+# A block computes two lines:
 #
 # $$ h = x + \mathrm{Attention}(\mathrm{norm}(x)) $$
 #
 # $$ y = h + \mathrm{FeedForward}(\mathrm{norm}(h)) $$
 #
-# The last lines of the code below are these two. (`cross` is for page 8.)
+# The last lines of the code below are these two. (`cross` is for lesson 8.)
 
 # %%
 Code(textbook.Block)
@@ -125,12 +126,12 @@ Code(textbook.Block)
 Code(textbook.FeedForward)
 
 # %% [markdown]
-# After the last block, each token gets one score for each word of the vocabulary, its **logits**. They are dot products
-# with the rows of the embedding table $E$. Their softmax is the probability of each word to come next:
+# After the last block, each token gets one score for each word of the vocabulary, its **logits**. They are dot
+# products with the rows of the embedding table $E$. Their softmax has the probability that each word comes next:
 #
 # $$ \mathrm{logits} = \mathrm{norm}(y) E^T $$
 #
-# You get the results of the model if you compute these lines by hand:
+# Computing these lines by hand gives the results of the model:
 
 # %%
 mine = regard.load(model, tokenizer=tokenizer)
@@ -214,8 +215,8 @@ keep(
 # $$ \mathrm{loss} = -\frac{1}{N} \sum_t \log p(x_{t+1} | x_1, \dots, x_t) $$
 #
 # A model that gives each of the 34 words of the vocabulary the same probability has the loss log 34 = 3.53. Each
-# training step uses 16 pieces of 32 tokens, which begin anywhere in the text. The token embeddings start at random, as
-# on page 1, and are trained too.
+# training step uses 16 pieces of 32 tokens, which begin at random positions in the text. The token embeddings start
+# as random numbers, as in lesson 1, and are trained too.
 
 
 # %%
@@ -254,7 +255,7 @@ assert table[-1][1] < 1.0
 
 # %% [markdown]
 # The model memorizes the rhyme of 157 words, and with it the rest of the held-out verse. But nothing in the rhyme
-# starts with "This is the maiden". Which words of this verse cost most?
+# starts with "This is the maiden". Which words of this verse add most to the loss?
 
 # %%
 rhyme = sum(len(verse.split()) for verse in verses)
@@ -273,13 +274,13 @@ assert costs.max() > 0.7 * costs.sum()
 
 # %% [markdown]
 # Most of the loss comes from "maiden". "This is the …" had seven continuations in training, and "maiden" was none of
-# them. After it, the verse goes on as the man's verse does, and the model knows that.
+# them. After it, the verse continues like the man's verse, which the model knows.
 #
 # ## Attention as it forms
 #
 # The word after "that" depends on the word before it: "the dog that **worried**", "all forlorn that **milked**". So
-# "that" has to attend to the previous word. How much of each head's weight goes to the previous word, on average over
-# the verse?
+# "that" has to attend to the previous word. The table shows the head with the largest mean weight from "that" to the
+# previous word:
 
 # %%
 text = [token.text for token in untrained.tokens]
@@ -338,9 +339,9 @@ keep(
 )
 
 # %% [markdown]
-# Weights below 0.05 aren't drawn. Nobody told the model where to attend. This head doesn't follow the pattern for
-# every word either, as the second column shows. (Use `regard train` and `regard evolve` to make such plots of longer
-# runs.)
+# Weights below 0.05 aren't drawn. Nobody told the model where to attend. For other words, this head gives the
+# previous word less weight, as the second column of the table shows. (Use `regard train` and `regard evolve` to make
+# such plots of longer runs.)
 #
 # Here are this head's weights for the first words of the verse. Switch the mask off: without it, words attend to later
 # words too.
@@ -416,8 +417,8 @@ for place, row in enumerate(chances):
 # %% [markdown]
 # ## Sampling with a temperature
 #
-# The most probable token gives the same text every time. To get others, **sample** each token from the probabilities.
-# A **temperature** $T$ divides the logits $z$ before the softmax:
+# With the most probable tokens, you get the same text every time. To get different texts, **sample** each token from
+# the probabilities. A **temperature** $T$ divides the logits $z$ before the softmax:
 #
 # $$ p = \mathrm{softmax}(z / T) $$
 #
@@ -511,7 +512,7 @@ print(
 assert all(len(cache) == n for cache in caches)
 
 # %% [markdown]
-# Each new token has a row of weights, as if you had traced the text at once:
+# Each written token has a row of weights, as if you had traced the whole text at once:
 
 # %%
 written = made.trace.attention[layer][head]
@@ -542,13 +543,13 @@ keep(
 # ## The capital of France
 #
 # SmolLM2-135M-Instruct works in the same way, with 30 layers of nine heads, after training on two trillion tokens
-# (Ben Allal et al. 2025). SmolLM2 has rotary positions: no vector is added, and the position of each token rotates
-# its queries and keys. The question is put into the chat format, and the model continues after it. Run
-# `regard fetch smollm2` to see this part.
+# (Ben Allal et al. 2025). It has rotary positions as well: no vector is added, and the position of each token rotates
+# its queries and keys. The question is put into the chat format, and the model continues after it.
+# Run `regard fetch smollm2` to see this part.
 #
-# When it is about to write "Paris", some head attends to "France". This doesn't show that this head is the reason. But
-# the word is: if you replace "France" with "Italy", the answer is no longer "Paris". (It is invented, because a model
-# of 135 million parameters doesn't know every capital.)
+# When the model is about to write "Paris", some head attends to "France". This doesn't show that this head is the
+# reason. But the word "France" is the reason: if you replace it with "Italy", the answer is no longer "Paris". (The
+# new answer is invented, because a model of 135 million parameters doesn't know every capital.)
 
 # %%
 folder = find("smollm2")
@@ -658,8 +659,8 @@ def check(temperature):
 Exercise(check, answer)
 
 # %% [markdown]
-# **3. Count the KV cache.** In the model below, eight query heads share two key heads: four query heads read the same
-# keys and values. How many numbers do the KV caches of all layers hold after `n` tokens?
+# **3. Count the KV cache.** In the model below, eight query heads share two key heads: each key head and its values
+# serve four query heads. How many numbers do the KV caches of all layers hold after `n` tokens?
 
 # %%
 config = regard.TransformerConfig(

@@ -4,7 +4,7 @@
 # If you translate "the white river" word by word, you get "la blanche rivière", which isn't French. For each word
 # that it writes, a translator has to find the right source words. **Cross-attention** does this: queries come from
 # one text, keys and values from another. Here you train a small translator and see which words it attends to. Then
-# the patches of an image attend to words in the same way.
+# you let the patches of an image attend to words in the same way.
 
 # %%
 import random
@@ -138,7 +138,7 @@ keep(
 )
 
 # %% [markdown]
-# In a block of the decoder, cross-attention is the middle one of three parts. `context` is the encoder's output:
+# In a decoder block, cross-attention is the second of three parts. `context` is the encoder's output:
 
 # %%
 Code(textbook.Block.forward)
@@ -263,7 +263,7 @@ assert most["cat"] < 0.5 < most["car"]
 
 # %% [markdown]
 # The noun decides, although it comes later. Before "la", a head attends to the feminine noun. Before "le", no head
-# attends to the noun, so "le" seems to be the default. With another seed, it can be the other way round.
+# attends to the noun, so "le" seems to be the default. With another seed, the roles can be reversed.
 
 # %% [markdown]
 # ## A real translator
@@ -328,7 +328,7 @@ shown
 #
 # The second sequence doesn't have to be a text. A diffusion model removes noise from an image with the help of a
 # caption: each of 64 **patches** of the image is a query, and each of the caption's seven **words** has a key and a
-# value. Here you train a single such step, on images of two shapes under heavy noise.
+# value. Here you train a single step of this kind, on images of two shapes under heavy noise.
 
 # %%
 examples = [example(draw) for _ in range(2000)]
@@ -383,8 +383,8 @@ for _ in range(501):
 print(f"{len(examples)} images; mean squared error {float(loss.detach()):.4f}")
 
 # %% [markdown]
-# Two tests on 200 held-out images: with the caption of another image, the result is worse, so the model uses the
-# words. And patches inside a shape attend to the word for that shape's colour.
+# Test it on 200 held-out images. With the caption of another image, the result is worse, so the model uses the words.
+# And patches inside a shape attend to the word for that shape's colour.
 
 # %%
 with torch.no_grad():
@@ -415,7 +415,7 @@ for n, colour in ((0, 1), (1, 5)):
     assert own > 2 * other
 
 # %% [markdown]
-# Here are the weights of an image that the model has not seen:
+# Here are the weights for an image that the model has not seen:
 
 # %%
 image, where = paint(("red", "square"), ("blue", "circle"), [(3, 2), (17, 18)])
@@ -486,9 +486,9 @@ keep(
 )
 
 # %% [markdown]
-# "square" is dark everywhere, although there is a square. "circle" gets the whole background, although no circle is
-# there. The reason: each patch's weights sum to 1, and a patch of the background needs no word. So its weight goes
-# somewhere, here to "circle".
+# "square" is dark everywhere, although there is a square. "circle" gets most attention from the background, although
+# no circle is there. The reason is that each patch's weights sum to 1, and a patch of the background needs no word.
+# So its weight has to go somewhere, here to "circle".
 #
 # ## Cross-attention in a text-to-image model
 #
@@ -527,8 +527,8 @@ from regard import textbook
 
 # %% [markdown]
 # **1. Make the shapes fit.** An image of 64 patches with 48 numbers each attends to a caption of 7 words with 32
-# numbers each. The output has 20 numbers per patch. Which shapes have `W_Q`, `W_K` and `W_V`? They multiply from the
-# right, as in `X @ W_Q`.
+# numbers each. The output has 20 numbers per patch. What are the shapes of `W_Q`, `W_K` and `W_V`? They multiply from
+# the right, as in `X @ W_Q`.
 
 # %%
 answer = ...  # three pairs: [(rows, columns), (rows, columns), (rows, columns)]
@@ -550,9 +550,9 @@ Exercise(check, answer)
 
 # %% [markdown]
 # **2. Mask the padding.** A batch has two source texts. The second is shorter and ends with two padding tokens, whose
-# id is 0. Write a function that makes the mask from the ids, (2 texts, 5 tokens). The weights have the shape (2
-# texts, 3 queries, 5 tokens), and `True` means that a token may be attended to. With the mask, padding must not change
-# the output.
+# id is 0. Write a function that makes the mask from the ids, whose shape is (2 texts, 5 tokens). The weights have the
+# shape (2 texts, 3 queries, 5 tokens), and `True` means that a token may be attended to. With the mask, padding must
+# not change the output.
 
 # %%
 ids = torch.tensor([[3, 1, 4, 1, 5], [9, 2, 6, 0, 0]])
@@ -582,7 +582,7 @@ Exercise(check, answer)
 # **3. Translate by hand.** The decoder has read "[BOS] la rivière blanche" and the source is "the white river". Each
 # token writes the **next** word, so "[BOS]" has to find "the", "la" has to find "river", and "rivière" has to find
 # "white". The embeddings are `torch.eye(4)` for the French tokens and `torch.eye(3)` for the English words, which are
-# the keys as well. Write the query matrix, 4 × 3, that gives these three words more than 0.9 each.
+# the keys as well. Write the 4 × 3 query matrix that gives each of these three words more than 0.9.
 
 # %%
 read = ["[BOS]", "la", "rivière", "blanche"]

@@ -25,21 +25,22 @@ logging.disable_progress_bar()
 # %% [markdown]
 # ## From ids to contextual vectors
 #
-# An **encoder** is a stack of layers in which each token sees the whole text. The vectors $x_0$ that enter know
-# nothing of each other. Each layer changes them:
+# An **encoder** is a stack of layers in which each token sees the whole text. The input vectors $x_0$ don't depend on
+# each other. Each layer changes them:
 #
 # $$ x_0 = \mathrm{token} + \mathrm{position}, \quad x_{n+1} = \mathrm{layer}_n(x_n) $$
 #
-# The contextual embedding of a word is its row in the last $x$. The textbook's encoder does this in a loop
-# (`self.embed` is $x_0$):
+# The contextual embedding of a word is its row in the last $x$. The textbook's encoder computes it in a loop
+# (`self.embed` returns $x_0$):
 
 # %%
 Code(textbook.EncoderDecoder.encode)
 
 # %% [markdown]
 # The pretrained model all-MiniLM-L6-v2 has six layers with twelve heads. It differs from the textbook in its details:
-# positions are learned, nothing is multiplied by √M, a norm follows each residual connection, and no norm comes at
-# the end. To $x_0$ it also adds a segment vector, the same for all tokens of a single text, and applies a norm.
+# positions are learned, embeddings aren't multiplied by √M, a norm follows each residual connection, and no norm
+# comes at the end. To $x_0$ it also adds a segment vector, the same for all tokens of a single text, and applies a
+# norm.
 
 # %%
 model = regard.load()  # all-MiniLM-L6-v2
@@ -88,7 +89,7 @@ def encode(ids, heads=12):
 # ## Four ways to the same numbers
 #
 # `AutoModel` returns the last hidden state, and you have to know which row belongs to which token. A `pipeline`
-# returns the same numbers as nested lists. In a trace of regard, you find them by name, together with all
+# returns the same numbers as nested lists. In a trace of regard, you find them by the word, together with all
 # intermediate results.
 
 # %%
@@ -172,8 +173,8 @@ assert order[:, 0].equal(order[:, 1])
 assert order[:, 0].equal(order[:, 2].flip(0))
 
 # %% [markdown]
-# A model compares by dot products: a single matrix product computes all of them, faster than `torch.cdist` computes
-# the distances.
+# Models compare vectors by dot products, because a single matrix product computes all of them. `torch.cdist` takes
+# longer to compute the distances.
 
 # %%
 q, keys = torch.randn(2, 512, 64)
@@ -215,11 +216,12 @@ numbers.show_numbers(
 # %% [markdown]
 # ## How "bank" moves through the layers
 #
-# A word has some cosine to any other word in any sentence. So you need a baseline: 39 neutral sentences, which give no
-# hint at the meaning of "bank" ("Nobody said anything about the bank.").
+# Any two words have some cosine in any sentence, so you need a baseline. Here it is 39 neutral sentences, which give
+# no hint at the meaning of "bank" ("Nobody said anything about the bank.").
 #
-# The plots show the cosine of "bank" to five other words after each layer. The vector of such a word is from the same
-# layer, with the word alone as a text. Grey is the range of the 39 sentences, and the dotted line is their mean.
+# The plots show the cosine between "bank" and each of five other words after each layer. For the vector of the other
+# word, the model reads this word alone. The grey area is the range of the 39 sentences, and the dotted line is their
+# mean.
 
 # %%
 references = ["money", "deposit", "nature", "river", "water"]
@@ -258,9 +260,9 @@ kept.keep(
 
 # %% [markdown]
 # At the end, only one text is above a grey range: the river text for "river". There is a surprise: after layers 0 to
-# 4, the river text's "bank" has a smaller cosine to "water" and to "nature" than "bank" in any neutral sentence. The
-# money text's is below in some of these layers too, so river and money aren't the only difference between our texts
-# and the neutral ones.
+# 4, the river text's "bank" has a smaller cosine to "water" and to "nature" than "bank" in any neutral sentence. In
+# some of these layers, the money text's "bank" is below the range too, so river and money aren't the only difference
+# between our texts and the neutral sentences.
 #
 # The next plot shows where "bank" ends. On the left is the movement as it is usually drawn, with made-up coordinates.
 # On the right are measured vectors. A plane only shows two of 384 dimensions. On this plane, nearer means a larger
@@ -371,8 +373,8 @@ assert bool(((low < of_money) & (of_money < high)).all())
 # ## Measure polysemy
 #
 # **Polysemy** means that a word has several senses. Two sentences are an example, not a measurement. So here are
-# three words with two senses each, and four sentences for each sense. How similar are two uses of a word if they have
-# the same sense, and how similar if they don't? A static vector would score 1.000 in both columns.
+# three words with two senses each, and four sentences for each sense. How similar are two uses of a word with the
+# same sense, and how similar are two uses with different senses? A static vector would score 1.000 in both columns.
 
 # %%
 uses = {
@@ -474,10 +476,10 @@ assert 0 < found[0, -1, 0] - found[0, -1, 1] < 0.1  # bank
 # %% [markdown]
 # By chance, 10 of 24 nearest neighbours would have the right sense. Before layer 0, the vectors of a word differ in
 # their positions only, and yet 15 are right. The reason is our sentences: each animal "bat" is at position 2, and no
-# other "bat" is there. So all 8 uses of "bat" are right, and 7 of the 16 others, as by chance.
+# other "bat" is there. So all 8 uses of "bat" are right. Of the other 16 uses, 7 are right, as by chance.
 #
-# After layer 0, 23 are right, and later layers give no more. But all uses of "bank" remain similar: the cosines of the
-# two columns differ by less than 0.1. So always measure, and compare with a baseline.
+# After layer 0, 23 are right, and no later layer improves on this. But all uses of "bank" remain similar: the cosines
+# of the two columns differ by less than 0.1. So always measure, and compare with a baseline.
 
 # %% [markdown]
 # Attention has made the vector of a word depend on its text, and for 21 of 24 uses the nearest use has the same
@@ -547,7 +549,7 @@ Exercise(check, answer)
 
 # %% [markdown]
 # **3. Move "bank" to "money".** Find a sentence without the word "money" in which "bank" is closer to "money" than in
-# 30 of the 39 neutral sentences. Then try to beat all 39. Hint: try short commands.
+# at least 30 of the 39 neutral sentences. Then try to beat all 39. Hint: try short commands.
 
 # %%
 answer = ...  # a sentence, in quotes

@@ -307,7 +307,7 @@ def corner_of_patches() -> Tensor:
 def measure(model, judge, scenes=100):
     """Paint scenes of two different digits, as they are and changed, and count.
 
-    Returns shares of all digits, from 0 to 1, by what they are shares of.
+    Returns fractions of all digits, from 0 to 1, by name.
     """
     drawn = torch.Generator().manual_seed(7)
     wanted, corners = draw_scenes(scenes, drawn, different=True)
@@ -335,7 +335,7 @@ def measure(model, judge, scenes=100):
         "a digit word's largest heat is in its corner": (
             corner[heat.argmax(-1)] == corners
         ),
-        "share of its heat there": inside,
+        "fraction of its heat there": inside,
         "words' keys exchanged: digits change places": words_moved == other,
         "                       … digits stay": words_moved == wanted,
         "phrases' keys exchanged: digits change places": phrases_moved == other,

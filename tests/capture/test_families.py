@@ -143,7 +143,7 @@ def test_what_an_encoder_decoder_needs() -> None:
         with pytest.raises(regard.RegardError, match=says):
             opened.trace(**options)
     alone = Model(tiny("llama", DECODERS["llama"]), None, name="tiny-llama")
-    with pytest.raises(regard.RegardError, match="tiny-llama is no encoder-decoder"):
+    with pytest.raises(regard.RegardError, match="tiny-llama is not an encoder-decoder"):
         alone.trace(ids=IDS, target_ids=TARGET)
 
 

@@ -141,5 +141,5 @@ def test_the_model_comes_back_whole_after_a_refusal() -> None:
         list(model.ablated(ids=IDS, sets=[["head 3"]]))
     with pytest.raises(regard.RegardError, match="given several texts, needs one"):
         list(model.ablated(ids=[[1, 2], [3, 4]], sets=[[regard.ablate(regard.head(0, 1))]]))
-    with pytest.raises(regard.RegardError, match="bert is no encoder-decoder, leave out part='decoder'"):
+    with pytest.raises(regard.RegardError, match="bert is not an encoder-decoder, leave out part='decoder'"):
         list(model.ablated(ids=IDS, sets=[[regard.ablate(regard.head(1, 1, part="decoder"))]]))

@@ -113,7 +113,7 @@ def test_no_layers_are_the_states_of_all_without_attention(layers: Any, tmp_path
     assert torch.equal(alone.token_embeddings, whole.token_embeddings)
     assert len(alone.attention) == len(whole.attention)
     assert alone.attention.kept == alone.values.kept == ()
-    assert "No attention was kept, so no weights were compared." in alone.status.notes
+    assert "No attention was kept, so no weights were checked." in alone.status.notes
     with pytest.raises(regard.RegardError, match=r"attention\[1\] was not kept: of 3 this trace holds none"):
         alone.attention[1]
     with pytest.raises(regard.RegardError, match="layers: given none, which keeps states alone"):

@@ -64,7 +64,7 @@ def test_what_was_meant(capsys, given: str, says: str) -> None:
 SMALL_BLOCK = ("--set", "block=2")  # so that the short text is long enough
 REFUSED = [
     (["see", "A bank", "--model", "./none"], "model './none': there is no such folder"),
-    (["see", "A bank", "--model", "empty"], "'empty' is no model folder: it has no config.json"),
+    (["see", "A bank", "--model", "empty"], "'empty' is not a model folder: it has no config.json"),
     (["see", "A bank", "--model", "void.gguf"], "model 'void.gguf' is truncated or no GGUF file"),
     (["see", "A bank", "--wrod", "bank"], "No such option: --wrod"),
     (["see", "A bank", "--top", "0"], "--top: given 0"),

@@ -50,7 +50,7 @@ def test_pairs(folder: Path) -> None:
     )
     assert (code, code_2, code_3) == (0, 0, 0), err + err_2 + err_3
     for says in (
-        "Target 1: 7 tokens, with special tokens",
+        "Target 1: 7 tokens, including special tokens",
         "Cross-attention from target 2 to text 2",
         "Target tokens that attend to “bank” of text 2 (mean of heads)",
         "“bank” in text 1 attends to",
@@ -153,7 +153,7 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
         ["see", PAIR[0], *bare, "--save", str(whole)],
     ]
     says = [
-        "is no encoder-decoder, it reads a text alone",
+        "is not an encoder-decoder: it reads a single text",
         "has no language-model head",
         "--window: texts with a target cannot be read in windows",
         "is an encoder-decoder, which cannot read a text in windows",

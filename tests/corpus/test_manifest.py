@@ -34,7 +34,7 @@ def test_what_is_no_store(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match="has format 7, this version of regard reads format 2"):
         read_manifest(tmp_path)
     (tmp_path / NAME).write_text('{"format": 2}')
-    with pytest.raises(RegardError, match="is damaged, or was changed"):
+    with pytest.raises(RegardError, match="is damaged or was changed"):
         read_manifest(tmp_path)
     for content in ("{", "[]", "5", "\xff"):
         (tmp_path / NAME).write_text(content, "latin-1")

@@ -12,7 +12,7 @@ def test_parts_of_an_encoder_decoder(part: str | None) -> None:
 
 def test_what_a_model_does_not_have_is_refused() -> None:
     check_explained_part(None, pairs=False)
-    with pytest.raises(RegardError, match="'cross': the model is no encoder-decoder"):
+    with pytest.raises(RegardError, match="'cross': the model is not an encoder-decoder"):
         check_explained_part("cross", pairs=False)
     with pytest.raises(RegardError, match="part 'middle': needs encoder, decoder or cross"):
         check_explained_part("middle", pairs=True)

@@ -130,7 +130,7 @@ REFUSED = [
     ("llama", [regard.ablate(regard.head(1, 6))], "head 6 is out of range, tiny-llama has heads 0 to 5"),
     ("llama", [regard.ablate(regard.edge(20, 3))], "token 20 is out of range, the text has tokens 0 to 19"),
     ("llama", [regard.head(1, 2)], r"needs regard.ablate\(regard.head"),
-    ("llama", [regard.ablate(regard.head(1, 2, part="cross"))], "no encoder-decoder, leave out part='cross'"),
+    ("llama", [regard.ablate(regard.head(1, 2, part="cross"))], "not an encoder-decoder, leave out part='cross'"),
     ("marian", [HEAD], "say which attention is meant"),
     ("marian", [regard.ablate(regard.edge(14, 3, part="cross"))], "token 14 is out of range"),
     ("marian", [regard.ablate(regard.head(3, 2, part="decoder"))], "has layers 0 to 2 of the decoder"),

@@ -33,7 +33,7 @@ def test_files_images_and_arrays_are_one(tmp_path: Path) -> None:
     assert read_picture(picture) is picture
     sent = read_picture_bytes((tmp_path / "a.png").read_bytes(), "a.png")
     assert (sent.name, np.array_equal(np.asarray(sent.pixels), WIDE)) == ("a.png", True)
-    with pytest.raises(RegardError, match=r"image 'b.png' is none that can be read"):
+    with pytest.raises(RegardError, match=r"image 'b.png' cannot be read"):
         read_picture_bytes(b"", "b.png")
 
 
@@ -124,8 +124,8 @@ def damaged_tiff() -> bytes:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "is none that can be read, needs PNG, JPEG"),
-        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "is none that can be read"),
+        (b"", "cannot be read, needs PNG, JPEG"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "cannot be read"),
         (png()[:2000], "is damaged, or cut short"),
         (damaged_tiff(), "is damaged, or cut short"),
         (bomb(60_000, 60_000), "has too many pixels"),

@@ -47,7 +47,7 @@ def test_what_runs_a_trace_again_refuses_inputs_that_are_no_text() -> None:
         lambda: seen.score_sources(trace, 1, 2, layer=0, head=0),
         lambda: seen.why(trace, trace.tokens[1].text),
     ):
-        with pytest.raises(RegardError, match="of inputs that are no text: what runs its text again has none"):
+        with pytest.raises(RegardError, match="the trace comes from inputs other than text: it cannot be run again from its text"):
             asks()
 
 
@@ -56,8 +56,8 @@ def test_what_runs_a_trace_again_refuses_inputs_that_are_no_text() -> None:
     [
         ("one", (None, None, None, None), "needs either text or its ids, given none"),
         ("one", (TEXT, None, [1], None), "needs either text or its ids, given both"),
-        ("one", (TEXT, TARGET, None, None), "target: transformer is no encoder-decoder"),
-        ("one", (TEXT, None, None, [1]), "target: transformer is no encoder-decoder"),
+        ("one", (TEXT, TARGET, None, None), "target: transformer is not an encoder-decoder"),
+        ("one", (TEXT, None, None, [1]), "target: transformer is not an encoder-decoder"),
         ("one", (TEXT, None, None, None, {"pixel_values": 1}), "needs a text, ids or inputs, given two of them"),
         ("pair", (TEXT, None, None, None), "it needs a target beside the text"),
         ("pair", ([TEXT, "A bank"], [TARGET], None, None), "target: given 1, needs one for each of the 2 texts"),

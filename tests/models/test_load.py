@@ -90,7 +90,7 @@ def test_a_local_path_never_asks_the_network(source: str, says: str, monkeypatch
 
 
 def test_no_model_folder(tmp_path: Path, tiny: Path) -> None:
-    refused(tmp_path, "is no model folder: it has no config.json")
+    refused(tmp_path, "is not a model folder: it has no config.json")
     refused(tiny / "config.json", "is a file: needs a model folder")
     (tiny / "config.json").write_text("{ broken")
     refused(tiny, "config.json' cannot be read")

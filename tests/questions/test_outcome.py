@@ -13,7 +13,7 @@ from tests.support.own_models import TEXTS, opened
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({}, "^--to is needed, a next token, or --word: the outcome that is measured$"),
+        ({}, "^--to is needed, a next token, or --word: the outcome to measure$"),
         ({"to": "a", "word": "b"}, "^--to and --word: given both, an outcome needs one of them$"),
         ({"word": "b", "against": "a"}, "^--against needs --to: a token's logit is meant$"),
     ],

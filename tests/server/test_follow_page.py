@@ -167,7 +167,7 @@ def test_the_page_of_a_run_that_ended_holds_its_numbers(visit: Any, ended: Path)
         found = evolution(open_watched(ended), 1, 3)
         assert found.formed(1, 3) is not None
         page.tab.wait_for_selector("h1:has-text('layer 1, head 3')")  # where induction formed
-        assert "attends by induction from step" in page.tab.locator(".findings").inner_text()
+        assert "is an induction head from step" in page.tab.locator(".findings").inner_text()
         page.open_grid("Difference")
         page.tab.wait_for_timeout(200)
         link = page.tab.url

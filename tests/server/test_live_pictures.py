@@ -68,7 +68,7 @@ def test_a_dropped_picture_is_shown_under_its_heat(page: Any) -> None:
     page.tab.reload()
     page.tab.wait_for_selector("h1:has-text('Attention to a cat.png')", timeout=60_000)
     drop(page, b"no picture", "notes.png")
-    page.tab.wait_for_selector("[role=alert]:has-text(\"image 'notes.png' is none that can be read\")")
+    page.tab.wait_for_selector("[role=alert]:has-text(\"image 'notes.png' cannot be read\")")
     drop(page, bytes(5_000_001), "vast.png")
     page.tab.wait_for_selector("[role=alert]:has-text('vast.png has 5,000,001 bytes: 5,000,000 are the most.')")
 

@@ -186,7 +186,7 @@ def test_a_translator_has_three_parts(tmp_path: Path) -> None:
         ("..%2F..%2Fetc", 404, ""),
         ("0/watched?layer=2", 422, "layer 2"),
         ("0/watched?layer=0&head=2", 422, "head 2"),
-        ("0/watched?part=cross", 422, "no encoder-decoder"),
+        ("0/watched?part=cross", 422, "not an encoder-decoder"),
         ("0/watched?part=sideways", 422, "part"),
         ("0/watched?layer=a", 422, "layer"),
         ("0/watched?layer=99999999999999999999", 422, "layer"),

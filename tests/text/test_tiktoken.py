@@ -72,7 +72,7 @@ def test_no_ranks_at_hand(monkeypatch, tmp_path: Path) -> None:
 
     monkeypatch.setattr(tiktoken, "get_encoding", nowhere)
     with pytest.raises(
-        RegardError, match=r"cannot be had \(ConnectionError\): run .*, give .* --ranks FILE, .*TIKTOKEN_CACHE_DIR"
+        RegardError, match=r"are not available \(ConnectionError\): run .*, give .* --ranks FILE, .*TIKTOKEN_CACHE_DIR"
     ):
         cl100k_base()
     (tmp_path / "cl100k_base").mkdir()

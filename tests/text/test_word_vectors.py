@@ -53,8 +53,8 @@ def test_every_format(content: bytes, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (FORMATS["word2vec binary"][:-7], "is cut short: it tells of 4 words and holds 3"),
-        (FORMATS["word2vec text"].rsplit(b"\n", 2)[0], "is cut short: it tells of 4 words and holds 3"),
+        (FORMATS["word2vec binary"][:-7], "is cut short: it announces 4 words and holds 3"),
+        (FORMATS["word2vec text"].rsplit(b"\n", 2)[0], "is cut short: it announces 4 words and holds 3"),
         (b"bank 1 2 3\nriver 1 2\n", "line 2: needs a word and 3 numbers"),
         (b"bank 1 x 3\n", "line 1: could not convert"),
         (b"bank 0,5 1 3\n", "line 1: could not convert .* needs numbers such as 0.25"),
@@ -66,7 +66,7 @@ def test_every_format(content: bytes, tmp_path: Path) -> None:
         (gzip.compress(FORMATS["GloVe"], mtime=0), "is compressed: unpack it first"),
         (FORMATS["GloVe"].decode().encode("utf-16"), "is UTF-16: save it as UTF-8"),
         (b"", "its first line is neither a word with numbers"),
-        (b"4 0\n", "tells of 4 words of width 0"),
+        (b"4 0\n", "announces 4 words of width 0"),
     ],
 )
 def test_files_that_are_not_whole(content: bytes, says: str, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_commands_show_when_induction_formed(tmp_path: Path) -> None:
     assert max(scores[0][0] + scores[0][1]) < 0.2
     by = next(n for n in range(len(steps)) if all(each[layer][head] >= score / 2 for each in scores[n:]))
     assert 0 < by < len(steps) - 1
-    assert f"Layer {layer}, head {head} attends by induction from step {steps[by]} on" in " ".join(shown.split())
+    assert f"Layer {layer}, head {head} is an induction head from step {steps[by]} on" in " ".join(shown.split())
     assert f"L{layer}H{head}" in every
     model = regard.load(run)
     watched = json.loads((run / "run.json").read_text("utf-8"))["watch"]

@@ -289,14 +289,14 @@ def test_bad_input(text: Path, whole: Path, tmp_path: Path) -> None:
         (["evolve", str(tmp_path)], "has no watched traces"),
         (["evolve", str(whole), "--layer", "2"], "layer 2 is out of range: there are layers 0 to 1"),
         (["evolve", str(whole), "--head", "3"], "head 3 is out of range"),
-        (["evolve", str(whole), "--part", "cross"], "is no encoder-decoder"),
+        (["evolve", str(whole), "--part", "cross"], "is not an encoder-decoder"),
         (["evolve", str(whole), "--figure", "a.gif"], ".png"),
         (["generate", "the river"], "--model is needed"),
         (["generate", "the river", "--model", str(whole), "--seed", "1"], "--seed has no effect"),
         (["generate", "the river", "--model", str(whole), "--max-new-tokens", "60"], "--max-new-tokens can be 8 at"),
         (["generate", "the", "--model", str(whole), "--temperature", "1", "--seed", "9" * 30], "from 0 to 2^63 - 1"),
         (["translate", "the river"], "--model is needed"),
-        (["translate", "the river", "--model", str(whole)], "is no encoder-decoder"),
+        (["translate", "the river", "--model", str(whole)], "is not an encoder-decoder"),
     ]  # fmt: skip
     for (arguments, says), (code, told, err) in zip(bad, in_one_process(tmp_path, [a for a, _ in bad]), strict=True):
         assert code == 2, (arguments, told, err)

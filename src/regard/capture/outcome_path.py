@@ -35,7 +35,7 @@ def outcome_path(
     """
     name = f"attribution in {session.name}"
     if session.reports_weights:
-        raise RegardError(f"{name}: its attention does not go through regard, so that no exact split is known")
+        raise RegardError(f"{name}: its attention does not go through regard, so no exact split is known")
     rows, length = list(tokens), len((source if target is None else target).tokens)
     logits_of = rows if outcome.token is not None else rows[-1:]  # all of them would be (L, V)
     done, logits, last = run_linearly(session, source, target, None, logits_of)
@@ -43,7 +43,7 @@ def outcome_path(
     if outcome.token is None and (states is None or states.shape[1] != length):
         done, logits, last = run_linearly(session, source, target, None)  # it is seen where it enters the head, in full
     if done.spoiled is not None:
-        raise RegardError(f"{name}: {done.spoiled!r} writes into the residual stream, so that no exact split is known")
+        raise RegardError(f"{name}: {done.spoiled!r} writes into the residual stream, so no exact split is known")
     if outcome.token is not None:
         ends = logits
         if ends is not None and ends.ndim == 2:  # of the whole text: one row, in which every token may have a part

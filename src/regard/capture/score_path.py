@@ -77,7 +77,7 @@ def score_path(
     if done.query is None or done.key is None:
         raise RegardError(f"{name}: the attention call was not seen")
     if done.spoiled is not None:
-        raise RegardError(f"{name}: {done.spoiled!r} writes into the residual stream, so that no exact split is known")
+        raise RegardError(f"{name}: {done.spoiled!r} writes into the residual stream, so no exact split is known")
     sides: tuple[Side | None, ...] = ("encoder", "decoder") if session.pairs else (None,)
     group = head * done.key.shape[1] // done.query.shape[1]
     wanted = [("query", done.query, head, query), *(("key", done.key, group, key) for key in keys)]
@@ -200,7 +200,7 @@ def _kept_leaf_gradients(
         return (grad.double() * leaf.tensor.detach()).reshape(len(grad), -1).sum(1).cpu()
     own = grad[:, 0, :, list(tokens)].double()
     if not torch.allclose(own.abs().sum(), grad.double().abs().sum()):
-        raise RegardError(f"{what} takes in other tokens without attention, so that no exact split is known")
+        raise RegardError(f"{what} takes in other tokens without attention, so no exact split is known")
     return own.cpu()
 
 

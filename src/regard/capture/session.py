@@ -154,9 +154,7 @@ class Session:
         with self.alone():
             changed = any(interventions)
             if changed and isinstance(sources[0], ModelInput):
-                raise RegardError(
-                    "interventions: they are of texts alone, they cannot be given with inputs or pictures"
-                )
+                raise RegardError("interventions: they work on texts, so they cannot be used with inputs or images")
             if computing_dtype(self.model)[0].itemsize < torch.float32.itemsize:
                 self.arithmetic_notes(sources[0], None if targets is None else targets[0])
             options = PassOptions(

@@ -12,7 +12,7 @@ from regard.capture.state import Capture
 from regard.trace.layer_subset import CallNumber
 
 OTHER_WEIGHTS = (
-    "The model's attention function reports weights that don't produce its output. regard shows those that do."
+    "The model's attention function reports weights that don't produce its output. regard shows the weights that do."
 )
 OTHER_OUTPUTS = "Weights and outputs differ from the model's own. Don't rely on them."
 CONTRARY = "The model's eager attention sees every token, as shown here. PyTorch's kernel would attend causally."
@@ -31,11 +31,11 @@ def notes_on_capture_options(keep: CaptureOptions, depth: int, has_head: bool) -
     """What was left out because it was not asked for. depth: how many layers there are. has_head: a language head."""
     notes: tuple[str, ...] = ()
     if keep.layers == NO_LAYERS:
-        notes += ("No layers were kept, so no weights were compared.",)
+        notes += ("No layers were kept, so no weights were checked.",)
     elif keep.layers is not None:
         notes += (f"The trace has only layers {', '.join(map(str, sorted(keep.layers)))} of {depth}.",)
     if not keep.attention:
-        notes += ("No attention was kept, so no weights were compared.",)
+        notes += ("No attention was kept, so no weights were checked.",)
     if not keep.logits and has_head:
         notes += ("Logits were left out.",)
     if not keep.attention_outputs and keep.attention:
@@ -52,11 +52,13 @@ def of_calls(calls: Mapping[CallNumber, Call], made: Sequence[CallNumber], depth
     several = [layer for layer, count in sorted(counts.items()) if count > 1]
     if several:  # DiffLlama
         which = ", ".join(map(str, several))
-        notes += (f"Layers {which} call attention several times: attention[n] is the first, attention[n, 1] the next.",)
+        notes += (
+            f"Layers {which} call attention several times: attention[n] is the first call, attention[n, 1] the second.",
+        )
     more = [layer for (layer, _), call in calls.items() if call.weights.shape[-1] != longest]
     if more:
         which = ", ".join(map(str, dict.fromkeys(more)))
-        notes += (f"In layers {which}, some keys are not tokens of the text. They are kept.",)
+        notes += (f"In layers {which}, some keys are not tokens of the text. The weights include them.",)
     return notes
 
 

@@ -28,13 +28,13 @@ Input
 --repeated  Train on repeated random letters, to learn induction.
 --text-column NAME  Read texts from this column of a table.
 --id-column NAME  Read text ids from this column of a table.
---text-prompt NAME|TEXT  Prepend this prompt to each text, given as text or by its name in the model's folder.
+--text-prompt NAME|TEXT  Prepend this prompt to each text. Pass the prompt itself or its name in the model's folder.
 --prune  Remove documents whose files no longer exist.
 --follow-links  Follow symbolic links in folders.
 --text TEXT  Check on this text. Repeat for several.
 Model
 --model MODEL  Use this model folder, GGUF file or hub name.
---tokenizer words|cl100k_base|MODEL  Tokenize with a dictionary of the texts' words, with tiktoken, or as a model does.
+--tokenizer words|cl100k_base|MODEL  Tokenize with a dictionary of the texts' words, with tiktoken, or as MODEL does.
 --ranks FILE  With cl100k_base: read its ranks from this file.
 --backend torch|openvino  Compute vectors with this backend. openvino is faster but has no statistics.
 --precision float32|bf16  Compute in this precision. bf16 is less exact and can't store statistics.
@@ -42,7 +42,7 @@ What to show
 --top K  Show K entries of each list.
 --full  Print every table and column.
 Running
---shard N  Process N characters of text per unit of work.
+--shard N  Process N characters of text at a time.
 --workers N  Run N single-threaded processes.
 --ray ADDRESS|local  Run on a Ray cluster.
 --exercises  Answer the lesson's exercises here.
@@ -50,27 +50,27 @@ Running
 --step  Wait for Enter before each piece of code.
 Output
 --figure FILE  Save a figure: .png, .svg or .pdf.
---csv FILE  Save a table that is safe in spreadsheets: .csv.
+--csv FILE  Save a table that spreadsheets can open safely: .csv.
 --json FILE  Save all results at full precision: .json, or - for standard output.
 --html FILE  Save an interactive page as an offline file: .html.
---html-with PART,PART  Add steps (values, hidden states) or float32 (exact), or keep layers=0,3-5 only.
---save FILE  Save the traces, for --open: .safetensors.
+--html-with PART,PART  With --html: add steps (values, hidden states) or float32 (exact), or keep layers=0,3-5 only.
+--save FILE  Save the traces, to read them with --open: .safetensors.
 --save-layers N,N-N  Save the attention of these layers only.
 --save-heads N,N-N  Save these heads only.
 --save-dtype float16|bfloat16  Save in half precision.
---save-attention-outputs  Also save attention outputs, which contributions need.
---parquet FILE  Save the same table: .parquet.
+--save-attention-outputs  Also save attention outputs, to compute contributions later.
+--parquet FILE  Save the table of --csv: .parquet.
 --out FOLDER  Write to this folder, a new one or one to continue.
---tensorboard  Also log to TensorBoard (extra: tensorboard).
+--tensorboard  Also log to TensorBoard (needs regard[tensorboard]).
 --figures FOLDER  Save the figures in this folder.
 Rest
 --word WORD  Examine this word.
---compare WORD,WORD  Compare the word with these words. They need not be in a text.
---control FILE  With --compare: read neutral sentences from this file, a sentence per line with {} for the word.
+--compare WORD,WORD  Compare the word with these words, which need not be in your texts.
+--control FILE  With --compare: read neutral sentences from this file, one per line, with {} for the word.
 --layer N  Select a layer, counted from 0 (-1: the last).
 --head N  Select a head, counted from 0 (-1: the last).
 --logit-lens  Show the next token that each layer predicts.
---static FILE|model  With --compare: also compare static vectors, of a word2vec or GloVe file or of the model.
+--static FILE|model  With --compare: also compare static vectors, from a word2vec or GloVe file or from the model.
 --remove blank|mean|blur  With --image: ablate each region in turn and show the effect.
 --tests  Also test the heads on repeated random tokens and on shuffled tokens.
 --seed N  Set the random seed.
@@ -105,7 +105,7 @@ Rest
 --lookup word|lemma  Match WORD with words as written or with lemmas.
 --context N  Show N characters on each side.
 --k N  Look for N senses.
---train FILE  Learn the senses from labelled sentences: .csv with sentence, position, label.
+--train FILE  Learn the senses from labelled sentences, a .csv with sentence, position and label.
 --examples N  Show N examples of each sense.
 --words N  Show N context words that mark each sense.
 --checked N  Verify each context word (--words) by ablating it in N occurrences (0: skip).

@@ -122,7 +122,7 @@ BY_HAND = ("heads", "score")  # questions with a verb in `cli/verbs`: `regard he
 VERBS: tuple[tuple[str, Any, str], ...] = (
     ("see", see, "Show what attention does to a word, or to all tokens of texts."),
     ("heads", heads, QUESTIONS["heads"][0]),
-    ("map", map_file, "Show a layer's whole attention matrix of a long text."),
+    ("map", map_file, "Show a layer's whole attention matrix for a long text."),
     ("steps", steps, "Show all numbers of a word in a head, step by step."),
     ("tokens", tokens, "Show the tokens of texts, with ids and counts."),
     ("serve", serve, "Open an interactive page to type texts and explore them."),

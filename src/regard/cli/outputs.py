@@ -35,7 +35,7 @@ class TraceFile:
         }
         used = [option for option, value in chosen.items() if value is not None]
         if used and self.file is None:
-            raise RegardError(f"{used[0]} needs --save: it says what of the traces goes into that file")
+            raise RegardError(f"{used[0]} needs --save: it chooses the parts of the traces that go into that file")
         check_saving(self.dtype, self.attention_outputs, self.heads)
 
     def write(self, traces: Any) -> None:

@@ -35,7 +35,7 @@ class PageFile:
     def of(file: Path | None, given: Sequence[str]) -> "PageFile":
         """Read what --html-with was given, once or several times: "steps,float32,layers=0,3-5"."""
         if given and file is None:
-            raise RegardError("--html-with needs --html: it says what goes into that file")
+            raise RegardError("--html-with needs --html: it chooses what goes into that file")
         parts = [part.strip() for each in given for part in re.split(r",(?!\s*\d)", each)]
         layers = None
         for part in parts:

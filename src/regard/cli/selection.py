@@ -24,7 +24,7 @@ class Selection:
         if self.references is not None and self.word is None:
             raise RegardError("--compare needs --word: it compares that word with others")
         if self.references is not None and opened:
-            raise RegardError("--compare needs the model, to read its words: it cannot go with --open")
+            raise RegardError("--compare needs the model, to read its words: it cannot be used with --open")
         if not all(self._references()):
             raise RegardError(f"--compare {self.references!r}: needs words separated by commas, one is empty")
 

@@ -40,9 +40,7 @@ class Source:
                 ("--second", self.second),
             ):  # fmt: skip
                 if given:
-                    raise RegardError(
-                        f"--open and {option}: the saved traces have texts of their own, give one of them"
-                    )
+                    raise RegardError(f"--open and {option}: the saved traces have their own texts, give one of them")
         elif self.chat is not None:
             if self.texts or self.targets or self.second or self.window is not None:
                 raise RegardError("--chat replaces TEXT, --second, --target-text and --window: leave them out")
@@ -58,7 +56,7 @@ class Source:
         if self.second and (self.targets or self.window is not None):
             raise RegardError("--second: leave out --target-text and --window")
         if self.stride is not None and self.window is None:
-            raise RegardError("--stride needs --window: it says how far one window is past the last")
+            raise RegardError("--stride needs --window: it sets how far each window starts after the previous one")
         if self.window is not None and self.targets:
             raise RegardError("--window: texts with a target cannot be read in windows")
 

@@ -239,7 +239,9 @@ def begin_store(
     if model.tokenizer is None:
         raise RegardError(f"model {model.name!r} has no tokenizer: texts cannot be read with it")
     if model.pairs:
-        raise RegardError(f"model {model.name!r} is an encoder-decoder: a corpus is read with a model of one stack")
+        raise RegardError(
+            f"model {model.name!r} is an encoder-decoder: a corpus is read with a model with a single stack"
+        )
     depth = count_layers(model)
     width = vector_width(settings, model)
     summary = ModelSummary(model.name, source or "", digest_model(model), depth, count_heads(model), width)

@@ -34,7 +34,7 @@ def check_store_environment(made: dict[str, str]) -> None:
         here = platform.machine() if name == "machine" else _installed_package_version(name)
         if made.get(name) != here:
             raise RegardError(
-                f"the store was made with {name} {made.get(name)}, here is {here}: shards would not be alike; "
+                f"the store was made with {name} {made.get(name)}, here is {here}: shards would differ; "
                 "give another --out, or the same versions"
             )
 
@@ -44,7 +44,7 @@ def check_store_products(made: dict[str, str]) -> None:
     was, here = made.get("tiles"), matmul.product().__name__
     if was != here:
         raise RegardError(
-            f"the store was made with the matrix product {was}, here is {here}: shards would not be alike; "
+            f"the store was made with the matrix product {was}, here is {here}: shards would differ; "
             f"{matmul.VARIABLE}={was} goes on with it, or give another --out"
         )
 

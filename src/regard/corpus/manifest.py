@@ -112,7 +112,7 @@ def read_manifest(store: Path) -> Manifest:
         given = json.dumps(data.get("format"))
         raise RegardError(f"store {str(store)!r} has format {given}, this version of regard reads format {FORMAT}")
     if written != sha256_of_manifest(data):
-        raise RegardError(f"store {str(store)!r}: its {NAME} is damaged, or was changed: it is not what was written")
+        raise RegardError(f"store {str(store)!r}: its {NAME} is damaged or was changed")
     shards = [ShardSummary(**each) for each in data["shards"]]
     return Manifest(**data | {"model": ModelSummary(**data["model"]), "shards": shards})
 

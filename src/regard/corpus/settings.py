@@ -120,7 +120,7 @@ def place_among_stored_layers(layers: Sequence[int], layer: int | None) -> int:
         return len(layers) - 1
     if layer not in layers:
         kept = ", ".join(map(str, layers))
-        raise RegardError(f"layer {layer}: the store keeps {kept}; `regard embed --layers` says which")
+        raise RegardError(f"layer {layer}: the store keeps {kept}; choose others with `regard embed --layers`")
     return layers.index(layer)
 
 

@@ -39,7 +39,7 @@ def head_means(store: StoreTables) -> HeadMeans:
     --where only windows that have such a word were read, and count.
     """
     if not store.manifest.settings.get("statistics"):
-        raise RegardError(f"store {str(store.path)!r} was made with --no-statistics: it does not say what heads did")
+        raise RegardError(f"store {str(store.path)!r} was made with --no-statistics: it has no attention statistics")
     shape = store.manifest.model.layers, store.manifest.model.heads
     sums: dict[str, np.ndarray] = {}
     for shard in store.shards.values():
@@ -49,7 +49,7 @@ def head_means(store: StoreTables) -> HeadMeans:
             for name in SUMS:
                 np.add.at(sums[name], (layer, head), table[name].to_numpy())
     if not sums or not sums["queries"].max(initial=0):
-        raise RegardError(f"store {str(store.path)!r} holds no token that looks at anything: there is no score")
+        raise RegardError(f"store {str(store.path)!r} has no token that attends to another one, so there is no score")
     with np.errstate(invalid="ignore", divide="ignore"):
         queries = {name: sums[OVER.get(name, "queries")] for name in SCORES}
         scores = {name: sums[name] / np.where(over > 0, over, np.nan) for name, over in queries.items()}

@@ -10,6 +10,6 @@ def check_explained_part(part: str | None, pairs: bool) -> None:
     pairs: whether the model is an encoder-decoder.
     """
     if part is not None and not pairs:
-        raise RegardError(f"part {part!r}: the model is no encoder-decoder, its attention has one part")
+        raise RegardError(f"part {part!r}: the model is not an encoder-decoder, its attention has one part")
     if part is not None and part not in PARTS:
         raise RegardError(f"part {part!r}: needs {', '.join(PARTS[:-1])} or {PARTS[-1]}")

@@ -79,7 +79,7 @@ def check_model_folder(folder: Path) -> Checked:
     config = _read_model_config(folder)
     kind = config.get("model_type")
     if not isinstance(kind, str):
-        raise RegardError(f"{str(folder)!r}: config.json names no model_type, so it is no transformers model")
+        raise RegardError(f"{str(folder)!r}: config.json names no model_type, so it is not a transformers model")
     where = repr(str(folder / CONFIG))
     check_sizes_in_config(config, None, where)
     check_model_files(folder)
@@ -95,7 +95,7 @@ def _read_model_config(folder: Path) -> dict[str, Any]:
     if not (folder / CONFIG).exists():
         if (folder / PIPELINE).exists():
             raise RegardError(f"{str(folder)!r} is a pipeline of diffusers: regard.load_pipeline opens it, to paint")
-        raise RegardError(f"{str(folder)!r} is no model folder: it has no {CONFIG}")
+        raise RegardError(f"{str(folder)!r} is not a model folder: it has no {CONFIG}")
     return read_json(folder / CONFIG)
 
 

@@ -67,7 +67,7 @@ def check_there(name: str) -> None:
     except errors.RepositoryNotFoundError:
         reason = "no model of that name, or one that needs a login or your agreement (hf auth login)"
     except errors.EntryNotFoundError:
-        reason = "no config.json of it, so it is no transformers model"
+        reason = "no config.json of it, so it is not a transformers model"
     except Exception as error:  # no network fails in many ways, all of them of other libraries
         reason = first_line(error)
     if reason is not None:

@@ -50,7 +50,7 @@ def read_inputs(
             raise RegardError(f"target: {session.name} is an encoder-decoder, it needs a target beside the text")
         return single, sources, None
     if not session.pairs:
-        raise RegardError(f"target: {session.name} is no encoder-decoder, it reads a text alone")
+        raise RegardError(f"target: {session.name} is not an encoder-decoder: it reads a single text")
     one, targets = reader.read("target", target, target_ids)
     if one != single or len(targets) != len(sources):
         raise RegardError(f"target: given {len(targets)}, needs one for each of the {len(sources)} texts")
@@ -125,9 +125,11 @@ def model_inputs_of_trace(reader: Reader, trace: object, asker: str) -> tuple[En
 def model_source_of_trace(reader: Reader, trace: Trace) -> Encoded:
     """What the model read to give a trace: its text where that has the same tokens, else their ids."""
     if trace.patches is not None:
-        raise RegardError(f"the trace has a picture ({trace.patches.picture.name}): what runs its text again has none")
+        raise RegardError(
+            f"the trace has a picture ({trace.patches.picture.name}): it cannot be run again from its text"
+        )
     if any(token.id < 0 for token in trace.tokens):
-        raise RegardError("the trace is of inputs that are no text: what runs its text again has none")
+        raise RegardError("the trace comes from inputs other than text: it cannot be run again from its text")
     ids = [token.id for token in trace.tokens]
     if reader.tokenizer is not None:
         try:

@@ -224,7 +224,7 @@ class Model:
             return seen[0] if single else seen  # type: ignore[return-value]
         if messages is not None:
             if self.pairs or any(each is not None for each in (text, *others)):
-                raise RegardError("chat: messages are given alone, and whole, to a model that reads a text alone")
+                raise RegardError("chat: messages are given alone, and whole, to a model that reads a single text")
             single, sources, targets = True, [self._reader.read_chat(messages)], None
         else:
             single, sources, targets = read_inputs(

@@ -74,7 +74,7 @@ class Readout:
         if not apart <= near:
             raise RegardError(
                 f"next: read from the last state, the logits of {self.name} are off its own by {apart:.1e}, allowed is "
-                f"{near:.0e}: something other than a norm and a head stands behind its layers"
+                f"{near:.0e}: something other than a norm and a head follows its layers"
             )
 
     def _read(self, vectors: Float[Tensor, "K M"]) -> Float[Tensor, "K V"]:

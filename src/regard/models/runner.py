@@ -241,7 +241,7 @@ class Runner:
         *,
         streamed: bool = False,
     ) -> Iterator[tuple[int, Trace]]:
-        """`traces` of a model that reads a text alone."""
+        """`traces` of a model that reads a single text."""
         for number, trace in self.traces(pieces, None, interventions, keep, streamed=streamed):
             assert isinstance(trace, Trace)
             yield number, trace

@@ -60,7 +60,7 @@ def read_states(
     session = model._session
     if model.pairs:
         raise RegardError(
-            f"{model.name} is an encoder-decoder: states of many texts are read from a model of one stack"
+            f"{model.name} is an encoder-decoder: states of many texts are read from a model with a single stack"
         )
     depth = count_layers(model)
     layers = [from_zero("layer", layer, depth, f"{model.name} has") for layer in layers]
@@ -178,7 +178,7 @@ def _packs(lengths: Sequence[int], most: int | None) -> Iterator[list[list[int]]
 
 
 def count_layers(model: "Model") -> int:
-    """Return how many layers a model of one stack has."""
+    """Return how many layers a model with a single stack has."""
     count = getattr(model.model.config, "num_hidden_layers", None) or getattr(model.model.config, "layers", None)
     if not isinstance(count, int):
         raise RegardError(f"model {model.name!r}: its config does not say how many layers it has")

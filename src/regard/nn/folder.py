@@ -65,7 +65,7 @@ def read_model(folder: Path | str) -> "tuple[Transformer, PreTrainedTokenizerFas
     """
     folder = newest_transformer_folder(folder)
     if not (folder / CONFIG).exists():
-        raise RegardError(f"{str(folder)!r} is no folder of a model of ours: it has no {CONFIG}")
+        raise RegardError(f"{str(folder)!r} is not the folder of a regard.Transformer: it has no {CONFIG}")
     config = TransformerConfig.from_json(read_json(folder / CONFIG), repr(str(folder / CONFIG)))
     _check_whole(folder, config)
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten: nobody's random numbers move on

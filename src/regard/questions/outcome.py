@@ -28,7 +28,7 @@ class OutcomeAsked(Asked):
         """Raise RegardError unless exactly one outcome is chosen."""
         to, word = map(called, ("to", "word"))
         if self.to is None and self.word is None:
-            raise RegardError(f"{to} is needed, a next token, or {word}: the outcome that is measured")
+            raise RegardError(f"{to} is needed, a next token, or {word}: the outcome to measure")
         if self.to is not None and self.word is not None:
             raise RegardError(f"{to} and {word}: given both, an outcome needs one of them")
         self.need("against", "to", called, "a token's logit is meant")

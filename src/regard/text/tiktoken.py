@@ -35,7 +35,7 @@ def cl100k_base(ranks: Path | None = None) -> "Encoding":
         try:
             return tiktoken.get_encoding("cl100k_base")
         except Exception as error:  # no network fails in many ways, all of them of other libraries
-            raise RegardError(f"the ranks of cl100k_base cannot be had ({type(error).__name__}): {HOW}") from None
+            raise RegardError(f"the ranks of cl100k_base are not available ({type(error).__name__}): {HOW}") from None
 
 
 def cl100k_tokens(text: str, encoding: Any) -> list[Token]:

@@ -59,7 +59,7 @@ def _word_vectors_in_file(opened: BinaryIO, file: Path, wanted: Collection[str])
         count, width = int(head[0]), int(head[1])
         start = opened.tell()
         if count < 1 or width < 1:
-            raise RegardError(f"--static {str(file)!r}: its first line tells of {count} words of width {width}")
+            raise RegardError(f"--static {str(file)!r}: its first line announces {count} words of width {width}")
         binary = CONTROL.search(opened.read(min(LONGEST + 4 * width, CHUNK)))
         opened.seek(start)
         if binary:
@@ -101,7 +101,7 @@ def _read_text_word_vectors(
         if form in wanted:
             yield form, _finite_vector(parts[1:], f"--static {str(file)!r}, line {number}")
     if count is not None and read < count:
-        raise RegardError(f"--static {str(file)!r} is cut short: it tells of {count} words and holds {read}")
+        raise RegardError(f"--static {str(file)!r} is cut short: it announces {count} words and holds {read}")
 
 
 def _read_binary_word_vectors(
@@ -112,7 +112,7 @@ def _read_binary_word_vectors(
         while (end := buffer.find(b" ", at)) < 0 or len(buffer) < end + 1 + 4 * width:
             more = opened.read(CHUNK)
             if not more or (end < 0 and len(buffer) - at > LONGEST):
-                raise RegardError(f"--static {str(file)!r} is cut short: it tells of {count} words and holds {number}")
+                raise RegardError(f"--static {str(file)!r} is cut short: it announces {count} words and holds {number}")
             buffer, at = buffer[at:] + more, 0
         form = buffer[at:end].lstrip(b"\n").decode("utf-8", errors="replace")
         at = end + 1 + 4 * width

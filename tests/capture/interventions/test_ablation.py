@@ -211,7 +211,7 @@ def test_what_an_encoder_decoder_refuses(pair: Model) -> None:
 
 
 def test_a_part_of_a_model_that_has_none_is_refused() -> None:
-    with pytest.raises(regard.RegardError, match="bert is no encoder-decoder, leave out part='cross'"):
+    with pytest.raises(regard.RegardError, match="bert is not an encoder-decoder, leave out part='cross'"):
         opened("bert").trace(ids=IDS[0], interventions=[regard.ablate(regard.head(0, 1, part="cross"))])
 
 

@@ -166,7 +166,7 @@ def test_grouped_heads_of_a_decoder(what: str, head: int | None) -> None:
 @pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
 def test_an_encoder_decoder(what: str, part: str) -> None:
     if part == "cross" and what in ("hidden_states", "feed_forward"):
-        with pytest.raises(regard.RegardError, match=f'patch: {what} are of "encoder" or "decoder"'):
+        with pytest.raises(regard.RegardError, match=f'patch: {what} belong to "encoder" or "decoder"'):
             regard.patch(what, layer=0, part=part, source="zero")
         return
     opened = Model(make_model("marian"), None, name="marian")
@@ -247,7 +247,7 @@ def test_what_does_not_fit_is_refused_in_one_line(minilm) -> None:
         (regard.patch("values", layer=1, at=[1, 2], source_at="bank", source=source), "is 2 tokens, .* “bank” is 1"),
         (regard.patch("values", layer=1, at=[7, "bank"], source=source), "at: names token 7 twice"),
         (regard.patch("weights", layer=1, at="bank", source=short), "the source has 5, this text 10"),
-        (regard.patch("values", layer=1, part="encoder", source=source), "is no encoder-decoder, leave out part"),
+        (regard.patch("values", layer=1, part="encoder", source=source), "is not an encoder-decoder, leave out part"),
     ):
         with pytest.raises(regard.RegardError, match=says):
             minilm.trace(RIVER, interventions=[patch])

@@ -92,7 +92,7 @@ def test_what_cannot_be_is_refused_in_one_line(minilm) -> None:
         (lambda: regard.steer([trace], layer=1), "steer: given list, needs a vector \\(M,\\) or two traces"),
         (lambda: regard.steer(vector * torch.nan, layer=1), "the vector holds NaN or infinity"),
         (lambda: regard.steer(vector, layer=1, strength="x"), "strength: given 'x', needs a number"),
-        (lambda: regard.steer(vector, layer=1, part="cross"), 'hidden states are of "encoder" or "decoder"'),
+        (lambda: regard.steer(vector, layer=1, part="cross"), 'hidden states belong to "encoder" or "decoder"'),
         (lambda: regard.steer((trace, 3), layer=1), "steering_vector: given int, needs two traces"),
     ):
         with pytest.raises(regard.RegardError, match=says):

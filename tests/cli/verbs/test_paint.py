@@ -45,7 +45,7 @@ def test_a_pipeline_paints_in_every_medium(tmp_path: Path) -> None:
             "text is empty",
             "--figure: cannot write 'p.gif'",
             "Missing argument 'PROMPT'",
-            "'gone' is no pipeline of diffusers, needs a folder with model_index.json",
+            "'gone' is not a diffusers pipeline, needs a folder with model_index.json",
         ),
         strict=True,
     ):

@@ -41,7 +41,7 @@ def test_heads_the_other_way_round(regard_command) -> None:
     ("given", "says"),
     [
         ([RIVER], "given 1 texts, needs two: regard patch CLEAN CORRUPTED --word W"),
-        ([RIVER, MONEY], "--to is needed, a next token, or --word: the outcome that is measured"),
+        ([RIVER, MONEY], "--to is needed, a next token, or --word: the outcome to measure"),
         ([RIVER, MONEY, "--word", "bank", "--to", "a"], "--to and --word: given both, an outcome needs one"),
         ([RIVER, MONEY, "--word", "bank", "--against", "a"], "--against needs --to"),
         ([RIVER, MONEY, "--word", "bank", "--what", "states"], "--what: given 'states', needs one of hidden_states"),

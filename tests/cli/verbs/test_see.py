@@ -138,7 +138,7 @@ def test_help_and_version_do_not_wait_for_torch(tmp_path: Path) -> None:
         (["see", "a bank", "--save-layers", "0"], "--save-layers needs --save"),
         (["see", "a bank", "--save-attention-outputs"], "--save-attention-outputs needs --save"),
         (["see", "a bank", "--save-layers", "2-1"], "given '2-1', needs whole numbers such as 0,2-4"),
-        (["see", "a bank", "--open", "a.safetensors"], "--open and TEXT: the saved traces have texts of their own"),
+        (["see", "a bank", "--open", "a.safetensors"], "--open and TEXT: the saved traces have their own texts"),
         (["see", "--open", "a.safetensors", "--word", "bank", "--compare", "a"], "--compare needs the model"),
         (["see", "--open", "a.safetensors"], "trace file 'a.safetensors' cannot be read: No such file"),
         (["see", "a bank", "--wrod", "bank"], "No such option: --wrod"),
@@ -232,13 +232,13 @@ def test_it_says_where_it_looks_and_writes_its_files(model: Path, tmp_path: Path
     [
         (["--image", "{}/cat.png"], "--image needs --model"),
         (["--image", "{}/none.png", "--model", "{}"], "--image '{}/none.png' cannot be read: No such file"),
-        (["--image", "{}/config.json", "--model", "{}"], "is none that can be read, needs PNG"),
+        (["--image", "{}/config.json", "--model", "{}"], "cannot be read, needs PNG"),
         (["a text", "--image", "{}/cat.png", "--model", "{}"], "reads pictures alone"),
-        (["--image", "{}/cat.png", "--model", "{}", "--word", "a"], "--image and --word: a picture has no words"),
+        (["--image", "{}/cat.png", "--model", "{}", "--word", "a"], "--image and --word: an image has no words"),
         (["--image", "{}/cat.png", "--model", "{}", "--logit-lens"], "--image and --logit-lens: given both, needs one"),
         (["--image", "{}/cat.png", "--model", "{}", "--top", "0"], "--top: given 0, needs 1 or more"),
         (["--image", "{}/cat.png", "--model", "{}", "--remove", "all"], "--remove: given 'all', needs blank, mean or"),
-        (["a text", "--remove", "blank"], "--remove: needs --image, whose regions it removes"),
+        (["a text", "--remove", "blank"], "--remove: needs --image: it ablates regions of the image"),
         (["--image", "{}/cat.png", "--model", "{}", "--layer", "7"], "layer 7 is out of range"),
     ],
 )
@@ -286,7 +286,7 @@ def test_bad_sentences_are_refused_before_torch(regard_command, tmp_path) -> Non
     done = regard_command("see", "a bank", "--word", "bank", "--compare", "river", "--control", "few.txt")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.strip().splitlines() == [
-        "regard: error: --control 'few.txt': 1 different sentences, needs 12 or more, one a line"
+        "regard: error: --control 'few.txt': 1 different sentences, needs 12 or more, one per line"
     ]
 
 
@@ -353,10 +353,10 @@ def test_a_file_has_one_sentence_a_line(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("A {}.\n" * 20, "1 different sentences, needs 12 or more, one a line"),
+        ("A {}.\n" * 20, "1 different sentences, needs 12 or more, one per line"),
         ("", "0 different sentences, needs 12 or more"),
         ("A {}.\n\nA house.", r"line 3, 'A house.', has neither 'bank' nor \{\} in its place"),
-        (b"\xff\xfe\x00A", "is no text in UTF-8: needs one sentence a line"),
+        (b"\xff\xfe\x00A", "is not UTF-8 text: needs one sentence per line"),
     ],
 )
 def test_a_bad_file_gets_one_line(tmp_path, content, says) -> None:

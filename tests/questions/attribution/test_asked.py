@@ -12,7 +12,7 @@ from regard.questions.attribution.asked import AttributionAsked
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({}, "--to is needed, a next token, or --word: the outcome that is measured"),
+        ({}, "--to is needed, a next token, or --word: the outcome to measure"),
         ({"to": "a", "word": "b"}, "--to and --word: given both, an outcome needs one"),
         ({"word": "b", "against": "a", "like": "c"}, "--against needs --to"),
         ({"word": "b", "at": "a", "like": "c"}, "--at needs --to"),

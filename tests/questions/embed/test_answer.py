@@ -26,7 +26,7 @@ def test_everything_is_told() -> None:
     out = said(COUNTS | dict.fromkeys(KINDS, 4), REJECTED, 2, "4 documents gone")
     assert all(number in numbers_in(out) for number in ("3", "1,200", "900", "300"))
     assert all(f"{meaning} 4" in out for meaning in KINDS.values())
-    assert "across (texts.parquet) 2" in out
+    assert "between them (texts.parquet) 2" in out
     assert "7 could not be read (quarantine.parquet)" in out
     assert out.count("a.jsonl:") == 5
     assert "… and 2 more" in out

@@ -95,7 +95,7 @@ def test_what_cannot_be_side_by_side(minilm) -> None:
         evolution([(0, river), (7, money)], 0)
     with pytest.raises(RegardError, match="layer 6 is out of range: there are layers 0 to 5"):
         evolution([(0, river)], 6)
-    with pytest.raises(RegardError, match="is no encoder-decoder"):
+    with pytest.raises(RegardError, match="is not an encoder-decoder"):
         evolution([(0, river)], 0, part="cross")
     with pytest.raises(RegardError, match="given no trace"):
         evolution([], 0)

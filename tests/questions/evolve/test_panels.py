@@ -72,7 +72,7 @@ def test_a_head_without_scores_has_no_line() -> None:
 
 
 def test_links_of_tokens_that_see_themselves_alone_are_no_strongest_links() -> None:
-    noted = "strongest link is between tokens that can attend to several"
+    noted = "Strongest link leaves out tokens that can attend to one token only"
     assert noted in panel_of(planted(EVEN, SHARP), "Step by step").note
     free = [[0.4, 0.3, 0.3]] * 3
     assert noted not in panel_of(planted(free, free), "Step by step").note

@@ -79,7 +79,7 @@ def test_heads_that_hardly_look_at_what_was_exchanged_are_grey_and_counted() -> 
     assert position["title"].startswith("position: ")
     assert position["title"].endswith(", 5 tokens")
     assert (position["unit"], position["grey"], looked["grey"]) == ("likeness", [[0, 0]], [])
-    assert "1 grey head attends less than 0.10" in str(position["note"])
+    assert "1 grey head attends with less than 0.10" in str(position["note"])
 
 
 def test_no_grid_is_of_sinks_that_are_not_there() -> None:

@@ -144,7 +144,7 @@ def test_without_reference_words_the_curve_is_to_the_start(
     monkeypatch.setattr(panels, "PAIRED", 2)
     (panel,) = movement_panels(seen)
     assert panel["between"] is None
-    assert "3 paths are not compared with each other: 2 are the most." in panel["sentences"]
+    assert "3 paths are too many to compare with each other (at most 2)." in panel["sentences"]
 
 
 def test_a_page_that_opens_at_a_word_has_its_movement(traces: list[Trace]) -> None:

@@ -14,7 +14,7 @@ BOTH = "We sat on the quiet river bank.", "We sat on the quiet money bank."
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({}, "--to is needed, a next token, or --word: the outcome that is measured"),
+        ({}, "--to is needed, a next token, or --word: the outcome to measure"),
         ({"word": "a", "to": "b"}, "--to and --word: given both, an outcome needs one of them"),
         ({"word": "a", "against": "b"}, "--against needs --to"),
         ({"word": "a", "what": "states"}, "--what: given 'states', needs one of hidden_states, head_outputs"),

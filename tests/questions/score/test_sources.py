@@ -171,7 +171,7 @@ def test_bad_input(minilm: Model, bank: Any) -> None:
         model.score_sources(trace, "river", "fishing", layer=0, head=3)
     with pytest.raises(RegardError, match="layer 2 is out of range"):
         model.score_sources(trace, "river", "fishing", layer=2, head=0)
-    with pytest.raises(RegardError, match="is no encoder-decoder, leave out part='cross'"):
+    with pytest.raises(RegardError, match="is not an encoder-decoder, leave out part='cross'"):
         model.score_sources(trace, "river", "fishing", layer=0, head=0, part="cross")
     cut = minilm.trace(RIVER, interventions=[regard.ablate(regard.head(0, 3))])
     with pytest.raises(RegardError, match="the trace has to be of this model, in its dtype, without interventions"):

@@ -80,7 +80,7 @@ def test_what_is_left_out_is_said(found, bank) -> None:
     assert f"{40 - ROWS} more occurrences are not shown" in out
     assert "lines not shown (82 tokens in all)" in out
     out = printed(found[-1], everything=True)
-    assert f"{40 * 39 // 2} in all" in out
+    assert f"Only pairs with occurrence 1a are shown, of {40 * 39 // 2}." in out
 
 
 def test_the_overview_marks_rows_that_special_tokens_take(bank) -> None:
@@ -155,7 +155,7 @@ def test_bars_are_the_weights(bank) -> None:
 def test_without_a_word_there_are_no_bars(bank) -> None:
     for panel, trace in zip(texts(seen(bank).summary, "text"), bank, strict=True):
         assert set(panel.values) == {None}
-        assert panel.title.endswith(f"{len(trace.tokens)} tokens, with special tokens")
+        assert panel.title.endswith(f"{len(trace.tokens)} tokens, including special tokens")
 
 
 def test_a_first_screen_makes_only_what_it_shows(bank) -> None:

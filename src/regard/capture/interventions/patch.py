@@ -104,7 +104,7 @@ def patch(
         if what not in OF_HEADS:
             raise RegardError(f"patch: {what} have no heads, leave out head={head}")
     if what not in OF_HEADS and part == "cross":
-        raise RegardError(f'patch: {what} are of "encoder" or "decoder", given part="cross"')
+        raise RegardError(f'patch: {what} belong to "encoder" or "decoder", given part="cross"')
     places, source_places = places_of_intervention("at", at), places_of_intervention("source_at", source_at)
     if source_places is not None and places is None:
         raise RegardError("patch: source_at is given without at: say which positions are patched, too")

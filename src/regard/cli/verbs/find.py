@@ -41,7 +41,7 @@ def find(
     }  # fmt: skip
     only = words if unit == "texts" else {"--text-prompt": prompt is not None}
     if given := [name for name, each in only.items() if each]:
-        raise RegardError(f"{given[0]}: store {str(store)!r} keeps {unit}, of which it cannot be asked")
+        raise RegardError(f"{given[0]}: store {str(store)!r} keeps {unit}, so this option does not apply")
     from regard.cli.console import consoles
     from regard.corpus.store_tables import StoreTables  # and not Store, with which torch would be imported
     from regard.questions.find.answer import find as found_in

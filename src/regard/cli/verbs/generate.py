@@ -46,7 +46,7 @@ def check_push_options(towards: str | None, away: str | None, layer: int | None,
             raise RegardError(f"{name} is needed: the vector is the difference of two texts' mean states")
         check_text(given, name)
     if layer is None:
-        raise RegardError("--layer is needed: the states that leave it are steered")
+        raise RegardError("--layer is needed: the hidden states after this layer are steered")
     return True
 
 
@@ -58,7 +58,7 @@ def generate(
     away: Annotated[str | None, option("--away")] = None,
     layer: Annotated[int | None, number("--layer", "required with --towards")] = None,
     strength: Annotated[float | None, option("--strength", "1", real_number_option_value)] = None,
-    max_new_tokens: Annotated[int | None, number("--max-new-tokens", "60, or as many as the model takes")] = None,
+    max_new_tokens: Annotated[int | None, number("--max-new-tokens", "60, or as many as fit into the model")] = None,
     temperature: Temperature = None,
     top_k: Annotated[int | None, number("--top-k", "all tokens")] = None,
     seed: Annotated[int | None, option("--seed", "different each time", seed_option_value)] = None,

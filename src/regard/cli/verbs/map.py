@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def map_file(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="Text file in UTF-8.")] = None,
     model: options.ModelName = None,
-    layer: Annotated[int | None, number("--layer", "the layer with the most specific weight")] = None,
+    layer: Annotated[int | None, number("--layer", "chosen for the text; a note says why")] = None,
     head: options.OneOfHeads = None,
     top: options.Top = 10,
     far: Annotated[int, number("--far")] = 64,
@@ -38,9 +38,9 @@ def map_file(
     open_file: options.OpenFile = None,
     outputs: Outputs = NOTHING,
 ) -> None:
-    """Show a layer's whole attention matrix of a long text: the most attended tokens and the strongest long links.
+    """Show a layer's whole attention matrix for a long text: the most attended tokens and the strongest long links.
 
-    --save stores this layer only.
+    --save stores only the layer shown.
     """
     given = LongText(file, model, window, stride, open_file)
     given.check(layer, saved=outputs.save.file is not None, page=outputs.html.file is not None)
@@ -82,15 +82,15 @@ class LongText:
         if self.opened is not None:
             for option, given in (("FILE", self.file), ("--window", self.window), ("--model", self.model)):
                 if given is not None:
-                    raise RegardError(f"--open and {option}: the saved trace is looked at as it is, give one of them")
+                    raise RegardError(f"--open and {option}: the saved trace is shown as it is, give one of them")
         if self.window is not None and layer is None:
             raise RegardError("--window needs --layer: choose a layer, such as --layer 2")
         if self.stride is not None and self.window is None:
-            raise RegardError("--stride needs --window: it says how far one window is past the last")
+            raise RegardError("--stride needs --window: it sets how far each window starts after the previous one")
         if saved and self.window is not None:
-            raise RegardError("--save: windows are looked at one after another and not held, there is no trace to save")
+            raise RegardError("--save: windows are read one at a time and not kept, so there is no trace to save")
         if page and self.window is not None:
-            raise RegardError("--html: windows are looked at one after another and not held: see --window has them")
+            raise RegardError("--html: windows are read one at a time and not kept: use regard see --window")
 
     def read(self) -> str:
         """The file's text, "" where a saved trace is looked at instead."""
@@ -164,7 +164,9 @@ def trace_of_open_option(file: Path) -> "Trace":
 
     each = open_traces(file)
     if len(each) != 1:
-        raise RegardError(f"--open: {str(file)!r} holds {len(each)} traces, map looks at one: save that alone")
+        raise RegardError(f"--open: {str(file)!r} holds {len(each)} traces, but map shows one: save that trace alone")
     if isinstance(each[0], PairTrace):
-        raise RegardError(f"--open: {str(file)!r} is of an encoder-decoder, map looks at one text: see shows both")
+        raise RegardError(
+            f"--open: {str(file)!r} comes from an encoder-decoder, but map shows one text: use regard see"
+        )
     return each[0]

@@ -28,7 +28,7 @@ def paint(
     """Generate an image from a text with a diffusers pipeline, and show where the image attends to each word."""
     if not (folder / PIPELINE).is_file():
         raise RegardError(
-            f"{str(folder)!r} is no pipeline of diffusers, needs a folder with {PIPELINE}, as save_pretrained writes it"
+            f"{str(folder)!r} is not a diffusers pipeline, needs a folder with {PIPELINE}, as save_pretrained writes it"
         )
     for name, given in (("--samples", samples), ("--steps", steps)):
         if not 1 <= given <= MOST:

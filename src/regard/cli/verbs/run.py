@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from regard.capture.watching.seen import Seen
 
 Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="Your Python program.", show_default=False)]
-Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT...", help="Its own arguments.")]
+Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT...", help="Arguments of the program.")]
 MAX_WRITTEN_WEIGHTS = 10_000  # of a call, in --json
 KEPT_CALLS = 4  # of each path, the last: memory must not grow with the steps of a program
 MAX_DRAWN, DRAWN_COLUMNS = 24, 4  # heads of one call, or calls
@@ -30,7 +30,7 @@ MAX_DRAWN, DRAWN_COLUMNS = 24, 4  # heads of one call, or calls
 
 @writes("figure", "html", "json")
 def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING) -> None:
-    """Run a Python program and show the attention that it computed: path, kind, shape, file and line.
+    """Run a Python program and list its attention calls, each with its path, kind, shape, file and line.
 
     An attention file (.safetensors) is shown in the same way. --figure draws the heads of a single call, or the mean of
     each of several. The exit code is the program's own, or 2 if it computed no attention.

@@ -63,7 +63,7 @@ def see(
         see_images(images, texts, told, model, chosen, everything, outputs, remove)
         return
     if remove is not None:
-        raise RegardError("--remove: needs --image, whose regions it removes")
+        raise RegardError("--remove: needs --image: it ablates regions of the image")
     vectors = StaticVectors(static)
     vectors.check(chosen)
     neutral = ControlFile(control)
@@ -121,9 +121,9 @@ def see_images(
         if given:
             raise RegardError(f"--image and {option}: given both, needs one of them")
     if chosen.word is not None and not texts:
-        raise RegardError("--image and --word: a picture has no words, needs a TEXT beside it")
+        raise RegardError("--image and --word: an image has no words: pass a TEXT too")
     if model is None:
-        raise RegardError("--image needs --model: one that reads pictures, which the default model does not")
+        raise RegardError("--image needs --model: a model that reads images, which the default model does not")
     if fill not in (None, "blank", "mean", "blur"):
         raise RegardError(f"--remove: given {fill!r}, needs blank, mean or blur")
     for image in images:
@@ -209,11 +209,11 @@ def read_sentences(file: Path, word: str) -> list[str]:
     try:
         lines = read_regular(file, "--control").decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise RegardError(f"{what} is no text in UTF-8: needs one sentence a line") from None
+        raise RegardError(f"{what} is not UTF-8 text: needs one sentence per line") from None
     for n, line in enumerate(lines, 1):
         if line.strip() and (lacks := lacking(line.strip(), word)):
             raise RegardError(f"{what}: line {n}, {lacks}")
     found = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
     if len(found) < LEAST:
-        raise RegardError(f"{what}: {len(found)} different sentences, needs {LEAST} or more, one a line")
+        raise RegardError(f"{what}: {len(found)} different sentences, needs {LEAST} or more, one per line")
     return found

@@ -13,7 +13,7 @@ from regard.errors import RegardError
 from regard.train.watched import check_there_is_run
 
 Texts = Annotated[
-    list[str] | None, typer.Argument(metavar="TEXT...", help="Texts to open the page with.", show_default=False)
+    list[str] | None, typer.Argument(metavar="TEXT...", help="Texts to show on the page.", show_default=False)
 ]
 
 

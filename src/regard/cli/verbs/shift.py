@@ -36,7 +36,7 @@ def shift(
     if len(stores) != (2 if column is None else 1):
         raise RegardError(f"--store: given {len(stores)}, needs two, or one with --column NAME")
     if values is not None and column is None:
-        raise RegardError("--values needs --column: it says which two values of that column are compared")
+        raise RegardError("--values needs --column: it names the two values of that column to compare")
     for store in stores:
         check_store(store, layer)
     from contextlib import ExitStack

@@ -15,7 +15,7 @@ from regard.errors import RegardError
 def translate(
     texts: options.Texts = None,
     model: options.NeededModel = None,
-    layer: Annotated[int | None, number("--layer", "the two layers that agree most")] = None,
+    layer: Annotated[int | None, number("--layer", "the two layers whose alignments agree most")] = None,
     head: options.OneOfHeads = None,
     top: options.Top = 5,
     everything: options.All = False,
@@ -45,7 +45,7 @@ def translate(
     with screens[1].status("Loading the model and translating …"):
         done = traced(given)
         if not done.generated:
-            raise RegardError(f"translate: {done.model.name} is no encoder-decoder, it reads a text alone")
+            raise RegardError(f"translate: {done.model.name} is not an encoder-decoder: it reads a single text")
         found = seen(
             done.traces, layer=layer, head=head, kind=Translation, top=top, names=done.names, generated=done.generated
         )

@@ -17,7 +17,7 @@ from regard.questions.score.asked import ScoreAsked
 if TYPE_CHECKING:
     from regard.questions.why.answer import Why
 
-STRONGEST = "the largest weight (with --edge only)"
+STRONGEST = "that of the largest weight (with --edge only)"
 
 
 @writes("figure", "json", "html of traces", "csv", "save parts")
@@ -41,7 +41,7 @@ def why(
     """Rank the tokens and heads that affect a word (--word) or a label (--to), or split an attention score (--edge).
 
     --method ranks tokens by the effect of ablating them (removal), by the effect of ablating the word's attention to
-    them (edges), by contribution, or by weight. With --open, --model traces the texts of the file again.
+    them (edges), by contribution, or by weight. With --open, the model (--model) reads the texts of the file again.
     """
     given = Source(texts or [], targets or [], model, file=open_file, second=seconds or [])
     given.check("why")
@@ -104,7 +104,7 @@ class EdgeAsked:
         given = {"--layer": self.layer, "--head": self.head, "--part": self.part}
         used = [option for option, value in given.items() if value is not None]
         if used:
-            raise RegardError(f"{used[0]} goes with --edge WORD:WORD: it says of which score")
+            raise RegardError(f"{used[0]} goes with --edge WORD:WORD: it chooses the score")
 
     def question(self) -> ScoreAsked:
         """The question, with the two words apart. Raises RegardError where they are not two."""

@@ -42,7 +42,7 @@ def embed_places(
 ) -> Float[np.ndarray, "places layers poolings M"]:
     """Embed words at their places: from each layer, by each of `POOLINGS`."""
     if model.pairs:
-        raise RegardError(f"{model.name} is an encoder-decoder: needs a model that reads a text alone")
+        raise RegardError(f"{model.name} is an encoder-decoder: needs a model that reads a single text")
     found = []
     for first in range(0, len(places), AT_ONCE):
         some = places[first : first + AT_ONCE]

@@ -33,7 +33,7 @@ def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None)
         return [_removal_from_keys(trace.decoder, trace.decoder, place, "decoder")]
     if isinstance(trace, (Trace, PairTrace)):
         ways = " or ".join(map(repr, STACKS))
-        needs = ways if isinstance(trace, PairTrace) else "none: it is no encoder-decoder"
+        needs = ways if isinstance(trace, PairTrace) else "none: it is not an encoder-decoder"
         raise RegardError(f"removal: part: given {part!r}, {trace.sides[0].status.model} needs {needs}")
     raise RegardError(f"removal: given {type(trace).__name__}, needs the trace of a text, or of a text and its target")
 

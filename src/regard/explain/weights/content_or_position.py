@@ -50,7 +50,7 @@ def content_or_position(
     if not texts or exchanges < 1:
         raise RegardError(f"content_or_position: given {len(texts)} texts, {exchanges} exchanges, needs 1 or more")
     if model.pairs:
-        raise RegardError(f"{model.name} is an encoder-decoder: content_or_position is for models of one stack")
+        raise RegardError(f"{model.name} is an encoder-decoder: content_or_position is for models with a single stack")
     check_seed(seed)
     random = torch.Generator().manual_seed(seed)
     tables, queried = [], 0

@@ -20,7 +20,7 @@ def random_ids(model: "Model", length: int, repeats: int = 1, *, seed: int = 0) 
     model: whose vocabulary they are drawn from. seed: of the draw.
     """
     if model.pairs:
-        raise RegardError(f"{model.name} is an encoder-decoder: random tokens are for models of one stack")
+        raise RegardError(f"{model.name} is an encoder-decoder: random tokens are for models with a single stack")
     check_seed(seed)
     if length < 2 or repeats < 1:
         raise RegardError(f"random tokens: given {length} tokens, {repeats} times, needs 2 or more, once or more")

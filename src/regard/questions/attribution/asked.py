@@ -23,7 +23,7 @@ BYS = ("token", "word", "head")
 class AttributionAsked(OutcomeAsked):
     """Attribute a next token's logit (--to), or the cosine of two words (--word, --like), to parts of the model.
 
-    --method direct sums the direct contribution of each component. The other methods follow gradients to tokens or
+    --method direct computes the direct contribution of each component. The other methods follow gradients to tokens or
     heads, and attribution-patching compares two texts.
     """
 
@@ -59,7 +59,7 @@ class AttributionAsked(OutcomeAsked):
         if self.grid and self.by is not None:
             raise RegardError(f"{by}: attribution patching gives each layer and token a number: leave it out")
         if self.grid and targets:
-            raise RegardError(f"{called('target')}: attribution patching is for models of one stack")
+            raise RegardError(f"{called('target')}: attribution patching is for models with a single stack")
         if texts != 1 + self.grid:
             needs = (
                 "two, a clean and a corrupted one" if self.grid else f"one: {method} attribution-patching compares two"

@@ -17,9 +17,9 @@ MOST = 5  # rejected documents that are named
 MOST_WORDS = 8  # words without a row that are named
 # What the model did not read as written, by its kind in spans.parquet.
 KINDS = {
-    "unknown": "not in the vocabulary, read as unknown token",
+    "unknown": "not in the vocabulary, read as the unknown token",
     "dropped": "dropped by the tokenizer, no embedding",
-    "special": "read as special token, no embedding",
+    "special": "read as a special token, no embedding",
     "long": "word longer than the overlap of two windows, no embedding",
 }
 TABLE: list[list[Template]] = [
@@ -75,7 +75,7 @@ class Embedded(Answer):
         )  # fmt: skip
         unread: list[list[Cell]] = [[text, counts[kind]] for kind, text in KINDS.items() if counts.get(kind)]
         if (cuts := counts.get("parts", 0) - counts.get("documents", 0)) > 0:
-            unread.append(["document cut into parts, without attention across (texts.parquet)", cuts])
+            unread.append(["text cut into parts without attention between them (texts.parquet)", cuts])
         spans = Table(
             name="Not read as written", title="Not read as written (spans.parquet)", rows=unread, screen=True,
             columns=[Column("what"), Column("count", 0)],

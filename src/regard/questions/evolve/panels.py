@@ -64,7 +64,7 @@ def _steps(found: "Evolution", shown: Sequence[int], name: str) -> Table:
     return Table(
         name=name, title=f"Attention by step, {found.whose()}", rows=rows,
         note="Spread, in tokens, is exp(entropy). Change is the mean absolute difference from the row above."
-        + (" The strongest link is between tokens that can attend to several." if alone else ""),
+        + (" Strongest link leaves out tokens that can attend to one token only." if alone else ""),
         columns=[
             Column("step", 0), Column("spread", 2, unbounded=True), Column("change", 2, bar=True),
             Column("strongest link"), Column("weight", 2), *columns,

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 SAME = 0.05  # entropies in nats that differ by less are about equal
 GREW = 0.05  # smaller changes of a weight are not named
 
-HEAD = "Layer {layer}, head {head} attends by induction "
+HEAD = "Layer {layer}, head {head} is an induction head "
 SPREAD = "spread over {start_spread:n} tokens at step {start} and {spread:n} at step {end}."
 TABLE: list[list[Template]] = [
     [
         (HEAD + "from step {formed} on. Its score was {first} at step {previous} and is {last} at step {end}.", None),
         (HEAD + "at step {end} (score {last}).", lambda n: n["found"]),
-        ("No head attends by induction at step {end}. The highest score is {last} (layer {layer}, head {head}).", None),
+        ("No head is an induction head at step {end}. The highest score is {last} (layer {layer}, head {head}).", None),
     ],
     [
         ("{query} attends to {key} with weight {weight} at step {end}.", None),

@@ -33,7 +33,7 @@ class HeadsAsked(Asked):
         from regard.questions.heads.answer import Heads
 
         if model.pairs and self.tests:
-            raise RegardError(f"--tests: {model.name} is an encoder-decoder, they are for models of one stack")
+            raise RegardError(f"--tests: {model.name} is an encoder-decoder, they are for models with a single stack")
         tables = head_scores_of_texts(traces)
         if self.tests:
             tables |= {

@@ -64,7 +64,7 @@ def _score_grid(means: HeadMeans, score: str, of: str, group: str, largest: floa
     looked = means.scores["looked"] if score in AGAINST and "looked" in means.scores else np.ones(values.shape)
     grey = [(row, head) for row, head in np.argwhere(~(looked >= LOOKED) & ~np.isnan(values)).tolist()]
     heads = "1 grey head attends" if len(grey) == 1 else f"{len(grey)} grey heads attend"
-    second = f"{heads} less than {number(LOOKED)} to these tokens." if grey else score_sentence(means, score)
+    second = f"{heads} with less than {number(LOOKED)} to these tokens." if grey else score_sentence(means, score)
     return Heat(
         name=f"{of}{score}", title=f"{score}: {what}, {count_of_tokens(means.count(score))}",
         note=f"{MEANINGS[score].says} {second}", grey=grey,

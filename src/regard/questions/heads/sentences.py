@@ -34,7 +34,7 @@ SHARES: list[Template] = [
     ("{where}no head clearly follows {name} more than {rival}.", None),
     (HEAD + "attends almost only to {target}" + WEIGHT, lambda n: n["value"] >= 0.95),
     (HEAD + "attends mostly to {target}" + WEIGHT, lambda n: n["value"] >= 0.5),
-    (HEAD + "attends most to {target} of all heads" + WEIGHT, lambda n: n["value"] >= LOOKED),
+    (HEAD + "attends to {target} more than any other head" + WEIGHT, lambda n: n["value"] >= LOOKED),
     ("{where}no head attends to {target} with more than {value} on average (layer {layer}, head {head}).", None),
     ("{where}no head attends to {target}.", None),
 ]

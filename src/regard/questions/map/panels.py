@@ -82,8 +82,8 @@ def _receivers_of_map(found: "Matrix") -> Table:
         for each in found.receivers
     ]  # fmt: skip
     note = (
-        "Received is the sum of weights on the token, where the average token has 1. Max weight is from another "
-        f"token in any head: {found.unattended:,} of {found.tokens:,} tokens have less than {number(ATTENDED)}."
+        "Received is the sum of the weights on the token (average: 1). Max weight is the largest from another token in "
+        f"any head. It is less than {number(ATTENDED)} for {found.unattended:,} of {found.tokens:,} tokens."
     )
     columns = [Column("token"), Column("position", 0), Column("received", 2, bar=True, unbounded=True)]
     return Table(

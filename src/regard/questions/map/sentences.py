@@ -30,7 +30,7 @@ TABLE: list[list[Template]] = [
         ),
         (SPECIAL + ".", lambda n: n["special"] >= PART),
         ("Attention sinks receive {sinks:%} of all attention.", lambda n: n["sinks"] >= PART),
-        ("A learned sink, which is no token, takes {learned:%} of all attention.", lambda n: n["learned"] >= PART),
+        ("A learned sink, which isn't a token, takes {learned:%} of all attention.", lambda n: n["learned"] >= PART),
     ],
     [("Apart from special tokens and sinks, {token} receives most attention ({times:n} times the average).", None)],
 ]

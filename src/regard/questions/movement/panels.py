@@ -27,8 +27,8 @@ REACH = 60  # characters of a text on either side of the word
 PAIRED = 50  # paths up to which each two of them are compared, state by state
 NAMED = 3  # tokens that gave most to a step
 SHARES = (
-    "What made the step of each layer, in shares that sum to 1: attention, and feed-forward, which is all the rest of "
-    "the layer, its norms included. A share below 0 pulled the other way."
+    "What attention and feed-forward (the rest of the layer, with its norms) contribute to each layer's residual "
+    "update. Contributions sum to 1, and a contribution below 0 works against the update."
 )
 
 
@@ -72,8 +72,8 @@ def _panel(
     vectors = torch.stack([_vectors(each) for each in summary.occurrences])
     return {
         "title": f"How {word} moves through the layers" + (f" of the {TEXTS[part]}" if part else ""),
-        "note": f"Each line is {word} in one text, from how it enters the first layer (in) through how it leaves "
-                "layer n (n) to the end (★), its contextual embedding.",
+        "note": f"Each line is {word} in one text: in is its vector before layer 0, n its vector after layer n, and ★ "
+                "its vector at the end, the contextual embedding.",
         "digits": 3, "states": _states(len(summary.occurrences[0].hidden_states)),
         "paths": _paths(summary, moved, vectors, part, names, source),
         "curves": _curves(summary), "nearness": visible(movement_curves_title(summary)),
@@ -137,7 +137,7 @@ def _between(vectors: Float[Tensor, "P N M"]) -> list[list[list[float]]] | None:
 
 
 def _not_compared(paths: int) -> list[str]:
-    return [f"{paths} paths are not compared with each other: {PAIRED} are the most."] if paths > PAIRED else []
+    return [f"{paths} paths are too many to compare with each other (at most {PAIRED})."] if paths > PAIRED else []
 
 
 def _of(summary: Summary, occurrence: Occurrence, part: Part | None, names: Sequence[str] | None) -> str:

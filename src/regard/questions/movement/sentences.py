@@ -21,19 +21,19 @@ TABLE: list[list[Template]] = [
     ],
     [("massive activations are not drawn: {left_out}.", None)],
     [
-        ("seen from each ◆, each ★ and ○, a nearer point has the larger cosine in all {width} dimensions.",
+        ("from each ◆ to ★ and ○, and from each ★ and ○ to ◆, nearer means a larger cosine in all {width} dimensions.",
          lambda n: n["to_references"] and n["neutral"]),
-        ("seen from each ◆ and each ★, a nearer point has the larger cosine in all {width} dimensions.",
+        ("from each ◆ to ★, and from each ★ to ◆, nearer means a larger cosine in all {width} dimensions.",
          lambda n: n["to_references"]),
-        ("seen from each state, a nearer state has the larger cosine in all {width} dimensions.",
+        ("from each state, a nearer state has the larger cosine in all {width} dimensions.",
          lambda n: n["paths"] == 1),
         ("along a path, from its start, and between paths at the same layer, nearer points have larger cosines in all "
          "{width} dimensions.", None),
     ],
     [
-        ("an arrow leads to each end. Its cosine to some reference word is outside the neutral range.",
+        ("an arrow leads to each end, because its cosine to some reference word is outside the neutral range.",
          lambda n: n.get("neutral") and not n["inside"]),
-        ("no arrow leads to {inside}, within the neutral range.", lambda n: n.get("neutral")),
+        ("no arrow leads to ends within the neutral range: {inside}.", lambda n: n.get("neutral")),
     ],
     [("the plane keeps {kept:%} of the variance of {of}.", None)],
 ]  # fmt: skip

@@ -21,7 +21,7 @@ BYS, PARTS = ("positions", "heads"), ("encoder", "decoder", "cross")
 class PatchAsked(OutcomeAsked):
     """Patch activations of a clean text into the run of a corrupted text, and measure the effect.
 
-    There is a patch per layer and position, or per head. The outcome is a next token's probability (--to), or the
+    regard patches each layer and position, or each head, in turn. The outcome is a next token's probability (--to), or the
     cosine of a word to its vector in the clean text (--word).
     """
 

@@ -29,7 +29,9 @@ def attribution_patching(
     if direction not in DIRECTIONS:
         raise RegardError(f"direction: given {direction!r}, needs 'denoising' or 'noising'")
     if model.pairs:
-        raise RegardError(f"attribution_patching: {model.name} is an encoder-decoder, a model of one stack is needed")
+        raise RegardError(
+            f"attribution_patching: {model.name} is an encoder-decoder, a model with a single stack is needed"
+        )
     plain = [model.trace(text, attention_outputs=False) for text in (clean, corrupted)]
     run, source = (plain[1], plain[0]) if direction == "denoising" else (plain[0], plain[1])
     if len(run.tokens) != len(source.tokens):

@@ -24,7 +24,7 @@ TABLE: list[list[Template]] = [
         ("Next best: {other} ({other_share:%}).", lambda n: n["heads"]),
         ("Best at another position: {other} ({other_share:%}).", None),
     ],
-    [("Excluded as trivial (100% in any model{if_measured}): {trivial}.", None)],
+    [("Trivial patches (100% in any model{if_measured}) are left out: {trivial}.", None)],
 ]
 
 

@@ -64,7 +64,7 @@ def patch_sweep(
             f"outcome: given {type(outcome).__name__}, needs an Outcome, such as outcomes.probability(...)"
         )
     if model.pairs != (targets is not None):
-        needs = "the two texts that its decoder reads" if model.pairs else "no targets: it is no encoder-decoder"
+        needs = "the two texts that its decoder reads" if model.pairs else "no targets: it is not an encoder-decoder"
         raise RegardError(f"targets: {model.name} needs {needs}")
     texts, read = [clean, corrupted], list(targets) if targets is not None else [None, None]
     plain: list[AnyTrace] = [

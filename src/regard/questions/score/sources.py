@@ -235,7 +235,7 @@ def texts_behind_score(trace: Trace | PairTrace, part: Part | None) -> tuple[Tra
             return queries, trace.encoder, queries.cross
         return queries, queries, queries.attention
     if part is not None:
-        raise RegardError(f"score_sources: {trace.status.model} is no encoder-decoder, leave out part={part!r}")
+        raise RegardError(f"score_sources: {trace.status.model} is not an encoder-decoder, leave out part={part!r}")
     return trace, trace, trace.attention
 
 

@@ -22,7 +22,7 @@ def looks(alignment: Alignment, summary: Summary, screen: bool) -> Panel:
     ]
     one = alignment.written_layer == alignment.read_layer
     agree = "one layer, both rows" if one else why_these_layers(alignment, len(summary.tokens))
-    note = f"Written is the row that predicts a token, read the row of the token itself. {capital(agree)}. "
+    note = f"A token is written by the row that predicts it, and read by its own row. {capital(agree)}. "
     note += f"{_note_on_marked_looks(bool(alignment.sinks))}."
     if alignment.sinks:
         sinks = [f"{quoted(sink.text)} ({sink.token}) {number(sink.share)}" for sink in alignment.sinks]

@@ -73,7 +73,7 @@ def texts(summary: Summary, side: str) -> list[Panel]:
     values: list[Sequence[float | None]] = []
     for n, (label, tokens) in enumerate(zip(summary.labels, summary.tokens, strict=True)):
         own = next((each for each in summary.occurrences if each.text == n), None)
-        titles.append(f"{side.capitalize()} {label}: {len(tokens):,} tokens, with special tokens")
+        titles.append(f"{side.capitalize()} {label}: {len(tokens):,} tokens, including special tokens")
         values.append([None] * len(tokens))
         if own is not None and place is not None:
             row, which = own.attends[place], "" if own.label == label else f" ({own.label})"
@@ -109,7 +109,7 @@ def windows(summary: Summary) -> list[Panel]:
         [label, str(each.text + 1), f"{each.window} of {each.windows}", f"{each.start} to {each.stop - 1}"]
         for label, each in zip(summary.labels, summary.windows, strict=bool(summary.windows))
     ]
-    note = "The model reads each window as a separate text. An occurrence is shown where most text surrounds it."
+    note = "The model reads each window as a text. Each occurrence is shown in the window with most text around it."
     columns = [Column("shown as"), Column("text"), Column("window"), Column("tokens")]
     own = Table(name="Windows", title="Windows", note=note, columns=columns, rows=rows, screen=len(rows) <= WINDOWS)
     return [own] if rows else []
@@ -218,7 +218,7 @@ def _references(summary: Summary) -> Panel:
     left = len(summary.occurrences) - len(seen)
     notes = [f"{left} more occurrences are not shown."] if left > 0 else []
     if summary.control is None:
-        notes.append("Without neutral sentences, nothing says whether a text moves the word.")
+        notes.append("Without neutral sentences, you can't tell whether a text moves the word.")
     elif summary.control.refused is not None:
         notes.append(f"Movement isn't reported: {summary.control.refused}.")
     elif not all(comparable(summary, occurrence.label) for occurrence in seen):

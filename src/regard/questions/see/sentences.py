@@ -20,8 +20,8 @@ TABLE: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
     [
         ("{name_1} moves {word} {way_1} and {name_2} {way_2}.", lambda n: n["count"] == 2),
-        ("{where} moves {word} {way}, while {inside} leaves it in its neutral range.", lambda n: n["count"] == 2),
-        ("{leaving} of {count} occurrences leave the neutral range, {where} furthest: {way}.",
+        ("{where} moves {word} {way}, while {inside} leaves it within its neutral range.", lambda n: n["count"] == 2),
+        ("{leaving} of {count} occurrences leave the neutral range, and {where} moves furthest {way}.",
          lambda n: n["count"] > 2),
         ("{where} moves {word} {way}.", None),
         ("{word} stays within its range in {neutral} neutral sentences.", None),
@@ -43,11 +43,11 @@ TABLE: list[list[Template]] = [
     ],
     [("among other words, {giver} contributes most to {word} through attention: {part:%} of its update in layer "
       "{update}{of_text}.", None)],
-    [("{place} the model predicts {candidate} ({probability}).", None)],
+    [("{place}, the model predicts {candidate} ({probability}).", None)],
 ]  # fmt: skip
 WHOLE_TEXT: list[list[Template]] = [
     [("in cross-attention (layer {cross_layer}, {cross_head}), {alignments}.", None)],
-    [("{place} the model predicts {candidate} ({probability}).", None)],
+    [("{place}, the model predicts {candidate} ({probability}).", None)],
     [
         ("{in_text}{query} attends distinctively to {key} ({weight}, {head}) and {key_2} ({weight_2}, {head_2}).",
          None),

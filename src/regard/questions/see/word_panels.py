@@ -46,7 +46,7 @@ def cosines(summary: Summary, side: str, name: str) -> Panel:
     if len(pairs) > PAIRS:
         first = summary.occurrences[0].label
         pairs = [pair for pair in pairs if pair.a == first]
-        note = f"Pairs with occurrence {first}, of {len(summary.pairs)} in all. --json has the others."
+        note = f"Only pairs with occurrence {first} are shown, of {len(summary.pairs)}. --json has the others."
     states = [pair.hidden_states for pair in pairs]
     rows: list[list[Cell]] = [["token embedding", *(pair.token_embeddings for pair in pairs)]]
     rows += [[state_name(n), *cosines] for n, cosines in enumerate(zip(*states, strict=True))]
@@ -129,8 +129,8 @@ def updates(word: WordUpdates, summary: Summary, side: str, source: Summary | No
         shares = [None if part is None else part.share for part in blocks]
         rows.append([str(step.layer), step.length, *shares, step.feed_forward_share, most])
     through = "cross-attention" if crosses else "attention"
-    note = "Contributions to the residual update, which sum to 1. Rest: feed-forward and norms. "
-    note += f"Tokens: through {through}."
+    note = "Contributions to the residual update sum to 1. Rest: feed-forward and norms. "
+    note += f"Tokens: contributions through {through}."
     parts = [Column("attention", 2), *([Column("cross", 2)] if crosses else []), Column("rest", 2)]
     return Table(
         name=name, title=f"Residual updates of {quoted(own.word)} in {side} {word.occurrence}",
@@ -150,9 +150,7 @@ def references(summary: Summary, name: str) -> Panel:
             way = leaves_range(summary, each.occurrence, each.word, each.last_hidden_state)
             beside = ["", ""] if among is None else [neutral_range_in_words(among), way or ""]
         rows.append([each.word, each.occurrence, each.last_hidden_state, *beside, each.token_embeddings])
-    note = (
-        "Each reference word is read as a separate text. Don't compare the two cosines: they are of different spaces."
-    )
+    note = "Each reference word is read as a separate text. Don't compare the two cosines: their spaces differ."
     if summary.control is not None and neutral:
         count = len(summary.control.sentences)
         note += f" Neutral: mean and range in {count} sentences that don't suggest a meaning."

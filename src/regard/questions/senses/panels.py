@@ -96,7 +96,7 @@ def _examples(result: "Senses") -> Table:
     lines = [(sense_name(result, sense), line.document) for sense in result.senses for line in sense.examples]
     contexts = contexts_of(result.found.take(example_numbers(result)), result.context)
     return Table(
-        name="Examples", title="Examples of each sense", note="The nearest to the centroid of the sense come first.",
+        name="Examples", title="Examples of each sense", note="Examples nearest to the sense's centroid come first.",
         columns=[Column("sense"), Column("sentence"), Column("document")], screen=True,
         rows=[[name, context, document] for (name, document), context in zip(lines, contexts, strict=True)],
     )  # fmt: skip

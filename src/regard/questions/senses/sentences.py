@@ -17,7 +17,7 @@ UNSEPARATED: list[Template] = [
     (f"The {{k}} clusters that you asked for are not clearly separated: {MEASURES}.", lambda n: n["asked"]),
     (f"The senses of {{word}} are {NOT_SEPARATED}: the best split, into {{k}}, has {MEASURES}.", None),
     ("{word} occurs only {times}, too few to find senses.", lambda n: not n["separated"] and n["total"] < 4),
-    (f"Every split of {{word}} leaves a cluster with fewer than 2 occurrences or {SMALLEST:.0%} of {{total}}.",
+    (f"Every split of {{word}} has a cluster of fewer than 2 occurrences, or of less than {SMALLEST:.0%} of {{total}}.",
      lambda n: not n["separated"]),
 ]  # fmt: skip
 TABLE: list[list[Template]] = [

@@ -34,12 +34,12 @@ def of_shift(result: "Shift") -> list[Panel]:
                 for sense in result.senses
                 for name, share in zip(result.groups, sense.shares, strict=True)
             ],
-            note="fraction: of all occurrences in the group.",
+            note="Fraction of all occurrences in the group.",
         ),
         _distances(result),
         Table(
             name="Examples", title="Examples of each sense in both groups", columns=columns, rows=examples,
-            note="The nearest to the centroid of the sense come first. from: position of the first character in the "
+            note="Examples nearest to the sense's centroid come first. from: position of the first character in the "
             "document.", screen=True,
         ),
     ]  # fmt: skip
@@ -75,7 +75,7 @@ def _distances(result: "Shift") -> Table:
     return Table(
         name="Distances", title=f"Mean distance between two occurrences, layer {result.layer}",
         columns=[Column("pairs"), Column("distance", 2)], rows=rows, screen=True,
-        note="distance: mean 1 − cosine of all pairs. The last row is tested and is about 0 without a change.",
+        note="distance: mean 1 − cosine of all pairs. The last row is the test statistic, about 0 without a change.",
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ TABLE: list[list[Template]] = [
      ("The tokenizer splits none of the {count} words.", lambda n: n["count"] > 1)],
     [("The text has {tokens} for {characters}, and the tokenizer adds {added}.", None),
      ("The text has {tokens} for {characters}.", None)],
-    [("In the text, the tokenizer reads {read} as special.", None)],
+    [("The tokenizer reads {read} in the text as special.", None)],
 ]  # fmt: skip
 SEVERAL: list[list[Template]] = [
     [("Text {number} has {tokens} for {characters}, with {split} of {count} words split.", lambda n: n["count"] > 1),
