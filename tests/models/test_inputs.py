@@ -47,7 +47,7 @@ def test_what_runs_a_trace_again_refuses_inputs_that_are_no_text() -> None:
         lambda: seen.score_sources(trace, 1, 2, layer=0, head=0),
         lambda: seen.why(trace, trace.tokens[1].text),
     ):
-        with pytest.raises(RegardError, match="the trace comes from inputs other than text: it cannot be run again from its text"):
+        with pytest.raises(RegardError, match="the trace comes from inputs other than text: it cannot be run again"):
             asks()
 
 

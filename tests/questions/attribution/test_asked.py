@@ -42,5 +42,5 @@ def test_what_depends_on_the_texts() -> None:
         AttributionAsked(to="a").check(2, called=command_option_name)
     patching = AttributionAsked(word="a", method="attribution-patching")
     patching.check(2, called=command_option_name)  # the word is compared with its vector in the clean text
-    with pytest.raises(RegardError, match="--target-text: attribution patching is for models of one stack"):
+    with pytest.raises(RegardError, match="--target-text: attribution patching is for models with a single stack"):
         patching.check(2, 1, called=command_option_name)

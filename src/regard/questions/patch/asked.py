@@ -21,8 +21,8 @@ BYS, PARTS = ("positions", "heads"), ("encoder", "decoder", "cross")
 class PatchAsked(OutcomeAsked):
     """Patch activations of a clean text into the run of a corrupted text, and measure the effect.
 
-    regard patches each layer and position, or each head, in turn. The outcome is a next token's probability (--to), or the
-    cosine of a word to its vector in the clean text (--word).
+    regard patches each layer and position, or each head, in turn. The outcome is a next token's probability (--to),
+    or the cosine of a word to its vector in the clean text (--word).
     """
 
     texts: ClassVar[tuple[str, str]] = ("CLEAN CORRUPTED", "Two texts that differ in a word.")
