@@ -14,7 +14,7 @@ from regard.errors import RegardError
 from regard.explain.weights.content_or_position import content_or_position
 from regard.models.load import load_tokenizer
 from regard.questions.check.check import check
-from regard.questions.tokens.answer import tokens
+from regard.questions.tokens import tokens
 from regard.text import tokenizers
 from regard.text.continuation import continued
 from regard.text.neutral_sentences import neutral_sentences

@@ -1,12 +1,12 @@
 """Several pages become one."""
 
 from regard.web.join_pages import join_pages_into_one
-from tests.questions.heads.test_panels import answer_of, made
+from tests.questions.heads.test_answer import answer_of
 from tests.questions.patch.test_panels import made as sweep
 
 
 def test_several_are_one_with_a_tab_for_each_panel() -> None:
-    pages = [found.page() for found in (sweep(), sweep(direction="noising"), answer_of(made()))]
+    pages = [found.page() for found in (sweep(), sweep(direction="noising"), answer_of(mean_scores_of()))]
     said = [
         f"{page.title}. {sentence}" if n == 0 else sentence
         for page in pages

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from regard.questions.generate.answer import generation as generation
     from regard.questions.look.answer import looked as looked
     from regard.questions.map.whole import matrix as matrix
-    from regard.questions.steps.answer import steps as steps
+    from regard.questions.steps import steps as steps
 
 _WHERE = {  # names by the module that has them, or the package of a name that is a module itself
     "regard.explain": "causes frames logits matrices part places texts vectors weights wording",
@@ -50,7 +50,7 @@ _WHERE = {  # names by the module that has them, or the package of a name that i
     "regard.questions.generate.answer": "generation",
     "regard.questions.look.answer": "looked",
     "regard.questions.map.whole": "matrix",
-    "regard.questions.steps.answer": "steps",
+    "regard.questions.steps": "steps",
 }
 _SAME = {  # functions whose module has their name, by its package
     "causes": "contributions layer_updates removal rollout",

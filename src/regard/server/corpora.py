@@ -12,7 +12,7 @@ from regard.errors import RegardError
 from regard.models.model import Model
 from regard.questions.senses import panels
 from regard.questions.senses.answer import CHECKED, Senses
-from regard.questions.senses.sentences import sense_name
+from regard.questions.senses.panels import sense_name
 from regard.server.asked import CorpusAsked
 from regard.server.kept import Kept
 from regard.server.places import Places, reader_of

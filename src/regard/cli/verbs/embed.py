@@ -68,7 +68,7 @@ def embed(
     from regard.cli.telling import tell
     from regard.corpus.embed_texts import embed as embed_texts
     from regard.corpus.reading.document import Columns
-    from regard.questions.embed.answer import Embedded, missing_words
+    from regard.questions.embed import Embedded, missing_words
 
     console, errors = consoles(outputs.json)
     runner: Runner | None = None

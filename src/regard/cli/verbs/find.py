@@ -44,7 +44,7 @@ def find(
         raise RegardError(f"{given[0]}: store {str(store)!r} keeps {unit}, of which it cannot be asked")
     from regard.cli.console import consoles
     from regard.corpus.store_tables import StoreTables  # and not Store, with which torch would be imported
-    from regard.questions.find.answer import find as found_in
+    from regard.questions.find import find as found_in
 
     screens = consoles(outputs.json)
     with StoreTables(store, model=model) as opened:
@@ -52,7 +52,7 @@ def find(
             with screens[1].status("Loading the model …"):
                 _ = opened.model
         if unit == "texts":
-            from regard.questions.nearest.answer import find_texts
+            from regard.questions.nearest import find_texts
 
             texts = find_texts(opened, word, prompt=prompt, top=top)
             tell(texts, outputs, screens, SHOWN if top is None else top)

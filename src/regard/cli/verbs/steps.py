@@ -33,9 +33,9 @@ def steps(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
     from regard.cli.telling import tell
-    from regard.questions.steps import answer
+    from regard.questions import steps as question
 
     screens = consoles(outputs.json)
     with screens[1].status("Loading the model and tracing …"):
-        found = answer.steps(one_trace(traced(given), open_file), word, layer, head)
+        found = question.steps(one_trace(traced(given), open_file), word, layer, head)
     tell(found, outputs, screens, everything=everything, traces=found.traces[0])

@@ -39,6 +39,6 @@ def tokens(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
     from regard.cli.telling import tell
-    from regard.questions.tokens import answer
+    from regard.questions import tokens as question
 
-    tell(answer.tokens(texts, tokenizer, ranks), outputs, consoles(outputs.json), everything=everything)
+    tell(question.tokens(texts, tokenizer, ranks), outputs, consoles(outputs.json), everything=everything)

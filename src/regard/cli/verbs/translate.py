@@ -38,7 +38,7 @@ def translate(
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.cli.console import consoles
     from regard.cli.telling import tell
-    from regard.questions.alignment.answer import Translation
+    from regard.questions.alignment import Translation
     from regard.questions.see.answer import seen
 
     screens = consoles(outputs.json)

@@ -20,7 +20,7 @@ from regard.explain.part import check_explained_part
 from regard.explain.vectors.planes import Path2D, plane
 from regard.explain.weights.head_scores import head_scores
 from regard.explain.wording import capital
-from regard.questions.evolve import panels, sentences
+from regard.questions.evolve import panels as shown
 from regard.questions.evolve.training import Training, training_of
 from regard.trace.trace import PairTrace, Trace
 from regard.train.samples import open_watched
@@ -42,8 +42,8 @@ class Evolution(TracesAnswer):
     """
 
     format: ClassVar[str] = "regard evolve"
-    findings = sentences.of_evolution
-    panels = panels.of_evolution
+    findings = shown.evolution_sentences
+    panels = shown.evolution_panels
 
     what: str
     layer: int

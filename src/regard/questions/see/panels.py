@@ -12,7 +12,7 @@ from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.word_links import other_words
 from regard.explain.wording import called, capital, listed, number, place_in_brackets, quoted, short_head
-from regard.questions.lens import panels as lens
+from regard.questions import lens
 from regard.questions.see import pair_panels as pair
 from regard.questions.see import word_panels as word
 from regard.questions.see.sentences import comparable, leaves_range

@@ -27,7 +27,7 @@ from regard.display.contexts import LONGEST, contexts_of, length_of
 from regard.display.panels import InContext
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.questions.senses import panels, sentences
+from regard.questions.senses import panels as shown
 
 if TYPE_CHECKING:
     from regard.corpus.asking.check_causes import Checked
@@ -84,9 +84,9 @@ class Senses(Answer):
     """
 
     format: ClassVar[str] = "regard senses"
-    title = sentences.senses_title
-    exactness = sentences.exactness_of_senses
-    panels = panels.of_senses
+    title = shown.senses_title
+    exactness = shown.exactness_of_senses
+    panels = shown.senses_panels
 
     word: str
     layer: int
@@ -110,7 +110,7 @@ class Senses(Answer):
 
     def findings(self) -> list[str]:
         """Say how large the senses are, which words mark them and what ablating these words did."""
-        return sentences.of_senses(self)
+        return shown.senses_sentences(self)
 
     def order(self) -> Int[np.ndarray, " R"]:
         """Number the occurrences sense by sense, the nearest to the centroid first."""

@@ -22,7 +22,7 @@ from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.questions.shift import panels, sentences
+from regard.questions.shift import panels as shown
 
 DOCUMENTS = 5  # of each group, from which on whole documents are permuted: 252 ways to deal them out
 EXAMPLES = 3
@@ -53,8 +53,8 @@ class Shift(Answer):
     """
 
     format: ClassVar[str] = "regard shift"
-    title = sentences.shift_title
-    panels = panels.of_shift
+    title = shown.shift_title
+    panels = shown.shift_panels
 
     word: str
     layer: int
@@ -71,7 +71,7 @@ class Shift(Answer):
 
     def findings(self) -> list[str]:
         """Say how the test of the word ended, and which senses came or went."""
-        return sentences.of_shift(self)
+        return shown.shift_sentences(self)
 
     def exactness(self) -> list[str]:
         """List the notes on the indexes and on the test."""

@@ -17,7 +17,7 @@ from regard.display.panels import Panel
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.sinks import own_tokens
 from regard.explain.wording import number, numbered
-from regard.questions.lens.panels import cells
+from regard.questions.lens import cells
 from regard.questions.map import picture as long_text
 from regard.questions.map.whole import matrix
 from regard.questions.movement.way import way_panels

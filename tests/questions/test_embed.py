@@ -9,7 +9,7 @@ import pytest
 from regard.corpus.embed_texts import EmbedReport
 from regard.corpus.reading.document import Rejected
 from regard.corpus.settings import Where
-from regard.questions.embed.answer import KINDS, Embedded, missing_words
+from regard.questions.embed import KINDS, Embedded, missing_words
 from tests.said.reading import numbers_in
 from tests.support.stores import Document, write_store
 

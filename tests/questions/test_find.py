@@ -15,8 +15,8 @@ from regard.corpus.store import Store
 from regard.corpus.writing.shard import ShardTables, write_shard
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
-from regard.questions.find import answer
-from regard.questions.find.answer import Concordance, find
+from regard.questions import find as question
+from regard.questions.find import Concordance, find
 from tests.support import MONEY, RIVER
 from tests.support.stores import Document, summary_of, word_rows, write_store
 
@@ -205,6 +205,6 @@ def test_page_and_json_have_every_line(cloud_store: Any, monkeypatch: pytest.Mon
     data: Any = found.to_json()
     assert (data["format"], data["findings"], data["total"]) == ("regard find", found.findings(), 30)
     assert [each["start"] for each in data["lines"]] == [each.start for each in found.lines]
-    monkeypatch.setattr(answer, "MOST", 29)
+    monkeypatch.setattr(question, "MOST", 29)
     with pytest.raises(RegardError, match="'bank' has 30 lines, 29 are the most that a page shows"):
         found.page()
