@@ -8,10 +8,10 @@ import pytest
 from jaxtyping import config
 
 import regard
+from regard.explain.causes.ablation_effect import removal
 from regard.explain.causes.outcomes import Outcome, logit
-from regard.explain.causes.removal import removal
 from regard.explain.frames import to_frame
-from regard.explain.weights.cross_head_scores import cross_head_scores
+from regard.explain.weights.head_means import cross_head_scores
 from regard.explain.weights.head_scores import head_scores
 
 

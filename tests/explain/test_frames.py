@@ -12,7 +12,7 @@ import torch
 import regard
 from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.frames import Table, to_frame
-from regard.explain.logits.logit_lens import logit_lens
+from regard.explain.logits import logit_lens
 from regard.explain.weights.head_scores import NAMES, head_scores
 from regard.trace.display import plain_text_of_display
 from tests.support.own_models import opened

@@ -9,8 +9,7 @@ import pytest
 import regard
 from regard.display.panels import Heat, Table
 from regard.errors import RegardError
-from regard.explain.logits.logit_lens import Layer, LogitLens
-from regard.explain.logits.predictions import Candidate
+from regard.explain.logits import Candidate, Layer, LogitLens
 from regard.explain.texts.summary import summarise
 from regard.explain.wording import fixed, state_name
 from regard.questions.lens import Lens, lens

@@ -5,8 +5,7 @@ import random
 import numpy as np
 
 from regard.display.answer import Read
-from regard.explain.weights.head_means import HeadMeans
-from regard.explain.weights.score_meanings import MEANINGS
+from regard.explain.weights.head_means import MEANINGS, HeadMeans
 from regard.questions.heads.answer import AGAINST, LEAST, LOOKED, Heads, most_of, score_sentence
 from tests.said.reading import numbers_in, plain_and_few, shown_with_its_numbers, shows
 

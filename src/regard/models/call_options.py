@@ -9,7 +9,7 @@ from regard.capture.interventions.given import Intervention
 if TYPE_CHECKING:
     from regard.capture.interventions.names import Part
     from regard.capture.interventions.patch import What
-    from regard.explain.places import Place
+    from regard.explain.wording import Place
 
 
 class TraceOptions(TypedDict, total=False):

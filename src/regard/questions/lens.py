@@ -8,8 +8,7 @@ from regard.display.answer import Read, TracesAnswer
 from regard.display.panels import Cell, Column, Heat, Panel, Shares, Table
 from regard.display.sentences import MAX_SENTENCES, Template, sentences
 from regard.explain.frames import Row
-from regard.explain.logits.logit_lens import LogitLens
-from regard.explain.logits.predictions import Prediction
+from regard.explain.logits import LogitLens, Prediction
 from regard.explain.texts.summary import Summary, summarise
 from regard.explain.wording import called, fixed, number, numbered, state_name
 from regard.text.quoting import quoted

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 import regard
 from regard.display.panels import Shares, Strip, Table
 from regard.display.terminal_parts import plain_lines_of_parts
-from regard.explain.logits.predictions import Candidate
+from regard.explain.logits import Candidate
 from regard.generation.generator import Generated
 from regard.questions.generate.answer import generation
 from tests.said.reading import names_in, numbers_in, shown_with_its_numbers, shows

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 import regard
-from regard.explain.logits.predictions import names_of
+from regard.explain.logits import names_of
 from regard.generation.generator import Generated
 from regard.questions.generate.writing import writing
 

@@ -11,7 +11,7 @@ from regard.cli.selection import Selection
 from regard.cli.source import Source, traced, traced_again
 from regard.cli.telling import tell
 from regard.errors import RegardError
-from regard.explain.causes.token_rankings import TOKENS_BY
+from regard.explain.causes.ablation_effect import TOKENS_BY
 from regard.questions.score.asked import ScoreAsked
 
 if TYPE_CHECKING:

@@ -92,7 +92,7 @@ class AttributionAsked(OutcomeAsked):
 
     def _at(self, trace: "Trace | PairTrace") -> int:
         """The token at which a logit is meant: the last one of at, or of the text."""
-        from regard.explain.places import place_in, tokens_of
+        from regard.explain.wording import place_in, tokens_of
 
         side = trace.sides[-1]
         return len(side.tokens) - 1 if self.at is None else tokens_of(side, place_in(side, self.at))[-1]

@@ -8,7 +8,7 @@ from typing import ClassVar
 from regard.display.answer import Read, TracesAnswer
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.explain.logits.predictions import names_of
+from regard.explain.logits import names_of
 from regard.generation.generator import Generated
 from regard.questions.generate import panels as shown
 from regard.questions.generate.writing import Writing, writing

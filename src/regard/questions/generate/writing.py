@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.explain.logits.predictions import Candidate, Names, candidates
+from regard.explain.logits import Candidate, Names, candidates
 from regard.explain.weights.sinks import sinks
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace

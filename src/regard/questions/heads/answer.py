@@ -10,8 +10,7 @@ from regard.display.answer import Answer
 from regard.display.panels import Cell, Column, Heat, Panel, Table
 from regard.display.sentences import MAX_SENTENCES, Template, sentences
 from regard.explain.frames import Row
-from regard.explain.weights.head_means import HeadMeans
-from regard.explain.weights.score_meanings import ALIKE, MEANINGS, SHARE, is_share
+from regard.explain.weights.head_means import ALIKE, MEANINGS, SHARE, HeadMeans, is_share
 from regard.explain.wording import capital, count_of_tokens, number, short_head
 
 NAMED = 3  # heads of a score

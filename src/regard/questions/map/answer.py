@@ -8,8 +8,7 @@ from regard.display.answer import TracesAnswer
 from regard.display.panels import InContext
 from regard.display.sentences import Template, sentences
 from regard.explain.frames import Row
-from regard.explain.matrices.band import Band
-from regard.explain.matrices.offset_means import OffsetMeans
+from regard.explain.matrices import Band, OffsetMeans
 from regard.explain.wording import quoted
 from regard.questions.map import panels
 from regard.text.function_words import is_content_word

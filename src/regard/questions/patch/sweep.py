@@ -19,7 +19,7 @@ from regard.capture.status_notes import NO_OUTPUTS, REUSED
 from regard.display.answer import Read
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome
-from regard.explain.places import Place
+from regard.explain.wording import Place
 from regard.models.model import Model
 from regard.questions.patch.answer import By, Direction, PatchSweep
 from regard.questions.patch.by_construction import Layer, Reason, by_construction, patched_side_of_trace

@@ -27,9 +27,8 @@ from regard.display.sentences import Template, sentences
 from regard.errors import RegardError
 from regard.explain.causes.score_writers import By, named, writers_by_group
 from regard.explain.frames import Row
-from regard.explain.places import Place, tokens_of
 from regard.explain.weights.attended import check_layer
-from regard.explain.wording import exactly_split, number
+from regard.explain.wording import Place, exactly_split, number, tokens_of
 from regard.questions.score import panels
 from regard.text.quoting import quoted
 from regard.text.tokens import Token

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from regard.display.panels import Bars, Cell, Column, Later, Panel, Shares, Strip, Table
 from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
-from regard.explain.weights.word_links import other_words
+from regard.explain.weights.attended import other_words
 from regard.explain.wording import called, capital, listed, number, place_in_brackets, quoted, short_head
 from regard.questions import lens
 from regard.questions.see import pair_panels as pair

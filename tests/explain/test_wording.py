@@ -10,8 +10,8 @@ import regard
 from regard.explain.causes.ablation_effect import effect
 from regard.explain.causes.contributions import contributions
 from regard.explain.causes.rollout import rollout
-from regard.explain.places import place_in
 from regard.explain.vectors.similarity import across_texts, states_of
+from regard.explain.wording import place_in
 from regard.models.model import Model
 from tests.support.attention_outputs import make_model
 
