@@ -10,7 +10,7 @@ import regard
 from regard.cli.outputs import Outputs, TraceFile
 from regard.cli.page_file import PageFile
 from regard.errors import RegardError
-from regard.json_files import write_json
+from regard.files import write_json
 from regard.questions.map.whole import matrix
 from regard.trace.trace import Trace
 from regard.web import built_page

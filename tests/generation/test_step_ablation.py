@@ -10,8 +10,8 @@ import torch
 import transformers
 
 import regard
-from regard.capture.interventions.given import Intervention
 from regard.capture.interventions.patch import Patch
+from regard.capture.interventions.resolve import Intervention
 from regard.models.model import Model
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer

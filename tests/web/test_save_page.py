@@ -1,3 +1,5 @@
+"""None"""
+
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ from regard.errors import RegardError
 from regard.trace.trace import Trace
 from regard.web import built_page
 from regard.web.assemble import Choice, page_of
-from regard.web.save_page import write_page
+from regard.web.save_page import join_pages_into_one, write_page
 from tests.questions.heads.test_answer import answer_of
 from tests.questions.patch.test_panels import made as sweep
 from tests.support.web_pages import Read, build_nothing
@@ -133,3 +135,20 @@ def test_what_was_found_stands_beside_traces_or_alone(bank: list[Trace], built: 
     assert [panel["name"] for panel in page["panels"]] == ["Patches", "Patch by patch"]
     assert page["findings"][-1] == sweep().findings()[-1]
     assert page["opening"]["view"] == "tokens"
+
+
+def test_several_are_one_with_a_tab_for_each_panel() -> None:
+    pages = [found.page() for found in (sweep(), sweep(direction="noising"), answer_of(mean_scores_of()))]
+    said = [
+        f"{page.title}. {sentence}" if n == 0 else sentence
+        for page in pages
+        if page
+        for n, sentence in enumerate(page.findings)
+    ]
+    page = join_pages_into_one([page for page in pages if page])
+    assert page.title == f"{sweep().title()} (and 2 more)"
+    assert list(page.findings) == said
+    assert [panel["name"] for panel in page.panels][:5] == [
+        "Patches", "Patch by patch", "Patches (2)", "Patch by patch (2)", "previous"
+    ]  # fmt: skip
+    assert page.opening["view"] == "panel 0"

@@ -85,7 +85,7 @@ def ask(
     outputs.check()
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
+    from regard.cli.telling import consoles
 
     screens = consoles(outputs.json)
     with screens[1].status("Loading the model and tracing …") as status:

@@ -14,8 +14,7 @@ from typer.core import TyperGroup
 from regard import __version__
 from regard.cli import start
 from regard.cli.asking import verb_of_question
-from regard.cli.examples import epilog, examples_of
-from regard.cli.help import OLD_NAMES, Rows, VerbWithSections, rows_of_options, write_sections
+from regard.cli.help import OLD_NAMES, Rows, VerbWithSections, epilog, examples_of, rows_of_options, write_sections
 from regard.cli.verbs.check import check
 from regard.cli.verbs.embed import embed
 from regard.cli.verbs.evolve import evolve

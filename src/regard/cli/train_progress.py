@@ -9,9 +9,9 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from regard.cli.console import consoles
 from regard.cli.setting_changes import starting_settings
 from regard.cli.start import settle
+from regard.cli.telling import consoles
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.questions.evolve.training import training_of_log

@@ -23,9 +23,8 @@ from regard.corpus.settings import Settings, chosen_layers_to_store, pooling_sen
 from regard.corpus.writing.autocast_states import note_on_processor
 from regard.corpus.writing.cut_windows import window_size
 from regard.corpus.writing.openvino_states import check_openvino_installed
-from regard.corpus.writing.plan_shards import ShardPlan, plan_shards
 from regard.corpus.writing.pooled_windows import settings_for_texts, vector_width
-from regard.corpus.writing.shard import remove_unfinished_shards
+from regard.corpus.writing.shard import ShardPlan, plan_shards, remove_unfinished_shards
 from regard.corpus.writing.store_folder import QUARANTINE, SHARDS, check_apart, opened_store_folder, remove_others
 from regard.corpus.writing.stored_texts import Compared, StoredTexts, check_seen, compare
 from regard.corpus.writing.words import check_lemma_language

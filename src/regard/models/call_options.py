@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from regard.attention.map_statistics import Statistics
-from regard.capture.interventions.given import Intervention
+from regard.capture.interventions.resolve import Intervention
 
 if TYPE_CHECKING:
     from regard.capture.interventions.names import Part

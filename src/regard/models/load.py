@@ -17,9 +17,8 @@ from transformers.utils.hub import cached_file
 
 from regard import memory
 from regard.errors import RegardError
-from regard.files import check_regular
+from regard.files import check_regular, read_json
 from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, read_processor
-from regard.json_files import read_json
 from regard.model_files import gguf, hub
 from regard.model_files.folder import (
     ADAPTER,

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from regard.attention.map_statistics import Statistics
 from regard.capture.embeddings import most_positions_of_model
-from regard.capture.interventions.given import Intervention, check_interventions
 from regard.capture.interventions.names import Part
+from regard.capture.interventions.resolve import Intervention, check_interventions
 from regard.capture.options import NO_LAYERS, CaptureOptions
 from regard.capture.outcome_path import AttributionTarget, outcome_path
 from regard.capture.regard_attention import RegardSession

@@ -13,9 +13,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from regard.corpus.asking.look_up import check_keeps_words, look_up
-from regard.corpus.asking.nearest_rows import find_nearest_rows
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows
-from regard.corpus.asking.vectors import cosines, principal_axes
+from regard.corpus.asking.vectors import cosines, find_nearest_rows, principal_axes
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.display.contexts import in_context

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regard.corpus.asking.nearest_rows import find_nearest_rows
 from regard.corpus.asking.occurrences import Line, flat_rows
+from regard.corpus.asking.vectors import find_nearest_rows
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.display.panels import Column, Panel, Table

@@ -167,7 +167,7 @@ def tokens(texts: Sequence[str], tokenizer: str | None = None, ranks: Path | Non
 
 def _read(texts: Sequence[str], tokenizer: str | None, ranks: Path | None) -> list[Sequence[Token]]:
     if tokenizer == "words":
-        from regard.text.word_tokens import word_tokens
+        from regard.text.word_pieces import word_tokens
         from regard.textbook import dictionary
 
         numbers = dictionary(" ".join(texts))

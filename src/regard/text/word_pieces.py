@@ -5,12 +5,14 @@ written without blanks every character is a word. A tokenizer's own numbers of w
 sentencepiece's may call "river-bank" one word, or a whole text.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import regex
 
+from regard.errors import RegardError
 from regard.text.tokens import Token
 from regard.text.words import word_boundaries
 
@@ -45,3 +47,18 @@ def spelling(tokens: Sequence[Token], word: Sequence[int]) -> str:
     first, last = tokens[word[0]], tokens[word[-1]]
     end = _MARKS.match(last.source, last.end).end()  # marks that no token has are of the word
     return last.source[first.start : end].strip() or "".join(tokens[n].text for n in word).strip()
+
+
+def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
+    """Look up the words of a text, commas dropped. numbers: as `regard.textbook.dictionary` makes them.
+
+    Raises:
+        RegardError: a word is not in the dictionary.
+    """
+    tokens = []
+    for place, match in enumerate(re.finditer(r"[^\s,]+(?:,+[^\s,]+)*", text)):
+        word = match[0].replace(",", "")
+        if word not in numbers:
+            raise RegardError(f"the dictionary of {len(numbers)} words has no {word!r}")
+        tokens.append(Token(numbers[word], word, *match.span(), place, False, text))
+    return tokens

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.nn.evaluation_mode import model_in_evaluation_mode
+from regard.nn.decoding import model_in_evaluation_mode
 from regard.nn.transformer import Transformer
 from regard.train.batches import Batch, Data
 from regard.train.checkpoint import TrainingState

@@ -30,9 +30,8 @@ def check(
     outputs.check()
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
     from regard.cli.start import load_model
-    from regard.cli.telling import tell
+    from regard.cli.telling import consoles, tell
     from regard.questions.check.check import check as measure
 
     screens = consoles(outputs.json)

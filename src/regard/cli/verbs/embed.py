@@ -64,8 +64,7 @@ def embed(
     sizes = _sizes(find_files(paths, follow_links=follow_links))
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
-    from regard.cli.telling import tell
+    from regard.cli.telling import consoles, tell
     from regard.corpus.embed_texts import embed as embed_texts
     from regard.corpus.reading.document import Columns
     from regard.questions.embed import Embedded, missing_words

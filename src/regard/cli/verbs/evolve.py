@@ -31,8 +31,7 @@ def evolve(
     check_watched_traces(run)
 
     # torch is imported only now: help and bad input do not wait for it
-    from regard.cli.console import consoles
-    from regard.cli.telling import tell
+    from regard.cli.telling import consoles, tell
     from regard.questions.evolve.answer import evolution_of
 
     tell(evolution_of(run, layer, head, part=part), outputs, consoles(outputs.json), everything=everything)

@@ -42,7 +42,7 @@ def find(
     only = words if unit == "texts" else {"--text-prompt": prompt is not None}
     if given := [name for name, each in only.items() if each]:
         raise RegardError(f"{given[0]}: store {str(store)!r} keeps {unit}, of which it cannot be asked")
-    from regard.cli.console import consoles
+    from regard.cli.telling import consoles
     from regard.corpus.store_tables import StoreTables  # and not Store, with which torch would be imported
     from regard.questions.find import find as found_in
 

@@ -16,7 +16,7 @@ from regard.generation.settings import check_generation_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from regard.capture.interventions.given import Intervention
+    from regard.capture.interventions.resolve import Intervention
     from regard.generation.generator import Generated
     from regard.models.model import Model
 
@@ -89,8 +89,7 @@ def generate(
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.capture.interventions.steer import steer
-    from regard.cli.console import consoles
-    from regard.cli.telling import tell
+    from regard.cli.telling import consoles, tell
     from regard.explain.weights.attended import check_layer
     from regard.questions.generate.answer import generation
 

@@ -33,7 +33,7 @@ def heads(
                 raise RegardError(f"--store and {option}: a store has its own texts and model, give one of them")
         outputs.check()
         check_store(store)
-        from regard.cli.console import consoles
+        from regard.cli.telling import consoles
         from regard.corpus.store import Store
 
         with Store(store) as opened:

@@ -36,9 +36,8 @@ def paint(
     outputs.check()
 
     # torch is imported only now: help and bad input do not wait for it
-    from regard.cli.console import consoles
     from regard.cli.start import settle
-    from regard.cli.telling import tell
+    from regard.cli.telling import consoles, tell
     from regard.diffusion.pipeline import load_pipeline
     from regard.questions.prompt.answer import prompt_painting
 

@@ -40,7 +40,7 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
         raise RegardError(f"run: {script} is a notebook: save it as a script, or put regard.watch() around a cell")
     start.leave_to_program()
     from regard.capture.watching.watch import HIDDEN, watch
-    from regard.cli.console import consoles, say_written_files
+    from regard.cli.telling import consoles, say_written_files
 
     code = 0
     try:
@@ -90,7 +90,7 @@ def _execute(script: Path, arguments: list[str]) -> int:
 def _write(seen: "Seen", file: Path) -> None:
     """Write the table as JSON, with the weights of small calls."""
     from regard.display.answer import VERSION
-    from regard.json_files import plain_json_values, write_json
+    from regard.files import plain_json_values, write_json
 
     calls: list[dict[str, Any]] = []
     for call in seen.values():

@@ -49,8 +49,8 @@ def senses(
         raise RegardError(f"--train {str(train)!r} cannot be read: there is no such file")
     check_store(store, layer)
     start.settle()
-    from regard.cli.console import consoles
-    from regard.corpus.asking.labelled import read_labelled
+    from regard.cli.telling import consoles
+    from regard.corpus.asking.disambiguate import read_labelled
     from regard.corpus.store import Store
 
     screens = consoles(outputs.json)

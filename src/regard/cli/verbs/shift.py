@@ -42,7 +42,7 @@ def shift(
     from contextlib import ExitStack
 
     start.settle()
-    from regard.cli.console import consoles
+    from regard.cli.telling import consoles
     from regard.corpus.store import Store
 
     screens = consoles(outputs.json)

@@ -6,9 +6,8 @@ import typer
 
 from regard.cli import options
 from regard.cli.file_options import writes
-from regard.cli.options import number
+from regard.cli.options import Selection, number
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.selection import Selection
 from regard.cli.source import Source, one_trace, traced
 
 
@@ -31,8 +30,7 @@ def steps(
     outputs.check()
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
-    from regard.cli.telling import tell
+    from regard.cli.telling import consoles, tell
     from regard.questions import steps as question
 
     screens = consoles(outputs.json)

@@ -37,8 +37,7 @@ def tokens(
         check_text_arguments("text", texts)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
-    from regard.cli.telling import tell
+    from regard.cli.telling import consoles, tell
     from regard.questions import tokens as question
 
     tell(question.tokens(texts, tokenizer, ranks), outputs, consoles(outputs.json), everything=everything)

@@ -4,9 +4,8 @@ from typing import Annotated
 
 from regard.cli import options
 from regard.cli.file_options import writes
-from regard.cli.options import number
+from regard.cli.options import Selection, number
 from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.selection import Selection
 from regard.cli.source import Source, check_text_arguments, traced
 from regard.errors import RegardError
 
@@ -36,8 +35,7 @@ def translate(
     given = Source(texts=texts, model=model)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
-    from regard.cli.telling import tell
+    from regard.cli.telling import consoles, tell
     from regard.questions.alignment import Translation
     from regard.questions.see.answer import seen
 

@@ -11,7 +11,7 @@ from regard.corpus.checksums import ShardFiles
 from regard.corpus.manifest import NAME
 from regard.corpus.writing.shard import remove_unfinished_shards
 from regard.errors import RegardError
-from regard.locks import LOCK, lock_folder
+from regard.files import LOCK, lock_folder
 
 SHARDS = "shards"
 SHARD_NAME = re.compile("[0-9a-f]{24}")

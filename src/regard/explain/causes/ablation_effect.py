@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -14,10 +13,6 @@ from regard.errors import RegardError
 from regard.explain.wording import Place, tokens_of
 from regard.text.words import Word
 from regard.trace.trace import PairTrace, Trace, is_causal
-
-TokensBy = Literal["removal", "edges", "contribution", "weight"]
-TOKENS_BY: tuple[TokensBy, ...] = get_args(TokensBy)
-DEFAULT: TokensBy = "removal"
 
 
 @dataclass(frozen=True)
@@ -114,9 +109,3 @@ def _mean_ranks(values: Sequence[float]) -> Float[Tensor, " n"]:
     _, inverse, counts = given.unique(return_inverse=True, return_counts=True)
     last = counts.cumsum(0).double()
     return (last - (counts - 1) / 2)[inverse]
-
-
-def check_tokens_by(tokens_by: object) -> None:
-    """Raise RegardError for an unknown way."""
-    if tokens_by not in TOKENS_BY:
-        raise RegardError(f"tokens_by: given {tokens_by!r}, needs one of {', '.join(map(repr, TOKENS_BY))}")

@@ -14,8 +14,7 @@ from jaxtyping import Float, Int
 from regard.checks import check_seed, megabytes
 from regard.corpus.asking.clusters import NOT_SEPARATED, Clusters, find_clusters
 from regard.corpus.asking.context_words import excerpt_around_occurrence, marker_words, near
-from regard.corpus.asking.disambiguate import Disambiguator, train_disambiguator
-from regard.corpus.asking.labelled import Labelled
+from regard.corpus.asking.disambiguate import Disambiguator, Labelled, train_disambiguator
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows
 from regard.corpus.asking.places import Place

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from regard.capture.interventions.names import TEXTS, Part
 from regard.display.answer import Answer, TracesAnswer
-from regard.explain.causes.ablation_effect import DEFAULT, TokensBy
+from regard.explain.causes.token_rankings import DEFAULT, TokensBy
 from regard.explain.frames import Row
 from regard.questions.why import panels, sentences
 from regard.text.quoting import quoted

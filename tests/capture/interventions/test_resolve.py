@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import regard
-from regard.capture.interventions.given import checked, intervention_names_tokens
+from regard.capture.interventions.resolve import checked, intervention_names_tokens
 
 
 def test_what_is_no_intervention() -> None:
