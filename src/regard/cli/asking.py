@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from regard.cli import options
-from regard.cli.file_options import writes
 from regard.cli.options import number
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import Source, traced
 from regard.cli.telling import tell
 from regard.errors import RegardError

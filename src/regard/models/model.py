@@ -578,7 +578,7 @@ class Model:
         Raises:
             RegardError: an encoder-decoder, texts of different length, or as `attribute_to_tokens`.
         """
-        from regard.questions.patch.estimated import attribution_patching  # as in `why`
+        from regard.questions.patch.sweep import attribution_patching  # as in `why`
 
         return attribution_patching(self, clean, corrupted, outcome, direction=direction)
 

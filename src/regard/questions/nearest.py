@@ -95,7 +95,7 @@ class NearestTexts(Answer):
 def find_texts(tables: StoreTables, text: str, *, prompt: str | None = None, top: int | None = None) -> NearestTexts:
     """Find the texts that are nearest to one."""
     from regard.corpus.settings import Settings
-    from regard.corpus.writing.pooled_windows import settings_for_texts
+    from regard.corpus.writing.cut_windows import settings_for_texts
 
     settings = tables.manifest.settings
     if tables.manifest.unit != "texts":

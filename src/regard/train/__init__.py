@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from regard.train import batches as batches
     from regard.train import checkpoint as checkpoint
     from regard.train import data as data
-    from regard.train import distributed as distributed
     from regard.train import log as log
     from regard.train import loop as loop
     from regard.train import progress as progress

@@ -28,9 +28,8 @@ from regard.train.data import (
     repeated_training_text,
     watched_pair,
 )
-from regard.train.distributed import ProcessGroup
 from regard.train.log import Log, read_log
-from regard.train.loop import StepMetrics, optimiser_of, train
+from regard.train.loop import ProcessGroup, StepMetrics, optimiser_of, train
 from regard.train.run_folder import (
     RunInfo,
     SourceFile,

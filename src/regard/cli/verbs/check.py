@@ -5,9 +5,8 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.file_options import writes
 from regard.cli.options import option
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import check_text_arguments
 
 ModelArgument = Annotated[

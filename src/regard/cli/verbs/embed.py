@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli import options, start
-from regard.cli.file_options import writes
 from regard.cli.options import number, option, whole_numbers
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.errors import RegardError
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.file_options import writes
 from regard.cli.options import Context, KeptLayer, Lookup, StoreFolder, StoreModel, check_store, number, option
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.telling import tell
 from regard.errors import RegardError
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli import options
-from regard.cli.file_options import writes
 from regard.cli.options import number, option, seed_option_value
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.start import load_model
 from regard.errors import RegardError
 from regard.generation.settings import check_generation_options

@@ -5,9 +5,8 @@ from typing import Annotated
 
 from regard.cli import options
 from regard.cli.asking import ask
-from regard.cli.file_options import writes
 from regard.cli.options import check_store, option
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.telling import tell
 from regard.errors import RegardError
 from regard.questions.heads.asked import HeadsAsked

@@ -11,9 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regard.checks import from_zero
 from regard.cli import options
-from regard.cli.file_options import writes
 from regard.cli.options import Selection, number
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.start import load_model
 from regard.errors import RegardError
 from regard.files import check_readable

@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.file_options import writes
 from regard.cli.options import number
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.errors import RegardError
 from regard.model_files.folder import PIPELINE
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli import start
-from regard.cli.file_options import writes
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.errors import RegardError
 from regard.files import STANDARD_OUTPUT, check_readable
 

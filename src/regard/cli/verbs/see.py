@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from regard.cli import options
-from regard.cli.file_options import writes
 from regard.cli.options import Selection, number
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import Source, traced
 from regard.errors import RegardError
 from regard.files import check_readable, read_regular

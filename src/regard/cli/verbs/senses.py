@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from regard.cli import options, start
-from regard.cli.file_options import writes
 from regard.cli.options import (
     Context,
     Examples,
@@ -19,7 +18,7 @@ from regard.cli.options import (
     number,
     option,
 )
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.telling import tell
 from regard.errors import RegardError
 

@@ -5,9 +5,8 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.file_options import writes
 from regard.cli.options import Selection, number
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import Source, one_trace, traced
 
 

@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from regard.cli import options
-from regard.cli.file_options import writes
 from regard.cli.options import option
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import check_text_arguments
 from regard.errors import RegardError
 from regard.files import check_readable

@@ -3,9 +3,8 @@
 from typing import Annotated
 
 from regard.cli import options
-from regard.cli.file_options import writes
 from regard.cli.options import Selection, number
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import Source, check_text_arguments, traced
 from regard.errors import RegardError
 

@@ -4,9 +4,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from regard.cli import options
-from regard.cli.file_options import writes
 from regard.cli.options import Selection, number, option
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import Source, traced, traced_again
 from regard.cli.telling import tell
 from regard.errors import RegardError

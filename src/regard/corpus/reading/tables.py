@@ -5,8 +5,14 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 
-from regard.corpus.reading.document import Columns, Document, Rejected
-from regard.corpus.reading.rows import missing_document_column, repeated_document_column, to_document
+from regard.corpus.reading.document import (
+    Columns,
+    Document,
+    Rejected,
+    missing_document_column,
+    repeated_document_column,
+    to_document,
+)
 from regard.corpus.reading.streams import FAULTS, LONGEST_LINE, Stream, lines, no_utf8, reason
 from regard.errors import RegardError
 from regard.files import parse_json

@@ -20,7 +20,7 @@ from regard.explain.wording import number, numbered
 from regard.questions.lens import cells
 from regard.questions.map import picture as long_text
 from regard.questions.map.whole import matrix
-from regard.questions.movement.way import way_panels
+from regard.questions.movement.sentences import way_panels
 from regard.questions.see.panels import likeliest_tokens_seen
 from regard.questions.see.picture import pairs
 from regard.questions.see.picture.heads import WordRows, paint_grid, stacked_heads_of_layers, strip_rows

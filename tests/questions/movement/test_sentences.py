@@ -6,8 +6,8 @@ from regard import neutral_sentences
 from regard.display.panels import Curves, Scatter
 from regard.explain.texts.curves import curves
 from regard.explain.texts.summary import summarise
-from regard.questions.movement import way
-from regard.questions.movement.way import way_panels
+from regard.questions.movement import sentences as way
+from regard.questions.movement.sentences import way_panels
 
 
 def test_lines_and_points_are_the_summarys(bank, minilm) -> None:
