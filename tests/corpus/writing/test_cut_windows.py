@@ -206,11 +206,11 @@ def test_what_cannot_be_pooled_is_refused_before_anything_is_written(tmp_path: P
     model = regard.load(cased, device="cpu")
     long = Settings(unit="texts", statistics=False, prompt="a b c d e f g h " * 4)
     (cased / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
-    for given, settings, says in (
+    for asked, settings, says in (
         (plain, FLOAT32, "comes from no sentence encoder's folder"),
         (regard.load(cased, device="cpu"), FLOAT32, "puts texts in lower case, whose characters would be others"),
         (model, long, "prompt: its 33 tokens leave 0 of a window of 31 to the text, needs 8 or more"),
     ):
         with pytest.raises(regard.RegardError, match=says):
-            regard.corpus.embed(texts, tmp_path / "s", model=given, settings=settings)
+            regard.corpus.embed(texts, tmp_path / "s", model=asked, settings=settings)
         assert not (tmp_path / "s" / "manifest.json").exists()
