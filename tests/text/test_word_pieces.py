@@ -17,7 +17,7 @@ from regard import RegardError
 from regard.explain.texts import highlights
 from regard.text import tokenizers
 from regard.text.tokens import Token, encode
-from regard.text.word_pieces import spelling, word_tokens, wordlike, words
+from regard.text.word_pieces import PRONOUNS, is_content_word, spelling, word_tokens, wordlike, words
 from regard.text.words import find_word, word_boundaries, words_of
 from regard.textbook import dictionary
 from regard.web.page import text_data
@@ -237,3 +237,18 @@ def test_word_tokens_know_their_characters() -> None:
 def test_a_word_that_is_not_in_the_dictionary() -> None:
     with pytest.raises(RegardError, match=r"dictionary of 6 words has no 'cake'"):
         word_tokens("eat cake", dictionary(TEXT))
+
+
+@pytest.mark.parametrize("word", ["tired", "animal", "2024", " Paris", "été"])
+def test_content_words(word: str) -> None:
+    assert is_content_word(word)
+
+
+@pytest.mark.parametrize("word", ["the", "Because", "didn't", "didn’t", "can't", " of", "it", ".", "—"])
+def test_function_words_and_marks(word: str) -> None:
+    assert not is_content_word(word)
+
+
+def test_pronouns_are_function_words() -> None:
+    assert "it" in PRONOUNS
+    assert not any(map(is_content_word, PRONOUNS))

@@ -20,7 +20,6 @@ from regard.train.loop import loss_of, optimiser_of, train, validate
 from regard.train.settings import Settings, with_changes
 
 SETTINGS = Settings(steps=120, rate=1e-2, warmup=5, decay=0.0, evaluate_every=0, save_every=0, beta2=0.98)
-pytest.importorskip("accelerate", reason="needs the extra distributed (accelerate)")
 
 SMALL = ["layers=1", "d_model=16", "heads=2", "block=9", "batch=6", "evaluate_every=0", "sample_every=0", "warmup=2"]
 
@@ -135,6 +134,7 @@ def losses(run: Path) -> list[float]:
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["text", "pairs"])
 def test_two_processes_come_to_the_losses_of_one(kind: str, tmp_path: Path) -> None:
+    pytest.importorskip("accelerate", reason="needs the extra distributed (accelerate)")
     file = tmp_path / "data"
     if kind == "text":
         file.write_text("the river bank and the money bank " * 40)

@@ -24,7 +24,10 @@ EVERY = 1_000_000  # parts or rows that are named where all are
 
 
 def consoles(json_file: Path | None = None) -> tuple[Console, Console]:
-    """(for what is shown, for progress and errors)."""
+    """(for what is shown, for progress and errors). With `--json -`, standard output is for JSON alone.
+
+    If NO_COLOR is set, no escape codes are written (https://no-color.org).
+    """
     options: dict[str, Any] = {"highlight": False}
     if os.environ.get("NO_COLOR"):
         options |= {"color_system": None, "force_terminal": False}

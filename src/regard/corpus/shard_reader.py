@@ -68,7 +68,7 @@ def cells_at(table: "pa.Table", rows: Int[np.ndarray, " n"], names: Sequence[str
 
 
 def integers(cells: "pa.IntegerArray") -> Int[np.ndarray, " n"]:
-    """Return whole numbers; a null is -1."""
+    """Return whole numbers; a null is -1."""  # from the buffer: Arrow's to_numpy imports pandas, for half a second
     if cells.null_count:
         return np.array([-1 if cell is None else cell for cell in cells.to_pylist()], np.int64)
     kind = np.dtype(f"i{cells.type.bit_width // 8}")

@@ -33,11 +33,11 @@ from regard.model_files.pooling import read_pooling
 from regard.model_files.quiet import quiet
 from regard.model_files.size_limit import kept_as_stored, require_memory_for_model
 from regard.model_files.weight_headers import Held
-from regard.models.device_map import checked_device_map
 from regard.models.model import Model
 from regard.models.read_checkpoint import (
     check_finite_weights,
     check_not_on_disk,
+    checked_device_map,
     load_errors_in_line,
     read_checkpoint,
     why_model_not_loaded,

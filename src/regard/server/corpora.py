@@ -9,7 +9,7 @@ from shlex import quote
 import numpy as np
 
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Occurrences, at_rows
-from regard.corpus.asking.passage import read_passage
+from regard.corpus.asking.places import read_passage
 from regard.corpus.store import Store
 from regard.display.contexts import contexts_of
 from regard.display.page import panel_data

@@ -9,7 +9,7 @@ import torch
 
 from regard.capture.interventions.resolve import Intervention
 from regard.capture.interventions.steer import Steer, steer
-from regard.capture.progress import report_layers_of_pass
+from regard.capture.options import report_layers_of_pass
 from regard.errors import RegardError
 from regard.explain.texts.window_texts import unfold_texts_to_windows
 from regard.explain.weights.attended import check_layer

@@ -7,7 +7,6 @@ from regard.lazy import lazy_modules
 if TYPE_CHECKING:
     from regard.text import chat as chat
     from regard.text import continuation as continuation
-    from regard.text import function_words as function_words
     from regard.text import neutral_sentences as neutral_sentences
     from regard.text import quoting as quoting
     from regard.text import reader as reader

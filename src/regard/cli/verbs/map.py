@@ -100,7 +100,7 @@ class LongText:
 
         Windows are not held: their answer has no traces.
         """
-        from regard.capture.progress import report_layers_of_pass
+        from regard.capture.options import report_layers_of_pass
         from regard.models.states import count_layers
         from regard.questions.map.whole import chosen_layer, matrix
         from regard.questions.map.windowed import windowed

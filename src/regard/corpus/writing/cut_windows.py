@@ -183,7 +183,10 @@ def pool_windows(states: Float[Tensor, "B L M"], pooling: Pooling) -> Float[np.n
 
 
 def find_windows(cut: CutText) -> Units:
-    """Take every window of a text as a unit: it has no word, and the characters from its first token to its last."""
+    """Take every window of a text as a unit: it has no word, and the characters from its first token to its last.
+
+    A text that fits into one window has the vector of `Model.embedding`. Each window of a longer one has its own row.
+    """
     spans = [slice(*span) for span in cut.spans]
     start, end = (np.array([find(span) for span in spans], np.int64) for find in (cut.first, cut.last))
     count = np.array([len(window.ids) for window in cut.windows], np.int64)

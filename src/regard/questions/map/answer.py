@@ -11,7 +11,7 @@ from regard.explain.frames import Row
 from regard.explain.matrices import Band, OffsetMeans
 from regard.explain.wording import quoted
 from regard.questions.map import panels
-from regard.text.function_words import is_content_word
+from regard.text.word_pieces import is_content_word
 from regard.trace.status import Status
 
 if TYPE_CHECKING:

@@ -193,7 +193,11 @@ def _trace_for_patching(model: Model, text: str, target: str | None, *, logits: 
 def attribution_patching(
     model: "Model", clean: str, corrupted: str, outcome: Outcome, *, direction: Direction = "denoising"
 ) -> PatchSweep:
-    """Estimate a sweep of patches of hidden states over all layers and positions."""
+    """Estimate a sweep of patches of hidden states over all layers and positions, from two runs and one gradient.
+
+    To first order, a patch of layer n at token i moves the outcome by (source[n, i] - run[n, i]) · ∂outcome/∂run[n, i]
+    (Nanda 2023, "Attribution Patching: Activation Patching At Industrial Scale").
+    """
     if direction not in DIRECTIONS:
         raise RegardError(f"direction: given {direction!r}, needs 'denoising' or 'noising'")
     if model.pairs:

@@ -13,11 +13,10 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from regard.checks import check_seed
-from regard.corpus.asking.change import ROUNDS, Change, permutation_test
+from regard.corpus.asking.change import ABSENT, ALARM, PRESENT, ROUNDS, Change, permutation_test, sense_share_test
 from regard.corpus.asking.clusters import NOT_SEPARATED, Clusters, find_clusters
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.asking.occurrences import CONTEXT, Line, Occurrences, flat_rows
-from regard.corpus.asking.sense_shares import ABSENT, ALARM, PRESENT, sense_share_test
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.errors import RegardError

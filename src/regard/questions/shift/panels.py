@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from regard.corpus.asking.change import ABSENT, ALARM, PRESENT
 from regard.corpus.asking.clusters import NOT_SEPARATED
-from regard.corpus.asking.sense_shares import ABSENT, ALARM, PRESENT
 from regard.display.contexts import in_context
 from regard.display.panels import Bars, Cell, Column, Panel, Table
 from regard.display.sentences import Template, sentences
