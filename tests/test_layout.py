@@ -30,7 +30,6 @@ THROUGH_OTHERS = {
     "attention/kernels/cpu/statistics_passes",
     "attention/reference",
     "attention/scores",
-    "cli/verbs/evolve",
     "cli/source",
     "cli/verbs/steps",
     "cli/verbs/train",

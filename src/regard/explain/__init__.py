@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from regard.explain import frames as frames
     from regard.explain import logits as logits
     from regard.explain import matrices as matrices
-    from regard.explain import part as part
     from regard.explain import texts as texts
     from regard.explain import vectors as vectors
     from regard.explain import weights as weights
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from regard.questions.steps import steps as steps
 
 _WHERE = {  # names by the module that has them, or the package of a name that is a module itself
-    "regard.explain": "causes frames logits matrices part texts vectors weights wording",
+    "regard.explain": "causes frames logits matrices texts vectors weights wording",
     "regard.explain.causes.ablation_effect": "effect removal",
     "regard.explain.frames": "to_frame",
     "regard.explain.logits": "logit_lens",

@@ -16,9 +16,8 @@ from regard.capture.embeddings import most_positions_of_model
 from regard.capture.interventions.names import Part
 from regard.capture.interventions.resolve import Intervention, check_interventions
 from regard.capture.options import NO_LAYERS, CaptureOptions
-from regard.capture.outcome_path import AttributionTarget, outcome_path
 from regard.capture.regard_attention import RegardSession
-from regard.capture.score_path import score_path
+from regard.capture.score_path import AttributionTarget, outcome_path, score_path
 from regard.capture.session import Session
 from regard.checks import arguments_named
 from regard.errors import RegardError

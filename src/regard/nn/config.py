@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from operator import attrgetter
 from typing import Any, Literal, get_type_hints
 
 from regard.checks import arguments_named, kind_needed
@@ -149,20 +150,13 @@ class TransformerConfig:
 
     # The names under which configs of transformers have these, so that the same code reads both.
 
-    @property
-    def hidden_size(self) -> int:
-        """`d_model`."""
-        return self.d_model
-
-    @property
-    def num_hidden_layers(self) -> int:
-        """`layers`."""
-        return self.layers
-
-    @property
-    def num_attention_heads(self) -> int:
-        """`heads`."""
-        return self.heads
+    hidden_size = property(attrgetter("d_model"))
+    num_hidden_layers = property(attrgetter("layers"))
+    num_attention_heads = property(attrgetter("heads"))
+    head_dim = property(attrgetter("head_width"))
+    vocab_size = property(attrgetter("vocabulary"))
+    max_position_embeddings = property(attrgetter("length"))
+    decoder_start_token_id = property(attrgetter("start"))
 
     @property
     def num_key_value_heads(self) -> int:
@@ -170,29 +164,9 @@ class TransformerConfig:
         return self.heads if self.key_heads is None else self.key_heads
 
     @property
-    def head_dim(self) -> int:
-        """`head_width`."""
-        return self.head_width
-
-    @property
-    def vocab_size(self) -> int:
-        """`vocabulary`."""
-        return self.vocabulary
-
-    @property
-    def max_position_embeddings(self) -> int | None:
-        """`length`."""
-        return self.length
-
-    @property
     def is_encoder_decoder(self) -> bool:
         """Whether `kind` is "encoder-decoder"."""
         return self.kind == "encoder-decoder"
-
-    @property
-    def decoder_start_token_id(self) -> int | None:
-        """`start`."""
-        return self.start
 
     @classmethod
     def nanogpt(cls, vocabulary: int, **changes: Any) -> "TransformerConfig":

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 import regard
-from regard.capture.outcome_path import AttributionTarget
-from regard.capture.score_path import SideParts, Writer
+from regard.capture.score_path import AttributionTarget, SideParts, Writer
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.questions.attribution.direct import attribution

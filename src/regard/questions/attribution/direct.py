@@ -15,8 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.capture.outcome_path import AttributionTarget
-from regard.capture.score_path import Side, SideParts, Writer
+from regard.capture.score_path import AttributionTarget, Side, SideParts, Writer
 from regard.display.answer import Answer, Read
 from regard.errors import InexactError, RegardError
 from regard.explain.causes.score_writers import By, named, writers_by_group

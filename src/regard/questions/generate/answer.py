@@ -11,7 +11,7 @@ from regard.explain.frames import Row
 from regard.explain.logits import names_of
 from regard.generation.generator import Generated
 from regard.questions.generate import panels as shown
-from regard.questions.generate.writing import Writing, writing
+from regard.questions.generate.panels import Writing, writing
 from regard.text.tokens import Token, shortened
 from regard.trace.trace import Trace
 

@@ -1,20 +1,30 @@
 """A text that a model wrote, in sentences and panels: bars, how likely each token was, and likely alternatives."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from regard.display.panels import Cell, Column, Panel, Shares, Strip, Table
 from regard.display.sentences import Template, sentences
-from regard.errors import control_name
+from regard.errors import RegardError, control_name
+from regard.explain.logits import Candidate, Names, candidates
+from regard.explain.weights.sinks import sinks
 from regard.explain.wording import count_of_tokens, fixed, listed, named, number, word_numbered
-from regard.questions.generate.writing import Writing, WrittenToken
 from regard.text.quoting import quoted, visible
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, wordlike, words
+from regard.trace.layer_subset import kept_numbers
+from regard.trace.trace import Trace
 
 if TYPE_CHECKING:
     from regard.questions.generate.answer import Generation, Written
 
+CANDIDATES = 4  # tokens that are named at each place
+ROWS = 256  # queries whose weights are looked at together
 ENDED = {"end": "ended the text itself", "stop": "stopped at a stop string", "length": "stopped at the token limit"}
 NAMED = 3  # other likely tokens of a row
 WORTH_NAMING = 0.01  # a part of the attention; a word needs twice as much
@@ -40,6 +50,76 @@ STEERED: list[list[Template]] = [
     [("The least certain token was {plain_least} ({plain_chance}) in the plain text and {steered_least} "
       "({steered_chance}) in the steered text.", lambda n: not n["same"])],
 ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class WrittenToken:
+    """A token that was written. probability: what the model gave it, temperature aside; rank: 0 for the likeliest.
+
+    likeliest: the tokens it found likeliest in that place, first.
+    """
+
+    token: int
+    text: str
+    probability: float
+    rank: int
+    likeliest: list[Candidate]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What was written after `given` tokens. ended: "end", "stop" or "length", as `Generated` has it.
+
+    special, sinks, prompt, own: the parts of attention, mean over layers, heads and the rows that wrote, that went to
+    special tokens, to attention sinks, to the rest of the prompt, to what it had written. received: the same of each
+    token; with special tokens and sinks in it. sink_tokens: which tokens are sinks.
+    """
+
+    given: int
+    ended: str
+    tokens: list[WrittenToken]
+    special: float
+    sinks: float
+    prompt: float
+    own: float
+    received: list[float]
+    sink_tokens: list[int]
+
+
+def writing(trace: Trace, given: int, ended: str, names: Names) -> Writing:
+    """Look at what a causal model wrote after the first `given` tokens of a trace.
+
+    ended: why it wrote no more, a key of `ENDED`. names: spells the model's tokens.
+    """
+    if trace.logits is None or given < 1:
+        raise RegardError("writing: needs a trace with logits, and at least one token before what was written")
+    found = []
+    for n in range(given, len(trace.tokens)):
+        logits, token = trace.logits[n - 1].double(), trace.tokens[n]
+        chance = float(logits.softmax(-1)[token.id])
+        rank = int((logits > logits[token.id]).sum())
+        found.append(WrittenToken(n, token.text, chance, rank, candidates(logits, names, CANDIDATES)))
+    received = _received(trace, given)
+    special = torch.tensor([token.special for token in trace.tokens])
+    sunk = torch.zeros_like(special)
+    sink_tokens = [sink.token for sink in sinks(trace)]
+    sunk[sink_tokens] = True
+    before = torch.arange(len(trace.tokens)) < given
+    parts = (special, sunk & ~special, before & ~sunk & ~special, ~before & ~sunk & ~special)
+    apart, to_sinks, prompt, own = (float(received[part].sum()) for part in parts)
+    return Writing(given, ended, found, apart, to_sinks, prompt, own, received.tolist(), sink_tokens)
+
+
+def _received(trace: Trace, given: int) -> Float[Tensor, " L"]:
+    """What each token gets from the rows that wrote, mean of layers, heads and rows; zero where nothing was written."""
+    total = torch.zeros(len(trace.tokens), dtype=torch.float64)
+    layers = kept_numbers(trace.attention)
+    start, stop = given - 1, len(trace.tokens) - 1
+    for layer in layers:
+        for first in range(start, stop, ROWS):
+            rows = trace.attention[layer][:, first : min(stop, first + ROWS)]  # (H, r, L)
+            total += rows[..., : len(total)].double().mean(0).sum(0).cpu()
+    return total / max(1, len(layers) * (stop - start))
 
 
 def generation_panels(found: "Generation") -> list[Panel]:

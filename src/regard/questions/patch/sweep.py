@@ -20,8 +20,8 @@ from regard.display.answer import Read
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.wording import Place
-from regard.models.gradient_runs import gradient_run
 from regard.models.model import Model
+from regard.models.readout import gradient_run
 from regard.questions.patch.answer import By, Direction, PatchSweep
 from regard.questions.patch.by_construction import Layer, Reason, by_construction, patched_side_of_trace
 from regard.text.tokens import shortened, unequal_token_counts
