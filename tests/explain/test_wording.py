@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jaxtyping
 import pytest
 import torch
 
@@ -23,15 +22,7 @@ def pair():
     return Model(make_model("marian"), None, name="marian").trace(ids=IDS[0], target_ids=IDS[0, :5])
 
 
-@pytest.fixture
-def as_users_call():
-    """The run-time checks of annotations, which tests otherwise have, would speak first."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
-@pytest.mark.usefixtures("as_users_call")
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_the_whole_trace_is_refused(pair) -> None:
     for look in (
         lambda: contributions(pair, 2, 0),

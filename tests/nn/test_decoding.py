@@ -7,9 +7,7 @@ from torch import nn
 import regard
 from regard.nn.decoding import Choice, model_in_evaluation_mode, translate, write_with_transformer
 from regard.text import tokenizers
-from tests.support.own_models import TEXTS, no_checks_of_annotations, opened, pair
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
+from tests.support.own_models import TEXTS, opened, pair
 
 
 def test_draws_have_the_models_shares() -> None:

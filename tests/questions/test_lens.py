@@ -19,11 +19,10 @@ from regard.text.quoting import spelled
 from regard.text.tokens import Token
 from tests.said.reading import names_in, numbers_in, plain_and_few, shown_with_its_numbers
 from tests.support import in_text, make_tiny
-from tests.support.own_models import TARGETS, TEXTS, no_checks_of_annotations, opened, pair
+from tests.support.own_models import TARGETS, TEXTS, opened, pair
 from tests.support.pictures import axes_with
 from tests.support.summaries import bare_summary
 
-__all__ = ["no_checks_of_annotations"]  # the fixture
 TOKENS = in_text([Token(0, "the", 0, 3, None, False), Token(1, "bank", 4, 8, None, False)])
 
 

@@ -13,7 +13,7 @@ from regard.display.panels import decimals
 from regard.display.written import number_text
 from regard.questions.senses.answer import Senses
 from regard.questions.senses.panels import senses_sentences, senses_title
-from tests.questions.heads.test_answer import answer_of
+from tests.questions.heads.test_answer import answer_of, mean_scores_of
 from tests.web.tables import open_twin, rows_of
 
 pytestmark = pytest.mark.browser

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jaxtyping
 import pytest
 import torch
 from hypothesis import given
@@ -88,8 +87,8 @@ def test_maps_between_the_tokens_of_one_text() -> None:
         held_attention_calls(trace)
 
 
-def test_maps_of_a_pair_are_asked_of_one_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as users call it: its own check speaks
+@pytest.mark.usefixtures("no_checks_of_annotations")
+def test_maps_of_a_pair_are_asked_of_one_side() -> None:
     with pytest.raises(RegardError, match="is an encoder-decoder: give its trace's .encoder or .decoder"):
         held_attention_calls(pair().trace(TEXTS[0], target="Un homme"))  # type: ignore[arg-type]
     with pytest.raises(RegardError, match="is an encoder-decoder: give its trace's .encoder or .decoder"):

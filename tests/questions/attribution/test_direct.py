@@ -14,9 +14,8 @@ from regard.errors import RegardError
 from regard.models.model import Model
 from regard.questions.attribution.direct import attribution
 from tests.support import RIVER, SHARED, by_hand
-from tests.support.own_models import TEXTS, no_checks_of_annotations, opened, pair
+from tests.support.own_models import TEXTS, opened, pair
 
-__all__ = ["no_checks_of_annotations"]  # the fixture
 SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
 STORIES = SHARED / "models" / "stories260K"
 

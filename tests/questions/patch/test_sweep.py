@@ -17,9 +17,6 @@ from regard.errors import RegardError
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
 from regard.text import tokenizers
 from tests.support import generation, own_models
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 RIVER, MONEY = "We sat on the quiet river bank.", "We took it from a money bank."
 CLEAN, CORRUPTED = "The man sat by the river bank.", "The man sat by the money bank."
