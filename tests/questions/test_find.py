@@ -1,4 +1,7 @@
+"""None"""
+
 import time
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from regard.corpus.writing.shard import ShardTables, write_shard
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.questions import find as question
-from regard.questions.find import Concordance, find
+from regard.questions.find import Concordance, contexts_of, find, length_of
 from tests.support import MONEY, RIVER
 from tests.support.stores import Document, summary_of, word_rows, write_store
 
@@ -208,3 +211,19 @@ def test_page_and_json_have_every_line(cloud_store: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr(question, "MOST", 29)
     with pytest.raises(RegardError, match="'bank' has 30 lines, 29 are the most that a page shows"):
         found.page()
+
+
+def test_a_context_ends_where_a_word_does_and_says_that_the_text_goes_on(bank_store: Any) -> None:
+    found = bank_store.senses("bank", 1, context=12)
+    contexts = {
+        name: "|".join(astuple(each))
+        for name, each in zip(found.found.document, contexts_of(found.found, found.context), strict=True)
+    }
+    assert contexts["r0"] == "… the muddy |bank| of the …"  # "The boat drifted towards the muddy bank of the river."
+    assert contexts["r5"] == "… up on the |bank| of the …"
+    assert contexts["m1"] == "The |bank| raised its …"
+    found = bank_store.senses("bank", 1, context=0)
+    assert {"|".join(astuple(each)) for each in contexts_of(found.found, found.context)} == {"… |bank| …"}
+    assert length_of(contexts_of(found.found, found.context)) == 2 * sum(
+        len(f"{each.left}{each.right}") for each in contexts_of(found.found, 0)
+    )

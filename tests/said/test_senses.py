@@ -6,8 +6,7 @@ from unittest.mock import MagicMock
 
 import numpy as np
 
-from regard.corpus.asking.clusters import SEPARATION, SILHOUETTE, Clusters
-from regard.corpus.asking.context_words import marker_words
+from regard.corpus.asking.clusters import SEPARATION, SILHOUETTE, Clusters, marker_words
 from regard.corpus.asking.occurrences import Line, Occurrences
 from regard.corpus.store_tables import StoreTables
 from regard.questions.find import Concordance

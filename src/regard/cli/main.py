@@ -18,8 +18,8 @@ from regard.cli.help import OLD_NAMES, Rows, VerbWithSections, epilog, examples_
 from regard.cli.verbs.check import check
 from regard.cli.verbs.embed import embed
 from regard.cli.verbs.fetch import fetch
-from regard.cli.verbs.generate import generate
-from regard.cli.verbs.heads import heads
+from regard.cli.verbs.generate import generate, translate
+from regard.cli.verbs.heads import heads, steps
 from regard.cli.verbs.lesson import article, lesson
 from regard.cli.verbs.map import map_file
 from regard.cli.verbs.paint import paint
@@ -27,10 +27,8 @@ from regard.cli.verbs.run import run
 from regard.cli.verbs.search import find, senses, shift
 from regard.cli.verbs.see import see
 from regard.cli.verbs.serve import serve
-from regard.cli.verbs.steps import steps
 from regard.cli.verbs.tokens import tokens
 from regard.cli.verbs.train import evolve, train
-from regard.cli.verbs.translate import translate
 from regard.cli.verbs.why import why
 from regard.errors import RegardError
 from regard.questions import QUESTIONS

@@ -24,8 +24,17 @@ from regard.corpus.writing.cut_windows import settings_for_texts, vector_width, 
 from regard.corpus.writing.openvino_states import check_openvino_installed
 from regard.corpus.writing.plain_stack import note_on_processor
 from regard.corpus.writing.shard import ShardPlan, plan_shards, remove_unfinished_shards
-from regard.corpus.writing.store_folder import QUARANTINE, SHARDS, check_apart, opened_store_folder, remove_others
-from regard.corpus.writing.stored_texts import Compared, StoredTexts, check_seen, compare
+from regard.corpus.writing.store_folder import (
+    QUARANTINE,
+    SHARDS,
+    Compared,
+    StoredTexts,
+    check_apart,
+    check_seen,
+    compare,
+    opened_store_folder,
+    remove_others,
+)
 from regard.corpus.writing.words import check_lemma_language
 from regard.corpus.writing.workers import Built, Job, build_here, build_in_processes
 from regard.errors import RegardError

@@ -184,13 +184,8 @@ class TransformerConfig:
     def bert(cls, vocabulary: int = 30522, **changes: Any) -> "TransformerConfig":
         """Devlin et al. 2019, "BERT": the size of BERT-base, without a language head."""
         sizes: dict[str, Any] = {
-            "kind": "encoder",
-            "length": 512,
-            "layers": 12,
-            "d_model": 768,
-            "heads": 12,
-            "norm_eps": 1e-12,
-        }
+            "kind": "encoder", "length": 512, "layers": 12, "d_model": 768, "heads": 12, "norm_eps": 1e-12,
+        }  # fmt: skip
         kinds: dict[str, Any] = {"norm_first": False, "norm_embeddings": True, "segments": 2, "output": "none"}
         return cls(vocabulary=vocabulary, **(sizes | kinds | changes))
 
@@ -198,13 +193,8 @@ class TransformerConfig:
     def llama(cls, vocabulary: int = 32000, **changes: Any) -> "TransformerConfig":
         """Touvron et al. 2023, "LLaMA": its kind (rotary, RMS norm, SwiGLU, no biases) at a small size."""
         sizes: dict[str, Any] = {
-            "length": 2048,
-            "layers": 8,
-            "d_model": 512,
-            "heads": 8,
-            "d_hidden": 1376,
-            "activation": "silu",
-        }
+            "length": 2048, "layers": 8, "d_model": 512, "heads": 8, "d_hidden": 1376, "activation": "silu",
+        }  # fmt: skip
         kinds: dict[str, Any] = {"gated": True, "norm": "rms", "positions": "rotary", "output": "free", "bias": False}
         return cls(vocabulary=vocabulary, **(sizes | kinds | changes))
 
@@ -212,13 +202,8 @@ class TransformerConfig:
     def translator(cls, vocabulary: int, start: int, **changes: Any) -> "TransformerConfig":
         """An encoder-decoder of Vaswani et al. 2017's kind, small; pre-norm, which trains without a long warm-up."""
         sizes: dict[str, Any] = {
-            "layers": 3,
-            "d_model": 256,
-            "heads": 8,
-            "d_hidden": 512,
-            "activation": "relu",
-            "dropout": 0.1,
-        }
+            "layers": 3, "d_model": 256, "heads": 8, "d_hidden": 512, "activation": "relu", "dropout": 0.1,
+        }  # fmt: skip
         kinds: dict[str, Any] = {"kind": "encoder-decoder", "positions": "sinusoidal", "scale_embeddings": True}
         width = (sizes | changes)["d_model"]
         first: dict[str, Any] = {"initial": width**-0.5 if isinstance(width, int) and width > 0 else 0.02}

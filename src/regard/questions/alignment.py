@@ -12,7 +12,7 @@ from regard.explain.weights.alignment import Aligned, Alignment
 from regard.explain.weights.attended import Attended
 from regard.explain.wording import called, count_of_tokens, listed, named, number, quoted
 from regard.questions.see.answer import Seen
-from regard.questions.see.pair_panels import looks
+from regard.questions.see.word_panels import looks
 from regard.text.quoting import short as shortened
 from regard.text.quoting import some_of
 from regard.text.word_pieces import spelling, wordlike, words

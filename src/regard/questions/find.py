@@ -6,19 +6,20 @@ without a parameter, where senses would need their number. What is near is near 
 which carry more than meanings: `benchmarks/like.py` measures how many of the first lines have the meaning asked for.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from regard.corpus.asking.clusters import excerpt_around_occurrence
 from regard.corpus.asking.look_up import check_keeps_words, look_up
-from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows
+from regard.corpus.asking.occurrences import BLANKS, CONTEXT, MOST, Line, Occurrences, Part, flat_rows
 from regard.corpus.asking.vectors import cosines, find_nearest_rows, principal_axes
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
-from regard.display.contexts import in_context
-from regard.display.panels import Column, Panel, Table
+from regard.display.panels import Cell, Column, InContext, Panel, Table
 from regard.display.sentences import Template, sentences
 from regard.errors import RegardError
 from regard.explain.frames import Row
@@ -26,6 +27,7 @@ from regard.explain.wording import listed
 from regard.text.quoting import quoted
 from regard.text.words import find_spans
 
+LONGEST = 200_000_000  # bytes of a page's sentences: browsers are slow to open more
 Sort = Literal["meaning", "source", "left", "right"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
 TABLE: list[list[Template]] = [
@@ -45,6 +47,31 @@ ORDERS = {
     "right": "sorted by the words after it",
     "meaning": "sorted along the first principal axis of the embeddings",
 }
+
+
+def contexts_of(found: Occurrences, reach: int) -> list[InContext]:
+    """Put occurrences into contexts of so many characters on either side."""
+    texts = found.texts()
+    spans = zip(found.start.tolist(), found.end.tolist(), strict=True)
+    keys = zip(found.shard, found.part.tolist(), strict=True)
+    return [_context(texts[key], start, end, reach) for key, (start, end) in zip(keys, spans, strict=True)]
+
+
+def length_of(contexts: Sequence[InContext]) -> int:
+    """Return how long contexts are in a page, which has them twice: once for those without JavaScript."""
+    return 2 * sum(len(each.left) + len(each.right) for each in contexts)
+
+
+def _context(part: Part, start: int, end: int, reach: int) -> InContext:
+    place = excerpt_around_occurrence(part, start, end, reach)
+    left, right = BLANKS.sub(" ", place.text[: place.start]), BLANKS.sub(" ", place.text[place.end :])
+    before, behind = start - part.start > place.start, len(part.text) - (end - part.start) > len(place.text) - place.end
+    return InContext("… " * before + left.lstrip(), place.form, right.rstrip() + " …" * behind)
+
+
+def in_context(line: Line) -> list[Cell]:
+    """Return an occurrence in its context, its document, and its first character there."""
+    return [InContext(line.left, line.form, line.right), line.document, line.start]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,12 +11,12 @@ import numpy as np
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Occurrences, at_rows
 from regard.corpus.asking.places import read_passage
 from regard.corpus.store import Store
-from regard.display.contexts import contexts_of
 from regard.display.page import panel_data
 from regard.errors import RegardError
 from regard.model_files.folder import DEFAULT_NAME
 from regard.models.digest import digest_model
 from regard.models.model import Model
+from regard.questions.find import contexts_of
 from regard.questions.senses import panels
 from regard.questions.senses.answer import CHECKED, Senses
 from regard.questions.senses.panels import sense_name

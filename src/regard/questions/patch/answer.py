@@ -9,7 +9,7 @@ from regard.capture.interventions.patch import What
 from regard.display.answer import Answer
 from regard.explain.frames import Row
 from regard.questions.patch import panels as shown
-from regard.questions.patch.by_construction import Layer, Reason
+from regard.questions.patch.panels import Layer, Reason
 from regard.text.quoting import quoted, short
 from regard.trace.status import UNKNOWN, Status
 

@@ -12,8 +12,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from regard.checks import check_seed, megabytes
-from regard.corpus.asking.clusters import NOT_SEPARATED, Clusters, find_clusters
-from regard.corpus.asking.context_words import excerpt_around_occurrence, marker_words, near
+from regard.corpus.asking.clusters import (
+    NOT_SEPARATED,
+    Clusters,
+    excerpt_around_occurrence,
+    find_clusters,
+    marker_words,
+    near,
+)
 from regard.corpus.asking.disambiguate import Disambiguator, Labelled, train_disambiguator
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows
@@ -22,10 +28,10 @@ from regard.corpus.asking.vectors import principal_axes, unit
 from regard.corpus.settings import normal
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
-from regard.display.contexts import LONGEST, contexts_of, length_of
 from regard.display.panels import InContext
 from regard.errors import RegardError
 from regard.explain.frames import Row
+from regard.questions.find import LONGEST, contexts_of, length_of
 from regard.questions.senses import panels as shown
 
 if TYPE_CHECKING:

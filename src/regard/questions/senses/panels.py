@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from regard.corpus.asking.clusters import NOT_SEPARATED, SEPARATION, SILHOUETTE, SMALLEST, Clusters
-from regard.corpus.asking.context_words import MIN_Z, REACH
-from regard.display.contexts import contexts_of
+from regard.corpus.asking.clusters import MIN_Z, NOT_SEPARATED, REACH, SEPARATION, SILHOUETTE, SMALLEST, Clusters
 from regard.display.panels import Called, Cell, Column, InContext, Panel, Point, Scatter, Table
 from regard.display.sentences import Template, sentences
+from regard.questions.find import contexts_of
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:

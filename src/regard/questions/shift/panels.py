@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from regard.corpus.asking.change import ABSENT, ALARM, PRESENT
 from regard.corpus.asking.clusters import NOT_SEPARATED
-from regard.display.contexts import in_context
 from regard.display.panels import Bars, Cell, Column, Panel, Table
 from regard.display.sentences import Template, sentences
+from regard.questions.find import in_context
 from regard.questions.senses.panels import MAX_NAMED, UNSEPARATED, measures, rounded
 from regard.text.quoting import quoted
 
