@@ -10,7 +10,7 @@ import torch
 
 import regard
 from regard.explain.causes.outcomes import Outcome
-from regard.model_files import gguf_header, gguf_weights
+from regard.model_files import gguf_weights
 from regard.model_files.gguf_weights import Header, read_gguf_header
 from regard.model_files.stored_weight import StoredWeight
 from regard.models.model import Model
@@ -32,7 +32,7 @@ U32, I32, F32, STRING, ARRAY, U64 = 4, 5, 6, 8, 9, 10
 @pytest.fixture(autouse=True)
 def every_matrix_is_kept(monkeypatch) -> None:
     monkeypatch.setattr(gguf_weights, "LEAST", 1)
-    monkeypatch.setattr(gguf_header, "LONG", 10)  # so that a vocabulary is passed over
+    monkeypatch.setattr(gguf_weights, "LONG", 10)  # so that a vocabulary is passed over
 
 
 def kept(model: Model) -> int:
