@@ -114,8 +114,7 @@ def _ours(settings: Settings) -> Way:
     import regard
     from regard.corpus.reading.document import Document
     from regard.corpus.writing.build_shard import build_shard
-    from regard.corpus.writing.cut_windows import window_size
-    from regard.corpus.writing.pooled_windows import settings_for_texts
+    from regard.corpus.writing.cut_windows import settings_for_texts, window_size
     from regard.corpus.writing.read_words import Reading
     from regard.corpus.writing.shard import write_shard
 

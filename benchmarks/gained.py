@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import machine
-from regard.corpus.asking.sense_shares import ABSENT, PRESENT
+from regard.corpus.asking.change import ABSENT, PRESENT
 from regard.questions.shift.answer import Shift
 
 OCCURRENCES = (20, 400)  # of a word that is asked about

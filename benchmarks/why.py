@@ -11,7 +11,7 @@ import statistics
 import regard
 from benchmarks.measure import machine, seconds, verdict
 from regard.capture.interventions import names as interventions
-from regard.explain.causes.removal import removal
+from regard.explain.causes.ablation_effect import removal
 
 TEXT, WORD = "Write a poem about a man fishing on a river bank.", "bank"
 TARGET = 0.8  # seconds

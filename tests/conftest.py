@@ -16,9 +16,10 @@ import pytest
 from hypothesis import settings
 
 from tests.support import MONEY, RIVER, annotations, default_model, durations, run_in_process
+from tests.support.annotations import no_checks_of_annotations
 from tests.support.browser import BUILT, chromium
 
-__all__ = ["chromium"]  # one for all tests: a process can drive one browser
+__all__ = ["chromium", "no_checks_of_annotations"]  # one browser for all tests: a process can drive one
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test may wait for a hub
 jaxtyping.jaxtyped = annotations.cheaper(jaxtyping.jaxtyped)

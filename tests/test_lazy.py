@@ -27,7 +27,7 @@ def test_a_module_is_imported_when_asked_for(monkeypatch: pytest.MonkeyPatch) ->
         load("none")
 
 
-ROOMS = [f"explain.{name}" for name in ("causes", "logits", "matrices", "texts", "vectors", "weights")]
+ROOMS = [f"explain.{name}" for name in ("causes", "texts", "vectors", "weights")]
 
 
 @pytest.mark.parametrize("name", ["explain", *ROOMS, "nn", "text", "train"])

@@ -1,32 +1,24 @@
 """What is given wrongly to a call of one line is refused in one line that says what is needed, not deep inside."""
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from jaxtyping import config
 
 import regard
+from regard.explain.causes.ablation_effect import removal
 from regard.explain.causes.outcomes import Outcome, logit
-from regard.explain.causes.removal import removal
 from regard.explain.frames import to_frame
-from regard.explain.weights.cross_head_scores import cross_head_scores
+from regard.explain.weights.head_means import cross_head_scores
 from regard.explain.weights.head_scores import head_scores
+
+pytestmark = pytest.mark.usefixtures("no_checks_of_annotations")
 
 
 @pytest.fixture(scope="module")
 def given(minilm) -> SimpleNamespace:
     trace = minilm.trace("a man on a river bank near a bank")
     return SimpleNamespace(model=minilm, trace=trace, read=minilm.trace("a river bank and a bank", window=6))
-
-
-@pytest.fixture(autouse=True)
-def as_users_call_it() -> Iterator[None]:
-    """Without the tests' checks of annotations, which would speak first."""
-    config.update("jaxtyping_disable", True)
-    yield
-    config.update("jaxtyping_disable", False)
 
 
 STATISTICS = r"statistics: given 'all', needs True, False or a regard\.Statistics"

@@ -18,7 +18,7 @@ from regard.capture.interventions.names import Part
 from regard.explain.causes.contributions import Contributions, contributions
 from regard.explain.causes.outcomes import number_of
 from regard.explain.causes.rollout import rollout
-from regard.models.gradient_runs import gradient_run
+from regard.models.readout import gradient_run
 from regard.questions.attribution.tokens import STEPS
 from regard.trace.trace import PairTrace
 

@@ -1,6 +1,6 @@
 """Remove words from a run and measure what becomes of the outcome: the truth that explanations are held against.
 
-A word is removed when no token may look at it, in any layer and head (`regard.explain.causes.removal`): its edges are
+A word is removed when no token may look at it, in any layer and head (`regard.explain.removal`): its edges are
 left out of the softmax, what is left shares their weight, and the text runs again. Nothing of it can then reach the
 place of the outcome.
 """
@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.faithfulness.cases import Case, group
 from regard.capture.interventions.names import STACKS, Ablate, Part, ablate, edge
-from regard.explain.causes.removal import removal
+from regard.explain.causes.ablation_effect import removal
 
 Removed = frozenset[int]  # numbers of the sources that are removed together
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from regard.explain.causes.rank_correlation import spearman
+from regard.explain.causes.ablation_effect import spearman
 
 PARTS = (0.1, 0.25, 0.5)  # of the sources: where curves are measured, beside 0 and 1
 DRAWS = 10_000  # of the bootstrap

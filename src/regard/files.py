@@ -1,5 +1,7 @@
 """Write files whole or not at all, and read regular files up to a size."""
 
+import json
+import math
 import os
 import secrets
 import shutil
@@ -8,13 +10,18 @@ import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from regard.errors import RegardError
+from filelock import FileLock, Timeout
+
+from regard.errors import RegardError, first_line
 
 STANDARD_OUTPUT = Path("-")  # what --json takes for it
 LARGEST = 20 << 20  # bytes of a file that is read whole: the index of the largest checkpoints has about half of that
 TEMPORARY = ".regard-*.part*"  # the names of files that are being written
+LOCK = ".lock"  # an empty file that stays in the folder
+PAUSE = 0.1  # seconds: `is_locked` has the lock for a moment
+NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "names"}
 
 
 def check_readable(path: Path, option: str = "") -> None:
@@ -110,3 +117,89 @@ def remove_leftovers(folder: Path) -> None:
     """Remove the temporary files of killed processes from a folder into which no other process writes now."""
     for path in folder.glob(TEMPORARY):
         path.unlink(missing_ok=True)
+
+
+def lock_folder(folder: Path, taken: str, unwritable: str) -> FileLock:
+    """Lock a folder for this process, until it calls `release`.
+
+    taken: the message if another process has the lock. unwritable: the message's start if the file system refuses.
+    """
+    lock = FileLock(folder / LOCK, timeout=PAUSE, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise RegardError(taken) from None
+    except OSError as error:
+        raise RegardError(f"{unwritable}: {error.strerror or error}") from error
+    return lock
+
+
+def is_locked(folder: Path) -> bool | None:
+    """Whether a process, this one included, has locked a folder; None if the file system does not say."""
+    if not (folder / LOCK).exists():
+        return False
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return None
+
+
+def parse_json(content: bytes | str) -> Any:
+    """Parse JSON; the message of the RegardError is a reason that follows the name of what was read."""
+    try:
+        return json.loads(content if isinstance(content, str) else content.decode("utf-8-sig"))
+    except RecursionError:
+        raise RegardError("it is nested too deep") from None
+    except ValueError as error:
+        raise RegardError(first_line(error)) from error
+
+
+def read_json(path: Path | str, what: str = "", *, most: int = LARGEST) -> dict[str, Any]:
+    """Read the object in a JSON file. what: what the file is, for messages. most: how many bytes it may have."""
+    content = read_regular(path, what, most=most)
+    try:
+        return expect_type("its content", parse_json(content), dict)
+    except RegardError as error:
+        raise unreadable(what, path, error) from error
+
+
+def write_json(data: Any, file: Path, indent: int | None = None) -> None:
+    """Write JSON, floats at full precision, to a file, whole or not at all; or to standard output, which is "-"."""
+    if file != STANDARD_OUTPUT:
+        with whole(file) as temporary:
+            text = json.dumps(data, ensure_ascii=False, indent=indent, allow_nan=False)
+            temporary.write_text(text + "\n", encoding="utf-8")
+        return
+    utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    sys.stdout.write(json.dumps(data, ensure_ascii=not utf8, indent=indent, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def plain_json_values(value: Any) -> Any:
+    """Make JSON's own types of dicts, sequences, tensors and arrays; what is not finite is null, as JSON has no NaN."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: plain_json_values(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple, range)):
+        return [plain_json_values(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def expect_type(name: str, value: Any, *kinds: type | None) -> Any:
+    """Check that a value is of one of some types (None for null; a whole number is a number too), and return it."""
+    types = tuple(type(None) if kind is None else kind for kind in kinds)
+    number = type(value) is int and float in kinds
+    if not (number or (isinstance(value, types) and (type(value) is not bool or bool in kinds))):
+        needed = " or ".join("null" if kind is None else NAMES[kind] for kind in kinds)
+        raise RegardError(f"{name} is {short(value)}, needs {needed}")
+    return value
+
+
+def short(value: Any) -> str:
+    """At most 40 characters of a value, for a message."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"

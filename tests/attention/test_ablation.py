@@ -2,11 +2,9 @@
 
 import re
 import threading
-from collections.abc import Iterator
 from contextvars import copy_context
 from typing import Any
 
-import jaxtyping
 import pytest
 import torch
 
@@ -106,15 +104,7 @@ def test_other_threads_see_no_cuts() -> None:
     assert not copied.run(lambda: regard.attend(x, x, x).output.any())
 
 
-@pytest.fixture
-def as_users_call() -> Iterator[None]:
-    """The run-time checks of annotations, which tests otherwise have, would speak first."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
-@pytest.mark.usefixtures("as_users_call")
+@pytest.mark.usefixtures("no_checks_of_annotations")
 @pytest.mark.parametrize(
     ("make", "options", "error", "needed"),
     [
@@ -138,7 +128,7 @@ def test_what_makes_no_cut(make: Any, options: dict[str, Any], error: type[Excep
         make(**options)
 
 
-@pytest.mark.usefixtures("as_users_call")
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_is_no_cut() -> None:
     with (
         pytest.raises(TypeError, match="ablating: given dict, needs HeadAblation, EdgeAblation and CallPatch objects"),

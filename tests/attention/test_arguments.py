@@ -1,10 +1,8 @@
 """What does not fit is refused with the argument's name, what was given and what is needed."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
-import jaxtyping
 import pytest
 import torch
 
@@ -12,15 +10,9 @@ import regard
 from regard.attention import masks
 from tests.attention.cases import random
 
+pytestmark = pytest.mark.usefixtures("no_checks_of_annotations")
+
 RIGHT = {"query": (2, 4, 5, 8), "key": (2, 2, 7, 8), "value": (2, 2, 7, 3)}
-
-
-@pytest.fixture(autouse=True)
-def _no_checks_of_annotations() -> Iterator[None]:
-    """Calls as a user makes them: the run-time checks that tests otherwise have would speak first."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def call(**changes: Any) -> regard.Attention:

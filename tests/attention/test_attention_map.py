@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -239,14 +238,11 @@ def test_to_another_dtype_and_device() -> None:
         (lambda m: m.to(torch.int64), TypeError, "to: given torch.int64, needs to be float64"),
     ],
 )
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_cannot_be_cropped_or_moved(call: Any, error: type[Exception], needed: str) -> None:
     seen = some_map()
-    jaxtyping.config.update("jaxtyping_disable", True)  # the run-time checks that tests have would speak first
-    try:
-        with pytest.raises(error, match=re.escape(needed)):
-            call(seen)
-    finally:
-        jaxtyping.config.update("jaxtyping_disable", False)
+    with pytest.raises(error, match=re.escape(needed)):
+        call(seen)
 
 
 def test_crop_counts_texts_from_the_end_too() -> None:

@@ -12,9 +12,6 @@ from torch import Tensor
 import regard
 from regard.attention.head_map import of_heads, one_head
 from regard.errors import RegardError
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 
 @st.composite

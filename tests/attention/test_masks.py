@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jaxtyping import config
 
 from regard.attention import masks
 from regard.attention.masks import Mask
@@ -151,13 +150,10 @@ def test_a_mask_of_tensors_goes_to_another_device_with_them() -> None:
         (torch.ones(1, 1, 1, 2, 3, dtype=torch.bool), r"mask: given torch.bool of shape \(1, 1, 1, 2, 3\)"),
     ],
 )
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_is_no_dense_mask_is_named(given, says: str) -> None:
-    config.update("jaxtyping_disable", True)  # as users call it: its own check speaks
-    try:
-        with pytest.raises(TypeError, match=says):
-            masks.dense(given)
-    finally:
-        config.update("jaxtyping_disable", False)
+    with pytest.raises(TypeError, match=says):
+        masks.dense(given)
 
 
 def test_one_row_of_padding_is_every_texts() -> None:

@@ -14,7 +14,7 @@ from benchmarks.faithfulness.exchanged import replaced
 from benchmarks.faithfulness.measure import OWN_EDGES, REMOVAL, look
 from benchmarks.faithfulness.methods import METHODS, at_random, mean_weight, patched_edges
 from benchmarks.faithfulness.removal import measured, own_edges, removed_sources, without
-from regard.models.gradient_runs import gradient_run
+from regard.models.readout import gradient_run
 
 WEIGHTS = [4.0, -1.0, 2.0, 0.5, 0.25]
 

@@ -13,9 +13,6 @@ from benchmarks.tiny import make
 from regard.models.model import Model
 from regard.questions.check.references import WEIGHTS, apart
 from tests.support import ROOT
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 IDS, TARGET = [5, 17, 3, 60, 41, 9, 2], [0, 8, 30, 12, 7]
 SMALL = {"vocab_size": 97, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.errors import RegardError
-from regard.models.gradient_runs import gradient_run
+from regard.models.readout import gradient_run
 
 TEXT = "A man on a river bank."
 

@@ -1,11 +1,13 @@
 """What --help promises of every verb, held against what the verb does; no model is loaded."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
+from regard.cli.help import EXAMPLES, examples_of
 from regard.cli.main import USAGE_ERROR, app
 from regard.errors import RegardError
 from tests.support.web_pages import build_nothing
@@ -25,6 +27,7 @@ NEEDED = {  # what a call needs beside its texts, as --help says it; of other ve
     "senses": ["--store", "s"],
     "shift": ["--store", "s"],
 }
+COMMAND_EXAMPLES: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 
 def needed(verb: str) -> list[str]:
@@ -59,7 +62,7 @@ def call(monkeypatch, tmp_path: Path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("a text", encoding="utf-8")
     monkeypatch.setattr("regard.models.load.load", stop("loads"))
-    for place in ("regard.questions.tokens.answer", "regard.models.load"):  # whose import takes the other as it is
+    for place in ("regard.questions.tokens", "regard.models.load"):  # whose import takes the other as it is
         monkeypatch.setattr(f"{place}.load_tokenizer", stop("loads"))
     monkeypatch.setattr("regard.corpus.embed_texts.load", stop("loads"))
     for place in ("regard.corpus.store_tables", "regard.cli.options"):
@@ -135,3 +138,20 @@ def test_what_a_call_may_be_given_is_said() -> None:
     assert "steer" in promises("generate")["--strength"]
     assert "--repeated" in str(COMMANDS["train"].help)
     assert "--column" in str(COMMANDS["shift"].help)
+
+
+@pytest.mark.parametrize("verb", COMMAND_EXAMPLES)
+def test_help_ends_with_two_examples_that_are_understood(verb: str) -> None:
+    command, examples = COMMAND_EXAMPLES[verb], examples_of(verb)
+    assert len(examples) == 2
+    ending = command.get_help(command.make_context(verb, [], resilient_parsing=True)).splitlines()[-3:]
+    assert ending == ["  Examples:", *(f"    {example}" for example in examples)]
+    for example in examples:
+        assert len(example) <= 76  # a terminal's line
+        regard, called, *arguments = shlex.split(example)
+        assert (regard, called) == ("regard", verb)
+        assert command.make_context(verb, arguments).params
+
+
+def test_every_example_is_of_a_verb() -> None:
+    assert {example.split()[0] for example in EXAMPLES.splitlines()} == set(COMMAND_EXAMPLES)

@@ -1,21 +1,41 @@
 """The files that a verb writes, checked before and written after its work."""
 
+import csv
+import inspect
 import json
+import os
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+import typer
 
 import regard
-from regard.cli.outputs import Outputs, TraceFile
-from regard.cli.page_file import PageFile
+from regard.cli.main import app, main
+from regard.cli.outputs import NOTHING, Outputs, PageFile, TraceFile, neutral, write_csv, write_parquet, writes
 from regard.errors import RegardError
-from regard.json_files import write_json
+from regard.files import write_json
+from regard.models.model import Model
+from regard.nn.folder import save_model
+from regard.nn.transformer import Transformer
 from regard.questions.map.whole import matrix
 from regard.trace.trace import Trace
 from regard.web import built_page
 from regard.web.page import Page
+from tests.support.own_models import opened, pair
 from tests.support.web_pages import Read, build_nothing
+
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+OPTIONS = ["--html", "--html-with"]
+Command = Callable[..., subprocess.CompletedProcess[str]]
+TEXT = "A man is fishing on a river bank."
+ROWS = [
+    {"left": "=HYPERLINK(1)", "n": -3, "share": -0.5, "x": None},
+    {"left": 'a, "b"\nc', "n": 2, "share": 0.25, "x": None, "metadata.y": "@sum"},
+]
 
 
 @pytest.mark.parametrize(
@@ -130,3 +150,238 @@ def test_a_wrong_ending_is_refused(tmp_path: Path) -> None:
         Outputs(parquet=tmp_path / "a.csv").check()
     with pytest.raises(RegardError, match=r"--html: cannot write .*needs to be \.html"):
         Outputs(html=PageFile(tmp_path / "a.htm")).check()
+
+
+@pytest.mark.parametrize("verb", ["see", "why", "map", "steps", "generate", "translate", "evolve"])
+def test_verbs_that_write_a_page_have_its_options_side_by_side(verb: str) -> None:
+    names = [each.opts[0] for each in COMMANDS[verb].params]
+    at = names.index("--html")
+    assert names[at : at + 2] == OPTIONS
+
+
+def test_a_verb_takes_them_as_one() -> None:
+    taken = []
+
+    @writes("figure", "html of traces")
+    def verb(text: str, outputs: Outputs = NOTHING, last: bool = False) -> None:
+        taken.append((text, outputs, last))
+
+    file = Path("a.html")
+    verb("a", html=file, html_with=["layers=1,2", "steps"], last=True)
+    verb(text="b", outputs=Outputs(figure=Path("b.png")))  # as another verb calls it
+    offered = Outputs(html=PageFile(file, "int16", (1, 2), True), offered=("figure", "html"))
+    assert taken == [("a", offered, True), ("b", Outputs(figure=Path("b.png")), False)]
+    own = inspect.signature(verb).parameters
+    assert list(own) == ["text", "figure", "html", "html_with", "last"]
+
+
+@pytest.fixture(autouse=True)
+def built(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A built page that shows nothing."""
+    folder = tmp_path_factory.mktemp("built") / "nothing"
+    build_nothing(folder, monkeypatch)
+    return folder
+
+
+def test_see_opens_at_the_word(regard_command: Command, tmp_path: Path) -> None:
+    done = regard_command("see", TEXT, "--word", "bank", "--html", "bank.html", "--html-with", "float32")
+    assert done.returncode == 0, done.stderr
+    size = (tmp_path / "bank.html").stat().st_size
+    assert done.stdout.splitlines()[-1] == f"Wrote bank.html ({size / 1e3:.0f} kB). Open it in a browser."
+    page = Read(tmp_path / "bank.html")
+    assert page.data["opening"]["token"] == 8
+    assert page.data["calls"][0]["query"]["scales"] is None
+    assert any(finding in " ".join(done.stdout.split()) for finding in page.data["findings"])
+
+
+def test_see_has_the_movement_of_its_word(regard_command: Command, tmp_path: Path) -> None:
+    """The page has what --json has."""
+    words = "--word", "bank", "--compare", "river,money"
+    done = regard_command("see", TEXT, *words, "--html", "a.html", "--json", "a.json", "--html-with", "layers=1")
+    assert done.returncode == 0, done.stderr
+    seen = json.loads((tmp_path / "a.json").read_text())
+    (panel,) = Read(tmp_path / "a.html").data["panels"]
+    assert (panel["kind"], panel["name"], len(panel["states"])) == ("paths", "Movement", 7)
+    assert [mark["label"] for mark in panel["marks"]] == ["river", "money"]
+    points = panel["paths"][0]["points"]
+    assert points == [[round(each, 6) for each in point] for point in seen["movement"]["words"][0]]
+    cosines = [mark["cosines"][0] for mark in panel["marks"]]
+    assert cosines == [round(each["last_hidden_state"], 6) for each in seen["references"]]
+    shares = [step["rest"] for step in panel["paths"][0]["steps"]]
+    assert shares == [round(each["feed_forward_share"], 6) for each in seen["layer_updates"][0]["updates"]]
+    assert regard_command("see", TEXT, "--html", "b.html").returncode == 0
+    assert Read(tmp_path / "b.html").data["panels"] == []
+
+
+def test_see_and_steps_of_a_capture(regard_command: Command, tmp_path: Path) -> None:
+    saved = regard_command("see", TEXT, "--word", "bank", "--save", "a.safetensors", "--save-attention-outputs")
+    assert saved.returncode == 0, saved.stderr
+    done = regard_command("see", "--open", "a.safetensors", "--html", "a.html", "--html-with", "layers=0,3-4")
+    assert done.returncode == 0, done.stderr
+    assert [call["layer"] for call in Read(tmp_path / "a.html").data["calls"]] == [0, 3, 4]
+    options = "--layer", "-1", "--head", "2", "--word", "bank", "--html", "b.html"
+    done = regard_command("steps", "--open", "a.safetensors", *options)
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "b.html")
+    assert page.data["opening"] == {"view": "steps", "call": 5, "head": 2, "token": 8}
+    assert [(each["call"], each["refused"]) for each in page.data["steps"]] == [(5, None)]
+
+
+def test_why_has_its_rankings(regard_command: Command, tmp_path: Path) -> None:
+    done = regard_command("why", TEXT, "--word", "bank", "--html", "a.html")
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "a.html")
+    assert [panel["kind"] for panel in page.data["panels"]] == ["strip", "table", "table"]
+    assert page.data["opening"]["token"] == 8
+
+
+def test_map_has_the_layer_that_it_is_of(regard_command: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(f"{TEXT} " * 5)
+    done = regard_command("map", "a.txt", "--layer", "2", "--head", "3", "--html", "a.html")
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "a.html")
+    assert [call["layer"] for call in page.data["calls"]] == [2]
+    assert page.data["opening"] == {"view": "map", "call": 0, "head": 3, "token": 9}
+    refused = regard_command("map", "a.txt", "--layer", "2", "--window", "20", "--html", "b.html")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("regard: error: --html: windows are read one at a time")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--html", "a.txt"], "--html: cannot write 'a.txt', the file's ending needs to be .html"),
+        (["--html", "none/a.html"], "there is no folder 'none'"),
+        (["--html-with", "steps"], "--html-with needs --html"),
+        (["--html", "a.html", "--html-with", "int8"], "given 'int8', needs steps, float32 or layers=0,3-5"),
+        (["--html", "a.html", "--html-with", "steps,"], "given '', needs steps, float32 or layers=0,3-5"),
+        (["--html", "a.html", "--html-with", "1,2"], "given '1,2', needs steps, float32 or layers=0,3-5"),
+    ],
+)
+def test_what_is_refused_before_a_model_is_loaded(
+    regard_command: Command, tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    done = regard_command("see", TEXT, "--model", "nowhere", *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("regard: error: ")
+    assert done.stderr.count("\n") == 1
+    assert says in done.stderr
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("layers", ["", "-1", "1.5"])
+def test_layers_that_are_no_numbers(capsys: Any, layers: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["see", TEXT, "--html", "a.html", "--html-with", f"layers={layers}"])
+    assert ended.value.code == 2
+    assert f"given '{layers}', needs whole numbers such as 0,2-4" in capsys.readouterr().err
+
+
+def test_without_the_built_page(built: Path) -> None:
+    (built / "panels.js").unlink()
+    with pytest.raises(RegardError, match="the page is not built: run make page"):
+        PageFile(Path("a.html")).check()
+    PageFile().check()
+
+
+def test_what_of_the_traces_goes_into_it() -> None:
+    choice = PageFile(Path("a.html"), "int16", [1, 2], steps=True).choice()
+    assert (choice.layers, choice.numbers, choice.steps) == ([1, 2], "int16", True)
+
+
+@pytest.mark.parametrize(
+    ("given", "page"),
+    [
+        (["steps"], PageFile(Path("a.html"), steps=True)),
+        (["layers=0,3-5,float32"], PageFile(Path("a.html"), "float32", (0, 3, 4, 5))),
+        (["float32, layers=2, 4, steps"], PageFile(Path("a.html"), "float32", (2, 4), True)),
+        (["layers=2", "steps"], PageFile(Path("a.html"), layers=(2,), steps=True)),
+        ([], PageFile(Path("a.html"))),
+    ],
+)
+def test_what_a_page_carries_is_read(given: list[str], page: PageFile) -> None:
+    assert PageFile.of(Path("a.html"), given) == page
+
+
+def ours(folder: Path, model: Model) -> str:
+    """Save a model of ours as a folder that the command reads."""
+    assert isinstance(model.model, Transformer)
+    folder.mkdir()
+    save_model(folder, model.model, model.tokenizer)
+    return str(folder)
+
+
+def test_generate_opens_at_the_writing(regard_command: Command, tmp_path: Path) -> None:
+    model = ours(tmp_path / "model", opened("gpt"))
+    done = regard_command("generate", "A man", "--model", model, "--max-new-tokens", "3", "--html", "a.html")
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "a.html")
+    assert page.data["opening"]["view"] == "generation"
+    assert [len(each["steps"]) for each in page.data["generation"]] == [3]
+    assert len(page.data["findings"]) == 3
+
+
+@pytest.mark.long
+def test_translate_opens_at_the_alignment(regard_command: Command, tmp_path: Path) -> None:
+    model = ours(tmp_path / "model", pair())
+    done = regard_command("translate", "A bank", "A man", "--model", model, "--html", "a.html")
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "a.html")
+    assert [text["name"] for text in page.data["texts"]] == ["source 1", "target 1", "source 2", "target 2"]
+    assert page.data["opening"]["view"] == "alignment"
+    assert page.data["opening"]["call"] == page.data["alignment"][0]["best"]["call"]
+    assert len(page.data["alignment"]) == 2
+
+
+def test_evolve_has_both_ends_and_its_panels(regard_command: Command, tmp_path: Path) -> None:
+    (tmp_path / "run" / "watch").mkdir(parents=True)
+    for step, kind in ((0, "gpt"), (10, "post-norm"), (20, "gpt")):
+        opened(kind).trace("A man is fishing").save(tmp_path / "run" / "watch" / f"step-{step:06}.safetensors")
+    done = regard_command("evolve", "run", "--layer", "-1", "--html", "a.html")
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "a.html")
+    assert page.data["opening"] == {"view": "panel 1", "call": 3, "head": None, "token": 3}
+    assert [text["name"] for text in page.data["texts"]] == ["step 0", "step 20"]
+    assert [each["name"] for each in page.data["comparisons"]] == ["step 0 and step 20"]
+    assert [panel["title"] for panel in page.data["panels"][:3]] == ["Step 0", "Step 20", "Step 20 minus step 0"]
+
+
+def test_steps_are_asked_for_and_their_size_is_said_before(regard_command: Command, tmp_path: Path) -> None:
+    done = regard_command("see", TEXT, "--word", "bank", "--html", "bank.html", "--html-with", "layers=1,2,steps")
+    assert done.returncode == 0, done.stderr
+    page = Read(tmp_path / "bank.html")
+    assert [each["call"] for each in page.data["steps"]] == [0, 1]
+    said = next(line for line in done.stderr.splitlines() if line.startswith("Values, hidden states"))
+    assert said in page.data["status"]
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\n", " =", "＝"])
+def test_what_a_spreadsheet_takes_for_a_formula_gets_an_apostrophe(first: str) -> None:
+    assert neutral(f"{first}1+1") == f"'{first}1+1"
+    assert neutral(f"a{first}") == f"a{first}"
+
+
+def test_numbers_stay_numbers() -> None:
+    assert [neutral(each) for each in (-1, -0.5, None, "")] == [-1, -0.5, None, ""]
+
+
+def test_csv_reads_back(tmp_path: Path) -> None:
+    write_csv(ROWS, tmp_path / "a.csv")
+    with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["left", "n", "share", "x", "metadata.y"]
+    assert rows == [["'=HYPERLINK(1)", "-3", "-0.5", "", ""], ['a, "b"\nc', "2", "0.25", "", "'@sum"]]
+
+
+def test_parquet_keeps_types_and_texts_as_they_are(tmp_path: Path) -> None:
+    write_parquet(ROWS, tmp_path / "a.parquet")
+    table = pq.read_table(tmp_path / "a.parquet")
+    assert table.to_pylist() == [{"metadata.y": None} | row for row in ROWS]
+    assert str(table.schema.field("x").type) == "string"
+    assert str(table.schema.field("n").type) == "int64"
+
+
+def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match="cannot write"):
+        write_csv(ROWS, tmp_path / "none" / "a.csv")

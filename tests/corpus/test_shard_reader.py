@@ -3,14 +3,17 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from regard.corpus.shard_reader import Columns, cells_at, integers
 from regard.corpus.store_tables import StoreTables
 from tests.support.stores import Document, write_store
 
 COUNT = 135  # in row groups of 64
 VECTORS = np.random.default_rng(3).standard_normal((COUNT, 2, 2003)).astype(np.float32)
+WORDS = ["bank", "river", "bank", "sée", "", "b"]
 
 
 @pytest.fixture
@@ -46,3 +49,26 @@ def test_row_groups_that_cannot_hold_a_word_are_not_read(
         assert len(read) == groups
         assert len(tables.rows_with("lemma", word, ["form"])) == 0
         assert len(read) == groups + 3
+
+
+def test_some_rows_of_a_table_are_lists_and_equal_strings_one() -> None:
+    table = pa.table(
+        {"word": pa.array(WORDS).dictionary_encode(), "n": pa.array(range(6), pa.int32()), "line": [1, None] * 3}
+    )
+    found = cells_at(table.slice(1), np.array([4, 1, 1]), ["word", "n", "line"])
+    assert found == {"word": ["b", "bank", "bank"], "n": [5, 2, 2], "line": [None, 1, 1]}
+    assert found["word"][1] is found["word"][2]
+    columns = Columns(["n", "word"])
+    assert len(columns) == 0
+    assert columns.row.tolist() == columns.numbers("n").tolist() == columns.list("word") == []
+    columns.add("s", np.array([7, 8, 8]), found)
+    columns.add("t", np.array([1]), {"word": ["x"], "n": [9]})
+    assert (columns.shard, columns.row.tolist()) == (["s", "s", "s", "t"], [7, 8, 8, 1])
+    assert columns.numbers("n").tolist() == [5, 2, 2, 9]
+    assert columns.list("word") == ["b", "bank", "bank", "x"]
+
+
+def test_numbers_as_they_lie_in_memory() -> None:
+    for kind in (pa.int32(), pa.int64()):
+        assert integers(pa.array([3, 1, 2], kind).slice(1)).tolist() == [1, 2]
+    assert integers(pa.array([3, None])).tolist() == [3, -1]

@@ -12,7 +12,7 @@ from regard.corpus.settings import Settings
 from regard.corpus.store import Store, head_means
 from regard.errors import RegardError
 from regard.explain.weights.head_scores import NAMES, head_scores
-from regard.questions.find.answer import find
+from regard.questions.find import find
 from regard.questions.senses.answer import find_senses
 from regard.questions.shift.answer import find_shift
 

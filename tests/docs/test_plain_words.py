@@ -66,9 +66,8 @@ def templates() -> dict[str, list[str]]:
     """The sentence templates of every question that has them, by module, each field as one word."""
     found = {}
     for module in pkgutil.walk_packages(regard.questions.__path__, "regard.questions."):
-        if module.name.endswith(".sentences"):
-            table = getattr(importlib.import_module(module.name), "TABLE", [])
-            found[module.name] = [re.sub(r"\{[^{}]*\}", "x", text) for group in table for text, _ in group]
+        table = getattr(importlib.import_module(module.name), "TABLE", [])
+        found[module.name] = [re.sub(r"\{[^{}]*\}", "x", text) for group in table for text, _ in group]
     return {name: texts for name, texts in found.items() if texts}
 
 

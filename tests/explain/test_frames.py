@@ -5,14 +5,13 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
-import jaxtyping
 import pytest
 import torch
 
 import regard
 from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.frames import Table, to_frame
-from regard.explain.logits.logit_lens import logit_lens
+from regard.explain.logits import logit_lens
 from regard.explain.weights.head_scores import NAMES, head_scores
 from regard.trace.display import plain_text_of_display
 from tests.support.own_models import opened
@@ -77,6 +76,7 @@ def test_the_logit_lens() -> None:
     assert rows[4]["probability"] == found.layers[1].candidates[1].probability
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_one_table_and_several(trace: Any, as_lists: None) -> None:
     scores, updates = head_scores(trace), layer_updates(trace, "bank")
     assert (
@@ -85,12 +85,8 @@ def test_one_table_and_several(trace: Any, as_lists: None) -> None:
     assert repr(to_frame(scores)) == repr(scores.to_frame()) == repr(scores.rows())  # NaN is no equal of itself
     assert to_frame(updates) == [row for update in updates for row in update.rows()]
     assert to_frame(iter(updates)) == to_frame(updates)
-    jaxtyping.config.update("jaxtyping_disable", True)  # as users call it: its own check speaks
-    try:
-        with pytest.raises(regard.RegardError, match="to_frame: given str, needs something that regard.explain found"):
-            to_frame(["rows"])  # type: ignore[list-item]
-    finally:
-        jaxtyping.config.update("jaxtyping_disable", False)
+    with pytest.raises(regard.RegardError, match="to_frame: given str, needs something that regard.explain found"):
+        to_frame(["rows"])  # type: ignore[list-item]
     with pytest.raises(NotImplementedError):
         Table().rows()
 

@@ -23,7 +23,7 @@ import regard
 from regard.errors import RegardError
 from regard.images.picture import read_picture_bytes
 from regard.model_files.folder import ADAPTER
-from regard.model_files.gguf_header import read_gguf_header
+from regard.model_files.gguf_weights import read_gguf_header
 from regard.model_files.weight_headers import files_in_weight_index, held
 from regard.models.adapter import WEIGHTS, merge_adapter
 from regard.models.load import model_under_adapter

@@ -9,9 +9,7 @@ import regard
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.text import tokenizers
-from tests.support.own_models import TEXTS, no_checks_of_annotations, opened, pair
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
+from tests.support.own_models import TEXTS, opened, pair
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")

@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 
 from regard.errors import RegardError
-from tests.support.own_models import no_checks_of_annotations, opened, pair
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
+from tests.support.own_models import opened, pair
 
 TEXT = "A man is fishing on a river"
 

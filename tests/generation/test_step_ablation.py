@@ -1,17 +1,15 @@
 """Ablations in every pass of a generation: the joined trace is that of one ablated pass over the whole text."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import jaxtyping
 import pytest
 import torch
 import transformers
 
 import regard
-from regard.capture.interventions.given import Intervention
 from regard.capture.interventions.patch import Patch
+from regard.capture.interventions.resolve import Intervention
 from regard.models.model import Model
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
@@ -32,14 +30,6 @@ CROSSING = [
     regard.ablate(regard.edge(6, 1, part="decoder", layers=[0, 2])),
     regard.ablate(regard.edge(9, 4, part="cross", heads=1)),
 ]
-
-
-@pytest.fixture
-def _no_checks_of_annotations() -> Iterator[None]:
-    """Calls as a user makes them: without the run-time checks that tests otherwise have."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def same(ours: Trace, whole: Trace) -> None:
@@ -138,7 +128,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.usefixtures("_no_checks_of_annotations")
+@pytest.mark.usefixtures("no_checks_of_annotations")
 @pytest.mark.parametrize(("kind", "interventions", "says"), REFUSED)
 def test_what_is_refused(kind: str, interventions: list[Intervention], says: str) -> None:
     with pytest.raises(regard.RegardError, match=says):
@@ -152,7 +142,7 @@ def test_attention_that_does_not_reach_the_interface_is_refused() -> None:
         own.generate(ids=IDS, interventions=[HEAD])
 
 
-@pytest.mark.usefixtures("_no_checks_of_annotations")
+@pytest.mark.usefixtures("no_checks_of_annotations")
 @pytest.mark.parametrize("kind", ["decoder", "encoder-decoder"])
 def test_a_transformer_of_ours(kind: str) -> None:
     """What it writes is what full ablated passes say, and so is its trace."""

@@ -8,7 +8,7 @@ import transformers
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 import regard
-from regard.capture.progress import report_layers_of_pass
+from regard.capture.options import report_layers_of_pass
 
 LENGTH = 4096
 

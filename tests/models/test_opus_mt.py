@@ -112,8 +112,7 @@ def test_the_encoder_alone_says_the_same(opus, pairs) -> None:
 
 def test_the_word_that_becomes_another_comes_first_and_no_clear_link_is_left_out(opus) -> None:
     from regard.explain.texts.summary import summarise
-    from regard.questions.alignment.answer import shown_rows
-    from regard.questions.alignment.sentences import alignment_findings
+    from regard.questions.alignment import alignment_findings, shown_rows
     from tests.said.reading import names_in, numbers_in
 
     summary = summarise([opus.generate(text).trace for text in (RIVER, MONEY)])

@@ -13,9 +13,6 @@ import regard
 from regard.errors import RegardError
 from regard.questions.look.answer import looked
 from tests.models.test_pictures import noise
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 WORDS = ["<unk>", "<s>", "</s>", "<image>", "what", "is", "on", "the", "mat", "?", "a", "cat"]
 VISION = {"hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 37, "image_size": 56, "patch_size": 14}

@@ -12,9 +12,6 @@ from PIL import Image
 
 import regard
 from regard.errors import RegardError
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 SMALL = {
     "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 37, "image_size": 56,

@@ -1,10 +1,8 @@
 """What a transformer is made of: refused where it cannot be, and the same after a round through JSON."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import jaxtyping
 import pytest
 import torch
 
@@ -12,13 +10,7 @@ import regard
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 
-
-@pytest.fixture(autouse=True)
-def _no_checks_of_annotations() -> Iterator[None]:
-    """Calls as a user makes them: the run-time checks that tests otherwise have would speak first."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+pytestmark = pytest.mark.usefixtures("no_checks_of_annotations")
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,12 @@
 
 import pytest
 import torch
+from torch import nn
 
 import regard
-from regard.nn.decoding import Choice, translate, write_with_transformer
+from regard.nn.decoding import Choice, model_in_evaluation_mode, translate, write_with_transformer
 from regard.text import tokenizers
-from tests.support.own_models import TEXTS, no_checks_of_annotations, opened, pair
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
+from tests.support.own_models import TEXTS, opened, pair
 
 
 def test_draws_have_the_models_shares() -> None:
@@ -57,3 +56,16 @@ def test_a_sliding_context_goes_on_for_ever() -> None:
     assert got == expected[3:]
     with pytest.raises(regard.RegardError, match="3 tokens and 40 new ones are more than the 31 the model takes"):
         write_with_transformer(model, ids, max_new_tokens=40)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_each_part_has_its_own_mode_again(fails: bool) -> None:
+    model = nn.Sequential(nn.Dropout(), nn.Sequential(nn.Dropout(), nn.Linear(2, 2)), nn.Dropout())
+    model[1].eval()  # as somebody trains a part of a model alone
+    before = [module.training for module in model.modules()]
+    assert len(set(before)) == 2
+    with pytest.raises(KeyError) if fails else model_in_evaluation_mode(model), model_in_evaluation_mode(model):
+        assert not any(module.training for module in model.modules())
+        if fails:
+            raise KeyError
+    assert [module.training for module in model.modules()] == before

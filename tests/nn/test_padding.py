@@ -5,9 +5,6 @@ import torch
 
 from regard.errors import RegardError
 from regard.nn.padding import check_transformer_ids, positions_in_padded_batch
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 IDS = torch.arange(10).reshape(2, 5)
 

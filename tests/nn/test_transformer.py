@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-import jaxtyping
 import pytest
 import torch
 from hypothesis import given, settings
@@ -47,14 +46,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture
-def _no_checks_of_annotations() -> Iterator[None]:
-    """Calls as a user makes them: without the run-time checks that tests otherwise have."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def made(**options: Any) -> Transformer:
@@ -218,7 +209,7 @@ def test_gradients_of_the_whole(kind: str, positions: str) -> None:
     assert gradcheck(output, tensors, fast_mode=True)
 
 
-@pytest.mark.usefixtures("_no_checks_of_annotations")
+@pytest.mark.usefixtures("no_checks_of_annotations")
 @pytest.mark.parametrize(
     "options",
     [
@@ -293,7 +284,7 @@ def refused(says: str, act: Any, *args: Any, **kwargs: Any) -> None:
         act(*args, **kwargs)
 
 
-@pytest.mark.usefixtures("_no_checks_of_annotations")
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_a_model_cannot_read_is_refused() -> None:
     model, pair, encoder = made(), made(kind="encoder-decoder"), made(kind="encoder")
     refused("given 32 tokens, the model takes 31 at most", model, ids(1, 32))

@@ -9,13 +9,12 @@ from torch import Tensor
 
 from regard import AttentionMap, attend
 from regard.explain.causes.layer_updates import Attending, LayerUpdate, Source
-from regard.explain.logits.predictions import Candidate, Prediction
+from regard.explain.logits import Candidate, Prediction
 from regard.explain.texts.occurrences import Occurrence, Pair, WordUpdates, most_brought
 from regard.explain.texts.summary import Summary
-from regard.explain.weights.attended import attended
+from regard.explain.weights.attended import attended, other_words
 from regard.explain.weights.sinks import Sink
 from regard.explain.weights.specific_weights import word_link
-from regard.explain.weights.word_links import other_words
 from regard.text.tokens import Token
 from regard.trace.status import UNKNOWN
 from regard.trace.trace import Trace

@@ -5,10 +5,8 @@ import random
 import numpy as np
 
 from regard.display.answer import Read
-from regard.explain.weights.head_means import HeadMeans
-from regard.explain.weights.score_meanings import MEANINGS
-from regard.questions.heads.answer import Heads
-from regard.questions.heads.sentences import AGAINST, LEAST, LOOKED, most_of, score_sentence
+from regard.explain.weights.head_means import MEANINGS, HeadMeans
+from regard.questions.heads.answer import AGAINST, LEAST, LOOKED, Heads, most_of, score_sentence
 from tests.said.reading import numbers_in, plain_and_few, shown_with_its_numbers, shows
 
 NAMES = ("previous", "next", "duplicate", "induction", "entropy")

@@ -6,13 +6,12 @@ from unittest.mock import MagicMock
 
 import numpy as np
 
-from regard.corpus.asking.clusters import SEPARATION, SILHOUETTE, Clusters
-from regard.corpus.asking.context_words import marker_words
+from regard.corpus.asking.clusters import SEPARATION, SILHOUETTE, Clusters, marker_words
 from regard.corpus.asking.occurrences import Line, Occurrences
 from regard.corpus.store_tables import StoreTables
-from regard.questions.find.answer import Concordance
+from regard.questions.find import Concordance
 from regard.questions.senses.answer import ContextWord, Sense, Senses
-from regard.questions.senses.sentences import of_senses, rounded
+from regard.questions.senses.panels import rounded, senses_sentences
 from tests.said.reading import names_in, numbers_in, plain_and_few, reads, shown_with_its_numbers, shows
 
 WORDS = ["river", "money", "loan", "water", "shore", "boat", "of", "the"]
@@ -65,7 +64,7 @@ def test_the_sentences_are_what_the_occurrences_say() -> None:
         result = answer(draw)
         if not result.asked_words:
             result = replace(result, senses=tuple(replace(sense, words=()) for sense in result.senses))
-        sentences = of_senses(result)
+        sentences = senses_sentences(result)
         plain_and_few(sentences)
         text, k = " ".join(sentences), len(result.senses)
         weak = not result.clusters.separates(result.k) if result.k else not result.told_apart
@@ -104,7 +103,7 @@ def test_the_best_split_is_named_with_the_measures_that_are_too_small() -> None:
         result = answer(draw)
         if result.told_apart or not result.silhouettes:
             continue
-        [sentence] = of_senses(result)
+        [sentence] = senses_sentences(result)
         best = max(result.silhouettes, key=lambda k: result.silhouettes[k])
         k, silhouette, _, separation, _ = numbers_in(sentence)
         shows(k, best)

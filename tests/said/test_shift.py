@@ -5,11 +5,10 @@ import re
 
 import numpy as np
 
-from regard.corpus.asking.change import Change
+from regard.corpus.asking.change import Change, sense_share_test
 from regard.corpus.asking.clusters import Clusters
-from regard.corpus.asking.sense_shares import sense_share_test
 from regard.questions.shift.answer import SharedSense, Shift, _fate_of_sense
-from regard.questions.shift.sentences import of_shift
+from regard.questions.shift.panels import shift_sentences
 from tests.said.reading import numbers_in, plain_and_few, shows
 from tests.said.test_senses import occurrences
 
@@ -42,7 +41,7 @@ def test_what_came_and_went_did_by_all_counts_and_tests() -> None:
     draw, seen = random.Random(27), set()
     for _ in range(400):
         result = answer(draw)
-        sentences = of_shift(result)
+        sentences = shift_sentences(result)
         plain_and_few(sentences)
         p = numbers_in(sentences[0])[0]
         shows(p, result.change.p)

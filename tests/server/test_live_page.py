@@ -17,7 +17,7 @@ from regard import ablate, attend, head, patch
 from regard.corpus.store import Store
 from regard.display.written import number_text
 from regard.explain.texts.summary import summarise
-from regard.models.control import trace_control
+from regard.models.see_texts import trace_control
 from regard.questions.generate.answer import generation
 from tests.support import MONEY, RIVER, SHARED
 from tests.support.served import served

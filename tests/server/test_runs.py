@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from regard.errors import RegardError
-from regard.locks import lock_folder
+from regard.files import lock_folder
 from regard.questions.evolve.answer import Evolution, evolution
 from regard.server import runs
 from regard.server.app import make_app

@@ -13,7 +13,7 @@ from regard.errors import RegardError
 from regard.explain.causes.outcomes import cosine
 from regard.explain.texts.summary import summarise
 from regard.explain.vectors.movement import movement
-from regard.models.control import trace_control
+from regard.models.see_texts import trace_control
 from regard.server.app import make_app
 from regard.server.asked import ExperimentAsked, TraceAsked
 from regard.server.traces import change_sentences, experiment_page, reference_traces, too_often, trace_page

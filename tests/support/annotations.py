@@ -2,11 +2,12 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any, get_args
 
 import jaxtyping
+import pytest
 
 
 def has_shapes(hint: Any) -> bool:
@@ -53,3 +54,11 @@ def cheaper(jaxtyped: Callable[..., Any]) -> Callable[..., Any]:
         return jaxtyped(*(() if thing is None else (thing,)), **options)
 
     return given
+
+
+@pytest.fixture
+def no_checks_of_annotations() -> Iterator[None]:
+    """Calls as a user makes them: without the run-time checks that tests otherwise have."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

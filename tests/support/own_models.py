@@ -1,10 +1,7 @@
 """Transformers of ours for the tests: tiny random ones of every kind, with the tokenizer of three sentences."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import jaxtyping
-import pytest
 import torch
 
 import regard
@@ -12,6 +9,7 @@ from regard.models.model import Model
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
 from regard.text import tokenizers
+from tests.support.annotations import no_checks_of_annotations as no_checks_of_annotations
 
 TEXTS = ["A man is fishing on a river bank.", "She takes money.", "A bank"]
 TARGETS = ["Un homme pêche au bord d'une rivière.", "Elle prend de l'argent !", "Une banque"]
@@ -23,14 +21,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "bert": {"kind": "encoder", "length": 31, "segments": 2, "output": "none", "norm_first": False},
     "sines": {"kind": "encoder", "positions": "sinusoidal", "scale_embeddings": True},
 }
-
-
-@pytest.fixture
-def no_checks_of_annotations() -> Iterator[None]:
-    """Calls as a user makes them: without the run-time checks that tests otherwise have."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def opened(name: str) -> Model:

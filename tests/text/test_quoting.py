@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.text.quoting import quoted, visible
+from regard.text.quoting import direction, quoted, visible
 
 
 def test_a_word_stands_in_quotes_and_blanks_are_called_so() -> None:
@@ -18,3 +18,12 @@ def test_what_is_said_is_printable_and_has_the_whole_word(text: str) -> None:
     assert said.isprintable()
     assert said == visible(said)
     assert not text.strip() or said == f"“{visible(text.strip())}”"
+
+
+def test_the_first_letter_says_the_direction() -> None:
+    assert direction("שלום bank") == "rtl"
+    assert direction("12, (مرحبا)") == "rtl"
+    assert direction("bank שלום") == "ltr"
+    assert direction("银行") == "ltr"
+    assert direction("12 %") == "ltr"
+    assert direction("") == "ltr"

@@ -10,9 +10,7 @@ from transformers import BatchEncoding
 
 from regard.errors import RegardError
 from regard.models.inputs import model_inputs_of_trace
-from tests.support.own_models import no_checks_of_annotations, opened, pair
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
+from tests.support.own_models import opened, pair
 
 TEXT = "A man is fishing on a river bank."
 

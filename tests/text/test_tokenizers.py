@@ -153,23 +153,13 @@ def test_padding_is_told_by_the_mask() -> None:
         ),
     ],
 )
-@pytest.mark.usefixtures("_no_checks_of_annotations")
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_does_not_fit_is_refused(act: Callable[[], Any], says: str) -> None:
     with pytest.raises(regard.RegardError, match=says):
         act()
 
 
-@pytest.fixture
-def _no_checks_of_annotations() -> Any:
-    """Calls as a user makes them: without the run-time checks that tests otherwise have."""
-    import jaxtyping
-
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
-@pytest.mark.usefixtures("_no_checks_of_annotations")
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
     files = tokenizers.tokenizer_files(tokenizers.words(TEXTS))
     (tmp_path / "tokenizer.json").write_text(files["tokenizer.json"][:100])

@@ -14,7 +14,7 @@ from regard.errors import RegardError
 from regard.explain.weights.content_or_position import content_or_position
 from regard.models.load import load_tokenizer
 from regard.questions.check.check import check
-from regard.questions.tokens.answer import tokens
+from regard.questions.tokens import tokens
 from regard.text import tokenizers
 from regard.text.continuation import continued
 from regard.text.neutral_sentences import neutral_sentences
@@ -22,9 +22,7 @@ from regard.text.quoting import spelled as spelled_token
 from regard.text.tokens import Token, Turn, check_text, encode, encoded_ids, readable_token, tokens_in_turns
 from regard.text.words import find_word, words_of
 from tests.support import SHARED
-from tests.support.own_models import no_checks_of_annotations, opened, pair
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
+from tests.support.own_models import opened, pair
 
 SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
 

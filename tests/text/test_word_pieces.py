@@ -13,11 +13,13 @@ import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard import RegardError
 from regard.explain.texts import highlights
 from regard.text import tokenizers
 from regard.text.tokens import Token, encode
-from regard.text.word_pieces import spelling, wordlike, words
+from regard.text.word_pieces import PRONOUNS, is_content_word, spelling, word_tokens, wordlike, words
 from regard.text.words import find_word, word_boundaries, words_of
+from regard.textbook import dictionary
 from regard.web.page import text_data
 from tests.support import SHARED, in_text
 
@@ -32,6 +34,7 @@ SCRIPTS = {
     "Han": "我坐在河岸上",
     "Thai": "ริมฝั่งแม่น้ำ", "Kana": "かわの ギシ", "signs": "co\xadoperate H₂O m² 3.14 a_b x\u200fy",
 }  # fmt: skip
+TEXT = "Life is short, eat dessert first"
 
 
 def unigram(texts: list[str]) -> Any:
@@ -218,3 +221,34 @@ def test_tokens_of_one_word_belong_together() -> None:
     assert named == ["[CLS]", "The", "riverbankers", ",", "they", "fish", ".", "[SEP]"]
     two = (*PIECES, PIECES[-1])
     assert words(two)[-2:] == [range(9, 10), range(10, 11)]  # special tokens are no word together
+
+
+def test_word_tokens_know_their_characters() -> None:
+    tokens = word_tokens(TEXT, dictionary(TEXT))
+    words = TEXT.replace(",", "").split()
+    assert [TEXT[t.start : t.end].rstrip(",") for t in tokens] == [t.text for t in tokens] == words
+    assert [t.id for t in tokens] == [0, 4, 5, 2, 1, 3]
+    odd = "1,000 , eat,, x"
+    assert [(t.text, t.start, t.end) for t in word_tokens(odd, dictionary(odd))] == [
+        ("1000", 0, 5), ("eat", 8, 11), ("x", 14, 15),
+    ]  # fmt: skip
+
+
+def test_a_word_that_is_not_in_the_dictionary() -> None:
+    with pytest.raises(RegardError, match=r"dictionary of 6 words has no 'cake'"):
+        word_tokens("eat cake", dictionary(TEXT))
+
+
+@pytest.mark.parametrize("word", ["tired", "animal", "2024", " Paris", "été"])
+def test_content_words(word: str) -> None:
+    assert is_content_word(word)
+
+
+@pytest.mark.parametrize("word", ["the", "Because", "didn't", "didn’t", "can't", " of", "it", ".", "—"])
+def test_function_words_and_marks(word: str) -> None:
+    assert not is_content_word(word)
+
+
+def test_pronouns_are_function_words() -> None:
+    assert "it" in PRONOUNS
+    assert not any(map(is_content_word, PRONOUNS))

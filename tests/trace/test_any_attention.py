@@ -13,9 +13,6 @@ import regard
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import scope
 from regard.errors import RegardError
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 WEIGHTS = torch.tensor([[[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]], [[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]]])  # (H, L, S)
 QUERIES, KEYS = ["sat", "down"], ["the", "cat", " sat"]

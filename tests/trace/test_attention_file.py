@@ -14,10 +14,7 @@ from regard.attention import masks
 from regard.attention.attention_map import AttentionMap
 from regard.attention.recording import Calls, scope
 from regard.errors import RegardError
-from tests.support.own_models import no_checks_of_annotations
 from tests.support.pages import code_blocks
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 Q, K = torch.randn(1, 4, 3, 8), torch.randn(1, 2, 5, 8)
 ABOUT = {"format": "regard attention", "version": "2"}

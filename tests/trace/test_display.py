@@ -6,7 +6,6 @@ import re
 import matplotlib.pyplot as plt
 import pytest
 import torch
-from jaxtyping import config
 from rich.console import Console
 
 import regard
@@ -142,16 +141,13 @@ def test_what_cannot_be_looked_at(bank, given, says: str) -> None:
         bank[0].see("bank", **given)
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_one_reference_and_bad_axes(bank, minilm) -> None:
     assert [each.word for each in bank[0].see("bank", references=minilm.trace("river")).summary.references] == ["river"]
-    config.update("jaxtyping_disable", True)  # as users call it: its own check speaks
-    try:
-        with pytest.raises(regard.RegardError, match="axes: given int, needs matplotlib's Axes"):
-            bank[0].attention[0].plot(axes=3)
-        with pytest.raises(regard.RegardError, match="head: given 'a', needs a number"):
-            bank[0].attention[0].plot(head="a")
-    finally:
-        config.update("jaxtyping_disable", False)
+    with pytest.raises(regard.RegardError, match="axes: given int, needs matplotlib's Axes"):
+        bank[0].attention[0].plot(axes=3)
+    with pytest.raises(regard.RegardError, match="head: given 'a', needs a number"):
+        bank[0].attention[0].plot(head="a")
 
 
 def test_a_ranking_shows_what_was_found(bank, minilm) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from regard.errors import RegardError
-from regard.locks import LOCK
+from regard.files import LOCK
 from regard.train.log import LOG, read_log
 from regard.train.progress import FollowedRun
 from regard.train.run import RunOptions, prepare_repeated_run, run_training

@@ -8,9 +8,6 @@ import pytest
 
 from regard.errors import RegardError
 from regard.train.settings import Settings, read_training_settings, with_changes
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 
 def test_the_rate_rises_and_falls_as_a_cosine() -> None:

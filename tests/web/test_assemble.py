@@ -16,7 +16,7 @@ from regard.web.assemble import Choice, Opening, page_as_seen, page_of
 from regard.web.html_file import write_html
 from regard.web.page import Page
 from tests.support import RIVER
-from tests.support.own_models import TARGETS, TEXTS, no_checks_of_annotations, opened, pair  # noqa: F401
+from tests.support.own_models import TARGETS, TEXTS, opened, pair
 from tests.support.web_pages import SHELL, Read, check_page
 
 

@@ -11,10 +11,7 @@ import regard
 from regard.attention.recording import scope
 from regard.errors import RegardError
 from regard.web import attention_page, show
-from tests.support.own_models import no_checks_of_annotations
 from tests.support.web_pages import Read, build_nothing
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 WEIGHTS = torch.rand(2, 1, 3, 2, 4).softmax(-1)  # layers, batch, heads, queries, keys
 

@@ -13,8 +13,8 @@ import matplotlib.image
 import pytest
 
 from regard.web.save_page import save_page
-from tests.questions.heads.test_panels import answer_of
-from tests.questions.heads.test_panels import made as head_scores
+from tests.questions.heads.test_answer import answer_of
+from tests.questions.heads.test_answer import mean_scores_of as head_scores
 from tests.questions.patch.test_panels import made as sweep
 from tests.support import own_models
 from tests.support.browser import BUILT

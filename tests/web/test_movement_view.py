@@ -10,7 +10,7 @@ import torch
 from regard.display.written import number_text
 from regard.explain.causes.layer_updates import layer_updates
 from regard.explain.texts.summary import Summary, summarise
-from regard.models.control import trace_control
+from regard.models.see_texts import trace_control
 from regard.trace.trace import Trace
 from regard.web.assemble import page_as_seen
 from regard.web.built_page import built_shell

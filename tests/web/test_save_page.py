@@ -1,3 +1,5 @@
+"""None"""
+
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,8 @@ from regard.errors import RegardError
 from regard.trace.trace import Trace
 from regard.web import built_page
 from regard.web.assemble import Choice, page_of
-from regard.web.save_page import write_page
-from tests.questions.heads.test_panels import answer_of, made
+from regard.web.save_page import join_pages_into_one, write_page
+from tests.questions.heads.test_answer import answer_of, mean_scores_of
 from tests.questions.patch.test_panels import made as sweep
 from tests.support.web_pages import Read, build_nothing
 
@@ -105,7 +107,7 @@ def test_what_a_store_found_is_a_page_too(bank_store: Any, built: Path, tmp_path
     assert (page.data["title"], page.data["findings"]) == ("Banks", ["Two."])
     assert len(page.data["panels"][0]["points"]) == len(found.found)
     assert (page.data["calls"], page.blobs) == ([], {})
-    regard.save_page(answer_of(made()), tmp_path / "b.html")
+    regard.save_page(answer_of(mean_scores_of()), tmp_path / "b.html")
     assert Read(tmp_path / "b.html").data["panels"][0]["name"] == "previous"
 
 
@@ -114,22 +116,39 @@ def test_what_a_store_found_is_a_page_too(bank_store: Any, built: Path, tmp_path
 )
 def test_what_chooses_of_traces_is_refused_for_numbers(built: Path, tmp_path: Path, chosen: Any) -> None:
     with pytest.raises(RegardError, match=f"save_page: {next(iter(chosen))} chooses of traces, and Heads has none"):
-        regard.save_page(answer_of(made()), tmp_path / "b.html", **chosen)
+        regard.save_page(answer_of(mean_scores_of()), tmp_path / "b.html", **chosen)
     assert not (tmp_path / "b.html").exists()
 
 
 def test_what_was_found_stands_beside_traces_or_alone(bank: list[Trace], built: Path, tmp_path: Path) -> None:
-    regard.save_page([sweep(), answer_of(made())], tmp_path / "a.html")
+    regard.save_page([sweep(), answer_of(mean_scores_of())], tmp_path / "a.html")
     page = Read(tmp_path / "a.html").data
     assert (page["calls"], [panel["name"] for panel in page["panels"]][:3]) == (
         [],
         ["Patches", "Patch by patch", "previous"],
     )
     with pytest.raises(RegardError, match="save_page: layers chooses of traces, and PatchSweep has none"):
-        regard.save_page([sweep(), answer_of(made())], tmp_path / "a.html", layers=[0])
+        regard.save_page([sweep(), answer_of(mean_scores_of())], tmp_path / "a.html", layers=[0])
     regard.save_page([bank[0], sweep()], tmp_path / "b.html", layers=[0])
     page = Read(tmp_path / "b.html").data
     assert [call["layer"] for call in page["calls"]] == [0]
     assert [panel["name"] for panel in page["panels"]] == ["Patches", "Patch by patch"]
     assert page["findings"][-1] == sweep().findings()[-1]
     assert page["opening"]["view"] == "tokens"
+
+
+def test_several_are_one_with_a_tab_for_each_panel() -> None:
+    pages = [found.page() for found in (sweep(), sweep(direction="noising"), answer_of(mean_scores_of()))]
+    said = [
+        f"{page.title}. {sentence}" if n == 0 else sentence
+        for page in pages
+        if page
+        for n, sentence in enumerate(page.findings)
+    ]
+    page = join_pages_into_one([page for page in pages if page])
+    assert page.title == f"{sweep().title()} (and 2 more)"
+    assert list(page.findings) == said
+    assert [panel["name"] for panel in page.panels][:5] == [
+        "Patches", "Patch by patch", "Patches (2)", "Patch by patch (2)", "previous"
+    ]  # fmt: skip
+    assert page.opening["view"] == "panel 0"

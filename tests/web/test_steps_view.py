@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.explain.causes.block_steps import block_steps
 from regard.explain.weights.head_steps import HeadSteps, head_steps
 from tests.support import generation
 from tests.web.tables import read_number
@@ -104,12 +103,14 @@ def test_a_score_says_which_strips_it_is_made_of(page_of: Any, bank: Any) -> Non
 
 def test_strips_hold_the_librarys_vectors(page_of: Any, bank: Any) -> None:
     page = opened(page_of, bank[0], 3, 5, BANK, steps=[3])
-    found, block = head_steps(bank[0], BANK, 3, 5), block_steps(bank[0], BANK, 3)
-    assert block.total is not None
-    assert block.entering is not None
-    rows = {"entering": block.entering, "keys": found.key, "values": found.value, "weighted": found.weighted}
-    strips = {"query": found.query, "context": found.context, "joined": block.joined, "projected": block.projected}
-    strips |= {"residual": block.residual, "total": block.total, "normed": block.normed}
+    found, output = head_steps(bank[0], BANK, 3, 5), bank[0].attention_outputs[3]
+    joined = torch.einsum("hs,hse->he", bank[0].attention[3][:, BANK], bank[0].values[3]).flatten()
+    projected, residual = output.weight @ joined + output.bias, output.residual[BANK]
+    total, norm = residual + projected, output.norm
+    normed = torch.nn.functional.layer_norm(total, total.shape, norm.weight, norm.bias, norm.eps)
+    rows = {"entering": bank[0].hidden_states[3], "keys": found.key, "values": found.value, "weighted": found.weighted}
+    strips = {"query": found.query, "context": found.context, "joined": joined, "projected": projected}
+    strips |= {"residual": residual, "total": total, "normed": normed}
     for name, vectors in rows.items():
         assert at_end(page, name) == pytest.approx(float(vectors[0, -1]), abs=2e-3), name
         page.tab.keyboard.press("ArrowDown")

@@ -12,8 +12,8 @@ from regard.corpus.store import Store
 from regard.display.panels import decimals
 from regard.display.written import number_text
 from regard.questions.senses.answer import Senses
-from regard.questions.senses.sentences import of_senses, senses_title
-from tests.questions.heads.test_panels import answer_of, made
+from regard.questions.senses.panels import senses_sentences, senses_title
+from tests.questions.heads.test_answer import answer_of, mean_scores_of
 from tests.web.tables import open_twin, rows_of
 
 pytestmark = pytest.mark.browser
@@ -55,7 +55,7 @@ def places(tab: Any) -> np.ndarray:
 def test_every_occurrence_lies_where_its_axes_say_and_says_its_sentence(senses: Any, found: Senses) -> None:
     page = senses()
     assert page.tab.locator(".findings li").all_inner_texts() == [
-        text.replace("“", "“\u2068").replace("”", "\u2069”") for text in of_senses(found)
+        text.replace("“", "“\u2068").replace("”", "\u2069”") for text in senses_sentences(found)
     ]
     order = found.order()
     marks, points = places(page.tab), found.points[order]
@@ -152,7 +152,7 @@ def test_what_stands_in_a_text_is_text(page_of: Any, minilm: Any, tmp_path: Path
 
 
 def test_every_head_has_its_scores_in_a_grid_and_in_the_table(page_of: Any, tmp_path: Path) -> None:
-    found = made()
+    found = mean_scores_of()
     regard.save_page(answer_of(found), tmp_path / "heads.html")
     page = page_of(None, file=tmp_path / "heads.html")
     for name, values in found.scores.items():
@@ -197,7 +197,7 @@ def test_both_pages_are_for_everyone_and_for_a_phone(senses: Any, page_of: Any, 
             open_twin(page.tab)
         assert page.violations() == []
         assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
-    regard.save_page(answer_of(made()), tmp_path / "heads.html")
+    regard.save_page(answer_of(mean_scores_of()), tmp_path / "heads.html")
     page = page_of(None, file=tmp_path / "heads.html", width=width)
     for name in ("Overview", "Heat maps", "All heads"):
         page.open_view(name)

@@ -29,14 +29,16 @@ from regard.attention.masks import Index
 from regard.attention.region_scores import RowSums
 from regard.attention.scores import (
     ScoreRule,
+    finite_max,
     score_tile,
     score_tile_budget,
+    sink_column,
+    sink_share,
     subtract_row_bias,
     valid_rows,
     working_dtype,
 )
 from regard.attention.shown import Showable
-from regard.attention.softmax import finite_max, sink_column, sink_share
 from regard.errors import RegardError
 from regard.memory import require_memory
 from regard.tensor_file import MAP, Packer, read_tensor_file, write_tensor_file

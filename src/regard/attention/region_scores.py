@@ -19,8 +19,16 @@ from torch import Tensor
 from regard.attention.kernels.cpu import forward as cpu
 from regard.attention.kernels.result import KernelResult
 from regard.attention.masks import Index, positions
-from regard.attention.scores import ScoreRule, score_tile, working_dtype
-from regard.attention.softmax import add_sink_to_rows, finite_max, row_max_sum, sink_column, softmax_rescaling
+from regard.attention.scores import (
+    ScoreRule,
+    add_sink_to_rows,
+    finite_max,
+    row_max_sum,
+    score_tile,
+    sink_column,
+    softmax_rescaling,
+    working_dtype,
+)
 
 LARGE = 1 << 20  # weights of a head, of which
 FEW = 64  # queries are the fewest that count: most of the time for fewer would go into keys in float64

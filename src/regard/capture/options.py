@@ -1,8 +1,11 @@
 """Choose what of a forward pass is kept, such as which layers and whether logits, and how it is run."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from torch import nn
 
 from regard.attention.map_statistics import Statistics
 from regard.attention.recording import layer_of_call_path
@@ -96,3 +99,15 @@ def statistics_to_capture(asked: bool | Statistics) -> Statistics | None:
 LAYERS_ALONE = CaptureOptions(
     None, logits=False, attention_outputs=False, embeddings=False, compare=False, call_ids=True
 )
+
+
+@contextmanager
+def report_layers_of_pass(model: Any, progress: Callable[[float], None]) -> Iterator[None]:
+    """Call progress with each layer's share of the pass as it ends; never where the layers are not found."""
+    count = getattr(model.config, "num_hidden_layers", None)
+    lists = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module) == count]
+    hooks = ExitStack()
+    for layer in lists[0] if lists else ():
+        hooks.enter_context(layer.register_forward_hook(lambda *_: progress(1 / len(lists[0]))))
+    with hooks:
+        yield

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from regard.cli import options
-from regard.cli.file_options import writes
 from regard.cli.options import number
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import Source, traced
 from regard.cli.telling import tell
 from regard.errors import RegardError
@@ -88,7 +87,7 @@ def ask(
     outputs.check()
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
+    from regard.cli.telling import consoles
 
     screens = consoles(outputs.json)
     with screens[1].status("Loading the model and tracing …") as status:

@@ -14,27 +14,21 @@ from typer.core import TyperGroup
 from regard import __version__
 from regard.cli import start
 from regard.cli.asking import verb_of_question
-from regard.cli.examples import epilog, examples_of
-from regard.cli.help import OLD_NAMES, Rows, VerbWithSections, rows_of_options, write_sections
+from regard.cli.help import OLD_NAMES, Rows, VerbWithSections, epilog, examples_of, rows_of_options, write_sections
 from regard.cli.verbs.check import check
 from regard.cli.verbs.embed import embed
-from regard.cli.verbs.evolve import evolve
 from regard.cli.verbs.fetch import fetch
-from regard.cli.verbs.find import find
-from regard.cli.verbs.generate import generate
-from regard.cli.verbs.heads import heads
+from regard.cli.verbs.generate import generate, translate
+from regard.cli.verbs.heads import heads, steps
 from regard.cli.verbs.lesson import article, lesson
 from regard.cli.verbs.map import map_file
 from regard.cli.verbs.paint import paint
 from regard.cli.verbs.run import run
+from regard.cli.verbs.search import find, senses, shift
 from regard.cli.verbs.see import see
-from regard.cli.verbs.senses import senses
 from regard.cli.verbs.serve import serve
-from regard.cli.verbs.shift import shift
-from regard.cli.verbs.steps import steps
 from regard.cli.verbs.tokens import tokens
-from regard.cli.verbs.train import train
-from regard.cli.verbs.translate import translate
+from regard.cli.verbs.train import evolve, train
 from regard.cli.verbs.why import why
 from regard.errors import RegardError
 from regard.questions import QUESTIONS

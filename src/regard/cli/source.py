@@ -69,8 +69,7 @@ class Source:
 
 def read_chat_file(file: Path) -> list[dict[str, str]]:
     """Read the messages in a JSON file."""
-    from regard.files import read_regular
-    from regard.json_files import parse_json
+    from regard.files import parse_json, read_regular
     from regard.text.chat import check_messages
 
     content = read_regular(file, "--chat")

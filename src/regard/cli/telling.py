@@ -1,20 +1,50 @@
 """Tell an answer: write the files that were asked for, and print it."""
 
+import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+
+from regard.checks import megabytes
 from regard.cli import start
 from regard.cli.outputs import FILES, Outputs
+from regard.files import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from regard.display.answer import Answer
 
 MORE = ("json", "csv", "parquet", "figure", "html", "save")
 NAMED = 3  # tables from which on --full only counts them
 EVERY = 1_000_000  # parts or rows that are named where all are
+
+
+def consoles(json_file: Path | None = None) -> tuple[Console, Console]:
+    """(for what is shown, for progress and errors). With `--json -`, standard output is for JSON alone.
+
+    If NO_COLOR is set, no escape codes are written (https://no-color.org).
+    """
+    options: dict[str, Any] = {"highlight": False}
+    if os.environ.get("NO_COLOR"):
+        options |= {"color_system": None, "force_terminal": False}
+    return Console(quiet=json_file == STANDARD_OUTPUT, **options), Console(stderr=True, **options)
+
+
+def say_written_files(out: Console, errors: Console, files: Sequence[Path | None], notes: Sequence[str] = ()) -> None:
+    """Print notes on a plot and the names of written files."""
+    console = errors if out.quiet else out
+    for note in notes:
+        console.print(f"Plot: {note}", style="dim", markup=False)
+    for file in files:
+        if file is not None and file != STANDARD_OUTPUT:
+            size = (
+                f" ({megabytes(file.stat().st_size)}). Open it in a browser." if file.suffix.lower() == ".html" else ""
+            )
+            console.print(f"Wrote {file}{size}", style="dim", markup=False)
 
 
 def tell(
@@ -28,7 +58,6 @@ def tell(
     traces: Any = None,
 ) -> None:
     """Write the files of an answer, print it, and say which files were written."""
-    from regard.cli.console import say_written_files
     from regard.display.terminal_parts import ending_lines_in_terminal, print_terminal_parts
 
     left_out: list[str] = []

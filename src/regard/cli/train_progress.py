@@ -9,15 +9,14 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from regard.cli.console import consoles
 from regard.cli.setting_changes import starting_settings
 from regard.cli.start import settle
+from regard.cli.telling import consoles
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.questions.evolve.training import training_of_log
-from regard.train.distributed import ProcessGroup, process_group
 from regard.train.log import read_log
-from regard.train.loop import StepMetrics, training_step_due
+from regard.train.loop import ProcessGroup, StepMetrics, process_group, training_step_due
 from regard.train.run import (
     RunOptions,
     TrainingRun,

@@ -20,14 +20,21 @@ from regard.corpus.reading.document import Columns, Rejected
 from regard.corpus.reading.documents import read_documents
 from regard.corpus.reading.find_files import LINK, find_files_and_rejected
 from regard.corpus.settings import Settings, chosen_layers_to_store, pooling_sentence
-from regard.corpus.writing.autocast_states import note_on_processor
-from regard.corpus.writing.cut_windows import window_size
+from regard.corpus.writing.cut_windows import settings_for_texts, vector_width, window_size
 from regard.corpus.writing.openvino_states import check_openvino_installed
-from regard.corpus.writing.plan_shards import ShardPlan, plan_shards
-from regard.corpus.writing.pooled_windows import settings_for_texts, vector_width
-from regard.corpus.writing.shard import remove_unfinished_shards
-from regard.corpus.writing.store_folder import QUARANTINE, SHARDS, check_apart, opened_store_folder, remove_others
-from regard.corpus.writing.stored_texts import Compared, StoredTexts, check_seen, compare
+from regard.corpus.writing.plain_stack import note_on_processor
+from regard.corpus.writing.shard import ShardPlan, plan_shards, remove_unfinished_shards
+from regard.corpus.writing.store_folder import (
+    QUARANTINE,
+    SHARDS,
+    Compared,
+    StoredTexts,
+    check_apart,
+    check_seen,
+    compare,
+    opened_store_folder,
+    remove_others,
+)
 from regard.corpus.writing.words import check_lemma_language
 from regard.corpus.writing.workers import Built, Job, build_here, build_in_processes
 from regard.errors import RegardError

@@ -10,7 +10,7 @@ from typing import Any
 
 from regard.corpus.schema import FORMAT
 from regard.errors import RegardError, first_line
-from regard.json_files import write_json
+from regard.files import write_json
 
 NAME = "manifest.json"
 SHA256 = "sha256"  # its last entry, of all others

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.corpus.embed_texts import Runner
-from regard.corpus.writing.plan_shards import ShardPlan
-from regard.corpus.writing.shard import PART
+from regard.corpus.writing.shard import PART, ShardPlan
 from regard.corpus.writing.workers import Built, Job, build, in_order, prepare
 from regard.errors import RegardError
 

@@ -6,9 +6,9 @@ from regard.corpus.schema import SUMS
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 from regard.explain.weights.head_means import COUNTS, OVER, HeadMeans
-from regard.questions.find.answer import find as find_occurrences
+from regard.questions.find import find as find_occurrences
 from regard.questions.heads.answer import Heads
-from regard.questions.nearest.answer import find_texts
+from regard.questions.nearest import find_texts
 from regard.questions.senses.answer import find_senses
 from regard.questions.shift.answer import find_shift
 

@@ -13,7 +13,7 @@ from regard.diffusion.heat import PromptHeat
 from regard.diffusion.prompt import READS
 from regard.diffusion.record import painting_model, recorded_heat
 from regard.errors import RegardError, first_line
-from regard.json_files import read_json
+from regard.files import read_json
 from regard.memory import device_to_load_on, require_memory
 from regard.model_files.folder import PIPELINE, check_model_files
 from regard.model_files.quiet import quiet

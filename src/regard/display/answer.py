@@ -14,7 +14,7 @@ from regard.display.panels import Data, Later, Panel, made
 from regard.display.panels import Table as TablePanel
 from regard.errors import RegardError
 from regard.explain.frames import Table
-from regard.json_files import plain_json_values, write_json
+from regard.files import plain_json_values, write_json
 from regard.trace.status import Status
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 
 from regard.display.panels import Bars, Curves, Heat, Panel, Scatter, Shares, Strip, Table, untold
 from regard.display.written import shares_text
-from regard.json_files import plain_json_values
+from regard.files import plain_json_values
 
 Data = dict[str, Any]
 # of a terminal and pictures: the page shows all panels

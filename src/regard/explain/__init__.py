@@ -12,19 +12,17 @@ if TYPE_CHECKING:
     from regard.explain import frames as frames
     from regard.explain import logits as logits
     from regard.explain import matrices as matrices
-    from regard.explain import part as part
-    from regard.explain import places as places
     from regard.explain import texts as texts
     from regard.explain import vectors as vectors
     from regard.explain import weights as weights
     from regard.explain import wording as wording
     from regard.explain.causes.ablation_effect import effect as effect
+    from regard.explain.causes.ablation_effect import removal as removal
     from regard.explain.causes.contributions import contributions as contributions
     from regard.explain.causes.layer_updates import layer_updates as layer_updates
-    from regard.explain.causes.removal import removal as removal
     from regard.explain.causes.rollout import rollout as rollout
     from regard.explain.frames import to_frame as to_frame
-    from regard.explain.logits.logit_lens import logit_lens as logit_lens
+    from regard.explain.logits import logit_lens as logit_lens
     from regard.explain.vectors.similarity import across_layers as across_layers
     from regard.explain.vectors.similarity import across_texts as across_texts
     from regard.explain.weights.alignment import align as align
@@ -38,23 +36,23 @@ if TYPE_CHECKING:
     from regard.questions.generate.answer import generation as generation
     from regard.questions.look.answer import looked as looked
     from regard.questions.map.whole import matrix as matrix
-    from regard.questions.steps.answer import steps as steps
+    from regard.questions.steps import steps as steps
 
 _WHERE = {  # names by the module that has them, or the package of a name that is a module itself
-    "regard.explain": "causes frames logits matrices part places texts vectors weights wording",
-    "regard.explain.causes.ablation_effect": "effect",
+    "regard.explain": "causes frames logits matrices texts vectors weights wording",
+    "regard.explain.causes.ablation_effect": "effect removal",
     "regard.explain.frames": "to_frame",
+    "regard.explain.logits": "logit_lens",
     "regard.explain.vectors.similarity": "across_layers across_texts",
     "regard.explain.weights.alignment": "align",
     "regard.explain.weights.head_means": "mean_scores",
     "regard.questions.generate.answer": "generation",
     "regard.questions.look.answer": "looked",
     "regard.questions.map.whole": "matrix",
-    "regard.questions.steps.answer": "steps",
+    "regard.questions.steps": "steps",
 }
 _SAME = {  # functions whose module has their name, by its package
-    "causes": "contributions layer_updates removal rollout",
-    "logits": "logit_lens",
+    "causes": "contributions layer_updates rollout",
     "weights": "content_or_position head_scores head_steps repeated_tokens score_directions sinks",
 }
 _HOMES = {name: home for home, names in _WHERE.items() for name in names.split()} | {

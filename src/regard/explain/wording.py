@@ -3,9 +3,13 @@
 import re
 from collections.abc import Sequence
 
-from regard.text.quoting import quoted as quoted  # what findings take from here, with the rest
+from regard.errors import RegardError
+from regard.text.quoting import quoted as quoted
 from regard.text.tokens import Token
 from regard.text.word_pieces import spelling, words
+from regard.text.words import Place as Place
+from regard.text.words import Word, only_word
+from regard.trace.trace import PairTrace, Trace
 
 ROUNDING = 1e-6  # what is nearer to 1 than this is 1: sums of float32 weights miss it by less
 
@@ -105,3 +109,35 @@ def called(token: int, tokens: Sequence[Token]) -> str:
 def state_name(n: int) -> str:
     """Name a hidden state by the layer that it enters or leaves."""
     return "enters layer 0" if n == 0 else f"after layer {n - 1}"
+
+
+def tokens_of(trace: Trace, place: Place) -> list[int]:
+    """The numbers of the tokens meant."""
+    refuse_pairs(trace)
+    if isinstance(place, Word):
+        return list(place.tokens)
+    if isinstance(place, (str, tuple)):
+        return list(only_word(trace.text, trace.tokens, place).tokens)
+    if not 0 <= place < len(trace.tokens):
+        raise RegardError(f"token {place} is out of range: the text has tokens 0 to {len(trace.tokens) - 1}")
+    return [place]
+
+
+def place_in(trace: Trace, given: str) -> Place:
+    """A word that occurs once, by its text, or a token by its number where the text has no such word."""
+    try:
+        return trace.word(given)[0] if len(trace.word(given)) == 1 else given
+    except RegardError:
+        if given.isdecimal():
+            return int(given)
+        raise
+
+
+def refuse_pairs(trace: Trace) -> None:
+    """Refuse the whole trace of an encoder-decoder, and what is no trace, where the trace of one text is needed."""
+    if isinstance(trace, PairTrace):
+        raise RegardError(f"{trace.status.model} is an encoder-decoder: give its trace's .encoder or .decoder")
+    if not isinstance(trace, Trace):
+        kind = type(trace).__name__
+        windows = ": one of its .windows, or what .locate leads to" if kind == "WindowedTrace" else ""
+        raise RegardError(f"given {kind}, needs the trace of one text{windows}")

@@ -11,7 +11,7 @@ import torch
 from regard.attention.ablation import ablating
 from regard.attention.map_statistics import Statistics
 from regard.capture.interventions.ablation import call_name
-from regard.capture.interventions.given import Intervention
+from regard.capture.interventions.resolve import Intervention
 from regard.capture.session import Session
 from regard.errors import RegardError
 from regard.generation.generator import Ended, Generated, Generator, Request

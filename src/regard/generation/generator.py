@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from regard.attention.map_statistics import Statistics
-from regard.capture.interventions.given import Intervention, checked
+from regard.capture.interventions.resolve import Intervention, checked
 from regard.capture.options import statistics_to_capture
 from regard.capture.session import Session
 from regard.checks import check_seed

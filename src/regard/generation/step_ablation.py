@@ -16,11 +16,10 @@ from regard.attention.patches import PatchError
 from regard.attention.recording import Calls
 from regard.capture.interventions.ablation import AppliedAblations, CallChange, call_name, of_model
 from regard.capture.interventions.call_ids import CallNumbering
-from regard.capture.interventions.given import Intervention, checked
 from regard.capture.interventions.names import Ablate, Edge
 from regard.capture.interventions.patch import Patch
 from regard.capture.interventions.places import Places, tokens_at
-from regard.capture.interventions.resolve import Changes, needs_stacks
+from regard.capture.interventions.resolve import Changes, Intervention, checked, needs_stacks
 from regard.capture.interventions.steer import Steer
 from regard.capture.session import Session
 from regard.capture.state import Capture, LayerStack

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.files import check_regular
-from regard.json_files import read_json
+from regard.files import check_regular, read_json
 from regard.model_files.config_limits import check_quantisation, check_sizes_in_config
 from regard.model_files.weight_headers import INDEX, Held, held, weight_files
 from regard.text import tokenizer_limits

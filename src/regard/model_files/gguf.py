@@ -12,7 +12,7 @@ from typing import Any
 
 from regard.errors import RegardError
 from regard.model_files.folder import check_model_files
-from regard.model_files.gguf_header import Header, read_gguf_header
+from regard.model_files.gguf_weights import Header, read_gguf_header
 
 PACKAGES = ("gguf", "accelerate")  # transformers asks for both before it reads such a file
 OWN_READER = "transformers.integrations.gguf.gguf_tokenizer_mapping"  # reads vocabularies in releases that have it

@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 
 from regard.errors import RegardError, first_line
-from regard.files import check_regular
-from regard.json_files import read_json
+from regard.files import check_regular, read_json
 from regard.model_files.config_limits import check_quantisation, check_sizes_in_config
 from regard.model_files.weight_headers import INDEX, SINGLE, Held, files_in_weight_index, held
 

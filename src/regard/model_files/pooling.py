@@ -16,8 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import RegardError, first_line
-from regard.files import check_regular, read_regular
-from regard.json_files import parse_json, read_json
+from regard.files import check_regular, parse_json, read_json, read_regular
 
 MODULES, SETTINGS = "modules.json", "config_sentence_transformers.json"
 TRANSFORMER_SETTINGS = tuple(

@@ -17,7 +17,6 @@ in files are raised by the passes below, others by gguf's NumPy code, which take
                   and d
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,30 +64,6 @@ def _half(packed, at, halves):
     return halves[np.uint32(packed[at]) | (np.uint32(packed[at + 1]) << np.uint32(8))]
 
 
-@compiled(**exactly)
-def _raise_q4_0(packed, into, halves, many):
-    wide()
-    for b in range(len(into) // 32):
-        at, to = 18 * b, 32 * b
-        d = _half(packed, at, halves)
-        for j in range(many):
-            into[to + j] = d * np.float32(np.int32(packed[at + 2 + j] & LOW) - np.int32(8))
-        for j in range(many):
-            into[to + 16 + j] = d * np.float32(np.int32(packed[at + 2 + j] >> FOUR) - np.int32(8))
-
-
-@compiled(**exactly)
-def _raise_q4_1(packed, into, halves, many):
-    wide()
-    for b in range(len(into) // 32):
-        at, to = 20 * b, 32 * b
-        d, m = _half(packed, at, halves), _half(packed, at + 2, halves)
-        for j in range(many):
-            into[to + j] = d * np.float32(packed[at + 4 + j] & LOW) + m
-        for j in range(many):
-            into[to + 16 + j] = d * np.float32(packed[at + 4 + j] >> FOUR) + m
-
-
 @compiled(inline="always", **exactly)
 def _four_bytes(packed, at):
     """Four bytes as a whole number, the lowest first."""
@@ -96,32 +71,28 @@ def _four_bytes(packed, at):
     return found | (np.uint32(packed[at + 2]) << np.uint32(16)) | (np.uint32(packed[at + 3]) << np.uint32(24))
 
 
-@compiled(**exactly)
-def _raise_q5_0(packed, into, halves, many):
-    wide()
-    for b in range(len(into) // 32):
-        at, to = 22 * b, 32 * b
-        d, fifth = _half(packed, at, halves), _four_bytes(packed, at + 2)
-        for j in range(many):
-            high = ((fifth >> np.uint32(j)) & np.uint32(1)) << np.uint32(4)
-            into[to + j] = d * np.float32(np.int32(np.uint32(packed[at + 6 + j] & LOW) | high) - np.int32(16))
-        for j in range(many):
-            high = ((fifth >> np.uint32(j + 16)) & np.uint32(1)) << np.uint32(4)
-            into[to + 16 + j] = d * np.float32(np.int32(np.uint32(packed[at + 6 + j] >> FOUR) | high) - np.int32(16))
+def _pass_of_32(has_least, fifth):
+    """Compile the pass of Q4_0, Q4_1, Q5_0 or Q5_1, in which the two are constants."""
+    size, start = 18 + 2 * has_least + 4 * fifth, 2 + 2 * has_least
+    zero = np.int32(0 if has_least else 16 if fifth else 8)
 
+    @compiled(**exactly)
+    def run(packed, into, halves, many):
+        wide()
+        for b in range(len(into) // 32):
+            at, to = size * b, 32 * b
+            d = _half(packed, at, halves)
+            least = -_half(packed, at + 2, halves) if has_least else np.float32(0)
+            bits = _four_bytes(packed, at + start) if fifth else np.uint32(0)
+            first = at + start + 4 * fifth
+            for j in range(many):
+                high = ((bits >> np.uint32(j)) & np.uint32(1)) << np.uint32(4)
+                into[to + j] = d * np.float32(np.int32(np.uint32(packed[first + j] & LOW) | high) - zero) - least
+            for j in range(many):
+                high = ((bits >> np.uint32(j + 16)) & np.uint32(1)) << np.uint32(4)
+                into[to + 16 + j] = d * np.float32(np.int32(np.uint32(packed[first + j] >> FOUR) | high) - zero) - least
 
-@compiled(**exactly)
-def _raise_q5_1(packed, into, halves, many):
-    wide()
-    for b in range(len(into) // 32):
-        at, to = 24 * b, 32 * b
-        d, m, fifth = _half(packed, at, halves), _half(packed, at + 2, halves), _four_bytes(packed, at + 4)
-        for j in range(many):
-            high = ((fifth >> np.uint32(j)) & np.uint32(1)) << np.uint32(4)
-            into[to + j] = d * np.float32(np.int32(np.uint32(packed[at + 8 + j] & LOW) | high)) + m
-        for j in range(many):
-            high = ((fifth >> np.uint32(j + 16)) & np.uint32(1)) << np.uint32(4)
-            into[to + 16 + j] = d * np.float32(np.int32(np.uint32(packed[at + 8 + j] >> FOUR) | high)) + m
+    return run
 
 
 @compiled(**exactly)
@@ -144,38 +115,26 @@ def _factors(packed, at, k):
     return (both & LOW) | (high << FOUR), (both >> FOUR) | (other << FOUR)
 
 
-@compiled(**exactly)
-def _raise_q4_k(packed, into, halves, many):
-    wide()
-    for b in range(len(into) // 256):
-        at, to = 144 * b, 256 * b
-        d, m = _half(packed, at, halves), _half(packed, at + 2, halves)
-        for k in range(0, 8, 2):  # two groups lie in the nibbles of the same bytes
-            nibbles, first = at + 16 + 16 * k, to + 32 * k
-            s, t = _factors(packed, at + 4, k)
-            scale, least = d * np.float32(s), m * np.float32(t)
-            for j in range(2 * many):
-                into[first + j] = scale * np.float32(packed[nibbles + j] & LOW) - least
-            s, t = _factors(packed, at + 4, k + 1)
-            scale, least = d * np.float32(s), m * np.float32(t)
-            for j in range(2 * many):
-                into[first + 32 + j] = scale * np.float32(packed[nibbles + j] >> FOUR) - least
+def _pass_of_256(fifth):
+    """Compile the pass of Q4_K or Q5_K."""
+    size, start = 144 + 32 * fifth, 16 + 32 * fifth
 
+    @compiled(**exactly)
+    def run(packed, into, halves, many):
+        wide()
+        for b in range(len(into) // 256):
+            at, to = size * b, 256 * b
+            d, m = _half(packed, at, halves), _half(packed, at + 2, halves)
+            for k in range(8):
+                s, t = _factors(packed, at + 4, k)
+                scale, least = d * np.float32(s), m * np.float32(t)
+                nibbles, first = at + start + 32 * (k >> 1), to + 32 * k
+                shift, bit = np.uint8(4 * (k & 1)), np.uint8(k)
+                for j in range(2 * many):
+                    high = ((packed[at + 16 + j] >> bit) & np.uint8(1)) << FOUR if fifth else np.uint8(0)
+                    into[first + j] = scale * np.float32(((packed[nibbles + j] >> shift) & LOW) | high) - least
 
-@compiled(**exactly)
-def _raise_q5_k(packed, into, halves, many):
-    wide()
-    for b in range(len(into) // 256):
-        at, to = 176 * b, 256 * b
-        d, m = _half(packed, at, halves), _half(packed, at + 2, halves)
-        for k in range(8):
-            s, t = _factors(packed, at + 4, k)
-            scale, least = d * np.float32(s), m * np.float32(t)
-            nibbles, first, shift = at + 48 + 32 * (k >> 1), to + 32 * k, np.uint8(4 * (k & 1))
-            bit = np.uint8(k)
-            for j in range(2 * many):
-                high = ((packed[at + 16 + j] >> bit) & np.uint8(1)) << FOUR
-                into[first + j] = scale * np.float32(((packed[nibbles + j] >> shift) & LOW) | high) - least
+    return run
 
 
 @compiled(inline="always", **exactly)
@@ -215,16 +174,16 @@ def _raise_mxfp4(packed, aside, into, numbers, powers, many):
             into[32 * b + 2 * j + 1] = scale * numbers[byte >> FOUR]
 
 
-PASSES: dict[str, Callable[..., None]] = {
-    "Q4_0": _raise_q4_0, "Q4_1": _raise_q4_1, "Q5_0": _raise_q5_0, "Q5_1": _raise_q5_1, "Q8_0": _raise_q8_0,
-    "Q4_K": _raise_q4_k, "Q5_K": _raise_q5_k, "Q6_K": _raise_q6_k,
-}  # fmt: skip
-NUMBERS = {kind: number for number, kind in enumerate(PASSES)}  # by which a pass is named inside another
-# Where a block's scales lie: its bytes, their first and the one after their last.
+_q4_0, _q4_1, _q5_0, _q5_1 = (_pass_of_32(least, fifth) for fifth in (0, 1) for least in (0, 1))
+_q4_k, _q5_k = _pass_of_256(0), _pass_of_256(1)
+# Of each kind with a pass, where a block's scales lie: its bytes, their first and the one after their last.
 SCALES = {
     "Q4_0": (18, 0, 2), "Q4_1": (20, 0, 4), "Q5_0": (22, 0, 2), "Q5_1": (24, 0, 4), "Q8_0": (34, 0, 2),
     "Q4_K": (144, 0, 4), "Q5_K": (176, 0, 4), "Q6_K": (210, 208, 210),
 }  # fmt: skip
+RUNS = (_q4_0, _q4_1, _q5_0, _q5_1, _raise_q8_0, _q4_k, _q5_k, _raise_q6_k)  # of these kinds, in this order
+PASSES: dict[str, Any] = dict(zip(SCALES, RUNS, strict=True))
+NUMBERS = {kind: number for number, kind in enumerate(PASSES)}
 
 
 def multiply_row(kind: str, packed: np.ndarray, x: np.ndarray, made: np.ndarray) -> None:
@@ -255,19 +214,19 @@ def _multiply_row(kind, packed, x, made, halves, many):
     row = np.empty(len(x), np.float32)
     for m in range(len(made)):
         if kind == 0:
-            _raise_q4_0(packed[m], row, halves, many)
+            _q4_0(packed[m], row, halves, many)
         elif kind == 1:
-            _raise_q4_1(packed[m], row, halves, many)
+            _q4_1(packed[m], row, halves, many)
         elif kind == 2:
-            _raise_q5_0(packed[m], row, halves, many)
+            _q5_0(packed[m], row, halves, many)
         elif kind == 3:
-            _raise_q5_1(packed[m], row, halves, many)
+            _q5_1(packed[m], row, halves, many)
         elif kind == 4:
             _raise_q8_0(packed[m], row, halves, many)
         elif kind == 5:
-            _raise_q4_k(packed[m], row, halves, many)
+            _q4_k(packed[m], row, halves, many)
         elif kind == 6:
-            _raise_q5_k(packed[m], row, halves, many)
+            _q5_k(packed[m], row, halves, many)
         else:
             _raise_q6_k(packed[m], row, halves, many)
         total = np.float32(0)

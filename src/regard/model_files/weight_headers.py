@@ -13,8 +13,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from regard.errors import RegardError, first_line
-from regard.files import check_regular
-from regard.json_files import read_json
+from regard.files import check_regular, read_json
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")

@@ -9,8 +9,7 @@ from pathlib import Path
 import torch
 
 from regard.errors import RegardError
-from regard.files import check_regular
-from regard.json_files import read_json
+from regard.files import check_regular, read_json
 from regard.model_files.folder import ADAPTER
 from regard.model_files.quiet import quiet
 from regard.models.model import Model

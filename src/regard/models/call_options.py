@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from regard.attention.map_statistics import Statistics
-from regard.capture.interventions.given import Intervention
+from regard.capture.interventions.resolve import Intervention
 from regard.text.reader import Ids
 
 if TYPE_CHECKING:
     from regard.capture.interventions.names import Part
     from regard.capture.interventions.patch import What
-    from regard.explain.places import Place
+    from regard.explain.wording import Place
 
 
 class TraceOptions(TypedDict, total=False):

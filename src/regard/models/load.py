@@ -17,9 +17,8 @@ from transformers.utils.hub import cached_file
 
 from regard import memory
 from regard.errors import RegardError
-from regard.files import check_regular
+from regard.files import check_regular, read_json
 from regard.images.processor import BOTH_FILE, PROCESSOR_FILE, read_processor
-from regard.json_files import read_json
 from regard.model_files import gguf, hub
 from regard.model_files.folder import (
     ADAPTER,
@@ -34,11 +33,11 @@ from regard.model_files.pooling import read_pooling
 from regard.model_files.quiet import quiet
 from regard.model_files.size_limit import kept_as_stored, require_memory_for_model
 from regard.model_files.weight_headers import Held
-from regard.models.device_map import checked_device_map
 from regard.models.model import Model
 from regard.models.read_checkpoint import (
     check_finite_weights,
     check_not_on_disk,
+    checked_device_map,
     load_errors_in_line,
     read_checkpoint,
     why_model_not_loaded,

@@ -14,12 +14,11 @@ from torch import Tensor
 from regard.attention.map_statistics import Statistics
 from regard.capture.classes import class_names
 from regard.capture.embeddings import most_positions_of_model
-from regard.capture.interventions.given import Intervention, check_interventions
 from regard.capture.interventions.names import Part
+from regard.capture.interventions.resolve import Intervention, check_interventions
 from regard.capture.options import NO_LAYERS, CaptureOptions
-from regard.capture.outcome_path import AttributionTarget, outcome_path
 from regard.capture.regard_attention import RegardSession
-from regard.capture.score_path import score_path
+from regard.capture.score_path import AttributionTarget, outcome_path, score_path
 from regard.capture.session import Session
 from regard.checks import arguments_named
 from regard.errors import RegardError
@@ -583,7 +582,7 @@ class Model:
         Raises:
             RegardError: an encoder-decoder, texts of different length, or as `attribute_to_tokens`.
         """
-        from regard.questions.patch.estimated import attribution_patching  # as in `why`
+        from regard.questions.patch.sweep import attribution_patching  # as in `why`
 
         return attribution_patching(self, clean, corrupted, outcome, direction=direction)
 

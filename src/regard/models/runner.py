@@ -14,7 +14,7 @@ from regard.attention.map_statistics import Statistics
 from regard.capture.build_trace import pair_of, trace_alike, trace_of
 from regard.capture.classes import logits_note
 from regard.capture.inputs import ModelInput
-from regard.capture.interventions.given import Intervention, intervention_names_tokens
+from regard.capture.interventions.resolve import Intervention, intervention_names_tokens
 from regard.capture.many_ablations import BATCH_TOKENS as ABLATION_BATCH_TOKENS
 from regard.capture.many_ablations import ablated
 from regard.capture.options import NO_LAYERS, CaptureOptions

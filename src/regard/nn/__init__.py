@@ -7,7 +7,6 @@ from regard.lazy import lazy_modules
 if TYPE_CHECKING:
     from regard.nn import config as config
     from regard.nn import decoding as decoding
-    from regard.nn import evaluation_mode as evaluation_mode
     from regard.nn import feed_forward as feed_forward
     from regard.nn import folder as folder
     from regard.nn import from_transformers as from_transformers

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from operator import attrgetter
 from typing import Any, Literal, get_type_hints
 
 from regard.checks import arguments_named, kind_needed
@@ -149,20 +150,13 @@ class TransformerConfig:
 
     # The names under which configs of transformers have these, so that the same code reads both.
 
-    @property
-    def hidden_size(self) -> int:
-        """`d_model`."""
-        return self.d_model
-
-    @property
-    def num_hidden_layers(self) -> int:
-        """`layers`."""
-        return self.layers
-
-    @property
-    def num_attention_heads(self) -> int:
-        """`heads`."""
-        return self.heads
+    hidden_size = property(attrgetter("d_model"))
+    num_hidden_layers = property(attrgetter("layers"))
+    num_attention_heads = property(attrgetter("heads"))
+    head_dim = property(attrgetter("head_width"))
+    vocab_size = property(attrgetter("vocabulary"))
+    max_position_embeddings = property(attrgetter("length"))
+    decoder_start_token_id = property(attrgetter("start"))
 
     @property
     def num_key_value_heads(self) -> int:
@@ -170,29 +164,9 @@ class TransformerConfig:
         return self.heads if self.key_heads is None else self.key_heads
 
     @property
-    def head_dim(self) -> int:
-        """`head_width`."""
-        return self.head_width
-
-    @property
-    def vocab_size(self) -> int:
-        """`vocabulary`."""
-        return self.vocabulary
-
-    @property
-    def max_position_embeddings(self) -> int | None:
-        """`length`."""
-        return self.length
-
-    @property
     def is_encoder_decoder(self) -> bool:
         """Whether `kind` is "encoder-decoder"."""
         return self.kind == "encoder-decoder"
-
-    @property
-    def decoder_start_token_id(self) -> int | None:
-        """`start`."""
-        return self.start
 
     @classmethod
     def nanogpt(cls, vocabulary: int, **changes: Any) -> "TransformerConfig":
@@ -210,13 +184,8 @@ class TransformerConfig:
     def bert(cls, vocabulary: int = 30522, **changes: Any) -> "TransformerConfig":
         """Devlin et al. 2019, "BERT": the size of BERT-base, without a language head."""
         sizes: dict[str, Any] = {
-            "kind": "encoder",
-            "length": 512,
-            "layers": 12,
-            "d_model": 768,
-            "heads": 12,
-            "norm_eps": 1e-12,
-        }
+            "kind": "encoder", "length": 512, "layers": 12, "d_model": 768, "heads": 12, "norm_eps": 1e-12,
+        }  # fmt: skip
         kinds: dict[str, Any] = {"norm_first": False, "norm_embeddings": True, "segments": 2, "output": "none"}
         return cls(vocabulary=vocabulary, **(sizes | kinds | changes))
 
@@ -224,13 +193,8 @@ class TransformerConfig:
     def llama(cls, vocabulary: int = 32000, **changes: Any) -> "TransformerConfig":
         """Touvron et al. 2023, "LLaMA": its kind (rotary, RMS norm, SwiGLU, no biases) at a small size."""
         sizes: dict[str, Any] = {
-            "length": 2048,
-            "layers": 8,
-            "d_model": 512,
-            "heads": 8,
-            "d_hidden": 1376,
-            "activation": "silu",
-        }
+            "length": 2048, "layers": 8, "d_model": 512, "heads": 8, "d_hidden": 1376, "activation": "silu",
+        }  # fmt: skip
         kinds: dict[str, Any] = {"gated": True, "norm": "rms", "positions": "rotary", "output": "free", "bias": False}
         return cls(vocabulary=vocabulary, **(sizes | kinds | changes))
 
@@ -238,13 +202,8 @@ class TransformerConfig:
     def translator(cls, vocabulary: int, start: int, **changes: Any) -> "TransformerConfig":
         """An encoder-decoder of Vaswani et al. 2017's kind, small; pre-norm, which trains without a long warm-up."""
         sizes: dict[str, Any] = {
-            "layers": 3,
-            "d_model": 256,
-            "heads": 8,
-            "d_hidden": 512,
-            "activation": "relu",
-            "dropout": 0.1,
-        }
+            "layers": 3, "d_model": 256, "heads": 8, "d_hidden": 512, "activation": "relu", "dropout": 0.1,
+        }  # fmt: skip
         kinds: dict[str, Any] = {"kind": "encoder-decoder", "positions": "sinusoidal", "scale_embeddings": True}
         width = (sizes | changes)["d_model"]
         first: dict[str, Any] = {"initial": width**-0.5 if isinstance(width, int) and width > 0 else 0.02}

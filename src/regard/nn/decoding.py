@@ -1,20 +1,32 @@
 """Writing with a transformer of ours, token by token: each goes through the model once, keys and values are kept."""
 
 import math
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.nn.evaluation_mode import model_in_evaluation_mode
 from regard.nn.transformer import Transformer
 
 Choose = Callable[[Tensor], Tensor]  # logits (B, V) -> ids (B,)
 OPTIONS = ("do_sample", "temperature", "top_k", "top_p")
+
+
+@contextmanager
+def model_in_evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Run every part of a model in evaluation mode inside the block; each part's own mode comes back after."""
+    training = [module for module in model.modules() if module.training]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
 
 
 @dataclass(frozen=True)

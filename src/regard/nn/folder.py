@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.files import check_regular, whole
-from regard.json_files import read_json
+from regard.files import check_regular, read_json, whole
 from regard.memory import require_memory
 from regard.model_files.config_limits import check_sizes_in_config
 from regard.model_files.size_limit import Budget, needs

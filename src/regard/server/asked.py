@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from fastapi import Header, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from regard.capture.interventions.given import Intervention
 from regard.capture.interventions.names import Part, ablate, edge, head
 from regard.capture.interventions.patch import What, patch
+from regard.capture.interventions.resolve import Intervention
 from regard.display.asked import Asked as AnswerAsked
 from regard.questions import QUESTIONS
 from regard.trace.trace import Trace

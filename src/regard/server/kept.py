@@ -12,7 +12,7 @@ from regard.server.work import RefusedError
 from regard.web.page import Page
 
 if TYPE_CHECKING:  # of what servers without a store do without
-    from regard.server.places import Places
+    from regard.server.corpora import Places
 
 
 @dataclass

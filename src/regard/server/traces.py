@@ -7,16 +7,16 @@ from typing import Any
 
 import torch
 
-from regard.capture.interventions.given import Intervention
+from regard.capture.interventions.resolve import Intervention
 from regard.capture.interventions.steer import Steer, steer
-from regard.capture.progress import report_layers_of_pass
+from regard.capture.options import report_layers_of_pass
 from regard.errors import RegardError
 from regard.explain.texts.window_texts import unfold_texts_to_windows
 from regard.explain.weights.attended import check_layer
 from regard.generation.generator import Generated
 from regard.images.picture import read_picture_bytes
-from regard.models.control import trace_control, trace_word
 from regard.models.model import Model
+from regard.models.see_texts import trace_control, trace_word
 from regard.models.windows import WindowedTrace, longest
 from regard.questions.generate.answer import generation
 from regard.questions.look.answer import looked
@@ -40,8 +40,8 @@ from regard.text.quoting import quoted
 from regard.text.tokens import check_text, count_tokens
 from regard.trace.trace import PairTrace, Trace
 from regard.web.assemble import Choice, Opening, page_as_seen, page_of, title_of
-from regard.web.join_pages import page_beside
 from regard.web.page import Page
+from regard.web.save_page import page_beside
 
 MOST = 3  # changed tokens that are named
 SAME = 1e-5  # of a vector's length: what rounding makes

@@ -7,8 +7,6 @@ from regard.lazy import lazy_modules
 if TYPE_CHECKING:
     from regard.text import chat as chat
     from regard.text import continuation as continuation
-    from regard.text import direction as direction
-    from regard.text import function_words as function_words
     from regard.text import neutral_sentences as neutral_sentences
     from regard.text import quoting as quoting
     from regard.text import reader as reader
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     from regard.text import tokenizers as tokenizers
     from regard.text import tokens as tokens
     from regard.text import word_pieces as word_pieces
-    from regard.text import word_tokens as word_tokens
     from regard.text import word_vectors as word_vectors
     from regard.text import words as words
 

@@ -3,7 +3,9 @@
 What somebody gave and what is wrong with it is told by errors, as Python writes it: 'bank'.
 """
 
+import unicodedata
 from collections.abc import Sequence
+from typing import Literal
 
 MARKS = {"\n": "↵", "\xa0": "⍽"}  # what stands for a line break and for a no-break space
 
@@ -14,6 +16,7 @@ TURNING = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A
 BLANKS = "\t\n\r"
 PICTURES = {n: 0x2400 + n for n in range(32) if chr(n) not in BLANKS} | {127: 0x2421}
 PICTURES |= dict.fromkeys((*range(0x80, 0xA0), *TURNING), 0x2426)
+RIGHT_TO_LEFT = ("R", "AL")  # of Unicode's bidirectional classes: Hebrew and the like, Arabic
 
 
 def quoted(text: str) -> str:
@@ -50,3 +53,14 @@ def spelled(text: str, most: int = 24) -> str:
 def text_with_control_pictures(text: str) -> str:
     """Write a text in which no character is unseen or turns the others round, as long as it was; blanks stay."""
     return text if text.isascii() and text.isprintable() else text.translate(PICTURES)
+
+
+def direction(text: str) -> Literal["ltr", "rtl"]:
+    """Return "rtl" where the first letter of a text is of a script written from right to left, else "ltr"."""
+    for character in text:
+        kind = unicodedata.bidirectional(character)
+        if kind in RIGHT_TO_LEFT:
+            return "rtl"
+        if kind == "L":
+            return "ltr"
+    return "ltr"

@@ -19,8 +19,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.files import read_regular
-from regard.json_files import read_json
+from regard.files import read_json, read_regular
 from regard.text.tokenizer_limits import LARGEST, check_tokenizer, check_tokenizer_files, read_tokenizer_quietly
 from regard.text.tokens import check_texts
 

@@ -5,17 +5,38 @@ written without blanks every character is a word. A tokenizer's own numbers of w
 sentencepiece's may call "river-bank" one word, or a whole text.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import regex
 
+from regard.errors import RegardError
 from regard.text.tokens import Token
 from regard.text.words import word_boundaries
 
 _MARKS: Any = regex.compile(r"\p{M}*")
 LONGEST = 64  # characters of a word; longer ones are no words but codes, whose every token is one
+# English words that say less than content words, so that rankings put links to them last.
+_AUXILIARIES = """
+am is are was were be been being do does did have has had having can could may might must shall should will would
+"""
+_PRONOUNS = """
+i me my mine myself you your yours yourself he him his himself she her hers herself it its itself we us our ours
+ourselves they them their theirs themselves this that these those who whom whose which one
+"""
+_OTHERS = """
+a an the some any each every either neither both all such no another other what ones something anything nothing
+about above across after against along among around as at before behind below beneath beside between beyond by despite
+down during except for from in inside into like near of off on onto out outside over past since than through to toward
+towards under until up upon via with within without
+and or nor but so yet if because although though while whereas unless when where whether how why then there here
+not never only also just even very too more most less least quite rather again once ever still already
+"""
+PRONOUNS = frozenset(_PRONOUNS.split())
+FUNCTION_WORDS = PRONOUNS | {*_AUXILIARIES.split(), *_OTHERS.split(), *(f"{w}n't" for w in _AUXILIARIES.split())}
+FUNCTION_WORDS |= {"can't", "won't", "shan't"}
 
 
 def wordlike(text: str) -> bool:
@@ -45,3 +66,23 @@ def spelling(tokens: Sequence[Token], word: Sequence[int]) -> str:
     first, last = tokens[word[0]], tokens[word[-1]]
     end = _MARKS.match(last.source, last.end).end()  # marks that no token has are of the word
     return last.source[first.start : end].strip() or "".join(tokens[n].text for n in word).strip()
+
+
+def word_tokens(text: str, numbers: Mapping[str, int]) -> list[Token]:
+    """Look up the words of a text, commas dropped. numbers: as `regard.textbook.dictionary` makes them.
+
+    Raises:
+        RegardError: a word is not in the dictionary.
+    """
+    tokens = []
+    for place, match in enumerate(re.finditer(r"[^\s,]+(?:,+[^\s,]+)*", text)):
+        word = match[0].replace(",", "")
+        if word not in numbers:
+            raise RegardError(f"the dictionary of {len(numbers)} words has no {word!r}")
+        tokens.append(Token(numbers[word], word, *match.span(), place, False, text))
+    return tokens
+
+
+def is_content_word(word: str) -> bool:
+    """Tell whether a word has a letter or a digit and is no English function word."""
+    return word.strip().casefold().replace("’", "'") not in FUNCTION_WORDS and any(map(str.isalnum, word))

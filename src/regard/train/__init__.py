@@ -8,11 +8,9 @@ if TYPE_CHECKING:
     from regard.train import batches as batches
     from regard.train import checkpoint as checkpoint
     from regard.train import data as data
-    from regard.train import distributed as distributed
     from regard.train import log as log
     from regard.train import loop as loop
     from regard.train import progress as progress
-    from regard.train import repeated as repeated
     from regard.train import run as run
     from regard.train import run_folder as run_folder
     from regard.train import samples as samples

@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.files import remove_leftovers, whole
-from regard.json_files import read_json
+from regard.files import read_json, remove_leftovers, whole
 from regard.nn.folder import (
     CHECKPOINTS,
     POINTER,

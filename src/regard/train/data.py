@@ -1,6 +1,7 @@
 """What is trained on: text files, and files of sentence pairs; read whole, refused by name where they cannot be."""
 
 import random
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,9 @@ from pathlib import Path
 from regard.errors import RegardError
 
 LARGE = 8  # pairs of a group from which on none of it is held out: all the others would be lost to training
+LETTERS = string.ascii_letters[:40]
+PERIODS = (5, 11)  # how many different letters a line repeats, at least and at most
+LINE, LINES = 64, 8_000
 
 
 @dataclass(frozen=True)
@@ -105,3 +109,23 @@ def _read_training_file(file: Path) -> str:
         raise RegardError(
             f"{str(file)!r} is no UTF-8: byte {content[error.start]:#04x} at place {error.start}"
         ) from None
+
+
+def repeated_training_text(seed: int, lines: int = LINES) -> str:
+    """Draw lines of 64 letters, each 5 to 11 different ones over and over; the same from the same seed.
+
+    Each letter follows from its last occurrence alone, which induction heads find (Olsson et al. 2022).
+    """
+    drawn = random.Random(seed)
+    return "".join(f"{_line_of_repeated_letters(drawn, drawn.randint(*PERIODS), LINE)}\n" for _ in range(lines))
+
+
+def repeated_training_line(seed: int, length: int) -> str:
+    """Draw one such line of another length, that is in no text: it repeats twice at least."""
+    drawn = random.Random(f"watched {seed}")
+    return _line_of_repeated_letters(drawn, min(8, length // 2), length)
+
+
+def _line_of_repeated_letters(drawn: random.Random, period: int, length: int) -> str:
+    letters = "".join(drawn.sample(LETTERS, period))
+    return (letters * (length // period + 1))[:length]

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
-from regard.files import open_regular, whole
-from regard.json_files import expect_type, parse_json
+from regard.files import expect_type, open_regular, parse_json, whole
 
 LOG = "log.jsonl"
 FIELDS = {"step": int, "loss": float, "rate": float, "tokens": int, "seconds": float}

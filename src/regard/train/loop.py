@@ -5,9 +5,10 @@ norm (Pascanu et al. 2013), several parts an update where asked for.
 """
 
 import math
+import os
 import time
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,14 +17,56 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.errors import RegardError
-from regard.nn.evaluation_mode import model_in_evaluation_mode
+from regard.nn.decoding import model_in_evaluation_mode
 from regard.nn.transformer import Transformer
 from regard.train.batches import Batch, Data
 from regard.train.checkpoint import TrainingState
-from regard.train.distributed import ProcessGroup
 from regard.train.settings import Settings
 
 REMEDY = "try a smaller rate (--resume --set rate=... goes on from the last checkpoint)"
+
+
+class ProcessGroup:
+    """One of several processes. rank: which one, from 0; size: how many."""
+
+    def __init__(self, accelerator: Any) -> None:
+        self._accelerator = accelerator
+        self.rank, self.size = accelerator.process_index, accelerator.num_processes
+
+    def wait(self) -> None:
+        """Wait until all processes have come here."""
+        self._accelerator.wait_for_everyone()
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """Wrap a model so that gradients are averaged over all processes at each backward pass."""
+        return self._accelerator.prepare_model(model)
+
+    def sum(self, number: float) -> float:
+        """Sum a number over all processes."""
+        return float(self._accelerator.reduce(torch.tensor(number, dtype=torch.float64), "sum"))
+
+    def any(self, asked: bool) -> bool:
+        """Tell whether one of the processes was asked to stop."""
+        return self.sum(float(asked)) > 0
+
+
+@contextmanager
+def process_group() -> Iterator[ProcessGroup | None]:
+    """Join the processes that this one was started in (by `accelerate launch` or torchrun); None where it is alone."""
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+        yield None
+        return
+    try:
+        from accelerate import Accelerator
+    except ImportError:
+        raise RegardError("several processes need accelerate: pip install 'regard[distributed]'") from None
+    accelerator = Accelerator(cpu=not torch.cuda.is_available())
+    try:
+        yield ProcessGroup(accelerator)
+    finally:
+        accelerator.end_training()
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from regard.errors import RegardError
-from regard.locks import is_locked
+from regard.files import is_locked
 from regard.nn.folder import POINTER, newest_transformer_folder
 from regard.train.checkpoint import run_files_by_step, step_of_checkpoint
 from regard.train.log import LOG, LogReader, read_from

@@ -19,11 +19,17 @@ from regard.text.tokenizers import read_tokenizer
 from regard.text.tokens import check_text
 from regard.train.batches import Data, NextToken, Translation, encode_pairs, encode_training_texts
 from regard.train.checkpoint import TrainingState, load_checkpoint, remove_run_leftovers, save_checkpoint
-from regard.train.data import Pair, hold_out, read_training_pairs, read_training_texts, watched_pair
-from regard.train.distributed import ProcessGroup
+from regard.train.data import (
+    Pair,
+    hold_out,
+    read_training_pairs,
+    read_training_texts,
+    repeated_training_line,
+    repeated_training_text,
+    watched_pair,
+)
 from regard.train.log import Log, read_log
-from regard.train.loop import StepMetrics, optimiser_of, train
-from regard.train.repeated import repeated_training_line, repeated_training_text
+from regard.train.loop import ProcessGroup, StepMetrics, optimiser_of, train
 from regard.train.run_folder import (
     RunInfo,
     SourceFile,

@@ -19,10 +19,9 @@ from pathlib import Path
 import torch
 from filelock import FileLock
 
-from regard import locks
+from regard import files
 from regard.errors import RegardError
-from regard.files import whole
-from regard.json_files import read_json
+from regard.files import read_json, whole
 from regard.memory import require_memory, spelled
 from regard.nn.config import TransformerConfig
 from regard.nn.transformer import Transformer
@@ -78,7 +77,7 @@ def lock_folder(run: Path, info: RunInfo, *, resume: bool) -> FileLock:
         raise RegardError(f"--out {str(run)!r} cannot be made: {error.strerror or error}") from error
     named = f"--out {str(run)!r}"
     taken = f"{named}: another regard train is writing to it: wait for it to end, stop it, or name another folder"
-    lock = locks.lock_folder(run, taken, f"{named} cannot be written to")
+    lock = files.lock_folder(run, taken, f"{named} cannot be written to")
     try:
         check_run_folder(run, info, resume=resume)
     except RegardError:

@@ -94,7 +94,7 @@ class Settings:
 
     @classmethod
     def for_repeated(cls, **changes: Any) -> "Settings":
-        """Make settings in which induction forms within a minute on a small machine (`regard.train.repeated`)."""
+        """Make settings in which induction forms within a minute on a small machine (`regard.train.data`)."""
         sizes = {"layers": 2, "d_model": 64, "heads": 4, "d_hidden": 64, "positions": "alibi"}
         sizes |= {"block": 32, "batch": 32, "steps": 1200, "warmup": 50, "decay": 0.0, "beta2": 0.98}
         sizes |= {"watch_every": 50, "save_every": 500}

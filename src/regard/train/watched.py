@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from regard.errors import RegardError
-from regard.files import is_temporary
-from regard.locks import LOCK
+from regard.files import LOCK, is_temporary
 
 WATCH, RUN_JSON, LOSS = "watch", "run.json", "loss.png"
 

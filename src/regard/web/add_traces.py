@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from regard.attention.head_map import key_heads_of_queries, of_heads
 from regard.capture.interventions.names import STACKS, Part, check_intervention_part
 from regard.errors import RegardError
-from regard.explain.weights.head_means import OVER
+from regard.explain.weights.head_means import MEANINGS, OVER
 from regard.explain.weights.head_scores import SCORED, HeadScores, head_scores
-from regard.explain.weights.score_meanings import MEANINGS
 from regard.explain.weights.sinks import cross_sinks, sinks_of
 from regard.explain.wording import count_of_tokens
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.checks import chosen_numbers, megabytes
 from regard.errors import RegardError
-from regard.explain.logits.predictions import candidates
+from regard.explain.logits import candidates
 from regard.explain.weights.alignment import Alignment, align, why_these_layers
 from regard.explain.wording import capital
 from regard.generation.generator import Generated

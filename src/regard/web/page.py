@@ -11,8 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from regard import __version__
 from regard.images.patches import Box, Patches
-from regard.text.direction import direction
-from regard.text.quoting import quoted, text_with_control_pictures, visible
+from regard.text.quoting import direction, quoted, text_with_control_pictures, visible
 from regard.text.tokens import Token
 from regard.text.word_pieces import words
 from regard.trace.status import Status, exactness, note_sentences

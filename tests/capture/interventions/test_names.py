@@ -1,21 +1,12 @@
 """Places in a model's attention as a person names them, and what is refused there."""
 
-import jaxtyping
 import pytest
 
 import regard
 from regard.text.words import Word
 
 
-@pytest.fixture
-def as_users_call():
-    """The run-time checks of annotations, which tests otherwise have, would speak first."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
-@pytest.mark.usefixtures("as_users_call")
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_what_is_no_place() -> None:
     for make, says in (
         (lambda: regard.head(0, 1, part="middle"), "part: given 'middle', needs one of 'encoder', 'decoder', 'cross'"),

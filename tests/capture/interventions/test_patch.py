@@ -10,9 +10,6 @@ from regard.capture.interventions.patch import WHATS
 from regard.models.model import Model
 from tests.support import hand_hooks, own_models
 from tests.support.attention_outputs import make_model
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 RIVER, MONEY = "We sat on the quiet river bank.", "We took it from a money bank."
 CLOSE = 1e-5  # of the largest number of what is compared

@@ -9,9 +9,6 @@ import regard
 from regard.models.model import Model
 from tests.support import hand_hooks, own_models
 from tests.support.attention_outputs import make_model
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 RIVER, MONEY = "We sat on the quiet river bank.", "Money is in the bank."
 IDS = torch.randint(1, 101, (2, 11), generator=torch.Generator().manual_seed(5))

@@ -18,9 +18,6 @@ import regard
 from regard.capture.watching.steps import STATISTICS
 from regard.errors import RegardError
 from tests.support.handwritten import NanoGPT
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 X = torch.linspace(-2, 2, 640).view(2, 10, 32).sin()
 

@@ -24,9 +24,6 @@ import regard
 from regard.capture.watching import watch_mode
 from regard.errors import RegardError
 from tests.support.handwritten import NanoGPT
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 # PyTorch warns of nested tensors, TorchScript, flex_attention without compiling, and masks of two kinds.
 pytestmark = [pytest.mark.filterwarnings(f"ignore::{name}") for name in ("UserWarning", "DeprecationWarning")]

@@ -12,9 +12,6 @@ from regard.attention.ablation import EdgeAblation, HeadAblation, ablating
 from regard.errors import RegardError
 from tests.capture.watching.test_watch import Module
 from tests.support.handwritten import Coverage, NanoGPT, Sinks, SumOfTerms, TalkingHeads
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
 
 X = torch.linspace(-3, 3, 640).view(2, 10, 32).sin()
 

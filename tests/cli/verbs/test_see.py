@@ -16,7 +16,7 @@ from PIL import Image
 
 import regard
 from regard.cli.main import main
-from regard.cli.selection import Selection
+from regard.cli.options import Selection
 from regard.cli.verbs.see import ControlFile, StaticVectors, read_sentences
 from regard.errors import RegardError
 from regard.explain.texts.summary import summarise

@@ -41,7 +41,7 @@ def test_colours_in_a_terminal() -> None:
     from rich.console import Console
 
     from regard.display.terminal_lines import COLOURS
-    from regard.questions.tokens.answer import tokens
+    from regard.questions.tokens import tokens
 
     out = io.StringIO()
     console = Console(force_terminal=True, color_system="truecolor", width=100, file=out)

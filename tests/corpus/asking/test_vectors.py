@@ -1,9 +1,16 @@
+"""None"""
+
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
-from regard.corpus.asking.vectors import BLOCK, cosines, largest, principal_axes, unit
+from regard.corpus.asking.vectors import BLOCK, cosines, find_nearest_rows, largest, principal_axes, unit
+from regard.corpus.store import Store
 from regard.explain.vectors.planes import plane
+from tests.support.stores import Document, write_store
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
@@ -43,3 +50,26 @@ def test_order_along_the_first_axis_and_vectors_that_are_alike() -> None:
     same, share = principal_axes(np.ones((3, 5), np.float32), 2)
     np.testing.assert_allclose(same, 0, atol=1e-6)
     assert all(0 <= each <= 1 for each in share)
+
+
+def test_they_are_those_of_all_rows(tmp_path: Path) -> None:
+    drawn = np.random.default_rng(5)
+    shards: list[Any] = []
+    for count in (3, 1, 7):
+        documents = [Document(f"d{count}-{n}", "one two three") for n in range(count)]
+        shards.append((documents, drawn.normal(size=(3 * count, 1, 5)).astype(np.float32)))
+    query = drawn.normal(size=5).astype(np.float32)
+    with Store(write_store(tmp_path / "s", shards)) as store:
+        kept = {(shard, first + n): v for shard, first, some in store.all_vectors() for n, v in enumerate(some)}
+        cosines = {
+            key: float(v.astype(np.float64) @ query / np.linalg.norm(v.astype(np.float64)) / np.linalg.norm(query))
+            for key, v in kept.items()
+        }
+        for top in (1, 4, 33, 50):
+            near = find_nearest_rows(store, query, top)
+            expected = sorted(cosines, key=lambda key: -cosines[key])[:top]
+            found = list(zip(near.found.shard, near.found.row.tolist(), strict=True))
+            assert set(found) == set(expected)
+            np.testing.assert_allclose(near.similarity, [cosines[key] for key in found], atol=1e-3)
+            assert near.total == 33
+            assert near.mean == pytest.approx(np.mean(list(cosines.values())), abs=1e-3)

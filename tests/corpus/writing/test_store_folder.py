@@ -1,12 +1,26 @@
 """A store's folder: one run at a time, apart from what is read, and none where nothing was written."""
 
+import random
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from regard.corpus.manifest import NAME
-from regard.corpus.writing.shard import write_shard
-from regard.corpus.writing.store_folder import check_apart, opened_store_folder, remove_others
+from regard.corpus.reading.document import Document, Rejected
+from regard.corpus.reading.find_files import Unseen
+from regard.corpus.writing.build_shard import texts_table
+from regard.corpus.writing.shard import TEXTS, write_shard
+from regard.corpus.writing.store_folder import (
+    Compared,
+    StoredTexts,
+    check_apart,
+    check_seen,
+    compare,
+    opened_store_folder,
+    remove_others,
+)
 from regard.errors import RegardError
 from tests.corpus.writing.test_shard import tables
 
@@ -68,3 +82,100 @@ def test_shards_that_are_not_named_are_removed_and_nothing_else(tmp_path: Path) 
     (tmp_path / "letter.txt").write_text("mine")
     remove_others(tmp_path, {planned})
     assert {path.name for path in tmp_path.iterdir()} == {planned, other, mine, "photos", "letter.txt"}
+
+
+class Held(StoredTexts):
+    """A store's documents without its files."""
+
+    def __init__(self, documents: list[Document]) -> None:
+        self.documents = documents
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(self.documents)
+
+    def sources(self) -> dict[str, int]:
+        return {name: n for n, name in enumerate(dict.fromkeys(each.source for each in self.documents))}
+
+
+def drawn(draw: random.Random, ids: bool) -> list[Document]:
+    """What a folder holds: texts, some in parts, and tables of some rows; ids: of their own, wherever they stand."""
+    found: list[Document] = []
+    rows = draw.sample(range(40), 12)
+    for name in sorted(draw.sample("abcdefgh", draw.randint(1, 6))):
+        text = draw.choice("xyz")
+        if draw.random() < 0.5:
+            parts = draw.randint(1, 3)
+            found += [Document(f"{name}.txt", text, 10 * n, f"{name}.txt", None, {}) for n in range(parts)]
+        else:
+            for line in sorted(draw.sample(range(1, 9), draw.randint(1, 4))):
+                own = f"id{rows.pop()}" if ids and rows else f"{name}.csv:{line}"
+                found.append(Document(own, text, 0, f"{name}.csv", line, {}))
+    return found
+
+
+def merged(
+    read: list[Document], held: list[Document], ids: bool, prune: bool = False
+) -> tuple[list[Document], Compared]:
+    counted = Compared()
+    whole = list(compare(read, Held(held), counted, by_id=ids, prune=prune))
+    return [each for each in whole if isinstance(each, Document)], counted
+
+
+@pytest.mark.parametrize("ids", [False, True])
+def test_what_is_gone_stays_and_what_is_read_counts(ids: bool) -> None:
+    for seed in range(200):
+        draw = random.Random(seed)
+        held, read = drawn(draw, ids), drawn(draw, ids)
+        whole, counted = merged(read, held, ids)
+        names = {each.id for each in read}
+        gone = [each for each in held if each.id not in names]
+        assert [each for each in whole if each.id in names] == read, "what is read is there as it was read"
+        assert [each for each in whole if each.id not in names] == gone, "and what is gone as it was"
+        assert counted.gone == len({each.id for each in gone})
+        assert counted.first == (gone[0].id if gone else "")
+        assert counted.read == sum(each.start == 0 for each in read)
+        again, same = merged(read, whole, ids)
+        assert (again, same.gone) == (whole, counted.gone), "and the next run changes nothing"
+        assert merged(read, held, ids, prune=True) == (read, counted)
+
+
+def test_where_one_was_it_stays_so_that_shards_are_the_same() -> None:
+    held = [Document(f"{name}.txt", name, 0, f"{name}.txt", None, {}) for name in "abcd"]
+    for lost in range(4):
+        read = held[:lost] + held[lost + 1 :]
+        assert merged(read, held, ids=False)[0] == held
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> tuple[StoredTexts, list[Document]]:
+    """Two shards on the disk, and what is in them."""
+    documents = [
+        Document("n/a.txt", "one ", 0, "n/a.txt", None, {}),
+        Document("n/a.txt", "more", 4, "n/a.txt", None, {}),
+        Document("n/b.csv:2", "two", 0, "n/b.csv", 2, {"year": "1851", "by": ""}),
+        Document("n/b.csv:3", "three", 0, "n/b.csv", 3, {}),
+    ]
+    for name, some in (("one", documents[:3]), ("two", documents[3:])):
+        write_shard(tmp_path, name, replace(tables(), texts=texts_table(some)))
+    return StoredTexts(tmp_path, ["one", "none", "two"]), documents
+
+
+def test_documents_come_back_as_they_were_read(stored: tuple[StoredTexts, list[Document]], tmp_path: Path) -> None:
+    texts, documents = stored
+    assert list(texts) == documents
+    assert texts.sources() == {"n/a.txt": 0, "n/b.csv": 1}
+    (tmp_path / "two" / TEXTS).write_bytes(b"PAR1 damaged")
+    with pytest.raises(RegardError, match="texts.parquet' is damaged"):
+        list(texts)
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error_where_the_store_has_texts_of_it(
+    stored: tuple[StoredTexts, list[Document]],
+) -> None:
+    texts, _ = stored
+    reason = "cannot be read: Permission denied"
+    check_seen([Path("n/a.txt"), Unseen("m", None, reason), Rejected("n", None, "it is the same folder")], texts)
+    with pytest.raises(
+        RegardError, match=r"folder 'n' cannot be listed \(Permission denied\), .* texts of 2 files in it"
+    ):
+        check_seen([Path("n/a.txt"), Unseen("n", None, reason)], texts)

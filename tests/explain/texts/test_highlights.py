@@ -8,8 +8,8 @@ import torch
 from regard.explain.texts.highlights import LEAST, highlights, words_of
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.specific_weights import expected
-from regard.text.function_words import is_content_word
 from regard.text.tokens import Token
+from regard.text.word_pieces import is_content_word
 from tests.support import in_text
 
 

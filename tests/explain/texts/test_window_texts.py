@@ -1,5 +1,4 @@
 import pytest
-from jaxtyping import config
 
 import regard
 from regard.explain.texts.summary import summarise
@@ -39,13 +38,10 @@ def test_without_a_word_all_windows_are_shown(long) -> None:
     assert summarise(found.traces[:2], unfolded=None).labels == ["1", "2"]
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_windowed_traces_are_not_taken_for_texts(long) -> None:
-    config.update("jaxtyping_disable", True)  # as users call it: its own check speaks
-    try:
-        with pytest.raises(regard.RegardError, match="given WindowedTrace: needs traces; of a text read in windows th"):
-            summarise([long], "bank")
-    finally:
-        config.update("jaxtyping_disable", False)
+    with pytest.raises(regard.RegardError, match="given WindowedTrace: needs traces; of a text read in windows th"):
+        summarise([long], "bank")
     with pytest.raises(regard.RegardError, match="given no traces: needs traces"):
         summarise([])
 

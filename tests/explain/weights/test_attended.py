@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jaxtyping
 import pytest
 import torch
 from hypothesis import given
@@ -17,9 +16,21 @@ from regard.explain.weights.attended import (
     check_layer,
     held_attention_calls,
     maps_between_tokens,
+    other_words,
 )
 from regard.text.tokens import Token
+from tests.support import in_text
 from tests.support.own_models import TEXTS, opened, pair
+
+WORDS = ["[CLS]", "a", "river", ",", "ba", "##nk", "on", "money", "."]
+PLACES = [0, 0, 2, 7, 9, 11, 14, 17, 22]  # "a river, bank on money."
+TOKENS = in_text(
+    [
+        Token(0, text, at, at + len(text.replace("##", "").replace("[CLS]", "")), None, text == "[CLS]")
+        for text, at in zip(WORDS, PLACES, strict=True)
+    ]
+)
+OWN = [4, 5]
 
 
 def test_special_tokens_and_sinks_stand_apart() -> None:
@@ -76,9 +87,29 @@ def test_maps_between_the_tokens_of_one_text() -> None:
         held_attention_calls(trace)
 
 
-def test_maps_of_a_pair_are_asked_of_one_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as users call it: its own check speaks
+@pytest.mark.usefixtures("no_checks_of_annotations")
+def test_maps_of_a_pair_are_asked_of_one_side() -> None:
     with pytest.raises(RegardError, match="is an encoder-decoder: give its trace's .encoder or .decoder"):
         held_attention_calls(pair().trace(TEXTS[0], target="Un homme"))  # type: ignore[arg-type]
     with pytest.raises(RegardError, match="is an encoder-decoder: give its trace's .encoder or .decoder"):
         maps_between_tokens(pair().trace(TEXTS[0], target="Un homme"))  # type: ignore[arg-type]
+
+
+def test_other_words_are_not_special_nor_marks_nor_sinks_nor_the_word() -> None:
+    assert other_words(TOKENS, OWN) == [1, 2, 6, 7]
+    assert other_words(TOKENS, OWN, sinks=[1]) == [2, 6, 7]
+
+
+def test_pieces_of_its_word_and_the_same_word_again_are_not_different() -> None:
+    """The rest of a word of which one piece is followed is no other word; one that is said twice is the same."""
+    pieces = [("rifle", 0), ("##d", 5), ("hearts", 7), ("it", 14), ("'", 16), ("s", 17), ("Hearts", 19), ("all", 26)]
+    tokens = in_text([Token(0, text, at, at + len(text.removeprefix("##")), None, False) for text, at in pieces])
+    assert other_words(tokens, [2], alike=False) == [0, 1, 3, 5, 7]
+    assert other_words(tokens, [1], alike=False) == [2, 3, 5, 6, 7]
+    assert other_words(tokens, [3], alike=False) == [0, 1, 2, 6, 7]  # "it's" is one word
+    assert other_words(tokens, [2], sinks=[7], alike=False) == [0, 1, 3, 5]
+
+
+def test_what_a_vocabulary_does_not_know_is_no_word() -> None:
+    tokens = in_text([Token(0, text, 2 * n, 2 * n + 1, None, False) for n, text in enumerate(("a", "b", "[UNK]", "d"))])
+    assert other_words(tokens, [0]) == [1, 3]

@@ -9,7 +9,7 @@ import torch
 import regard
 from regard.errors import RegardError
 from regard.explain.weights.content_or_position import _alike, _cycle_of_exchanged_tokens, content_or_position
-from regard.explain.weights.random_tokens import random_ids
+from regard.explain.weights.repeated_tokens import random_ids
 
 TEXT = "The old man walked slowly along the river bank while the children played near the water."
 

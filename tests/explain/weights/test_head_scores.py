@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-import jaxtyping
 import pytest
 import torch
 
@@ -193,13 +192,10 @@ def test_a_hybrid_has_rows_for_the_layers_with_attention() -> None:
     torch.testing.assert_close(found.same[1], dense.diagonal(dim1=1, dim2=2)[:, 1:].mean(1), atol=1e-6, rtol=0)
 
 
+@pytest.mark.usefixtures("no_checks_of_annotations")
 def test_the_sides_of_an_encoder_decoder(pair_of_marian: Any) -> None:
-    jaxtyping.config.update("jaxtyping_disable", True)  # as users call it: its own check speaks
-    try:
-        with pytest.raises(regard.RegardError, match=r"give its trace's .encoder or .decoder"):
-            head_scores(pair_of_marian)
-    finally:
-        jaxtyping.config.update("jaxtyping_disable", False)
+    with pytest.raises(regard.RegardError, match=r"give its trace's .encoder or .decoder"):
+        head_scores(pair_of_marian)
     for side, count in ((pair_of_marian.encoder, 9), (pair_of_marian.decoder, 5)):
         found = head_scores(side)
         assert found.same.shape == (2, 3)

@@ -9,9 +9,7 @@ import torch
 import regard
 from regard.errors import RegardError
 from regard.explain.weights.score_directions import score_directions
-from tests.support.own_models import TEXTS, no_checks_of_annotations, opened, pair
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
+from tests.support.own_models import TEXTS, opened, pair
 
 
 @pytest.mark.parametrize(("kind", "head"), [("bert", 2), ("llama", 0)])

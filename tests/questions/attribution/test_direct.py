@@ -9,15 +9,13 @@ import pytest
 import torch
 
 import regard
-from regard.capture.outcome_path import AttributionTarget
-from regard.capture.score_path import SideParts, Writer
+from regard.capture.score_path import AttributionTarget, SideParts, Writer
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.questions.attribution.direct import attribution
 from tests.support import RIVER, SHARED, by_hand
-from tests.support.own_models import TEXTS, no_checks_of_annotations, opened, pair
+from tests.support.own_models import TEXTS, opened, pair
 
-__all__ = ["no_checks_of_annotations"]  # the fixture
 SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")
 STORIES = SHARED / "models" / "stories260K"
 

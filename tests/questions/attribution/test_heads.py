@@ -62,7 +62,7 @@ def test_each_split_by_source_token(river: Any, found: Any) -> None:
 
 def test_the_split_is_weight_times_value_times_slope(minilm: Any, river: Any, outcome: Outcome, found: Any) -> None:
     """Written out with the trace's whole weights, of the last layer, where the slope is known by autograd alone."""
-    from regard.models.gradient_runs import gradient_run
+    from regard.models.readout import gradient_run
 
     done, own = gradient_run(minilm, river, heads=True)
     (slope,) = done.gradients(number_of(outcome, own), [done.heads[5].output])

@@ -9,7 +9,7 @@ import torch
 import regard
 from regard.errors import RegardError
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
-from regard.models.gradient_runs import gradient_run
+from regard.models.readout import gradient_run
 from regard.questions.attribution import tokens
 from tests.support import generation
 

@@ -22,9 +22,8 @@ from regard.questions.check import check as module
 from regard.questions.check.answer import FAILED, NOT_TESTED, PASSED, Check
 from regard.questions.check.check import check
 from tests.capture.test_families import DECODERS, PAIRS, tiny
-from tests.support.own_models import no_checks_of_annotations, opened
+from tests.support.own_models import opened
 
-__all__ = ["no_checks_of_annotations"]  # the fixture
 ONE_LAYER = {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 4, "intermediate_size": 16}
 LONG = {"max_position_embeddings": 1024}
 # families of many kinds: encoders, decoders, encoder-decoders, sinks, sliding windows, experts, norms after attention,

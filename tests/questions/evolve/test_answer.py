@@ -13,8 +13,9 @@ import torch
 
 import regard
 from regard import RegardError
+from regard.capture.interventions.names import PARTS
 from regard.explain.weights.head_scores import head_scores
-from regard.questions.evolve.answer import Evolution, evolution, evolution_of
+from regard.questions.evolve.answer import Evolution, check_explained_part, evolution, evolution_of
 from regard.questions.evolve.training import Training
 from regard.train.log import LOG
 from tests.said.reading import names_in, numbers_in, plain_and_few, shown_with_its_numbers
@@ -211,3 +212,16 @@ def test_csv_has_a_row_a_step(regard_command, tmp_path: Path) -> None:
     found = evolution_of(tmp_path / "run", 0)
     assert [float(row["entropy"]) for row in rows] == found.entropy
     assert all(panel.title in done.stdout for panel in found.panels() if not panel.brief)
+
+
+@pytest.mark.parametrize("part", [None, *PARTS])
+def test_parts_of_an_encoder_decoder(part: str | None) -> None:
+    check_explained_part(part, pairs=True)
+
+
+def test_what_a_model_does_not_have_is_refused() -> None:
+    check_explained_part(None, pairs=False)
+    with pytest.raises(RegardError, match="'cross': the model is not an encoder-decoder"):
+        check_explained_part("cross", pairs=False)
+    with pytest.raises(RegardError, match="part 'middle': needs encoder, decoder or cross"):
+        check_explained_part("middle", pairs=True)

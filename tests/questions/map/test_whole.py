@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import regard
 from regard.attention.head_map import one_head
-from regard.explain.matrices.distant_weights import whole_map
+from regard.explain.matrices import whole_map
 from regard.questions.map.whole import CELLS, matrix
 from regard.questions.map.windowed import windowed
 

@@ -2,7 +2,9 @@
 
 import json
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -11,14 +13,13 @@ import regard
 from regard.capture import many_ablations
 from regard.capture.interventions.patch import What
 from regard.capture.status_notes import FROM_WITHIN, WHOLE_TEXT
+from regard.errors import RegardError
 from regard.explain.causes.outcomes import Outcome, cosine, logit_difference
 from regard.text import tokenizers
-from tests.support import own_models
-from tests.support.own_models import no_checks_of_annotations
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
+from tests.support import generation, own_models
 
 RIVER, MONEY = "We sat on the quiet river bank.", "We took it from a money bank."
+CLEAN, CORRUPTED = "The man sat by the river bank.", "The man sat by the money bank."
 
 
 @pytest.fixture(scope="module")
@@ -170,3 +171,35 @@ def test_what_cannot_be_swept(minilm, river) -> None:
             minilm.patch_sweep(RIVER, MONEY, outcome, **arguments)
     with pytest.raises(regard.RegardError, match="outcome: given str, needs an Outcome"):
         minilm.patch_sweep(RIVER, MONEY, "bank")
+
+
+def test_it_ranks_patches_as_the_measured_sweep_does(minilm: Any) -> None:
+    outcome = cosine("bank", minilm.trace(CLEAN)["bank"])
+    found = minilm.attribution_patching(CLEAN, CORRUPTED, outcome)
+    measured = minilm.patch_sweep(CLEAN, CORRUPTED, outcome)
+    assert (found.layers, found.columns) == (measured.layers, measured.columns)
+    assert (found.run, found.source) == pytest.approx((measured.run, measured.source), abs=1e-5)
+    one, other = (np.array(each.outcomes) - each.run for each in (found, measured))
+    assert np.corrcoef(one.ravel(), other.ravel())[0, 1] > 0.8
+    same = [n for n, name in enumerate(found.columns) if name.split()[0] not in ("river", "money")]
+    np.testing.assert_allclose(one[0, same], 0, atol=1e-6)  # nothing differs there before the first layer
+    assert "estimated by gradients" in found.outcome
+    word = CLEAN.split().index("river") + 1
+    told = found.to_json()
+    assert (told["method"], "method" in measured.to_json()) == ("attribution-patching", False)
+    assert [each.model for each in found.about.statuses] == [minilm.name] * 2
+    assert (told["texts"], len(told["statuses"])) == ([CLEAN, CORRUPTED], 2)  # type: ignore[arg-type]
+    assert found.status == found.about.statuses[1]  # the corrupted text is the one that is read
+    assert found.given == measured.given == ((0, word, "elsewhere"), (6, word + 1, "read"))
+
+
+def test_texts_of_different_length_are_refused(minilm: Any) -> None:
+    outcome = cosine("bank", minilm.trace(CLEAN)["bank"])
+    with pytest.raises(RegardError, match="texts of one length are needed"):
+        minilm.attribution_patching(CLEAN, "A bank.", outcome)
+
+
+def test_it_is_for_texts(minilm: Any) -> None:
+    model = generation.opened("llama")
+    with pytest.raises(RegardError, match="no tokenizer"):
+        model.attribution_patching("a", "b", cosine(1, minilm.trace("A text.").last_hidden_state[0]))

@@ -9,7 +9,7 @@ from regard.questions.score import panels
 from regard.questions.score.panels import GROUPS, short_score_part_name
 from regard.web.assemble import Choice, Opening
 from regard.web.html_file import script_json
-from regard.web.join_pages import page_beside
+from regard.web.save_page import page_beside
 
 TEXT = "He sat on a river bank, fishing."
 

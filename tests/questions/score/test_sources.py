@@ -14,9 +14,7 @@ from regard.errors import RegardError
 from regard.models.model import Model
 from regard.questions.score.sources import ScoreSources, score_sources
 from tests.support import RIVER, SHARED, by_hand
-from tests.support.own_models import TEXTS, no_checks_of_annotations, opened, pair
-
-__all__ = ["no_checks_of_annotations"]  # the fixture
+from tests.support.own_models import TEXTS, opened, pair
 
 STORIES = SHARED / "models" / "stories260K"
 SMOLLM2 = os.environ.get("REGARD_SMOLLM2", "")

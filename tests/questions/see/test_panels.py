@@ -10,7 +10,7 @@ from regard.display.panels import Later, made
 from regard.display.terminal_parts import plain_lines_of_parts
 from regard.explain.texts.summary import summarise
 from regard.explain.wording import called, short_head
-from regard.models.control import trace_control
+from regard.models.see_texts import trace_control
 from regard.questions.see.answer import Seen, seen
 from regard.questions.see.panels import FULL, ROWS, brief_panels, layer_looked_at, name_of, texts
 from regard.questions.see.sentences import findings, first_link

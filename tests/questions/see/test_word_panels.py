@@ -1,16 +1,21 @@
 """Every number of a word's tables is the summary's."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
+import regard
 from regard.display.panels import Bars, Scatter
 from regard.explain.vectors.neutral import Neutral
 from regard.explain.vectors.static_words import Static, StaticWord, static_words
 from regard.questions.see.answer import seen
 from regard.questions.see.word_panels import (
     VALUES,
+    across,
     attends,
     cosines,
+    looks,
     neutral_range_in_words,
     states,
     static_picture,
@@ -18,6 +23,7 @@ from regard.questions.see.word_panels import (
     updates,
 )
 from regard.questions.see.word_panels import static as static_table
+from tests.support.pairs import make_pair
 
 
 def test_the_numbers(bank) -> None:
@@ -91,3 +97,21 @@ def test_ranges_and_tables() -> None:
     neutral = Neutral("river", 12, [0.1, 0.34], [0.0, 0.285], [0.2, -0.0001])
     assert neutral_range_in_words(neutral) == "0.34 (0.28 to 0.00)"
     assert neutral_range_in_words(Neutral("river", 12, [None], [None], [None])) == "– (– to –)"
+
+
+def test_the_numbers_are_the_alignments(tmp_path: Path) -> None:
+    make_pair(tmp_path)
+    pair = regard.load(tmp_path, device="cpu").trace("the man on the river bank", target="un homme sur la rive")
+    summary = seen([pair], "bank").summary
+    (found,) = summary.target.alignments
+    panel = looks(found, summary, screen=True)
+    assert f"(layer {found.read_layer})" in panel.columns[2].name
+    for row, own in zip(panel.rows, found.tokens, strict=True):
+        assert row[0] == own.text
+        assert (row[1] is None) == (own.written is None)
+        assert [weight for _, weight in row[2].parts] == [share.weight for share in own.read.top[:2]]
+        assert row[2].mark == "*" * (own.read.apart > 0.5)
+    (table,) = across(summary, summary.target)
+    assert table.title.startswith("Target tokens that attend to “bank” of text 1")
+    for row, read in zip(table.rows, summary.target.to_words[0].read, strict=True):
+        assert [weight for _, weight in row[2].parts] == [share.weight for share in read.top[:3]]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import regard
-from regard.corpus.asking.labelled import Labelled
+from regard.corpus.asking.disambiguate import Labelled
 from regard.corpus.asking.places import Place
 from regard.corpus.store import Store
 from regard.errors import RegardError

@@ -10,8 +10,7 @@ from regard.display.terminal_parts import plain_lines_of_parts
 from regard.errors import RegardError
 from regard.questions.senses import answer
 from regard.questions.senses.answer import Senses
-from regard.questions.senses.panels import example_numbers
-from regard.questions.senses.sentences import of_senses
+from regard.questions.senses.panels import example_numbers, senses_sentences
 from regard.server.corpora import senses_kept
 from regard.web.html_file import script_json
 from regard.web.page import Page
@@ -30,7 +29,7 @@ def test_every_occurrence_is_a_point_with_its_sense_and_sentence(bank_store: Any
     found = bank_store.senses("bank", checked=2, words=2)
     page: Any = found.page().data()
     assert page["title"] == "“bank”: 16 occurrences, 2 senses"
-    assert page["findings"] == of_senses(found)
+    assert page["findings"] == senses_sentences(found)
     assert page["opening"]["view"] == "panel 0"
     cloud, table, words, examples = page["panels"]
     assert [panel["name"] for panel in page["panels"]] == ["Occurrences", "Senses", "Marker words", "Examples"]
@@ -98,7 +97,7 @@ def test_what_could_not_be_told_apart_is_said_to_be_so_in_title_sentence_cloud_a
     for page in (found.page(), served(found)):
         data: Any = page.data()
         assert data["title"] == "“bank”: 30 occurrences, senses not separated"
-        assert data["findings"] == of_senses(found)
+        assert data["findings"] == senses_sentences(found)
         assert "sense 1" not in str(data).lower()
         assert "1 sense" not in str(data).lower()
         assert data["panels"][1]["rows"][0][0] == "not separated"
@@ -142,6 +141,6 @@ def test_json_has_each_sense_and_each_point(bank_store: Any, cloud_store: Any) -
     assert (data["format"], len(data["points"]), data["accuracy"]) == ("regard senses", 16, None)
     found = cloud_store.senses("bank")
     data = found.to_json()
-    assert (data["told_apart"], data["findings"]) == (False, of_senses(found))
+    assert (data["told_apart"], data["findings"]) == (False, senses_sentences(found))
     assert {each["sense"] for each in [*data["points"], *found.rows()]} == {"not separated"}
     assert bank_store.senses("bank", 1).to_json()["told_apart"] is True

@@ -1,9 +1,12 @@
 """A change of meaning in every medium, held against its numbers."""
 
+from dataclasses import replace
 from typing import Any
 
 from regard.display.terminal_parts import plain_lines_of_parts
-from regard.questions.shift.sentences import of_shift
+from regard.questions.shift.answer import SharedSense
+from regard.questions.shift.panels import shift_sentences
+from tests.said.reading import numbers_in
 
 
 def test_the_distance_its_test_and_the_senses(bank_store: Any) -> None:
@@ -14,14 +17,14 @@ def test_the_distance_its_test_and_the_senses(bank_store: Any) -> None:
     assert "kind=river (8)" in said
     assert "gained" in said
     wide = "\n".join(plain_lines_of_parts(found.shown(300), 300))
-    assert all(sentence in wide for sentence in of_shift(found))
+    assert all(sentence in wide for sentence in shift_sentences(found))
     assert max(map(len, said.splitlines())) <= 80
 
 
 def test_what_could_not_be_told_apart_is_no_sense(cloud_store: Any) -> None:
     found = cloud_store.shift("bank", column="age")
     said = "\n".join(plain_lines_of_parts(found.shown(300), 300))
-    assert of_shift(found)[1] in said
+    assert shift_sentences(found)[1] in said
     assert "sense 1" not in said
     assert {row["sense"] for row in found.rows()} == {"not separated"}
 
@@ -30,7 +33,7 @@ def test_json_page_and_picture_have_the_shares_of_both_groups(bank_store: Any) -
     found = bank_store.shift("bank", column="kind")
     data: Any = found.to_json()
     assert (data["format"], data["change"]["apd"]) == ("regard shift", found.change.apd)
-    assert data["findings"] == of_shift(found)
+    assert data["findings"] == shift_sentences(found)
     page: Any = found.page().data()
     assert [panel["name"] for panel in page["panels"]] == ["Senses", "Fractions", "Distances", "Examples"]
     senses, shares = page["panels"][:2]
@@ -41,3 +44,27 @@ def test_json_page_and_picture_have_the_shares_of_both_groups(bank_store: Any) -
     assert [row[3:] for row in page["panels"][3]["rows"]] == [[line.document, line.start] for line in examples]
     widths = [bar.get_width() for bar in found.plot().axes[0].patches]
     assert widths == [part[1] for part in shares["parts"]]
+
+
+def shared(name: str, one: int, other: int, fate: Any, p: float | None) -> SharedSense:
+    return SharedSense(name, (one, other), (one / 15, other / 15), fate, ((), ()), p)
+
+
+def test_a_sense_that_is_rare_or_not_significant_neither_came_nor_went(cloud_store: Any) -> None:
+    found = cloud_store.shift("bank", column="age", k=2)
+    assert "needed" in shift_sentences(found)[1]
+    found = replace(found, clusters=replace(found.clusters, silhouettes={}, separations={}))
+    senses = (shared("1", 9, 7, "kept", 0.4), shared("2", 0, 2, "unsure", None), shared("3", 6, 0, "lost", 0.021),
+              shared("4", 0, 5, "unsure", 0.05004), shared("5", 0, 1, "kept", 0.01))  # fmt: skip
+    _, moved, largest = shift_sentences(replace(found, senses=senses))
+    assert numbers_in(moved) == ["3"]
+    assert numbers_in(largest) == ["3", "40%", "0%", "0.021"]
+    _, none = shift_sentences(replace(found, senses=senses[:2]))
+    assert numbers_in(none) == ["2"]
+    _, largest = shift_sentences(replace(found, senses=(senses[0], senses[4])))
+    assert numbers_in(largest) == ["5", "0%", "7%", "0.01"]
+
+
+def test_senses_that_are_not_separated_have_neither_come_nor_gone(cloud_store: Any) -> None:
+    assert len(shift_sentences(cloud_store.shift("bank", column="age"))) == 2
+    assert len(shift_sentences(cloud_store.shift("bank", column="age", k=1))) == 1

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 import regard
-from regard.explain.causes.ablation_effect import effect
-from regard.explain.causes.removal import removal
+from regard.explain.causes.ablation_effect import effect, removal
 from regard.models.model import Model
 from regard.questions.why.causes import occurrences_to_ask_why, only_occurrence, why
 from regard.text.words import Word

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import regard
+from regard.explain.causes.ablation_effect import removal
 from regard.explain.causes.outcomes import probability
-from regard.explain.causes.removal import removal
 from tests.support.classifiers import LABELS, classifier, plain_logits
 
 TEXT = "a man on a river bank"

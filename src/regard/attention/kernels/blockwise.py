@@ -17,15 +17,19 @@ from regard.attention.kernels.result import KernelResult
 from regard.attention.masks import select
 from regard.attention.scores import (
     ScoreRule,
+    add_sink_to_rows,
+    finite_max,
     grouped_product,
     key_blocks,
     key_heads_of_index,
     matmul,
     query_blocks,
     score_tile,
+    sink_column,
+    softmax_rescaling,
+    softmax_weights,
     working_dtype,
 )
-from regard.attention.softmax import add_sink_to_rows, finite_max, sink_column, softmax_rescaling, softmax_weights
 
 
 def forward(

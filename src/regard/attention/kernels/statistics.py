@@ -18,8 +18,17 @@ from regard.attention.map_statistics import (
     spread_nan,
 )
 from regard.attention.masks import positions
-from regard.attention.scores import ScoreRule, key_blocks, query_blocks, score_tile, subtract_row_bias, working_dtype
-from regard.attention.softmax import row_max_sum, sink_share, softmax_weights
+from regard.attention.scores import (
+    ScoreRule,
+    key_blocks,
+    query_blocks,
+    row_max_sum,
+    score_tile,
+    sink_share,
+    softmax_weights,
+    subtract_row_bias,
+    working_dtype,
+)
 
 # Scores from which the CPU's own pass is worth the half second of loading it, once; far smaller ones gain nothing.
 CPU_SCORES = 1 << 20

@@ -7,8 +7,7 @@ from typing import Any, cast
 from regard.attention.ablation import EdgeAblation, HeadAblation
 from regard.attention.patches import CallPatch, What
 from regard.capture.interventions.ablation import CallChange
-from regard.capture.interventions.given import checked
-from regard.capture.interventions.names import OF, PARTS, Ablate, Head, Part
+from regard.capture.interventions.names import OF, PARTS, Ablate, Edge, Head, Part
 from regard.capture.interventions.patch import OF_HEADS, Patch
 from regard.capture.interventions.places import tokens_at
 from regard.capture.interventions.sources import FeedForward, rows_of
@@ -18,6 +17,8 @@ from regard.checks import numbers_there
 from regard.errors import RegardError
 from regard.text.tokens import Encoded
 from regard.text.words import Place, Word
+
+Intervention = Ablate | Patch | Steer
 
 
 @dataclass
@@ -139,3 +140,31 @@ def _tokens_of_edge_end(text: Encoded, place: Place) -> tuple[int, ...]:
     if isinstance(place, Word):  # one that `removal` made stands for tokens, not for characters
         return tuple(sorted(set(place.tokens)))
     return tuple(sorted(tokens_at("interventions", text.text, text.tokens, (place,))))
+
+
+def checked(intervention: Any) -> Intervention:
+    """The intervention itself."""
+    if isinstance(intervention, (Head, Edge)):
+        name = type(intervention).__name__.lower()
+        raise RegardError(f"interventions: given regard.{name}(...), needs regard.ablate(regard.{name}(...))")
+    if not isinstance(intervention, (Ablate, Patch, Steer)):
+        needs = "regard.ablate(...), regard.patch(...) or regard.steer(...)"
+        raise RegardError(f"interventions: given {type(intervention).__name__}, needs {needs}")
+    return intervention
+
+
+def check_interventions(given: Any) -> None:
+    """Check that interventions are given, several of them, before a pass begins."""
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        listed = "[regard.ablate(...)]"
+        raise RegardError(f"interventions: given {type(given).__name__}, needs a list of what is done: {listed}")
+    for each in given:
+        checked(each)
+
+
+def intervention_names_tokens(intervention: Any) -> bool:
+    """Whether an intervention means tokens of one text, so that it has no meaning in a window of it."""
+    each = checked(intervention)
+    if isinstance(each, Ablate):
+        return isinstance(each.target, Edge)
+    return isinstance(each, Patch) or each.at is not None

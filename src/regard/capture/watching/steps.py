@@ -21,7 +21,7 @@ from regard.attention.recording import Call
 from regard.capture.watching.seen import Seen
 from regard.capture.watching.torch_internals import in_backward_pass
 from regard.errors import RegardError
-from regard.json_files import plain_json_values
+from regard.files import plain_json_values
 
 STATISTICS = ("entropy", "largest_weight", "distance", "first_token")
 SWEEP = Statistics.only(top=1, entropy=True, received=True, distance=True)

@@ -5,9 +5,8 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.file_options import writes
 from regard.cli.options import option
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import check_text_arguments
 
 ModelArgument = Annotated[
@@ -30,9 +29,8 @@ def check(
     outputs.check()
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
     from regard.cli.start import load_model
-    from regard.cli.telling import tell
+    from regard.cli.telling import consoles, tell
     from regard.questions.check.check import check as measure
 
     screens = consoles(outputs.json)

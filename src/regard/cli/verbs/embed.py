@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli import options, start
-from regard.cli.file_options import writes
 from regard.cli.options import number, option, whole_numbers
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
@@ -64,11 +63,10 @@ def embed(
     sizes = _sizes(find_files(paths, follow_links=follow_links))
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
-    from regard.cli.telling import tell
+    from regard.cli.telling import consoles, tell
     from regard.corpus.embed_texts import embed as embed_texts
     from regard.corpus.reading.document import Columns
-    from regard.questions.embed.answer import Embedded, missing_words
+    from regard.questions.embed import Embedded, missing_words
 
     console, errors = consoles(outputs.json)
     runner: Runner | None = None

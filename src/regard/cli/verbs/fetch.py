@@ -26,7 +26,7 @@ def fetch(names: Names = None) -> None:
     """List the models that the course uses, or download them: SmolLM2, GloVe, cl100k_base's ranks, opus-mt-en-fr."""
     if unknown := [name for name in names or () if name not in (*MODELS, "all")]:
         raise RegardError(f"fetch: given {unknown[0]!r}, needs any of {', '.join(MODELS)}, or all")
-    from regard.cli.console import consoles
+    from regard.cli.telling import consoles
 
     out, errors = consoles()
     if not names:

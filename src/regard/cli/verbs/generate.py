@@ -1,4 +1,4 @@
-"""`regard generate`: a causal model goes on with a text, plain or with its states steered as well."""
+"""`regard generate`: continue a text, plain or steered. `regard translate`: translate texts and align the words."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli import options
-from regard.cli.file_options import writes
-from regard.cli.options import number, option, seed_option_value
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.options import Selection, number, option, seed_option_value
+from regard.cli.outputs import NOTHING, Outputs, writes
+from regard.cli.source import Source, check_text_arguments, traced
 from regard.cli.start import load_model
 from regard.errors import RegardError
 from regard.generation.settings import check_generation_options
@@ -16,10 +16,9 @@ from regard.generation.settings import check_generation_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from regard.capture.interventions.given import Intervention
+    from regard.capture.interventions.resolve import Intervention
     from regard.generation.generator import Generated
     from regard.models.model import Model
-
 
 USUAL = 60  # new tokens, or as many as fit
 
@@ -89,8 +88,7 @@ def generate(
 
     # torch and transformers are imported only now: help and bad input do not wait for them
     from regard.capture.interventions.steer import steer
-    from regard.cli.console import consoles
-    from regard.cli.telling import tell
+    from regard.cli.telling import consoles, tell
     from regard.explain.weights.attended import check_layer
     from regard.questions.generate.answer import generation
 
@@ -154,3 +152,44 @@ class Sampling:
             return USUAL
         taken = len(model.tokenizer(text, verbose=False)["input_ids"])
         return max(1, min(USUAL, model.limit - taken))
+
+
+@writes("figure", "html of traces", "csv", "json", "save")
+def translate(
+    texts: options.Texts = None,
+    model: options.NeededModel = None,
+    layer: Annotated[int | None, number("--layer", "the two layers whose alignments agree most")] = None,
+    head: options.OneOfHeads = None,
+    top: options.Top = 5,
+    everything: options.All = False,
+    outputs: Outputs = NOTHING,
+) -> None:
+    """Translate texts with an encoder-decoder and show the alignment in its cross-attention."""
+    if not texts:
+        raise RegardError("no text given: regard translate TEXT [TEXT ...] --model M")
+    check_text_arguments("text", texts)
+    if model is None:
+        raise RegardError(
+            "--model is needed: pass an encoder-decoder, from the Hub (--model Helsinki-NLP/opus-mt-en-fr) "
+            "or your own (regard train --pairs FILE --out runs/translator)"
+        )
+    chosen = Selection(layer, head, top)
+    chosen.check()
+    outputs.check()
+    given = Source(texts=texts, model=model)
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from regard.cli.telling import consoles, tell
+    from regard.questions.alignment import Translation
+    from regard.questions.see.answer import seen
+
+    screens = consoles(outputs.json)
+    with screens[1].status("Loading the model and translating …"):
+        done = traced(given)
+        if not done.generated:
+            raise RegardError(f"translate: {done.model.name} is not an encoder-decoder: it reads a single text")
+        found = seen(
+            done.traces, layer=layer, head=head, kind=Translation, top=top, names=done.names, generated=done.generated
+        )
+    traces = done.traces if len(done.traces) > 1 else done.traces[0]
+    tell(found, outputs, screens, everything=everything, traces=traces)

@@ -1,13 +1,15 @@
-"""`regard heads`: what every head does, over texts, in tests made for it, or over a whole corpus."""
+"""`regard heads`: the attention patterns of every head. `regard steps`: all numbers of a word in a head."""
 
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from regard.cli import options
 from regard.cli.asking import ask
-from regard.cli.file_options import writes
-from regard.cli.options import check_store, option
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.options import Selection, check_store, number, option
+from regard.cli.outputs import NOTHING, Outputs, writes
+from regard.cli.source import Source, one_trace, traced
 from regard.cli.telling import tell
 from regard.errors import RegardError
 from regard.questions.heads.asked import HeadsAsked
@@ -33,7 +35,7 @@ def heads(
                 raise RegardError(f"--store and {option}: a store has its own texts and model, give one of them")
         outputs.check()
         check_store(store)
-        from regard.cli.console import consoles
+        from regard.cli.telling import consoles
         from regard.corpus.store import Store
 
         with Store(store) as opened:
@@ -42,3 +44,31 @@ def heads(
         return
     asked = HeadsAsked(tests=tests, seed=seed)
     ask("heads", asked, texts=texts, targets=targets, model=model, outputs=outputs)
+
+
+@writes("figure", "html of traces", "json", "save")
+def steps(
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="Your text.")] = None,
+    word: options.NeededWord = None,
+    model: options.ModelName = None,
+    layer: options.OneLayer = 0,
+    head: Annotated[int, number("--head")] = 0,
+    everything: options.All = False,
+    open_file: options.OpenFile = None,
+    outputs: Outputs = NOTHING,
+) -> None:
+    """Show how a head computes a word's context vector: scores, scaled scores, weights, weighted values, sum."""
+    given = Source([] if text is None else [text], [], model, file=open_file)
+    given.check("steps")
+    chosen = Selection(layer, head, word=word)
+    word = chosen.needed_word()
+    outputs.check()
+
+    # torch and transformers are imported only now: help and bad input do not wait for them
+    from regard.cli.telling import consoles, tell
+    from regard.questions import steps as question
+
+    screens = consoles(outputs.json)
+    with screens[1].status("Loading the model and tracing …"):
+        found = question.steps(one_trace(traced(given), open_file), word, layer, head)
+    tell(found, outputs, screens, everything=everything, traces=found.traces[0])

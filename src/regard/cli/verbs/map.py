@@ -11,10 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regard.checks import from_zero
 from regard.cli import options
-from regard.cli.file_options import writes
-from regard.cli.options import number
-from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.selection import Selection
+from regard.cli.options import Selection, number
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.start import load_model
 from regard.errors import RegardError
 from regard.files import check_readable
@@ -52,8 +50,7 @@ def map_file(
     text = given.read()
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
-    from regard.cli.telling import tell
+    from regard.cli.telling import consoles, tell
 
     screens = consoles(outputs.json)
     found = given.matrix(text, layer, head, top=top, far=far, console=screens[1])
@@ -103,7 +100,7 @@ class LongText:
 
         Windows are not held: their answer has no traces.
         """
-        from regard.capture.progress import report_layers_of_pass
+        from regard.capture.options import report_layers_of_pass
         from regard.models.states import count_layers
         from regard.questions.map.whole import chosen_layer, matrix
         from regard.questions.map.windowed import windowed

@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from regard.cli import options
-from regard.cli.file_options import writes
 from regard.cli.options import number
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.errors import RegardError
 from regard.model_files.folder import PIPELINE
 
@@ -36,9 +35,8 @@ def paint(
     outputs.check()
 
     # torch is imported only now: help and bad input do not wait for it
-    from regard.cli.console import consoles
     from regard.cli.start import settle
-    from regard.cli.telling import tell
+    from regard.cli.telling import consoles, tell
     from regard.diffusion.pipeline import load_pipeline
     from regard.questions.prompt.answer import prompt_painting
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli import start
-from regard.cli.file_options import writes
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.errors import RegardError
 from regard.files import STANDARD_OUTPUT, check_readable
 
@@ -48,7 +47,7 @@ def run(script: Script, arguments: Arguments = None, outputs: Outputs = NOTHING)
     start.leave_to_program()
     from regard.capture.watching.seen import HIDDEN
     from regard.capture.watching.watch import watch
-    from regard.cli.console import consoles, say_written_files
+    from regard.cli.telling import consoles, say_written_files
 
     code = 0
     try:
@@ -104,7 +103,7 @@ def _execute(script: Path, arguments: list[str]) -> int:
 def _write(seen: "Seen", file: Path) -> None:
     """Write the table as JSON, with the weights of small calls."""
     from regard.display.answer import VERSION
-    from regard.json_files import plain_json_values, write_json
+    from regard.files import plain_json_values, write_json
 
     calls: list[dict[str, Any]] = []
     for call in seen.values():

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from regard.cli import options
-from regard.cli.file_options import writes
-from regard.cli.options import number
-from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.selection import Selection
+from regard.cli.options import Selection, number
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import Source, traced
 from regard.errors import RegardError
 from regard.files import check_readable, read_regular
@@ -74,9 +72,8 @@ def see(
     sentences = neutral.sentences(chosen)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
-    from regard.cli.telling import tell
-    from regard.models.control import trace_control, trace_word
+    from regard.cli.telling import consoles, tell
+    from regard.models.see_texts import trace_control, trace_word
     from regard.questions.see.answer import seen
 
     vectors = vectors if static is None else vectors.read(chosen)
@@ -130,9 +127,8 @@ def see_images(
         check_readable(image, "--image")
     outputs.check()
 
-    from regard.cli.console import consoles
     from regard.cli.start import load_model
-    from regard.cli.telling import tell
+    from regard.cli.telling import consoles, tell
     from regard.questions.look.answer import looked
 
     screens = consoles(outputs.json)

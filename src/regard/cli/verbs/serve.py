@@ -46,8 +46,8 @@ def serve(
     check_page_built(["live"])
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
     from regard.cli.start import load_model, settle
+    from regard.cli.telling import consoles
     from regard.model_files.folder import DEFAULT_NAME
     from regard.server.serve import open_files, open_stores, tell_models_apart
     from regard.server.serve import serve as run

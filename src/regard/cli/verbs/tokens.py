@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from regard.cli import options
-from regard.cli.file_options import writes
 from regard.cli.options import option
-from regard.cli.outputs import NOTHING, Outputs
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import check_text_arguments
 from regard.errors import RegardError
 from regard.files import check_readable
@@ -37,8 +36,7 @@ def tokens(
         check_text_arguments("text", texts)
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
-    from regard.cli.telling import tell
-    from regard.questions.tokens import answer
+    from regard.cli.telling import consoles, tell
+    from regard.questions import tokens as question
 
-    tell(answer.tokens(texts, tokenizer, ranks), outputs, consoles(outputs.json), everything=everything)
+    tell(question.tokens(texts, tokenizer, ranks), outputs, consoles(outputs.json), everything=everything)

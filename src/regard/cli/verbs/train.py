@@ -9,11 +9,12 @@ import typer
 
 from regard.cli import options
 from regard.cli.options import number, option
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.setting_changes import setting_changes, starting_settings
 from regard.errors import RegardError
 from regard.files import check_readable
 from regard.train.settings import with_changes
-from regard.train.watched import check_place_for_run
+from regard.train.watched import check_place_for_run, check_watched_traces
 
 Files = Annotated[
     list[Path] | None, typer.Argument(metavar="TEXT...", help="Text files in UTF-8, to learn the next token.")
@@ -59,3 +60,27 @@ def train(
 
     options = RunOptions(resume, watch, prompt)
     train_and_follow(TrainArguments(files or [], pairs, out, changes, options, tensorboard))
+
+
+@writes("figure", "html of traces", "csv", "json")
+def evolve(
+    run: Annotated[Path | None, typer.Argument(metavar="RUN", help="Folder of a run trained with --watch.")] = None,
+    layer: options.OneLayer = 0,
+    head: options.OneOfHeads = None,
+    part: Annotated[str | None, option("--part", "cross")] = None,
+    everything: options.All = False,
+    outputs: Outputs = NOTHING,
+) -> None:
+    """Show how the attention and token embeddings of a watched sentence changed during training."""
+    if run is None:
+        raise RegardError("no run given: regard evolve RUN --layer N --head N --figure F")
+    if not run.is_dir():
+        raise RegardError(f"no folder {str(run)!r}: needs a run that was trained with --watch")
+    outputs.check()
+    check_watched_traces(run)
+
+    # torch is imported only now: help and bad input do not wait for it
+    from regard.cli.telling import consoles, tell
+    from regard.questions.evolve.answer import evolution_of
+
+    tell(evolution_of(run, layer, head, part=part), outputs, consoles(outputs.json), everything=everything)

@@ -4,10 +4,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from regard.cli import options
-from regard.cli.file_options import writes
-from regard.cli.options import number, option
-from regard.cli.outputs import NOTHING, Outputs
-from regard.cli.selection import Selection
+from regard.cli.options import Selection, number, option
+from regard.cli.outputs import NOTHING, Outputs, writes
 from regard.cli.source import Source, traced, traced_again
 from regard.cli.telling import tell
 from regard.errors import RegardError
@@ -63,7 +61,7 @@ def why(
     outputs.check()
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
+    from regard.cli.telling import consoles
     from regard.display.answer import Read
     from regard.explain.texts.occurrences import occurrence_label_in_text
     from regard.questions.why.answer import WhyOfTexts
@@ -130,7 +128,7 @@ def show_edge(given: Source, asked: EdgeAsked, word: str | None, top: int, every
     outputs.check()
 
     # torch and transformers are imported only now: help and bad input do not wait for them
-    from regard.cli.console import consoles
+    from regard.cli.telling import consoles
 
     screens = consoles(outputs.json)
     with screens[1].status("Loading the model and tracing …"):

@@ -13,8 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from regard.capture.interventions.names import Ablate, ablate, edge
-from regard.corpus.asking.clusters import Clusters
-from regard.corpus.asking.context_words import words_around_occurrence
+from regard.corpus.asking.clusters import Clusters, words_around_occurrence
 from regard.corpus.asking.places import Place, layer_states_as_array, word_at, word_there
 from regard.corpus.asking.vectors import unit
 from regard.models.model import Model

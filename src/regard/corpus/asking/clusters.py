@@ -15,15 +15,23 @@ Why k-means: tried on the same vectors, HDBSCAN leaves 80 to 100 % of a word's o
 dimensions a sense is no dense spot. Average linkage, Ward, spectral clustering and Gaussian mixtures are no better.
 """
 
+import math
+import re
 import warnings
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from regard.corpus.asking.occurrences import Part
+from regard.corpus.asking.places import Place
 from regard.corpus.asking.vectors import unit
 from regard.corpus.extra import import_from_corpus_extra
+from regard.corpus.settings import normal
 from regard.errors import RegardError
+from regard.text.words import word_spans
 
 SILHOUETTE, SEPARATION = 0.25, 0.08  # means from which senses are told apart
 NOT_SEPARATED = "not separated"  # name of the single group of all occurrences if a measure is too small
@@ -31,6 +39,9 @@ MOST = 8  # senses that are tried
 SMALLEST = 0.02  # of all occurrences, that a sense needs where k is chosen
 TRIED = 5_000  # occurrences that k is chosen on; all of them are clustered
 STARTS = 10  # of k-means, the best of which is kept
+MIN_Z = 2.0  # of a marker word
+REACH = 200  # characters of an excerpt on either side of the occurrence
+LEAST = 2  # occurrences of a sense in which a word has to stand
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,3 +169,65 @@ def _k_means(
             break
         labels = nearest
     return labels, centroids
+
+
+def excerpt_around_occurrence(part: Part, start: int, end: int, reach: int = REACH) -> Place:
+    """Cut the text around an occurrence out of a part of a document, to whole words."""
+    first, last = start - part.start, end - part.start
+    left, right = max(0, first - reach), min(len(part.text), last + reach)
+    if left > 0:
+        blank = re.search(r"\s", part.text[left:first])
+        left = left + blank.end() if blank else left
+    if right < len(part.text):
+        blanks = list(re.finditer(r"\s", part.text[last:right]))
+        right = last + blanks[-1].start() if blanks else right
+    return Place(part.text[left:right], first - left, last - left)
+
+
+def words_around_occurrence(place: Place) -> dict[str, list[tuple[int, int]]]:
+    """Find where each other word of an excerpt stands, by how it is looked up, as the rows of a store have them."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for start, end in word_spans(place.text):
+        name = normal(place.text[start:end])
+        if (end <= place.start or start >= place.end) and name != normal(place.form):
+            found.setdefault(name, []).append((start, end))
+    return found
+
+
+def near(place: Place) -> set[str]:
+    """List the words around an occurrence, as they are looked up, itself left out."""
+    return set(words_around_occurrence(place))
+
+
+def log_odds_z(near: int, size: int, near_others: int, others: int) -> float:
+    """Compute z of the log-odds ratio of a word being near a sense: the ratio over its standard error.
+
+    Half an occurrence is added to each count (Haldane–Anscombe), so z is finite even if the word is never near others.
+
+    Args:
+        near: Occurrences of the sense that have the word near them, of `size`.
+        near_others: Occurrences of the other senses that have it near them, of `others`.
+    """
+    counts = [count + 0.5 for count in (near, size - near, near_others, others - near_others)]
+    ratio = counts[0] * counts[3] / (counts[1] * counts[2])
+    return math.log(ratio) / math.sqrt(sum(1 / count for count in counts))
+
+
+def marker_words(contexts: Sequence[set[str]], labels: Sequence[int], sense: int, top: int) -> list[tuple[str, float]]:
+    """Return the words that mark a sense with their z, the largest z first.
+
+    A marker word is near at least two occurrences of the sense, and its z is larger than 2.
+
+    Args:
+        contexts: The words near each occurrence.
+        labels: The sense of each occurrence.
+        top: How many words to return.
+    """
+    own: Counter[str] = Counter()
+    others: Counter[str] = Counter()
+    for words, label in zip(contexts, labels, strict=True):
+        (own if label == sense else others).update(words)
+    size = sum(label == sense for label in labels)
+    scores = {word: log_odds_z(count, size, others[word], len(labels) - size) for word, count in own.items()}
+    markers = [(word, z) for word, z in scores.items() if own[word] >= LEAST and z > MIN_Z]
+    return sorted(markers, key=lambda marker: (-marker[1], marker[0]))[:top]

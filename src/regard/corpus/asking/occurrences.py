@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from regard.corpus.columns import Columns
+from regard.corpus.shard_reader import Columns
 from regard.corpus.store_tables import StoreTables
 from regard.errors import RegardError
 

@@ -4,8 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.corpus.reading.document import Columns, Document, Rejected
-from regard.corpus.reading.rows import missing_document_column, repeated_document_column, to_document
+from regard.corpus.reading.document import (
+    Columns,
+    Document,
+    Rejected,
+    missing_document_column,
+    repeated_document_column,
+    to_document,
+)
 from regard.corpus.reading.streams import FAULTS, opened, reason
 
 if TYPE_CHECKING:

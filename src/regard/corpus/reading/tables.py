@@ -5,11 +5,17 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 
-from regard.corpus.reading.document import Columns, Document, Rejected
-from regard.corpus.reading.rows import missing_document_column, repeated_document_column, to_document
+from regard.corpus.reading.document import (
+    Columns,
+    Document,
+    Rejected,
+    missing_document_column,
+    repeated_document_column,
+    to_document,
+)
 from regard.corpus.reading.streams import FAULTS, LONGEST_LINE, Stream, lines, no_utf8, reason
 from regard.errors import RegardError
-from regard.json_files import parse_json
+from regard.files import parse_json
 
 LONGEST_CELL = 32 << 20  # characters of a cell of .csv: Python's reader takes 4 to 8 bytes for each
 _ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are no UTF-8, as they are decoded

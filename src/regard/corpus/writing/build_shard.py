@@ -9,8 +9,7 @@ from jaxtyping import Float
 from regard.corpus import schema
 from regard.corpus.reading.document import Document
 from regard.corpus.writing.attention_sums import SUMS
-from regard.corpus.writing.cut_windows import CutText, cut_texts, window_of_each_word
-from regard.corpus.writing.pooled_windows import find_windows
+from regard.corpus.writing.cut_windows import CutText, cut_texts, find_windows, window_of_each_word
 from regard.corpus.writing.read_words import Found, Part, Reading, read_words
 from regard.corpus.writing.shard import ShardTables, sort_rows
 from regard.corpus.writing.words import find_tokens, find_words

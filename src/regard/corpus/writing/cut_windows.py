@@ -1,17 +1,23 @@
 """Cut a part of a document into the windows a model reads, and say which window each word is taken from."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Int
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
 
 from regard.corpus.settings import OVERLAP, WINDOW, Settings
+from regard.corpus.writing.words import Units
 from regard.errors import RegardError
+from regard.model_files.pooling import Dense, Pooling
 from regard.models.model import Model
-from regard.models.states import Window
+from regard.models.states import Window, state_width
 from regard.models.windows import FAR, plan
 from regard.text.tokens import Encoded, count_prompt_tokens, encode_all
+from regard.trace.sentence_embedding import check_pooling, pool, pooling_behind_prompt, prompted
 from regard.trace.trace import is_causal
 
 LEAST_BEHIND_PROMPT = 8  # tokens of the text in a window
@@ -143,3 +149,58 @@ def _without_prompt(encoded: Encoded, length: int, front: int, asked: int) -> En
     )
     segments = None if encoded.segments is None else tuple(encoded.segments[n] for n in kept)
     return replace(encoded, text=encoded.text[length:], tokens=tokens, segments=segments)
+
+
+def settings_for_texts(settings: Settings, model: Model) -> Settings:
+    """Say in settings what the model's folder says of texts: the prompt itself, and how their tokens are pooled."""
+    if settings.unit != "texts":
+        return settings
+    check_pooling(model.pooling, model.name)
+    if model.pooling.lower_case:
+        raise RegardError(f"--unit texts: {model.name} puts texts in lower case, whose characters would be others")
+    named = settings.prompt in model.pooling.prompts
+    prompt = prompted(model.pooling, None if named else settings.prompt, settings.prompt if named else None)
+    return replace(settings, prompt=prompt, pooling=_described(model.pooling))
+
+
+def text_pooling(settings: Settings, model: Model) -> Pooling:
+    """Return how windows that begin with the prompt of the settings are pooled."""
+    return pooling_behind_prompt(model.pooling, settings.prompt or "", model.tokenizer)
+
+
+def vector_width(settings: Settings, model: Model) -> int:
+    """Return how many numbers a vector of the store has."""
+    width = state_width(model)
+    if settings.unit != "texts":
+        return width
+    pooling = text_pooling(settings, model)
+    return len(pool(torch.zeros(pooling.left_out + 1, width), pooling))
+
+
+def pool_windows(states: Float[Tensor, "B L M"], pooling: Pooling) -> Float[np.ndarray, "B P"]:
+    """Pool what left the last layer of each window of a batch, in float32."""
+    return torch.stack([pool(each, pooling) for each in states.float()]).cpu().numpy()
+
+
+def find_windows(cut: CutText) -> Units:
+    """Take every window of a text as a unit: it has no word, and the characters from its first token to its last.
+
+    A text that fits into one window has the vector of `Model.embedding`. Each window of a longer one has its own row.
+    """
+    spans = [slice(*span) for span in cut.spans]
+    start, end = (np.array([find(span) for span in spans], np.int64) for find in (cut.first, cut.last))
+    count = np.array([len(window.ids) for window in cut.windows], np.int64)
+    return Units([""] * len(spans), start, end, np.array([span.start for span in spans], np.int64), count, None)
+
+
+def _described(pooling: Pooling) -> str:
+    """How a model pools, so that another way of it is another text."""
+    parts = [*pooling.modes, *map(_described_dense, pooling.dense), *["normalised"] * pooling.normalise]
+    return ", ".join([*parts, *["without the prompt"] * (not pooling.include_prompt)])
+
+
+def _described_dense(layer: Dense) -> str:
+    tensors = [each for each in (layer.weight, layer.bias, layer.residual) if isinstance(each, Tensor)]
+    digest = hashlib.sha256(b"".join(each.float().contiguous().numpy().tobytes() for each in tensors)).hexdigest()
+    residual = " and residual" if layer.residual is not False else ""
+    return f"dense {layer.activation}{residual} {digest[:16]}"

@@ -14,11 +14,16 @@ from regard.corpus.closeness import PARTS, Closeness
 from regard.corpus.reading.document import Document
 from regard.corpus.settings import Settings
 from regard.corpus.writing.attention_sums import SUMS, LayerSums, largest_weights_to_store, sum_layer
-from regard.corpus.writing.autocast_states import autocast_states
-from regard.corpus.writing.cut_windows import CutText, WindowSize, window_of_each_word
+from regard.corpus.writing.cut_windows import (
+    CutText,
+    WindowSize,
+    pool_windows,
+    text_pooling,
+    vector_width,
+    window_of_each_word,
+)
 from regard.corpus.writing.openvino_states import openvino_states
-from regard.corpus.writing.plain_stack import StatesReader, states_by_window
-from regard.corpus.writing.pooled_windows import pool_windows, text_pooling, vector_width
+from regard.corpus.writing.plain_stack import StatesReader, autocast_states, states_by_window
 from regard.corpus.writing.words import Units
 from regard.errors import RegardError
 from regard.memory import give_memory_back

@@ -21,9 +21,8 @@ from regard.corpus.environment import check_store_environment, pin_store_product
 from regard.corpus.settings import Settings
 from regard.corpus.writing.build_shard import build_shard
 from regard.corpus.writing.cut_windows import WindowSize
-from regard.corpus.writing.plan_shards import ShardPlan
 from regard.corpus.writing.read_words import Reading
-from regard.corpus.writing.shard import read_counts, write_shard
+from regard.corpus.writing.shard import ShardPlan, read_counts, write_shard
 from regard.errors import RegardError
 from regard.memory import give_memory_back
 from regard.models.digest import digest_model

@@ -6,12 +6,9 @@ from regard.lazy import lazy_modules
 
 if TYPE_CHECKING:
     from regard.explain.causes import ablation_effect as ablation_effect
-    from regard.explain.causes import block_steps as block_steps
     from regard.explain.causes import contributions as contributions
     from regard.explain.causes import layer_updates as layer_updates
     from regard.explain.causes import outcomes as outcomes
-    from regard.explain.causes import rank_correlation as rank_correlation
-    from regard.explain.causes import removal as removal
     from regard.explain.causes import rollout as rollout
     from regard.explain.causes import score_writers as score_writers
     from regard.explain.causes import token_rankings as token_rankings

@@ -1,6 +1,6 @@
-"""Measure what an ablation changed: a word's contextual embedding, and a causal model's next-token distribution."""
+"""Remove a word from a run, and measure what an ablation changed: a word's state, a model's next-token distribution."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isnan
 
@@ -8,8 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.explain.places import Place, tokens_of
-from regard.trace.trace import Trace, is_causal
+from regard.capture.interventions.names import STACKS, Ablate, Part, ablate, edge
+from regard.errors import RegardError
+from regard.explain.wording import Place, tokens_of
+from regard.text.words import Word
+from regard.trace.trace import PairTrace, Trace, is_causal
 
 
 @dataclass(frozen=True)
@@ -58,3 +61,52 @@ def divergence(kept: Float[Tensor, " V"], changed: Float[Tensor, " V"]) -> float
 def _effect_not_negative(value: float) -> float:
     """What cannot be negative but for rounding; NaN stays what it is."""
     return value if isnan(value) else max(0.0, value)
+
+
+def removal(trace: Trace | PairTrace, place: Place, *, part: Part | None = None) -> list[Ablate]:
+    """Return what to ablate so that nothing of a word or token reaches any other.
+
+        model.trace(text, interventions=removal(trace, "river"))
+
+    Its edges are left out of every softmax, and the other weights of the row grow: the text keeps its length and
+    positions. A source word is hidden from the encoder's and the decoder's tokens, a target word from the decoder's.
+    place: a word that occurs once, an occurrence, or a token's number. part: of an encoder-decoder, whose text it is
+    of, the "encoder"'s or the "decoder"'s.
+    """
+    if isinstance(trace, Trace) and part is None:
+        return [_removal_from_keys(trace, trace, place, None)]
+    if isinstance(trace, PairTrace) and part == "encoder":
+        source = trace.encoder
+        return [
+            _removal_from_keys(source, source, place, "encoder"),
+            _removal_from_keys(trace.decoder, source, place, "cross"),
+        ]
+    if isinstance(trace, PairTrace) and part == "decoder":
+        return [_removal_from_keys(trace.decoder, trace.decoder, place, "decoder")]
+    if isinstance(trace, (Trace, PairTrace)):
+        ways = " or ".join(map(repr, STACKS))
+        needs = ways if isinstance(trace, PairTrace) else "none: it is not an encoder-decoder"
+        raise RegardError(f"removal: part: given {part!r}, {trace.sides[0].status.model} needs {needs}")
+    raise RegardError(f"removal: given {type(trace).__name__}, needs the trace of a text, or of a text and its target")
+
+
+def _removal_from_keys(queries: Trace, keys: Trace, place: Place, part: Part | None) -> Ablate:
+    """Hide some tokens of one text from all of one (also from themselves: nothing else sees what they then are)."""
+    tokens = tuple(tokens_of(keys, place))
+    name = place.text if isinstance(place, Word) else place if isinstance(place, str) else keys.tokens[tokens[0]].text
+    everyone = Word("every token", 0, 0, tuple(range(len(queries.tokens))))
+    return ablate(edge(everyone, Word(name, 0, 0, tokens), part=part))
+
+
+def spearman(a: Sequence[float], b: Sequence[float]) -> float:
+    """Compute Spearman's rank correlation, ties at their mean rank; NaN where one side is constant."""
+    x, y = (_mean_ranks(values) for values in (a, b))
+    x, y = x - x.mean(), y - y.mean()
+    return float((x * y).sum() / (x.norm() * y.norm()))
+
+
+def _mean_ranks(values: Sequence[float]) -> Float[Tensor, " n"]:
+    given = torch.tensor(values, dtype=torch.float64)
+    _, inverse, counts = given.unique(return_inverse=True, return_counts=True)
+    last = counts.cumsum(0).double()
+    return (last - (counts - 1) / 2)[inverse]

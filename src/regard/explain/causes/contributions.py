@@ -23,8 +23,8 @@ from regard.attention.attention_map import AttentionMap
 from regard.capture.interventions.names import Part
 from regard.errors import InexactError, RegardError
 from regard.explain.frames import Row, Table
-from regard.explain.places import Place, tokens_of
 from regard.explain.weights.attended import check_layer
+from regard.explain.wording import Place, tokens_of
 from regard.trace.attention_output import AttentionOutput, UnverifiedOutput
 from regard.trace.trace import Trace, asks_for_cross_attention
 

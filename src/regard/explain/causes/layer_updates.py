@@ -19,7 +19,7 @@ from regard.capture.interventions.names import Part
 from regard.errors import RegardError
 from regard.explain.causes.contributions import TOLERANCE, Contributions, contributions
 from regard.explain.frames import Row, Table
-from regard.explain.places import Place, tokens_of
+from regard.explain.wording import Place, tokens_of
 from regard.text.tokens import Token
 from regard.trace.attention_output import AttentionOutput
 from regard.trace.layer_subset import calls_made

@@ -19,7 +19,7 @@ from torch import Tensor
 from regard.capture.classes import probabilities
 from regard.capture.interventions.places import written
 from regard.errors import RegardError
-from regard.explain.places import Place, tokens_of
+from regard.explain.wording import Place, tokens_of
 from regard.models.inputs import class_or_token_id
 from regard.models.model import Model
 from regard.text.quoting import quoted

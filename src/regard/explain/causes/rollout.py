@@ -15,8 +15,8 @@ from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
 from regard.errors import RegardError
-from regard.explain.places import Place, refuse_pairs, tokens_of
 from regard.explain.weights.attended import check_heads
+from regard.explain.wording import Place, refuse_pairs, tokens_of
 from regard.trace.trace import Trace
 
 BAND = 1 << 22  # weights that are in memory at once

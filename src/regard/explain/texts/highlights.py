@@ -9,9 +9,8 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.explain.vectors.similarity import cosine
 from regard.explain.weights.specific_weights import divergences
-from regard.text.function_words import PRONOUNS, is_content_word
 from regard.text.tokens import Token
-from regard.text.word_pieces import spelling, wordlike, words
+from regard.text.word_pieces import PRONOUNS, is_content_word, spelling, wordlike, words
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace
 

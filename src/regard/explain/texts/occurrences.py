@@ -11,9 +11,8 @@ from regard.explain.causes.layer_updates import Attending, LayerUpdate, layer_up
 from regard.explain.frames import Row, Table
 from regard.explain.vectors.neutral import state_cosines_to_reference
 from regard.explain.vectors.similarity import cosine
-from regard.explain.weights.attended import Attended, attended
+from regard.explain.weights.attended import Attended, WordLink, attended, other_words
 from regard.explain.weights.specific_weights import word_link
-from regard.explain.weights.word_links import WordLink, other_words
 from regard.text.words import Word, letters_of_occurrence
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import PairTrace, Trace

@@ -12,8 +12,7 @@ from typing import Any
 from regard.attention.short_repr import short_repr
 from regard.capture.classes import SPAN
 from regard.errors import RegardError, control_name
-from regard.explain.logits.logit_lens import LogitLens, logit_lens
-from regard.explain.logits.predictions import Names, Prediction, names_of, predict, spoken, written
+from regard.explain.logits import LogitLens, Names, Prediction, logit_lens, names_of, predict, spoken, written
 from regard.explain.texts.highlights import Highlights, highlights
 from regard.explain.texts.occurrences import (
     Found,

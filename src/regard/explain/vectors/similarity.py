@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.errors import RegardError
-from regard.explain.places import Place, tokens_of
+from regard.explain.wording import Place, tokens_of
 from regard.trace.trace import Trace
 
 

@@ -8,16 +8,12 @@ if TYPE_CHECKING:
     from regard.explain.weights import alignment as alignment
     from regard.explain.weights import attended as attended
     from regard.explain.weights import content_or_position as content_or_position
-    from regard.explain.weights import cross_head_scores as cross_head_scores
     from regard.explain.weights import head_means as head_means
     from regard.explain.weights import head_scores as head_scores
     from regard.explain.weights import head_steps as head_steps
-    from regard.explain.weights import random_tokens as random_tokens
     from regard.explain.weights import repeated_tokens as repeated_tokens
     from regard.explain.weights import score_directions as score_directions
-    from regard.explain.weights import score_meanings as score_meanings
     from regard.explain.weights import sinks as sinks
     from regard.explain.weights import specific_weights as specific_weights
-    from regard.explain.weights import word_links as word_links
 
 __getattr__, __dir__ = lazy_modules(__name__, __path__)

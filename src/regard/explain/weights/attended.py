@@ -10,11 +10,14 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.checks import from_zero
 from regard.errors import RegardError
-from regard.explain.places import refuse_pairs
+from regard.explain.wording import refuse_pairs
 from regard.text.tokens import Token
+from regard.text.word_pieces import spelling, wordlike, words
 from regard.trace.layer_subset import CallNumber, call_numbers, kept_numbers
 from regard.trace.trace import Trace
 from regard.trace.word_rows import special_share
+
+UNKNOWN = ("[UNK]", "<unk>")  # how vocabularies spell what they do not know
 
 
 @dataclass(frozen=True)
@@ -122,3 +125,41 @@ def _layers_holding_attention(trace: Trace) -> tuple[int, ...]:
     if not held:
         raise RegardError(f"the trace of {trace.status.model} holds no attention")
     return held
+
+
+@dataclass(frozen=True)
+class WordLink:
+    """A token of another word, the weight that a word gives it in one head, and that head.
+
+    weight: a part of 1. others: what is expected, the larger of what others give at that distance and to that token.
+    """
+
+    layer: int
+    head: int
+    token: int
+    text: str
+    weight: float
+    others: float
+
+
+def other_words(
+    tokens: Sequence[Token], own: Collection[int], sinks: Collection[int] = (), *, alike: bool = True
+) -> list[int]:
+    """Number the tokens of other words than one: not its own, no sinks, not special, with a letter or a digit.
+
+    What a tokenizer does not know is no word. own, sinks: the numbers of the word's tokens, and of those that are
+    attention sinks. alike: False leaves out words that are spelled alike, since many heads look at what is repeated,
+    and the other pieces of a word of which its tokens are a part.
+    """
+    same = set(own)
+    if not alike:
+        called = spelling(tokens, sorted(own)).casefold()
+        for word in words(tokens):
+            if not same.isdisjoint(word) or spelling(tokens, word).casefold() == called:
+                same.update(word)
+    return [
+        number
+        for number, token in enumerate(tokens)
+        if not token.special and number not in same and number not in sinks
+        if wordlike(token.characters) and token.text.strip() not in UNKNOWN
+    ]

@@ -22,9 +22,9 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.checks import check_seed
 from regard.errors import RegardError
-from regard.explain.places import refuse_pairs
 from regard.explain.weights.attended import held_attention_calls
 from regard.explain.weights.head_means import HeadMeans
+from regard.explain.wording import refuse_pairs
 from regard.text.tokens import check_texts
 from regard.trace.layer_subset import CallNumber
 from regard.trace.trace import Trace

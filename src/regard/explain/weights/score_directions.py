@@ -18,8 +18,8 @@ from torch import Tensor
 from regard.checks import from_zero
 from regard.errors import RegardError
 from regard.explain.frames import Row, Table
-from regard.explain.places import refuse_pairs
 from regard.explain.weights.attended import check_layer
+from regard.explain.wording import refuse_pairs
 from regard.text.tokens import Token
 from regard.trace.trace import Trace
 

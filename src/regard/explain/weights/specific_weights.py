@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
-from regard.explain.weights.word_links import WordLink, other_words
+from regard.explain.weights.attended import WordLink, other_words
 from regard.text.tokens import Token
 from regard.trace.layer_subset import kept_numbers
 from regard.trace.trace import Trace

@@ -89,7 +89,7 @@ class AttributionAsked(OutcomeAsked):
 
     def _at(self, trace: "Trace | PairTrace") -> int | None:
         """The token at which a logit is meant: the last one of at, or of the text; of a label the first, or none."""
-        from regard.explain.places import place_in, tokens_of
+        from regard.explain.wording import place_in, tokens_of
 
         side = trace.sides[-1]
         if self.at is None:

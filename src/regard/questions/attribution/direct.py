@@ -15,14 +15,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.capture.outcome_path import AttributionTarget
-from regard.capture.score_path import Side, SideParts, Writer
+from regard.capture.score_path import AttributionTarget, Side, SideParts, Writer
 from regard.display.answer import Answer, Read
 from regard.errors import InexactError, RegardError
 from regard.explain.causes.score_writers import By, named, writers_by_group
 from regard.explain.frames import Row
-from regard.explain.places import Place, tokens_of
-from regard.explain.wording import exactly_split
+from regard.explain.wording import Place, exactly_split, tokens_of
 from regard.questions.attribution import panels, sentences
 from regard.text.quoting import quoted
 from regard.text.tokens import Token

@@ -21,7 +21,7 @@ from regard.capture.interventions.call_ids import CallId
 from regard.display.answer import Answer, Read
 from regard.explain.causes.outcomes import AnyTrace, Outcome, number_of
 from regard.explain.frames import Row
-from regard.models.gradient_runs import gradient_run
+from regard.models.readout import gradient_run
 from regard.questions.attribution import panels, sentences
 from regard.text.tokens import Token
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from regard.capture.score_path import Side
 from regard.display.panels import Bars, Behind, Cell, Column, Heat, Panel, Strip, Table, TokenText
 from regard.questions.attribution.sentences import plain, source_token
-from regard.text.direction import direction
+from regard.text.quoting import direction
 from regard.text.tokens import Token
 
 if TYPE_CHECKING:

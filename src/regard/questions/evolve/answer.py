@@ -12,15 +12,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.attention.attention_map import AttentionMap
+from regard.capture.interventions.names import PARTS
 from regard.checks import from_zero
 from regard.display.answer import Read, TracesAnswer
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.explain.part import check_explained_part
 from regard.explain.vectors.planes import Path2D, plane
 from regard.explain.weights.head_scores import head_scores
 from regard.explain.wording import capital
-from regard.questions.evolve import panels, sentences
+from regard.questions.evolve import panels as shown
 from regard.questions.evolve.training import Training, training_of
 from regard.trace.trace import PairTrace, Trace
 from regard.train.samples import open_watched
@@ -42,8 +42,8 @@ class Evolution(TracesAnswer):
     """
 
     format: ClassVar[str] = "regard evolve"
-    findings = sentences.of_evolution
-    panels = panels.of_evolution
+    findings = shown.evolution_sentences
+    panels = shown.evolution_panels
 
     what: str
     layer: int
@@ -224,3 +224,14 @@ def _paths(traces: Sequence[Trace]) -> tuple[list[str], list[Path2D], tuple[floa
     points = torch.stack([flat.place(each) for each in rows])  # (steps, n, 2)
     paths = [[(x, y) for x, y in points[:, n].tolist()] for n in range(len(places))]
     return [traces[0].tokens[n].text for n in places], paths, flat.share
+
+
+def check_explained_part(part: str | None, pairs: bool) -> None:
+    """Refuse a part that a model does not have; None is the one that is meant without a word.
+
+    pairs: whether the model is an encoder-decoder.
+    """
+    if part is not None and not pairs:
+        raise RegardError(f"part {part!r}: the model is not an encoder-decoder, its attention has one part")
+    if part is not None and part not in PARTS:
+        raise RegardError(f"part {part!r}: needs {', '.join(PARTS[:-1])} or {PARTS[-1]}")

@@ -8,10 +8,10 @@ from typing import ClassVar
 from regard.display.answer import Read, TracesAnswer
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.explain.logits.predictions import names_of
+from regard.explain.logits import names_of
 from regard.generation.generator import Generated
-from regard.questions.generate import panels, sentences
-from regard.questions.generate.writing import Writing, writing
+from regard.questions.generate import panels as shown
+from regard.questions.generate.panels import Writing, writing
 from regard.text.tokens import Token, shortened
 from regard.trace.trace import Trace
 
@@ -38,8 +38,8 @@ class Generation(TracesAnswer):
     """What a model wrote. steered: what it wrote with its states pushed. push: how they were."""
 
     format: ClassVar[str] = "regard generate"
-    findings = sentences.of_generation
-    panels = panels.of_generation
+    findings = shown.generation_sentences
+    panels = shown.generation_panels
 
     plain: Written
     steered: Written | None = None
@@ -71,7 +71,7 @@ class Generation(TracesAnswer):
             for each in written.how.tokens:
                 own: Row = {} if self.steered is None else {"written": name}
                 own |= {"token": each.token, "text": each.text, "probability": each.probability, "rank": each.rank}
-                other, chance = [*panels.others_likely_when_written(written, each), (None, None)][0]
+                other, chance = [*shown.others_likely_when_written(written, each), (None, None)][0]
                 rows.append(own | {"likeliest_other": other, "its_probability": chance})
         return rows
 

@@ -1,22 +1,128 @@
-"""Make the panels of what a model wrote: the text with bars, how likely each token was, what else was likely."""
+"""A text that a model wrote, in sentences and panels: bars, how likely each token was, and likely alternatives."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from regard.display.panels import Cell, Column, Panel, Shares, Strip, Table
-from regard.explain.wording import count_of_tokens, fixed
-from regard.questions.generate.sentences import prompt_words
-from regard.questions.generate.writing import WrittenToken
+from regard.display.sentences import Template, sentences
+from regard.errors import RegardError, control_name
+from regard.explain.logits import Candidate, Names, candidates
+from regard.explain.weights.sinks import sinks
+from regard.explain.wording import count_of_tokens, fixed, listed, named, number, word_numbered
 from regard.text.quoting import quoted, visible
-from regard.text.word_pieces import spelling
+from regard.text.tokens import Token
+from regard.text.word_pieces import spelling, wordlike, words
+from regard.trace.layer_subset import kept_numbers
+from regard.trace.trace import Trace
 
 if TYPE_CHECKING:
     from regard.questions.generate.answer import Generation, Written
 
+CANDIDATES = 4  # tokens that are named at each place
+ROWS = 256  # queries whose weights are looked at together
 ENDED = {"end": "ended the text itself", "stop": "stopped at a stop string", "length": "stopped at the token limit"}
 NAMED = 3  # other likely tokens of a row
+WORTH_NAMING = 0.01  # a part of the attention; a word needs twice as much
+TABLE: list[list[Template]] = [
+    [
+        ("The model wrote nothing after the prompt.", lambda n: n["nothing"]),
+        ("Apart from attention sinks, the model attended most to {word} in the prompt (mean weight {weight}).",
+         lambda n: n["sinks"] >= WORTH_NAMING),
+        ("While writing, the model attended most to {word} in the prompt (mean weight {weight}).", None),
+    ],
+    [
+        ("The least certain token was {least} (probability {probability}). The next candidate was {other} ({chance}).",
+         None),
+        ("The least certain token was {least} (probability {probability}).", None),
+    ],
+    [("Its attention went {parts}.", lambda n: not n["nothing"])],
+]  # fmt: skip
+STEERED: list[list[Template]] = [
+    [
+        ("Steering changed no token: try a larger {strength} or another {layer}.", lambda n: n["same"]),
+        ("The texts differ from written token {at}: {plain} in the plain text, {steered} in the steered text.", None),
+    ],
+    [("The least certain token was {plain_least} ({plain_chance}) in the plain text and {steered_least} "
+      "({steered_chance}) in the steered text.", lambda n: not n["same"])],
+]  # fmt: skip
 
 
-def of_generation(found: "Generation") -> list[Panel]:
+@dataclass(frozen=True)
+class WrittenToken:
+    """A token that was written. probability: what the model gave it, temperature aside; rank: 0 for the likeliest.
+
+    likeliest: the tokens it found likeliest in that place, first.
+    """
+
+    token: int
+    text: str
+    probability: float
+    rank: int
+    likeliest: list[Candidate]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What was written after `given` tokens. ended: "end", "stop" or "length", as `Generated` has it.
+
+    special, sinks, prompt, own: the parts of attention, mean over layers, heads and the rows that wrote, that went to
+    special tokens, to attention sinks, to the rest of the prompt, to what it had written. received: the same of each
+    token; with special tokens and sinks in it. sink_tokens: which tokens are sinks.
+    """
+
+    given: int
+    ended: str
+    tokens: list[WrittenToken]
+    special: float
+    sinks: float
+    prompt: float
+    own: float
+    received: list[float]
+    sink_tokens: list[int]
+
+
+def writing(trace: Trace, given: int, ended: str, names: Names) -> Writing:
+    """Look at what a causal model wrote after the first `given` tokens of a trace.
+
+    ended: why it wrote no more, a key of `ENDED`. names: spells the model's tokens.
+    """
+    if trace.logits is None or given < 1:
+        raise RegardError("writing: needs a trace with logits, and at least one token before what was written")
+    found = []
+    for n in range(given, len(trace.tokens)):
+        logits, token = trace.logits[n - 1].double(), trace.tokens[n]
+        chance = float(logits.softmax(-1)[token.id])
+        rank = int((logits > logits[token.id]).sum())
+        found.append(WrittenToken(n, token.text, chance, rank, candidates(logits, names, CANDIDATES)))
+    received = _received(trace, given)
+    special = torch.tensor([token.special for token in trace.tokens])
+    sunk = torch.zeros_like(special)
+    sink_tokens = [sink.token for sink in sinks(trace)]
+    sunk[sink_tokens] = True
+    before = torch.arange(len(trace.tokens)) < given
+    parts = (special, sunk & ~special, before & ~sunk & ~special, ~before & ~sunk & ~special)
+    apart, to_sinks, prompt, own = (float(received[part].sum()) for part in parts)
+    return Writing(given, ended, found, apart, to_sinks, prompt, own, received.tolist(), sink_tokens)
+
+
+def _received(trace: Trace, given: int) -> Float[Tensor, " L"]:
+    """What each token gets from the rows that wrote, mean of layers, heads and rows; zero where nothing was written."""
+    total = torch.zeros(len(trace.tokens), dtype=torch.float64)
+    layers = kept_numbers(trace.attention)
+    start, stop = given - 1, len(trace.tokens) - 1
+    for layer in layers:
+        for first in range(start, stop, ROWS):
+            rows = trace.attention[layer][:, first : min(stop, first + ROWS)]  # (H, r, L)
+            total += rows[..., : len(total)].double().mean(0).sum(0).cpu()
+    return total / max(1, len(layers) * (stop - start))
+
+
+def generation_panels(found: "Generation") -> list[Panel]:
     """Show the text with bars, or both texts side by side; the tokens least likely first, or where the texts differ."""
     likely: list[Panel] = [_probabilities(name if found.push else "", own) for name, own in found.each]
     if found.steered is None:
@@ -119,3 +225,51 @@ def _side_by_side(found: "Generation") -> Table:
     title = "Token by token" + (", from the first difference" if found.parts_at is not None else "")
     note = "Tokens are counted from the first written token."
     return Table(name="Token by token", title=title, note=note, columns=columns, rows=rows, screen=True)
+
+
+def generation_sentences(answer: "Generation") -> list[str]:
+    """Name the prompt's most attended word and the least likely token, or where the steered text starts to differ."""
+    at, numbers = answer.parts_at, _of_text(answer.plain)
+    if answer.steered is None:
+        return sentences(TABLE, numbers)
+    numbers = {
+        "same": at is None, "at": at if at is None else at + 1, "strength": control_name("strength", "--strength"),
+        "layer": control_name("layer", "--layer"),
+    }  # fmt: skip
+    for name, text in (("plain", answer.plain), ("steered", answer.steered)):
+        own, written = _of_text(text), text.how.tokens
+        numbers |= {f"{name}_least": own.get("least"), f"{name}_chance": own.get("probability"), name: "the end"}
+        if at is not None and at < len(written):
+            chance = number(written[at].probability)
+            numbers[name] = f"{named(text.tokens, written[at].token)} (probability {chance})"
+    return sentences(STEERED, numbers)
+
+
+def _of_text(text: "Written") -> dict[str, Any]:
+    """Collect the numbers of a text's sentences."""
+    writing, tokens = text.how, text.tokens
+    numbers: dict[str, Any] = {"nothing": not writing.tokens, "sinks": writing.sinks}
+    received = [pair for pair in prompt_words(writing, tokens) if wordlike(spelling(tokens, pair[0]))]
+    received = [(word, weight) for word, weight in received if weight is not None]
+    word, weight = max(received, key=lambda pair: pair[1] or 0, default=(range(0), 0.0))
+    if len(received) > 1 and weight and weight >= 2 * WORTH_NAMING:
+        numbers |= {"word": word_numbered(tokens, word, spelling(tokens, word)), "weight": weight}
+    if len(writing.tokens) > 1:
+        least = min(writing.tokens, key=lambda token: token.probability)
+        numbers |= {"least": named(tokens, least.token), "probability": least.probability}
+        for other in [other for other in least.likeliest if other.id != tokens[least.token].id][:1]:
+            numbers |= {"other": quoted(other.text), "chance": other.probability}
+    rest = "to the rest of the prompt" if writing.special + writing.sinks >= WORTH_NAMING else "to the prompt"
+    parts = ((writing.special, "to special tokens"), (writing.sinks, "to attention sinks"), (writing.prompt, rest),
+             (writing.own, "to the new text"))  # fmt: skip
+    numbers["parts"] = listed([f"{part:.0%} {name}" for part, name in parts if part >= WORTH_NAMING]) or None
+    return numbers
+
+
+def prompt_words(writing: Writing, tokens: Sequence[Token]) -> list[tuple[range, float | None]]:
+    """List the prompt's words with their mean weight while the text was written, None for special tokens and sinks."""
+    apart = {*writing.sink_tokens, *(n for n, token in enumerate(tokens) if token.special)}
+    return [
+        (word, None if apart & {*word} else sum(writing.received[n] for n in word))
+        for word in words(tokens[: writing.given])
+    ]

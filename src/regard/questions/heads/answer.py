@@ -1,13 +1,164 @@
 """Hold the scores of all heads, with a table for the texts and for each test."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
 
 from regard.display.answer import Answer
+from regard.display.panels import Cell, Column, Heat, Panel, Table
+from regard.display.sentences import MAX_SENTENCES, Template, sentences
 from regard.explain.frames import Row
-from regard.explain.weights.head_means import HeadMeans
-from regard.questions.heads import panels, sentences
+from regard.explain.weights.head_means import ALIKE, MEANINGS, SHARE, HeadMeans, is_share
+from regard.explain.wording import capital, count_of_tokens, number, short_head
+
+NAMED = 3  # heads of a score
+LEAST = 0.005  # scores below it are printed as 0.00: no head is named for them
+LOOKED = 0.1  # a head that attends less to the shuffled tokens is not named for how it follows them
+AGAINST = {"position": "content", "content": "position"}  # the two ways to follow shuffled tokens
+WHERE = {  # the beginning of a sentence about a table
+    "encoder": "In the encoder, ", "decoder": "In the decoder, ", "cross-attention": "In cross-attention, ",
+    "random tokens, repeated": "On repeated random tokens, ", "tokens exchanged": "After tokens are shuffled, ",
+}  # fmt: skip
+ASKED = {"random tokens, repeated": "induction"}  # the score that a test is made for
+
+HEAD, WEIGHT = "{where}layer {layer}, head {head} ", " (mean weight {value})."
+NONE = "There are no tokens {mean_of}, so there is no {name} score."
+ONE = {  # scores that are no mean weights
+    "position": HEAD + "attends to the same positions: similarity {value}, compared with {other} for the same tokens.",
+    "content": HEAD + "follows the tokens: similarity {value}, compared with {other} for the same positions.",
+    "entropy": HEAD + "spreads its attention most: its mean entropy is {value:n} nats.",
+    "distance": HEAD + "attends furthest, {value:n} tokens away on average.",
+}
+SHARES: list[Template] = [
+    ("{where}no head clearly follows {name} more than {rival}.", None),
+    (HEAD + "attends almost only to {target}" + WEIGHT, lambda n: n["value"] >= 0.95),
+    (HEAD + "attends mostly to {target}" + WEIGHT, lambda n: n["value"] >= 0.5),
+    (HEAD + "attends to {target} more than any other head" + WEIGHT, lambda n: n["value"] >= LOOKED),
+    ("{where}no head attends to {target} with more than {value} on average (layer {layer}, head {head}).", None),
+    ("{where}no head attends to {target}.", None),
+]
+
+
+def heads_sentences(found: "Heads") -> list[str]:
+    """State for each table the highest scores, each of another head, and for a test its own score."""
+    written = []
+    for table, means in found.tables.items():
+        best = {name: most_of(means, name) for name in means.scores if is_share(name) and MEANINGS[name].looks_at}
+        led: dict[str, str] = {}
+        for name in sorted((name for name in best if best[name]), key=lambda name: -best[name][0][1]):
+            led.setdefault(best[name][0][0], name)  # special tokens and sinks are often the same tokens
+        names = [ASKED[table]] if ASKED.get(table) in means.scores else list(led.values())
+        count = max(1, MAX_SENTENCES // len(found.tables))
+        written += [score_sentence(means, name, WHERE.get(table, "")) for name in names[:count]]
+    return written[:MAX_SENTENCES]
+
+
+def score_sentence(means: HeadMeans, name: str, where: str = "") -> str:
+    """State which head has most of a score."""
+    target, mean_of, best = MEANINGS[name].looks_at, MEANINGS[name].mean_of, ranked_heads(means, name)
+    numbers: dict[str, Any] = {"where": where, "name": name, "target": target or "the shuffled tokens"}
+    numbers |= dict(zip(("layer", "head", "value"), best[0], strict=True)) if best else {}
+    if name in AGAINST and best:
+        numbers["other"] = {(row["layer"], row["head"]): row[AGAINST[name]] for row in means.rows()}[best[0][:2]]
+    elif name in AGAINST:
+        numbers["rival"] = AGAINST[name]
+    if np.isnan(means.scores[name]).all():
+        return NONE.format(mean_of=mean_of or "to score", name=name)
+    first: list[Template] = [(ONE[name], None)] if name in ONE else []
+    return sentences([[*first, *SHARES]], numbers)[0]
+
+
+def most_of(means: HeadMeans, name: str) -> list[tuple[str, float]]:
+    """Return the heads with most of a score by their short names, with their scores: three at most, none of 0.00."""
+    return [(short_head(layer, head), score) for layer, head, score in ranked_heads(means, name)[:NAMED]]
+
+
+def ranked_heads(means: HeadMeans, name: str) -> list[tuple[int, int, float]]:
+    """Rank heads by a score, or for position and content by their difference in heads that attend to these tokens."""
+    by = means.scores[name]
+    if name in AGAINST:  # a head that attends everywhere evenly has much of both
+        by = np.where(means.scores["looked"] >= LOOKED, by - means.scores[AGAINST[name]], np.nan)
+    return means.best(name, int((np.nan_to_num(by, nan=-np.inf) >= LEAST).sum()), by=by)
+
+
+def heads_panels(found: "Heads") -> list[Panel]:
+    """Show of each table a grid for each score, an overview, and all numbers; all shares have one scale."""
+    several = len(found.tables) > 1
+    shares = [
+        value
+        for means in found.tables.values()
+        for name in means.scores
+        if is_share(name)
+        for value in _known_scores_of_heads(means.scores[name])
+    ]
+    panels: list[Panel] = []
+    for name, means in found.tables.items():
+        of = f"{name}: " if several else ""
+        group = name if several else ""
+        own = [_score_grid(means, score, of, group, max(shares, default=0.0)) for score in means.scores
+               if score != "sinks" or np.any(means.scores[score] != 0)]  # fmt: skip
+        panels += [replace(each, tab=capital(group)) for each in (*own, _overview_of_heads(means, of), _all(means, of))]
+    return panels
+
+
+def _overview_of_heads(means: HeadMeans, of: str) -> Table:
+    """List the heads with most of each score, on a page with the meaning of the score."""
+    rows: list[list[Cell]] = []
+    for score in means.scores:
+        known, meaning = _known_scores_of_heads(means.scores[score]), MEANINGS[score]
+        if meaning.looks_at:
+            most = ", ".join(f"{head} {number(value)}" for head, value in most_of(means, score)) or "none"
+            mean = float(np.mean(known)) if known else None
+            heads = most if known else "no such token"
+            rows.append([score, meaning.looks_at, heads, mean, means.count(score), meaning.says])
+    columns = [
+        Column("score"), Column("attends to"), Column("highest heads"), Column("mean", 2),
+        Column("tokens", 0, detail=True), Column("meaning", detail=True),
+    ]  # fmt: skip
+    title = f"{capital(of)}{'h' if of else 'H'}eads with the highest scores, {count_of_tokens(means.counts['queries'])}"
+    units = "".join(f", {name} in {MEANINGS[name].unit}" for name in means.scores if not is_share(name))
+    note = f"L0H2 is layer 0, head 2, and scores are mean attention weights from 0 to 1{units}."
+    if any(name in AGAINST for name in means.scores):
+        note = "Heads are listed by how far one score exceeds the other. L0H2 is layer 0, head 2."
+    return Table(name=f"{of}Overview", title=title, columns=columns, rows=rows, screen=True, note=note)
+
+
+def _score_grid(means: HeadMeans, score: str, of: str, group: str, largest: float) -> Heat:
+    """Draw one score of every head."""
+    values, unit = means.scores[score], MEANINGS[score].unit
+    what = {SHARE: "mean attention weight", ALIKE: "similarity of attention"}.get(unit, unit)
+    looked = means.scores["looked"] if score in AGAINST and "looked" in means.scores else np.ones(values.shape)
+    grey = [(row, head) for row, head in np.argwhere(~(looked >= LOOKED) & ~np.isnan(values)).tolist()]
+    heads = "1 grey head attends" if len(grey) == 1 else f"{len(grey)} grey heads attend"
+    second = f"{heads} with less than {number(LOOKED)} to these tokens." if grey else score_sentence(means, score)
+    return Heat(
+        name=f"{of}{score}", title=f"{score}: {what}, {count_of_tokens(means.count(score))}",
+        note=f"{MEANINGS[score].says} {second}", grey=grey,
+        rows=[f"layer {means.layer(n)}" for n in range(values.shape[0])],
+        columns=[f"head {n}" for n in range(values.shape[1])], axes=("layer", "head"),
+        values=[[None if value != value else float(value) for value in row] for row in values], unit=unit,
+        largest=largest if is_share(score) else None, picture=True, group=group,
+        unbounded=not is_share(score),
+    )  # fmt: skip
+
+
+def _all(means: HeadMeans, of: str) -> Table:
+    rows: list[list[Cell]] = [
+        [short_head(row["layer"], row["head"]), *(float(str(row[name])) for name in means.scores)]
+        for row in means.rows()
+    ]
+    return Table(
+        name=f"{of}All heads", title="Scores of every head", rows=rows,
+        columns=[Column("head"), *(Column(name, 2, unbounded=not is_share(name)) for name in means.scores)],
+        note="Click a column name to sort.",
+    )  # fmt: skip
+
+
+def _known_scores_of_heads(values: np.ndarray) -> list[float]:
+    """Return the scores that aren't NaN."""
+    return [float(value) for value in values.ravel() if value == value]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -15,8 +166,8 @@ class Heads(Answer):
     """The mean scores of every head. tables: by the name of their texts or test."""
 
     format: ClassVar[str] = "regard heads"
-    findings = sentences.of_heads
-    panels = panels.of_heads
+    findings = heads_sentences
+    panels = heads_panels
 
     tables: Mapping[str, HeadMeans]
 
@@ -43,6 +194,6 @@ class Heads(Answer):
         """Return each table's sentences, token counts and scores."""
         tables = {}
         for each, found in self.tables.items():
-            written = [f"{name}: {sentences.score_sentence(found, name)}" for name in found.scores]
+            written = [f"{name}: {score_sentence(found, name)}" for name in found.scores]
             tables[each] = {"findings": written, "counts": found.counts, "heads": found.rows()}
         return {"tables": tables}

@@ -45,8 +45,7 @@ class HeadsAsked(Asked):
 
 def head_scores_of_texts(traces: "Sequence[Trace | PairTrace]") -> "dict[str, HeadMeans]":
     """Average the scores over texts; of an encoder-decoder, of both sides and what stands between them."""
-    from regard.explain.weights.cross_head_scores import cross_head_scores
-    from regard.explain.weights.head_means import mean_scores
+    from regard.explain.weights.head_means import cross_head_scores, mean_scores
     from regard.explain.weights.head_scores import head_scores
     from regard.trace.trace import PairTrace
 

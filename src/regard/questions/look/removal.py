@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
-from regard.explain.causes.rank_correlation import spearman
+from regard.explain.causes.ablation_effect import spearman
 from regard.images.patches import Fill
 from regard.trace.trace import Trace
 

@@ -17,9 +17,7 @@ from regard.attention.map_statistics import Progress, cell_sizes, picture_cells_
 from regard.checks import from_zero
 from regard.display.answer import Read
 from regard.errors import RegardError
-from regard.explain.matrices.band import Band
-from regard.explain.matrices.distant_weights import Distant, whole_map
-from regard.explain.matrices.offset_means import OffsetMeans, offset_means
+from regard.explain.matrices import Band, Distant, OffsetMeans, offset_means, whole_map
 from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks, sinks_of
 from regard.explain.weights.specific_weights import most_specific_weight, specific_weights, text_choice

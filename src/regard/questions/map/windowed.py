@@ -11,9 +11,7 @@ from regard.attention.attention_map import AttentionMap
 from regard.attention.map_statistics import Progress
 from regard.display.answer import Read
 from regard.errors import RegardError
-from regard.explain.matrices.band import Band, BandSums, matrix_band_of_windows
-from regard.explain.matrices.distant_weights import BLOCK, Distant, offer_rows
-from regard.explain.matrices.offset_means import OffsetSums
+from regard.explain.matrices import BLOCK, Band, BandSums, Distant, OffsetSums, matrix_band_of_windows, offer_rows
 from regard.explain.weights.attended import check_head, check_layer
 from regard.explain.weights.sinks import sinks_of
 from regard.models.windows import Plan, merge_statuses_of_windows

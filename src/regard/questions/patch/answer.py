@@ -8,8 +8,8 @@ from regard.capture.interventions.names import Part
 from regard.capture.interventions.patch import What
 from regard.display.answer import Answer
 from regard.explain.frames import Row
-from regard.questions.patch import panels, sentences
-from regard.questions.patch.by_construction import Layer, Reason
+from regard.questions.patch import panels as shown
+from regard.questions.patch.panels import Layer, Reason
 from regard.text.quoting import quoted, short
 from regard.trace.status import UNKNOWN, Status
 
@@ -33,7 +33,7 @@ class PatchSweep(Answer):
     """
 
     format: ClassVar[str] = "regard patch"
-    findings, panels = sentences.of_patches, panels.of_patches
+    findings, panels = shown.patch_sentences, shown.patch_panels
 
     what: What
     by: By
@@ -89,7 +89,7 @@ class PatchSweep(Answer):
         source, run = (self.clean, self.corrupted) if self.direction == "denoising" else (self.corrupted, self.clean)
         kind = "clean" if self.direction == "denoising" else "corrupted"
         texts = f"the {kind} text {quoted(short(source, LONG))} into {quoted(short(run, LONG))}"
-        return f"Patching {panels.activations(self)} of {texts}"
+        return f"Patching {shown.activations(self)} of {texts}"
 
     def exactness(self) -> list[str]:
         """Say of estimates that they are estimates."""

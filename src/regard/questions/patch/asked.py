@@ -51,7 +51,7 @@ class PatchAsked(OutcomeAsked):
     ) -> "PatchSweep":
         """Answer it of the texts of two traces: the clean one's and the corrupted one's."""
         from regard.explain.causes.outcomes import probability
-        from regard.explain.places import place_in
+        from regard.explain.wording import place_in
 
         clean, corrupted = (each.sides[0].text for each in traces)
         targets = (traces[0].sides[-1].text, traces[1].sides[-1].text) if model.pairs else None

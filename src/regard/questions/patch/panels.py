@@ -1,17 +1,29 @@
-"""Show the effect of every patch: a grid with a sentence for each cell, and a table."""
+"""The effect of every patch in sentences and panels: a grid with a sentence for each cell, and a table."""
 
 import math
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
+import torch
+
+from regard.capture.interventions.names import Part
 from regard.display.panels import Cell, Column, Heat, Panel, Table, decimals
+from regard.display.sentences import Template, sentences
+from regard.explain.causes.outcomes import AnyTrace
 from regard.explain.wording import capital, fixed
-from regard.questions.patch.by_construction import Reason
-from regard.questions.patch.sentences import PLACED, patch_name
 from regard.text.quoting import quoted, spelled
+from regard.trace.trace import Trace
 
 if TYPE_CHECKING:
     from regard.questions.patch.answer import PatchSweep
 
+Reason = Literal["elsewhere", "read"]
+Layer = int | Literal["input"]
+Tokens = tuple[int, ...]
+
+NEAR = 5e-3  # a fraction nearer to 1 is printed as 100 %
+ALIKE = 1e-6  # of the largest component: smaller differences of two passes are rounding errors
 ACTIVATIONS = {
     "hidden_states": "hidden states",
     "head_outputs": "head outputs",
@@ -24,9 +36,87 @@ REASONS: dict[Reason, str] = {
     "elsewhere": "the texts agree at all other positions",
     "read": "the outcome is read here, after the last layer",
 }
+PLACED = re.compile(r"(.*) (\d+)", re.DOTALL)  # a column of one position: its token, and its number
+LEAST = 0.01  # of the way to the other text's outcome: sentences name no patch with a smaller effect
+MAX_NAMED = 2  # trivial patches
+
+TABLE: list[list[Template]] = [
+    [
+        ("Both texts have the same outcome, so there is nothing to restore.", lambda n: n["same"]),
+        ("Best single patch: {best} restores {share:%} of the clean outcome.", lambda n: n["denoising"]),
+        ("Patching {best} moves the outcome furthest toward the corrupted one: {share:%} of the way.", None),
+        ("No patch moves the outcome 1% or more of the way to the other text's.", None),
+    ],
+    [
+        ("Next best: {other} ({other_share:%}).", lambda n: n["heads"]),
+        ("Best at another position: {other} ({other_share:%}).", None),
+    ],
+    [("Trivial patches (100% in any model{if_measured}) are left out: {trivial}.", None)],
+]
 
 
-def of_patches(sweep: "PatchSweep") -> list[Panel]:
+def by_construction(
+    run: AnyTrace,
+    source: AnyTrace,
+    part: Part | None,
+    layers: Sequence[Layer],
+    places: Sequence[tuple[Tokens, Tokens]],
+    outcomes: Sequence[Sequence[float]],
+    ends: tuple[float, float],
+    *,
+    estimated: bool = False,
+) -> tuple[tuple[int, int, Reason], ...]:
+    """List (row, column, reason) of the trivial patches of hidden states, row by row.
+
+    part: of an encoder-decoder. layers: of the rows. places: for each column, the patched tokens of the run, and those
+    of the source. outcomes: (rows, columns). ends: outcomes of the run and of the source. estimated: outcomes are
+    estimates of all positions, which need not reach the source's outcome. A measured patch that does not reach it is
+    never listed: some architectures carry more from layer to layer than hidden states.
+    """
+    if ends[0] == ends[1]:
+        return ()
+    found: list[tuple[int, int, Reason]] = []
+    last = len(patched_side_of_trace(run, part).hidden_states) - 1
+    for row, layer in enumerate(layers):
+        state = 0 if layer == "input" else layer + 1
+        for column, (here, there) in enumerate(places):
+            reached = abs(outcomes[row][column] - ends[1]) <= NEAR * abs(ends[1] - ends[0])
+            alone = all(each == ends[0] for n, each in enumerate(outcomes[row]) if n != column)
+            if (reached or estimated) and _same_outside_patch(run, source, part, state, here, there):
+                found.append((row, column, "elsewhere"))
+            elif state == last and part != "encoder" and (alone if estimated else reached):
+                found.append((row, column, "read"))
+    return tuple(found)
+
+
+def _same_outside_patch(
+    run: AnyTrace, source: AnyTrace, part: Part | None, state: int, here: Tokens, there: Tokens
+) -> bool:
+    """Return whether two runs have the same state at all other tokens, and in the other stack if it is read."""
+    mine, theirs = patched_side_of_trace(run, part), patched_side_of_trace(source, part)
+    if here != there or len(mine.tokens) != len(theirs.tokens):
+        return False
+    others = [n for n in range(len(mine.tokens)) if n not in here]
+    if not _patched_states_alike(mine.hidden_states[state][others], theirs.hidden_states[state][others]):
+        return False
+    if part is None:
+        return True
+    number, other = (-1, 0) if part == "decoder" else (0, 1)  # what the encoder gave; what the decoder reads
+    return _patched_states_alike(run.sides[other].hidden_states[number], source.sides[other].hidden_states[number])
+
+
+def _patched_states_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape:
+        return False
+    return not one.numel() or float((one - other).abs().max()) <= ALIKE * float(one.abs().max())
+
+
+def patched_side_of_trace(trace: AnyTrace, part: Part | None) -> Trace:
+    """Return the trace of the stack that a part is in; of one stack the trace itself."""
+    return trace if isinstance(trace, Trace) else trace.encoder if part == "encoder" else trace.decoder
+
+
+def patch_panels(sweep: "PatchSweep") -> list[Panel]:
     """Show every patch as a cell that says what the patch did, and as a row, largest change first."""
     return [_sweep_grid(sweep), _patches(sweep)]
 
@@ -102,3 +192,31 @@ def _patches(sweep: "PatchSweep") -> Table:
         name="Patch by patch", title="Patches, largest change first", columns=columns, rows=rows,
         note=f"Outcome: {sweep.outcome}. Change: difference from {ends(sweep)[0]}, the outcome without a patch.",
     )  # fmt: skip
+
+
+def patch_sentences(sweep: "PatchSweep") -> list[str]:
+    """Name the best patch, the best of another position or head, and the trivial patches."""
+    trivial, heads = [(row, column) for row, column, _ in sweep.given], sweep.by == "heads"
+    numbers: dict[str, Any] = {"same": sweep.run == sweep.source, "heads": heads}
+    numbers |= {"denoising": sweep.direction == "denoising", "if_measured": " if measured" * bool(sweep.method)}
+    cells = {(row, column): share for row, shares in enumerate(sweep.shares) for column, share in enumerate(shares)}
+    effects = {cell: share for cell, share in cells.items() if cell not in trivial and share >= LEAST}
+    ranked = sorted(effects, key=lambda cell: -effects[cell])
+    if ranked:
+        numbers |= {"best": patch_name(sweep, *ranked[0]), "share": effects[ranked[0]]}
+    for other in [cell for cell in ranked[1:] if heads or cell[1] != ranked[0][1]][:1]:
+        numbers |= {"other": patch_name(sweep, *other), "other_share": effects[other]}
+    if trivial:
+        more = [f"{len(trivial) - MAX_NAMED} more"] if len(trivial) > MAX_NAMED else []
+        numbers["trivial"] = [patch_name(sweep, *cell) for cell in trivial[:MAX_NAMED]] + more
+    return sentences(TABLE, numbers)
+
+
+def patch_name(sweep: "PatchSweep", row: int, column: int) -> str:
+    """Name a patch in a sentence: "“bank” (7) at layer 4", "layer 5, head 7"."""
+    layer, name = sweep.layers[row], sweep.columns[column]
+    if sweep.by == "heads":
+        return f"layer {layer}, {name}"
+    placed = PLACED.fullmatch(name)
+    token = name if placed is None else f"{quoted(placed[1].strip())} ({placed[2]})"
+    return f"{token} at {'the input' if layer == 'input' else f'layer {layer}'}"

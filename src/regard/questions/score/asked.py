@@ -8,7 +8,7 @@ from regard.display.asked import Asked, Called, Progress, option
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.explain.places import Place
+    from regard.explain.wording import Place
     from regard.models.model import Model
     from regard.questions.score.sources import ScoreSources
     from regard.trace.trace import PairTrace, Trace
@@ -39,7 +39,7 @@ class ScoreAsked(Asked):
         self, model: "Model", traces: "Sequence[Trace | PairTrace]", progress: Progress | None = None
     ) -> "ScoreSources":
         """Answer it."""
-        from regard.explain.places import place_in
+        from regard.explain.wording import place_in
         from regard.questions.score.sources import texts_behind_score
 
         part: Any = self.part  # one of PARTS
@@ -54,7 +54,7 @@ class ScoreAsked(Asked):
 
     def _strongest(self, trace: "Trace | PairTrace", query: "Place", key: "Place") -> tuple[int, int]:
         """The layer and head that were asked for; what was left open is where the query gives the key most."""
-        from regard.explain.places import tokens_of
+        from regard.explain.wording import tokens_of
         from regard.questions.score.sources import texts_behind_score
         from regard.trace.layer_subset import kept_numbers
 

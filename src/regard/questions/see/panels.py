@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from regard.display.panels import Bars, Cell, Column, Later, Panel, Shares, Strip, Table
 from regard.explain.texts.occurrences import Occurrence
 from regard.explain.texts.summary import Summary
-from regard.explain.weights.word_links import other_words
+from regard.explain.weights.attended import other_words
 from regard.explain.wording import called, capital, listed, number, place_in_brackets, quoted, short_head
-from regard.questions.lens import panels as lens
-from regard.questions.see import pair_panels as pair
+from regard.questions import lens
 from regard.questions.see import word_panels as word
 from regard.questions.see.sentences import comparable, leaves_range
 from regard.questions.see.word_panels import neutral_range_in_words
@@ -33,11 +32,11 @@ def of_summary(found: "Seen") -> Sequence[Panel | Later]:
     panels: list[Panel | Later] = [*texts(summary, "text"), *windows(summary)]
     if target is not None:
         panels += texts(target.summary, "target")
-        panels += [pair.looks(each, summary, n < pair.TEXTS) for n, each in enumerate(target.alignments)]
+        panels += [word.looks(each, summary, n < word.TEXTS) for n, each in enumerate(target.alignments)]
     panels += brief_panels(summary)
     panels += _side(summary, "text")
     if target is not None:
-        panels += [*pair.across(summary, target), *_side(target.summary, "target", summary)]
+        panels += [*word.across(summary, target), *_side(target.summary, "target", summary)]
     return panels
 
 

@@ -10,7 +10,7 @@ from regard.display.sentences import Template, sentences
 from regard.explain.texts.summary import Summary, Target
 from regard.explain.vectors.neutral import Neutral, direction
 from regard.explain.vectors.similarity import cosine
-from regard.explain.weights.word_links import WordLink
+from regard.explain.weights.attended import WordLink
 from regard.explain.wording import listed, number, numbered, quoted, word_numbered
 
 SAME = 1 - 1e-6  # from this cosine on two vectors are identical but for rounding

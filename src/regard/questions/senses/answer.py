@@ -12,10 +12,15 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from regard.checks import check_seed, megabytes
-from regard.corpus.asking.clusters import NOT_SEPARATED, Clusters, find_clusters
-from regard.corpus.asking.context_words import excerpt_around_occurrence, marker_words, near
-from regard.corpus.asking.disambiguate import Disambiguator, train_disambiguator
-from regard.corpus.asking.labelled import Labelled
+from regard.corpus.asking.clusters import (
+    NOT_SEPARATED,
+    Clusters,
+    excerpt_around_occurrence,
+    find_clusters,
+    marker_words,
+    near,
+)
+from regard.corpus.asking.disambiguate import Disambiguator, Labelled, train_disambiguator
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.asking.occurrences import CONTEXT, MOST, Line, Occurrences, flat_rows
 from regard.corpus.asking.places import Place
@@ -23,11 +28,11 @@ from regard.corpus.asking.vectors import principal_axes, unit
 from regard.corpus.settings import normal
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
-from regard.display.contexts import LONGEST, contexts_of, length_of
 from regard.display.panels import InContext
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.questions.senses import panels, sentences
+from regard.questions.find import LONGEST, contexts_of, length_of
+from regard.questions.senses import panels as shown
 
 if TYPE_CHECKING:
     from regard.corpus.asking.check_causes import Checked
@@ -84,9 +89,9 @@ class Senses(Answer):
     """
 
     format: ClassVar[str] = "regard senses"
-    title = sentences.senses_title
-    exactness = sentences.exactness_of_senses
-    panels = panels.of_senses
+    title = shown.senses_title
+    exactness = shown.exactness_of_senses
+    panels = shown.senses_panels
 
     word: str
     layer: int
@@ -110,7 +115,7 @@ class Senses(Answer):
 
     def findings(self) -> list[str]:
         """Say how large the senses are, which words mark them and what ablating these words did."""
-        return sentences.of_senses(self)
+        return shown.senses_sentences(self)
 
     def order(self) -> Int[np.ndarray, " R"]:
         """Number the occurrences sense by sense, the nearest to the centroid first."""

@@ -1,18 +1,48 @@
-"""The senses of a word as panels: a cloud of its occurrences, the senses, their marker words, and examples."""
+"""The senses of a word in an index, in sentences and panels."""
 
 from typing import TYPE_CHECKING
 
-from regard.corpus.asking.context_words import MIN_Z, REACH
-from regard.display.contexts import contexts_of
+from regard.corpus.asking.clusters import MIN_Z, NOT_SEPARATED, REACH, SEPARATION, SILHOUETTE, SMALLEST, Clusters
 from regard.display.panels import Called, Cell, Column, InContext, Panel, Point, Scatter, Table
-from regard.questions.senses.sentences import sense_name, senses_title
+from regard.display.sentences import Template, sentences
+from regard.questions.find import contexts_of
 from regard.text.quoting import quoted
 
 if TYPE_CHECKING:
-    from regard.questions.senses.answer import Senses
+    from regard.questions.senses.answer import Sense, Senses
+
+MAX_NAMED = 3  # senses that a sentence lists
+MEASURES = (
+    f"mean silhouette {{silhouette}} ({SILHOUETTE} needed) and mean separation {{separation}} ({SEPARATION} needed)"
+)
+UNSEPARATED: list[Template] = [
+    (f"The {{k}} clusters that you asked for are not clearly separated: {MEASURES}.", lambda n: n["asked"]),
+    (f"The senses of {{word}} are {NOT_SEPARATED}: the best split, into {{k}}, has {MEASURES}.", None),
+    ("{word} occurs only {times}, too few to find senses.", lambda n: not n["separated"] and n["total"] < 4),
+    (f"Every split of {{word}} has a cluster of fewer than 2 occurrences, or of less than {SMALLEST:.0%} of {{total}}.",
+     lambda n: not n["separated"]),
+]  # fmt: skip
+TABLE: list[list[Template]] = [
+    UNSEPARATED,
+    [
+        ("All {total} occurrences of {word} get the label {name}.", lambda n: n["count"] == 1 and n["labels"]),
+        ("All {total} occurrences of {word} are in {name}, because you asked for 1 sense.", lambda n: n["asked"] == 1),
+        ("{word} has {count} {groups} in {total} occurrences: {senses}.", lambda n: 1 < n["count"] <= MAX_NAMED),
+        ("{word} has {count} {groups} in {total} occurrences. The largest is {largest}.", lambda n: n["count"] > 1),
+    ],
+    [
+        ("Blocking attention to {marker} moves {changed:%} of {tested} occurrences of {sense} to another sense (random "
+         "word: {random:%}).", lambda n: n["changed"] > n["random"]),
+        ("Blocking attention to any of the {markers} tested marker words changes the sense no more often than "
+         "blocking a random word.", lambda n: n["tested"] and n["markers"] > 1),
+        ("Blocking attention to {marker} changes the sense no more often than blocking a random word.", None),
+        ("The effect of the marker words on the sense was not tested.", lambda n: n["has_markers"]),
+    ],
+    [("No context word distinguishes {unmarked}.", None)],
+]  # fmt: skip
 
 
-def of_senses(result: "Senses") -> list[Panel]:
+def senses_panels(result: "Senses") -> list[Panel]:
     """Show every occurrence as a point, sense by sense, the nearest to the centroid first; then the tables."""
     names = [sense_name(result, sense) for sense in result.senses]
     contexts: list[InContext | None] = list(result.contexts) or [None] * len(result.found)
@@ -100,3 +130,73 @@ def _examples(result: "Senses") -> Table:
         columns=[Column("sense"), Column("sentence"), Column("document")], screen=True,
         rows=[[name, context, document] for (name, document), context in zip(lines, contexts, strict=True)],
     )  # fmt: skip
+
+
+def senses_sentences(result: "Senses") -> list[str]:
+    """Write what the senses are, what ablating their marker words did, and which senses have no marker word."""
+    senses, total = [sense for sense in result.senses if sense.occurrences], len(result.found)
+    names = [sense_name(result, sense) if result.learned is None else quoted(sense.name) for sense in senses]
+    parts = [
+        f"{name} ({sense.share:.0%}" + (f", near {quoted(sense.words[0].word)})" if sense.words else ")")
+        for name, sense in zip(names, senses, strict=True)
+    ]
+    tested = [(w, name) for sense, name in zip(senses, names, strict=True) for w in sense.words if w.checked]
+    word, sense = max(
+        tested, key=lambda pair: (pair[0].changed or 0) - (pair[0].random_changed or 0), default=[None] * 2
+    )
+    unmarked = [name for sense, name in zip(senses, names, strict=True) if not sense.words]
+    lacking = unmarked if len(unmarked) <= MAX_NAMED else f"{len(unmarked)} of the {len(senses)} senses"
+    lacking = f"the {len(senses)} senses" if len(unmarked) == len(senses) else lacking
+    unseparated = measures(result.k, result.clusters)
+    numbers = {
+        "word": quoted(result.word), "total": total, "times": "once" if total == 1 else f"{total} times",
+        "separated": result.told_apart, "labels": result.learned is not None, "asked": result.k,
+        "count": len(senses) if result.told_apart else 0, "groups": "clusters" if unseparated else "senses",
+        "name": names[0], "senses": parts, "largest": parts[0],
+        "unmarked": lacking if result.asked_words and len(senses) > 1 and unmarked else None,
+        "marker": word and quoted(word.word), "sense": sense, "tested": word and word.checked, "markers": len(tested),
+        "changed": word and word.changed, "random": word and word.random_changed,
+        "has_markers": any(sense.words for sense in senses),
+    }  # fmt: skip
+    return sentences(TABLE, numbers | unseparated)
+
+
+def measures(k: int | None, clusters: Clusters) -> dict[str, str | int]:
+    """Return the measures of clusters that are not separated: those asked for, else those of the best split."""
+    tried = clusters.silhouettes
+    best = max(tried, key=lambda n: tried[n], default=None) if k is None and clusters.k == 1 else k
+    if best not in tried or (k is not None and clusters.separates(k)):
+        return {}
+    separation = rounded(clusters.separations[best], SEPARATION)
+    return {"k": best, "silhouette": rounded(tried[best], SILHOUETTE), "separation": separation}
+
+
+def rounded(value: float, limit: float, form: str = "f") -> str:
+    """Round a number to two digits, or to as many as keep it below, at or above a limit."""
+    side = value > limit, value < limit
+    texts = (f"{value:z.{digits}{form}}" for digits in range(2, 18))
+    return next(text for text in texts if (float(text) > limit, float(text) < limit) == side).replace("-", "−")
+
+
+def sense_name(result: "Senses", sense: "Sense") -> str:
+    """Return what a sense is called: its label, or "sense 1" if it has only a number."""
+    return f"sense {sense.name}" if result.learned is None and result.told_apart else sense.name
+
+
+def senses_title(result: "Senses") -> str:
+    """Return the word, how often it occurs, and how many senses it has."""
+    rows, count = len(result.found), len(result.senses)
+    senses = f"{count} sense{'s' * (count != 1)}" if result.told_apart else f"senses {NOT_SEPARATED}"
+    return f"{quoted(result.word)}: {rows:,} occurrence{'s' * (rows != 1)}, {senses}"
+
+
+def exactness_of_senses(result: "Senses") -> list[str]:
+    """Write the model, the layer and the accuracy or the measures of the clusters, then the notes on the index."""
+    line = f"Embeddings from {result.found.tables.manifest.model.name}, layer {result.layer}"
+    if result.learned is not None:
+        rate = result.learned.accuracy
+        line += f": {rate.micro:.0%} of held-out labels are right (most frequent label: {rate.most_frequent:.0%})"
+    elif (k := result.clusters.k) in result.silhouettes:
+        both = (f"{means[k]:z.2f}" for means in (result.silhouettes, result.clusters.separations))
+        line += ": mean silhouette {}, mean separation {}".format(*both)
+    return [f"{line}.", *result.notes]

@@ -13,16 +13,15 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from regard.checks import check_seed
-from regard.corpus.asking.change import ROUNDS, Change, permutation_test
+from regard.corpus.asking.change import ABSENT, ALARM, PRESENT, ROUNDS, Change, permutation_test, sense_share_test
 from regard.corpus.asking.clusters import NOT_SEPARATED, Clusters, find_clusters
 from regard.corpus.asking.look_up import look_up
 from regard.corpus.asking.occurrences import CONTEXT, Line, Occurrences, flat_rows
-from regard.corpus.asking.sense_shares import ABSENT, ALARM, PRESENT, sense_share_test
 from regard.corpus.store_tables import StoreTables
 from regard.display.answer import Answer
 from regard.errors import RegardError
 from regard.explain.frames import Row
-from regard.questions.shift import panels, sentences
+from regard.questions.shift import panels as shown
 
 DOCUMENTS = 5  # of each group, from which on whole documents are permuted: 252 ways to deal them out
 EXAMPLES = 3
@@ -53,8 +52,8 @@ class Shift(Answer):
     """
 
     format: ClassVar[str] = "regard shift"
-    title = sentences.shift_title
-    panels = panels.of_shift
+    title = shown.shift_title
+    panels = shown.shift_panels
 
     word: str
     layer: int
@@ -71,7 +70,7 @@ class Shift(Answer):
 
     def findings(self) -> list[str]:
         """Say how the test of the word ended, and which senses came or went."""
-        return sentences.of_shift(self)
+        return shown.shift_sentences(self)
 
     def exactness(self) -> list[str]:
         """List the notes on the indexes and on the test."""

@@ -20,15 +20,13 @@ from torch import Tensor
 from regard.attention.attention_map import AttentionMap
 from regard.capture.classes import probabilities
 from regard.capture.interventions import names as interventions
-from regard.capture.interventions.given import Intervention
 from regard.capture.interventions.names import STACKS, Part, check_intervention_part
+from regard.capture.interventions.resolve import Intervention
 from regard.display.answer import Read
 from regard.errors import RegardError
-from regard.explain.causes.ablation_effect import effects
+from regard.explain.causes.ablation_effect import effects, removal, spearman
 from regard.explain.causes.contributions import contributions
 from regard.explain.causes.outcomes import logit, logits_at
-from regard.explain.causes.rank_correlation import spearman
-from regard.explain.causes.removal import removal
 from regard.explain.causes.token_rankings import DEFAULT, TokensBy, check_tokens_by
 from regard.explain.weights.sinks import sinks_of
 from regard.models.inputs import class_or_token_id

@@ -10,8 +10,7 @@ import regard
 from regard.attention import masks, reference
 from regard.attention.kernels import dispatch, matmul
 from regard.attention.kernels.cpu import forward, tiles
-from regard.attention.scores import ScoreRule
-from regard.attention.softmax import row_max_sum
+from regard.attention.scores import ScoreRule, row_max_sum
 from tests.attention.cases import Case, cases, check, naive, random, working
 
 SINGLE = (torch.float32, torch.bfloat16, torch.float16)

@@ -11,8 +11,8 @@ from regard.explain.texts.highlights import highlights
 from regard.explain.texts.summary import summarise
 from regard.explain.wording import number
 from regard.questions.see.answer import Seen
-from regard.questions.see.picture import large as drawn_large
-from regard.questions.see.picture.large import choices
+from regard.questions.see.picture import heads as drawn_large
+from regard.questions.see.picture.heads import choices
 from regard.questions.see.picture.whole import paint_seen
 from tests.support.pictures import axes_with, drawn_weights, framed
 

@@ -17,14 +17,24 @@ from regard.display.panels import Panel
 from regard.explain.texts.summary import Summary
 from regard.explain.weights.sinks import own_tokens
 from regard.explain.wording import number, numbered
-from regard.questions.lens.panels import cells
+from regard.questions.lens import cells
 from regard.questions.map import picture as long_text
 from regard.questions.map.whole import matrix
-from regard.questions.movement.way import way_panels
+from regard.questions.movement.sentences import way_panels
 from regard.questions.see.panels import likeliest_tokens_seen
 from regard.questions.see.picture import pairs
-from regard.questions.see.picture.heads import WordRows, paint_grid, stacked_heads_of_layers, strip_rows
-from regard.questions.see.picture.large import Choice, Large, choices, drawn_large, not_all, reason_of
+from regard.questions.see.picture.heads import (
+    Choice,
+    Large,
+    WordRows,
+    choices,
+    drawn_large,
+    not_all,
+    paint_grid,
+    reason_of,
+    stacked_heads_of_layers,
+    strip_rows,
+)
 from regard.questions.see.word_panels import static_picture
 from regard.text.quoting import quoted, short, spelled, visible
 from regard.text.word_pieces import spelling

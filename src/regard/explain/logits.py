@@ -1,0 +1,187 @@
+"""The logit lens: what the model would predict if the layers that remain did nothing.
+
+    p_l = softmax(W_U · norm(h_l)),  h_l the hidden state after layer l, norm and W_U the model's final ones
+
+(nostalgebraist 2020, "interpreting GPT: the logit lens"). Layers were not trained to be read
+like this: early ones often are not legible.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from regard.explain.frames import Row, Table
+from regard.explain.wording import Place, tokens_of
+from regard.models.readout import Readout
+from regard.text.tokens import Spelled
+from regard.trace.trace import Trace, is_causal
+
+if TYPE_CHECKING:
+    from regard.models.model import Model
+
+Names = Callable[[int], str]  # how a token id is spelled
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A token of the vocabulary and its probability."""
+
+    id: int
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the model says of one place: the likeliest tokens first.
+
+    at: the token whose row this is. after: whether the candidates come after it (causal) or stand in its place; None
+    where they are labels that a token classifier gives it.
+    occurrence: the label of the occurrence of the followed word it belongs to, None for the text's end or a mask.
+    """
+
+    text: int
+    token: int
+    at: str
+    after: bool | None
+    occurrence: str | None
+    candidates: list[Candidate]
+
+
+def spoken(trace: Trace, words: Sequence[tuple[str, Sequence[int]]]) -> list[tuple[int, str | None]]:
+    """The tokens at which it is worth to see what a model would say, each with an occurrence's label or None.
+
+    words: occurrences, (label, tokens). Of a causal model: the last token of each, and the text's last. Of a masked
+    language model: every token of the words, and the masks in the text.
+    """
+    last = len(trace.tokens) - 1
+    if is_causal(trace):
+        places: list[tuple[int, str | None]] = [(tokens[-1], label) for label, tokens in words]
+        return places if any(token == last for token, _ in places) else [*places, (last, None)]
+    masks = [n for n, t in enumerate(trace.tokens) if t.special and t.end > t.start and "mask" in t.text.lower()]
+    return [(token, label) for label, tokens in words for token in tokens] + [(n, None) for n in masks]
+
+
+def written(words: Sequence[tuple[str, Sequence[int]]]) -> list[tuple[int, str | None]]:
+    """The tokens after which a decoder writes a word of its target, the first token of it: see `spoken`."""
+    return [(tokens[0] - 1, label) for label, tokens in words if tokens[0] > 0]
+
+
+def candidates(logits: Float[Tensor, " V"], names: Names, top: int) -> list[Candidate]:
+    """The likeliest tokens of one row of logits, softmax in float64; ties go to the smaller id."""
+    chances = logits.double().softmax(-1)
+    best = chances.sort(descending=True, stable=True)
+    pairs = zip(best.values[:top].tolist(), best.indices[:top].tolist(), strict=True)
+    return [Candidate(number, names(number), chance) for chance, number in pairs]
+
+
+def names_of(*traces: Trace) -> Names:
+    """How ids are spelled: as the traces' tokenizer or file has it, or as in their texts, or by their number."""
+    known = {token.id: token.text for trace in traces for token in trace.tokens}
+    names_of_ids = next((trace.names for trace in traces if trace.names is not None), None)
+    if names_of_ids is not None and not isinstance(names_of_ids, Spelled):
+        return names_of_ids
+    for trace in traces:
+        if isinstance(trace.names, Spelled):
+            known |= trace.names.known
+    return Spelled(known)
+
+
+def predict(
+    trace: Trace, text: int, token: int, names: Names, *, top: int = 5, occurrence: str | None = None
+) -> Prediction:
+    """Return what a trace's logits say at or after one of its tokens. The trace has to have logits."""
+    assert trace.logits is not None
+    found = candidates(trace.logits[token], trace.labels.__getitem__ if trace.labels else names, top)
+    after = None if trace.labels else is_causal(trace)
+    return Prediction(text, token, trace.tokens[token].text, after, occurrence, found)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What one state would say: the likeliest tokens first.
+
+    state: 0 enters layer 0, n + 1 leaves layer n. rank (from 1) and probability: those of the token that the whole
+    model finds likeliest.
+    """
+
+    state: int
+    candidates: list[Candidate]
+    rank: int
+    probability: float
+
+
+@dataclass(frozen=True)
+class LogitLens(Table):
+    """The lens at one token. at, after, occurrence: as in a prediction. final: what the whole model finds likeliest.
+
+    difference: the largest one between the logits that the lens reads from the last state and the model's own.
+    """
+
+    text: int
+    token: int
+    at: str
+    after: bool
+    occurrence: str | None
+    final: Candidate
+    layers: list[Layer]
+    difference: float
+
+    def rows(self) -> list[Row]:
+        """One row a state and candidate: occurrence, token, at, state, place (from 1), id, candidate, probability."""
+        return [
+            {
+                "occurrence": self.occurrence,
+                "token": self.token,
+                "at": self.at,
+                "state": layer.state,
+                "place": place,
+                "id": each.id,
+                "candidate": each.text,
+                "probability": each.probability,
+            }
+            for layer in self.layers
+            for place, each in enumerate(layer.candidates, 1)
+        ]
+
+
+def logit_lens(
+    model: "Model | Readout",
+    trace: Trace,
+    place: Place,
+    top: int = 5,
+    *,
+    names: Names | None = None,
+    text: int = 0,
+    occurrence: str | None = None,
+) -> LogitLens:
+    """Read the logits of each hidden state of a token, of a word its last token.
+
+    model: the model that made the trace. For a decoder of an encoder-decoder, pass a `Readout` with its source.
+    """
+    readout = model if isinstance(model, Readout) else Readout(model, trace)
+    names = names_of(trace) if names is None else names
+    token = tokens_of(trace, place)[-1]
+    states = torch.stack([state[token] for state in trace.hidden_states])
+    # The last state stands at both ends: were there more than norm and head, places would not give the same.
+    logits = readout(torch.cat([states[-1:], states]))
+    ends = logits[[0, -1]]
+    readout.check(ends, [token, token])
+    chosen = int(readout.logits[token].argmax())
+    chances = logits[1:].double().softmax(-1)
+    layers = [
+        Layer(
+            state=n,
+            candidates=candidates(logits[n + 1], names, top),
+            rank=1 + int((row > row[chosen]).sum()),
+            probability=float(row[chosen]),
+        )
+        for n, row in enumerate(chances)
+    ]
+    difference = float((ends - readout.logits[token]).abs().max())
+    final = candidates(readout.logits[token], names, 1)[0]
+    return LogitLens(text, token, trace.tokens[token].text, is_causal(trace), occurrence, final, layers, difference)

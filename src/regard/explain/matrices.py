@@ -1,0 +1,214 @@
+"""A whole layer's attention: its band, its distant weights, and its means by offset."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.attention.attention_map import AttentionMap
+from regard.attention.map_statistics import picture_cells_of_run
+
+CPU = torch.device("cpu")
+BLOCK = 1 << 22  # weights that are read at once
+REACH = 64  # tokens on either side of a query
+ROWS = 256  # queries that are read at once
+
+
+@dataclass(frozen=True)
+class Band:
+    """Mean weights of cells: queries down, offsets (the key's number less the query's) across.
+
+    values[p][q] is over all pairs of a query of part p and a key of the same window at an offset of part q: the mean of
+    their weights, null where there is no such pair. Of P parts of L queries, part p holds [p·L // P, (p + 1)·L // P);
+    the count offsets from the lowest, first, on are parted alike. windows, window, stride: how the text was read.
+    """
+
+    first: int
+    count: int
+    values: list[list[float | None]]
+    windows: int
+    window: int
+    stride: int
+
+
+class BandSums:
+    """Adds up weights of H heads over L queries into at most parts × parts cells; offsets are first to last."""
+
+    def __init__(self, length: int, parts: int, first: int, last: int) -> None:
+        self.first, self.count = first, last - first + 1
+        self.shape = min(parts, length), min(parts, self.count)
+        self.rows = picture_cells_of_run(slice(0, length), length, self.shape[0], CPU)
+        self.columns = picture_cells_of_run(slice(0, self.count), self.count, self.shape[1], CPU)
+        spots = self.shape[0] * self.shape[1]
+        self.sums = torch.zeros(spots + 1, dtype=torch.float64)  # the last: pairs beyond the offsets
+        self.pairs = torch.zeros(spots + 1, dtype=torch.long)
+
+    def spots(self, queries: Int[Tensor, " r"], keys: Int[Tensor, " w"]) -> Int[Tensor, "r w"]:
+        """The cells of some queries and keys, by their numbers in the whole text; their pairs are counted here."""
+        offset = keys - queries[:, None] - self.first
+        inside = (offset >= 0) & (offset < self.count)
+        column = self.columns[offset.clamp(0, self.count - 1)]
+        found = torch.where(inside, self.rows[queries][:, None] * self.shape[1] + column, len(self.sums) - 1)
+        self.pairs += torch.bincount(found.flatten(), minlength=len(self.pairs))
+        return found
+
+    def add(self, spots: Int[Tensor, "r w"], weights: Float[Tensor, "r w"]) -> None:
+        """Add one head's weights of the pairs that stand in these cells."""
+        self.sums.index_add_(0, spots.flatten(), weights.flatten().double())
+
+    def means(self, heads: int) -> list[list[float | None]]:
+        """Compute the mean weight of each cell, over its pairs and the heads."""
+        means = (self.sums / (heads * self.pairs.clamp(min=1)))[:-1].reshape(self.shape).tolist()
+        there = (self.pairs[:-1] > 0).reshape(self.shape).tolist()
+        return [
+            [mean if is_there else None for mean, is_there in zip(*row, strict=True)]
+            for row in zip(means, there, strict=True)
+        ]
+
+
+def matrix_band_of_windows(rows: Sequence[tuple[int, int, int, int]], causal: bool) -> tuple[int, int]:
+    """Return the lowest and the highest offset of windows. rows: of each its first and last query and key.
+
+    A causal model's queries have no weight on later keys: there the highest is 0.
+    """
+    lowest = min(key - query for _, query, key, _ in rows)
+    highest = max(key - query for query, _, _, key in rows)
+    return lowest, 0 if causal else highest
+
+
+class Distant:
+    """Keeps the count largest weights of tokens more than far apart."""
+
+    def __init__(self, far: int, count: int) -> None:
+        self.far, self.count = far, count
+        self._best: dict[tuple[int, int, int], float] = {}  # by head, query and key; the largest first
+
+    @property
+    def least(self) -> float:
+        """A weight below this one is not among them; 0 as long as there are fewer than count."""
+        return min(self._best.values()) if len(self._best) == self.count else 0.0
+
+    def offer(self, weights: Float[Tensor, " n"], heads: Int[Tensor, " n"], rows: Tensor, cols: Tensor) -> None:
+        """Look at some weights with their heads, queries (rows) and keys (cols); what is not above 0 is none."""
+        chosen = torch.nonzero((weights >= self.least) & (weights > 0))[:, 0]
+        if len(chosen) > self.count:
+            chosen = chosen[weights[chosen].sort(descending=True, stable=True).indices[: self.count]]
+        for weight, *spot in zip(*(x[chosen].tolist() for x in (weights, heads, rows, cols)), strict=True):
+            self._best.setdefault((spot[0], spot[1], spot[2]), weight)
+        order = sorted(self._best, key=lambda spot: (-self._best[spot], spot))
+        self._best = {spot: self._best[spot] for spot in order[: self.count]}
+
+    def found(self) -> list[tuple[float, int, int, int]]:
+        """Return (weight, head, query, key), the largest first."""
+        return [(weight, *spot) for spot, weight in self._best.items()]
+
+
+def whole_map(
+    weights: AttentionMap,
+    values: Float[Tensor, "H L T"],
+    keys: Int[Tensor, "H L T"],
+    special: Bool[Tensor, " L"],
+    far: int,
+    count: int,
+) -> Distant:
+    """Find the largest distant weights of a map (H, L, L), special tokens aside, from each query's T largest weights.
+
+    values, keys: those weights and where they are. far: how many tokens apart is distant. count: how many to find.
+
+    What a query does not list is at most its smallest listed weight, and at most what its listed weights leave of 1.
+    Only queries that might hide more than what was found are read again, as a whole.
+    """
+    best = Distant(far, count)
+    heads, length, _ = values.shape
+    query = torch.arange(length, device=values.device)[:, None]
+    apart = (query - keys).abs() > far
+    counts = (keys >= 0) & apart & ~special[keys.clamp(min=0)] & ~special[query]
+    spot = counts.nonzero()
+    best.offer(values[counts], spot[:, 0], spot[:, 1], keys[counts])
+    left = (1 - values.double().sum(-1)).clamp(min=0).to(values.dtype)
+    hidden = torch.minimum(values[..., -1], left + 1e-5)  # 1e-5: what sums in float32 may be off by
+    hidden = torch.where((keys[..., -1] < 0) | special, 0.0, hidden)  # all is listed, or the query does not count
+    step = max(1, BLOCK // length)
+    for head in range(heads):
+        order = hidden[head].sort(descending=True, stable=True)
+        for start in range(0, length, step):
+            rows = order.indices[start : start + step][order.values[start : start + step] > best.least]
+            if len(rows) == 0:
+                break
+            offer_rows(best, weights[head, rows], head, rows, special)
+    return best
+
+
+def offer_rows(
+    best: Distant,
+    weights: Float[Tensor, "r S"],
+    head: int,
+    rows: Int[Tensor, " r"],
+    special: Bool[Tensor, " S"],
+    shift: int = 0,
+) -> None:
+    """Look at whole rows of a head for weights on distant keys."""
+    keys = torch.arange(weights.shape[1], device=weights.device)
+    near = ((rows[:, None] - keys).abs() <= best.far) | special | special[rows][:, None]
+    spot = ((weights >= best.least) & (weights > 0) & ~near).nonzero()
+    found = weights[spot[:, 0], spot[:, 1]]
+    best.offer(found, torch.full_like(spot[:, 0], head), rows[spot[:, 0]] + shift, spot[:, 1] + shift)
+
+
+@dataclass(frozen=True)
+class OffsetMeans:
+    """values[h][o]: the mean weight of head h at offset first + o, over all pairs of a query and a key so far apart.
+
+    The offset is the key's number less the query's: below 0 are earlier tokens. Null where there is no such pair. A
+    head with nearly all its weight at offset -1 is a previous-token head, and heads of a few fixed offsets are called
+    positional (Voita et al. 2019, "Analyzing Multi-Head Self-Attention").
+    """
+
+    first: int
+    values: list[list[float | None]]
+
+
+class OffsetSums:
+    """Adds up weights of H heads by offset, for texts of length tokens."""
+
+    def __init__(self, heads: int, length: int) -> None:
+        self.reach = min(REACH, length - 1)
+        self.sums = torch.zeros(
+            heads, 2 * self.reach + 2, dtype=torch.float64
+        )  # the last: pairs that are further apart
+        self.pairs = torch.zeros(2 * self.reach + 2, dtype=torch.long)
+
+    def spots(self, queries: Int[Tensor, " r"], keys: Int[Tensor, " w"]) -> Int[Tensor, "r w"]:
+        """Return the places of some queries and keys among the offsets; their pairs are counted here."""
+        offset = keys - queries[:, None]
+        found = torch.where(offset.abs() <= self.reach, offset + self.reach, 2 * self.reach + 1)
+        self.pairs += torch.bincount(found.flatten(), minlength=len(self.pairs))
+        return found
+
+    def add(self, head: int, spots: Int[Tensor, "r w"], weights: Float[Tensor, "r w"]) -> None:
+        """Add one head's weights of the pairs that stand in these places."""
+        self.sums[head].index_add_(0, spots.flatten(), weights.flatten().double())
+
+    def means(self) -> OffsetMeans:
+        """Compute the mean over the pairs of each offset."""
+        means, there = (self.sums / self.pairs.clamp(min=1))[:, :-1], (self.pairs[:-1] > 0).tolist()
+        return OffsetMeans(
+            -self.reach,
+            [[mean if own else None for mean, own in zip(row, there, strict=True)] for row in means.tolist()],
+        )
+
+
+def offset_means(weights: AttentionMap) -> OffsetMeans:
+    """Compute the means of a whole map (H, L, L), read around its diagonal alone."""
+    heads, length, size = weights.shape
+    found = OffsetSums(heads, length)
+    for start in range(0, length, ROWS):
+        rows = torch.arange(start, min(start + ROWS, length))
+        keys = torch.arange(max(0, start - found.reach), min(size, int(rows[-1]) + 1 + found.reach))
+        spots = found.spots(rows, keys)
+        part = weights[:, start : start + len(rows), int(keys[0]) : int(keys[-1]) + 1].cpu()
+        for head in range(heads):
+            found.add(head, spots, part[head])
+    return found.means()

@@ -1,0 +1,231 @@
+"""Hold a translation: texts and targets, with the source words that each target word attends to."""
+
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+from regard.display.panels import Cell, Column, Panel, Shares, Table
+from regard.display.sentences import Template, sentences
+from regard.explain.frames import Row
+from regard.explain.texts.summary import Summary
+from regard.explain.weights.alignment import Aligned, Alignment
+from regard.explain.weights.attended import Attended
+from regard.explain.wording import called, count_of_tokens, listed, named, number, quoted
+from regard.questions.see.answer import Seen
+from regard.questions.see.word_panels import looks
+from regard.text.quoting import short as shortened
+from regard.text.quoting import some_of
+from regard.text.word_pieces import spelling, wordlike, words
+
+CLEAR = 0.3  # weight of a clear link
+TEXTS = 2  # that sentences and the first table are about
+DIFFERENT: list[list[Template]] = [
+    [("{word} becomes {first} in text {one} (weight {weight}) and {second} in text {two} ({second_weight}).", None)]
+]
+TABLE: list[list[Template]] = [
+    [("{where}{aside}{links}.", None)],
+    [("{where}the word order changes: the translation has {a} before {b}, the source has {b_source} before "
+      "{a_source}.", None),
+     ("{where}the words keep their order: none of the {clear} links with weight {least} or more crosses another.",
+      lambda n: n["clear"] > 2)],
+    [("{where}no word of the translation attends most to {left}.", None)],
+]  # fmt: skip
+MOST_ROWS = 14  # of the table on the first screen, over all its texts
+LETTERS = {1: 300, 2: 80}  # of each text and target there, of one text or two
+BESIDE = 2  # further source tokens of a row
+
+
+@dataclass(frozen=True)
+class Link:
+    """A target token and the source token that its row attends to most, apart from special tokens and sinks.
+
+    translation, word: of which words they are. outdone: special tokens or a sink receive more.
+    """
+
+    target: int
+    source: int
+    weight: float
+    translation: str
+    word: str
+    outdone: bool
+
+
+def alignment_findings(summary: Summary) -> list[str]:
+    """Name a word that two texts translate differently, the clearest links of each text and a change of the order."""
+    assert summary.target is not None
+    alignments, targets = summary.target.alignments[:TEXTS], summary.target.summary.tokens
+    different = translated_differently(summary)[:1]
+    written: list[str] = []
+    for first, second in different:
+        a, b = (alignment.text for alignment in alignments)
+        numbers = {"word": quoted(first.word), "weight": first.weight, "second_weight": second.weight}
+        numbers |= {"first": named(targets[a], first.target), "one": summary.labels[a]}
+        numbers |= {"second": named(targets[b], second.target), "two": summary.labels[b]}
+        written += sentences(DIFFERENT, numbers)
+    for n, alignment in enumerate(alignments):
+        numbers = _numbers(summary, alignment, [links[n] for links in different])
+        written += sentences(TABLE, numbers, most=1 if len(alignments) > 1 else 3)
+    return written
+
+
+def links_of_alignment(summary: Summary, alignment: Alignment) -> list[Link]:
+    """List the target's words with the source word that each attends to most as it is written, token by token."""
+    assert summary.target is not None
+    source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text]
+    theirs, ours = ({n: spelling(side, word) for word in words(side) for n in word} for side in (source, target))
+    links = []
+    for token in alignment.tokens:
+        if token.written is None or not token.written.top or target[token.token].special:
+            continue
+        row, top = token.written, token.written.top[0]
+        outdone = max([row.special, *(sink.weight for sink in row.sinks)]) > top.weight
+        if wordlike(ours[token.token]) and wordlike(theirs[top.token]):
+            links.append(Link(token.token, top.token, top.weight, ours[token.token], theirs[top.token], outdone))
+    return links
+
+
+def translated_differently(summary: Summary) -> list[tuple[Link, Link]]:
+    """Find words that two texts have once and translate differently, by the clearest link of each, clearest first."""
+    assert summary.target is not None
+    found: list[dict[str, Link]] = []
+    for alignment in summary.target.alignments[:TEXTS]:
+        source = summary.tokens[alignment.text]
+        names = [spelling(source, word).casefold() for word in words(source)]
+        links = sorted(links_of_alignment(summary, alignment), key=lambda link: link.weight)
+        found.append({link.word.casefold(): link for link in links
+                      if link.weight >= CLEAR and names.count(link.word.casefold()) == 1})  # fmt: skip
+    pairs = [(found[0][name], found[-1][name]) for name in found[0] if name in found[-1]]
+    pairs = [pair for pair in pairs if pair[0].translation.casefold() != pair[1].translation.casefold()]
+    return sorted(pairs, key=lambda pair: -min(link.weight for link in pair))
+
+
+def _numbers(summary: Summary, alignment: Alignment, already: list[Link]) -> dict[str, Any]:
+    """Collect the numbers of a text's sentences. already: links that another sentence names."""
+    assert summary.target is not None
+    source, target = summary.tokens[alignment.text], summary.target.summary.tokens[alignment.text]
+    links = sorted(links_of_alignment(summary, alignment), key=lambda link: -link.weight)
+    clear, several = [link for link in links if link.weight >= CLEAR], len(summary.target.alignments) > 1
+    shown: list[Link] = []
+    for link in clear:
+        if all(link.word != other.word and link.translation != other.translation for other in [*already, *shown]):
+            shown.append(link)
+    shown = shown[: 3 - several]
+    if any(link.outdone for link in shown):
+        shown = shown[: 2 - several]  # room for "apart from special tokens"
+    outdone = any(link.outdone for link in shown or links)
+    numbers: dict[str, Any] = {"where": f"in text {summary.labels[alignment.text]}, " if several else "",
+                               "clear": len(clear), "least": CLEAR}  # fmt: skip
+    numbers["aside"] = f"apart from special tokens{' and attention sinks' * bool(alignment.sinks)}, " if outdone else ""
+    if shown:
+        first, *others = [(named(target, link.target), quoted(source[link.source].text), number(link.weight))
+                          for link in shown]  # fmt: skip
+        texts = [f"{a} to {b} ({weight})" for a, b, weight in others]
+        numbers["links"] = listed(["{} attends most to {} (weight {})".format(*first), *texts])
+    elif links and not clear:
+        numbers["links"] = f"no translated word attends most to a source word with weight {number(CLEAR)} or more"
+    ordered = combinations(sorted(clear, key=lambda link: link.target), 2)
+    crossed = [
+        (a, b) for a, b in ordered if a.source > b.source and a.word != b.word and a.translation != b.translation
+    ]
+    if crossed:
+        a, b = max(crossed, key=lambda pair: min(link.weight for link in pair))
+        numbers |= {"a": named(target, a.target), "a_source": quoted(source[a.source].text)}
+        numbers |= {"b": named(target, b.target), "b_source": quoted(source[b.source].text)}
+    taken = {link.word.casefold() for link in links}
+    names = [spelling(source, word) for word in words(source)
+             if not source[word[0]].special and not {*word} & {sink.token for sink in alignment.sinks}]  # fmt: skip
+    left = [quoted(name) for name in dict.fromkeys(names) if wordlike(name) and name.casefold() not in taken]
+    return numbers | ({"left": some_of(left, 3)} if left and links else {})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Translation(Seen):
+    """Texts and their targets, in the form of `Seen`, with the alignment of their cross-attention."""
+
+    def findings(self) -> list[str]:
+        """Say which source words the target's words attend to."""
+        return alignment_findings(self.summary)
+
+    def rows(self) -> list[Row]:
+        """One row for each of the source tokens that a target token looks at most, as it is written and as it is read.
+
+        The target's tokens in their order, of each the largest weights first.
+        """
+        assert self.summary.target is not None
+        rows: list[Row] = []
+        for each in self.summary.target.alignments:
+            for aligned in each.tokens:
+                own: Row = {"text": self.summary.labels[each.text], "token": aligned.token, "target": aligned.text}
+                for name, row in (("written", aligned.written), ("read", aligned.read)):
+                    looks = own | {"as_it_is": name, "layer": row.layer if row else None}
+                    rows += [looks | {f"from_{key}": value for key, value in asdict(share).items()}
+                             for share in (row.top if row else ())]  # fmt: skip
+        return rows
+
+    def panels(self) -> list[Panel]:
+        """The texts and their targets, where words come from, and where every target token looks, in two views."""
+        summary, target = self.summary, self.summary.target
+        assert target is not None
+        views = [looks(each, summary, screen=False) for each in target.alignments]
+        return [_texts(summary, short=True), _texts(summary, short=False), _sources(summary), *views]
+
+    def opening(self) -> dict[str, str | int | None]:
+        """Open at the alignment."""
+        return {"view": "alignment", "layer": self.layer, "head": self.head}
+
+
+def _texts(summary: Summary, *, short: bool) -> Table:
+    """Each text beside its target; for a screen the first, shortened."""
+    assert summary.target is not None
+    rows: list[list[Cell]] = list(map(list, zip(summary.texts, summary.target.summary.texts, strict=True)))
+    if short:
+        most = LETTERS[min(len(rows), TEXTS)]
+        rows = [[shortened(str(text), most) for text in each] for each in rows[:TEXTS]]
+    columns = [Column("text"), Column("target")]
+    return Table(name="Texts", title="", columns=columns, rows=rows, screen=short, brief=short)
+
+
+def _sources(summary: Summary) -> Table:
+    """Each target token and the source tokens that it attends to as it is written, as many as a screen has room for."""
+    assert summary.target is not None
+    few = summary.target.alignments[:TEXTS]
+    rows: list[list[Cell]] = []
+    left, marked = 0, False
+    for each in few:
+        source, shown = summary.tokens[each.text], shown_rows(summary, each, MOST_ROWS // len(few))
+        left += len(shown_rows(summary, each, len(each.tokens))) - len(shown)
+        for aligned, row in shown:
+            first, *others = row.top
+            named = [(called(share.token, source), share.weight) for share in others[:BESIDE]]
+            beside = Shares(named, digits=2, one_line=True, mark="*" * (row.apart > 0.5))
+            label = [summary.labels[each.text]][: len(few) - 1]
+            rows.append([*label, aligned.text, called(first.token, source), first.weight, beside])
+            marked |= row.apart > 0.5
+    sinks = " and attention sinks" * any(each.sinks for each in few)
+    more = len(summary.target.alignments) - len(few)
+    notes = [f"{count_of_tokens(left)}{f' and {more} more texts' * (more > 0)} not shown"] if left + more else []
+    notes += [f"* most attention goes to special tokens{sinks}"] if marked else []
+    head = "mean of heads" if few[0].head is None else f"head {few[0].head}"
+    title = f"Cross-attention as each token is written (layer {few[0].written_layer}, {head})"
+    every = [Column("text"), Column("target"), Column("attends to"), Column("weight", 2, bar=True), Column("and to")]
+    return Table(
+        name="Cross-attention", title=title, note="; ".join(notes), columns=every[len(few) == 1 :], rows=rows,
+        screen=True, brief=True,
+    )  # fmt: skip
+
+
+def shown_rows(summary: Summary, alignment: Alignment, count: int) -> list[tuple[Aligned, Attended]]:
+    """Choose target tokens with the rows that write them: words that two texts translate differently come first, then
+    words by their largest weight, then other tokens. They are listed in the target's order.
+    """
+    assert summary.target is not None
+    target = summary.target.summary.tokens[alignment.text]
+    different = {links[alignment.text].target for links in translated_differently(summary) if alignment.text < TEXTS}
+
+    def order(pair: tuple[Aligned, Attended]) -> tuple[bool, bool, float]:
+        token, row = pair
+        no_word = target[token.token].special or not wordlike(token.text)
+        return token.token not in different, no_word, -row.top[0].weight
+
+    rows = [(token, token.written) for token in alignment.tokens if token.written is not None and token.written.top]
+    return sorted(sorted(rows, key=order)[:count], key=lambda pair: pair[0].token)

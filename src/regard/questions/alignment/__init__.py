@@ -1,1 +1,0 @@
-"""Which words of a text a translation's words come from."""

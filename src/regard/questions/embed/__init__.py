@@ -1,1 +1,0 @@
-"""What was read into a store, and what was left out."""

@@ -1,1 +1,0 @@
-"""Where a word occurs in a store, each in its context."""

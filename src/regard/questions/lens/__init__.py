@@ -1,1 +1,0 @@
-"""What would each layer say, if those that remain did nothing."""

@@ -1,1 +1,0 @@
-"""The texts of a store that are nearest to a text."""

@@ -1,1 +1,0 @@
-"""A word's way through one head: scores, weights, weighted values and their sum."""

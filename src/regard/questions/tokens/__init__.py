@@ -1,1 +1,0 @@
-"""How does a tokenizer read a text."""

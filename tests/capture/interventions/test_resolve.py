@@ -1,0 +1,29 @@
+"""What may stand in a list of interventions."""
+
+import pytest
+import torch
+
+import regard
+from regard.capture.interventions.resolve import checked, intervention_names_tokens
+
+
+def test_what_is_no_intervention() -> None:
+    for given, says in (
+        (regard.head(0, 1), r"given regard.head\(...\), needs regard.ablate\(regard.head\(...\)\)"),
+        (regard.edge(0, 1), r"given regard.edge\(...\), needs regard.ablate\(regard.edge"),
+        ("head 3", r"given str, needs regard.ablate\(...\), regard.patch\(...\) or regard.steer\(...\)"),
+    ):
+        with pytest.raises(regard.RegardError, match=f"interventions: {says}"):
+            checked(given)
+
+
+def test_which_mean_tokens_of_one_text() -> None:
+    vector = torch.zeros(3)
+    given = [
+        regard.ablate(regard.head(0, 1)),
+        regard.ablate(regard.edge(0, 1)),
+        regard.patch("values", layer=0, source="zero"),
+        regard.steer(vector, layer=0),
+        regard.steer(vector, layer=0, at=1),
+    ]
+    assert [intervention_names_tokens(each) for each in given] == [False, True, True, False, True]
