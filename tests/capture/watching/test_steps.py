@@ -195,6 +195,17 @@ def test_failing_passes_and_loops_that_train_nothing() -> None:
 
 
 @pytest.mark.usefixtures("no_checks_of_annotations")
+def test_a_log_that_fails_later_does_not_end_training(tmp_path: Path) -> None:
+    model, log = by_hand(), tmp_path / "log.jsonl"
+    with regard.watch(model, every=3, log=log):
+        train(model, steps=1)
+        log.rename(tmp_path / "moved")
+        log.mkdir()
+        with pytest.warns(UserWarning, match="step 3 wasn't logged"):
+            train(model, steps=3)
+    assert (tmp_path / "moved").read_text().count("\n") == 8
+
+
 def test_wrong_arguments_and_modules_without_attention_are_refused_at_once(tmp_path: Path) -> None:
     model = encoder()
     cases: list[tuple[nn.Module | None, dict[str, Any], str]] = [

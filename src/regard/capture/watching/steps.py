@@ -129,10 +129,12 @@ def log_function(log: Any) -> Callable[[int, list[dict[str, Any]]], object]:
             with open(log, "ab", buffering=0) as file:  # whole lines, in one write
                 file.write(lines.encode())
         except OSError as error:
-            raise RegardError(f"watch: log can't be written: {error}") from error
+            if not rows:
+                raise RegardError(f"watch: log can't be written: {error}") from error
+            warn(f"watch: step {step} wasn't logged: {error}", stacklevel=2)  # training goes on
 
     if isinstance(log, str | os.PathLike):
-        append(0, [])
+        append(0, [])  # what can't be written is said before training
         return append
     if not (callable(log) or hasattr(log, "add_scalar")):
         raise RegardError(f"watch: log is a {type(log).__name__}, needs a path, a SummaryWriter or a function")
