@@ -122,7 +122,8 @@ def torchlens(folder: str) -> Weights:
     names = [name for name, _ in body.named_modules() if name.endswith(("self_attn", "attention.self"))]
 
     def weights(ids: Tensor, layers: Sequence[int]) -> list[Tensor]:
-        log = torchlens.trace(body, ids, reconstruction_ready=True)
+        kept = torchlens.func("scaled_dot_product_attention")
+        log = torchlens.trace(body, ids, save=kept, reconstruction_ready=True)
         return [log.modules[names[layer]].facets["pattern"][0] for layer in layers]
 
     return weights

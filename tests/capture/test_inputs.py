@@ -115,7 +115,7 @@ def test_refused_by_name() -> None:
         ({"inputs": {"pixel_values": PIXELS}, "ids": [1]}, "given two of them"),
         (
             {"inputs": {"pixel_values": PIXELS}, "interventions": [ablate(head(0, 1))]},
-            "they cannot be given with inputs",
+            "they cannot be used with inputs",
         ),
     ):
         with pytest.raises(regard.RegardError, match=says):

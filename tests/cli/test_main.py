@@ -69,7 +69,7 @@ REFUSED = [
     (["see", "A bank", "--wrod", "bank"], "No such option: --wrod"),
     (["see", "A bank", "--top", "0"], "--top: given 0"),
     (["see", "A bank", "--json", "none/a.json"], "there is no folder 'none'"),
-    (["see", "--open", "text.txt"], "'text.txt' is no whole trace file"),
+    (["see", "--open", "text.txt"], "'text.txt' is no whole trace or attention file"),
     (["see", "--open", "empty"], "'empty' cannot be read: it needs to be a regular file"),
     (["embed"], "Missing argument 'PATH...': regard embed texts/ --out texts.store"),
     (["find", "bank"], "Missing option '--store': regard find bank --store bank.store --sort right"),

@@ -187,7 +187,7 @@ def test_bad_input(folder: Path, tmp_path: Path) -> None:
     )
     for (code, _, err), said in zip(
         told,
-        ["is no whole trace file", "needs --model", "the trace is of another model", "is not in the text"],
+        ["is no whole trace or attention file", "needs --model", "the trace is of another model", "is not in the text"],
         strict=True,
     ):
         assert code == 2

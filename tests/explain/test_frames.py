@@ -48,7 +48,18 @@ def test_head_scores(trace: Any) -> None:
 def test_the_ranking(minilm: Any, trace: Any) -> None:
     found = minilm.why(trace, "bank")
     rows = found.rows()
-    measures = ("weight", "contribution", "effect", "divergence", "part", "sink", "special", "own")
+    measures = (
+        "weight",
+        "contribution",
+        "effect",
+        "divergence",
+        "part",
+        "sink",
+        "special",
+        "own",
+        "logit",
+        "probability",
+    )
     one_kind(rows, "word", "kind", "name", "token", "layer", "head", *measures)
     assert [row["kind"] for row in rows] == ["token"] * 5 + ["head"] * 72
     assert [row["effect"] for row in rows[5:]] == [cause.effect for cause in found.heads]

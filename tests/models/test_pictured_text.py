@@ -130,7 +130,7 @@ def test_what_is_refused(model: Any, folder: Path, monkeypatch: pytest.MonkeyPat
         ({"text": " ", "images": picture}, "text"),
         ({"text": 7, "images": picture}, "text"),
         ({"text": "a cat", "images": picture, "interventions": [regard.ablate(regard.head(0, 0))]},
-         "cannot be given with inputs or pictures"),
+         "cannot be used with inputs or images"),
     ]:  # fmt: skip
         with pytest.raises(RegardError, match=says):
             model.trace(**given)

@@ -133,7 +133,7 @@ def test_a_saved_trace(run, minilm, folder: Path, capsys) -> None:
         ("two.safetensors", {"layer": 2}, "holds 2 traces, but map shows one"),
         ("one.safetensors", {"layer": 2, "window": 64}, "--open and --window"),
         ("one.safetensors", {"layer": 2, "file": Path("text.txt")}, "--open and FILE"),
-        ("none.safetensors", {"layer": 2}, "trace file 'none.safetensors' cannot be read: No such file"),
+        ("none.safetensors", {"layer": 2}, "trace or attention file 'none.safetensors' cannot be read: No such file"),
     ):
         with pytest.raises(regard.RegardError, match=says):
             run(open_file=Path(file), **given)

@@ -140,7 +140,7 @@ def test_help_and_version_do_not_wait_for_torch(tmp_path: Path) -> None:
         (["see", "a bank", "--save-layers", "2-1"], "given '2-1', needs whole numbers such as 0,2-4"),
         (["see", "a bank", "--open", "a.safetensors"], "--open and TEXT: the saved traces have their own texts"),
         (["see", "--open", "a.safetensors", "--word", "bank", "--compare", "a"], "--compare needs the model"),
-        (["see", "--open", "a.safetensors"], "trace file 'a.safetensors' cannot be read: No such file"),
+        (["see", "--open", "a.safetensors"], "trace or attention file 'a.safetensors' cannot be read: No such file"),
         (["see", "a bank", "--wrod", "bank"], "No such option: --wrod"),
         (["look", "a bank"], "No such command 'look'"),
     ],
