@@ -57,14 +57,14 @@ export interface Marked {
 }
 
 /** The parts of a sentence: what is in brackets, and the quoted words, each in the colour of the text that its clause names. texts: how many there are;
- *  followed: the word that is followed, or the first that is quoted, which has no colour. */
-export function marked(sentence: string, texts: number, followed: string | null): Marked[] {
+ *  followed: the word that is followed, or the first that is quoted, which has no colour; known: the words that the picture shows, in small letters. */
+export function marked(sentence: string, texts: number, followed: string | null, known: Set<string>): Marked[] {
   const own = followed ?? /“([^”]*)”/.exec(sentence)?.[1];
   return (sentence.match(/(?:\([^)]*\)|(?! and )[^(])+(?: and )?| and /g) ?? []).flatMap((clause) => {
     const named = /\btext (\d)/i.exec(clause)?.[1];
     const of = texts === 1 ? 0 : named ? Number(named) - 1 : -1;
     return clause.split(/(\([^)]*\)|“[^”]*”)/).filter(Boolean).map((text): Marked => {
-      const quoted = text.startsWith("“") && text !== `“${own}”`;
+      const quoted = text !== `“${own}”` && text.startsWith("“") && known.has(text.slice(1, -1).toLowerCase());
       return { text, kind: quoted && of >= 0 ? "word" : text.startsWith("(") ? "aside" : "plain", of: quoted ? of : -1 };
     });
   });
@@ -74,7 +74,7 @@ export function marked(sentence: string, texts: number, followed: string | null)
 export function between(values: (number | null)[], at: number): number | null {
   const low = Math.min(Math.floor(at), values.length - 1);
   const [a, b] = [values[low] ?? null, values[Math.min(low + 1, values.length - 1)] ?? null];
-  return a === null || b === null ? null : a + (b - a) * (at - low);
+  return a === null || at === low ? a : b === null ? null : a + (b - a) * (at - low);
 }
 
 /** Take numbers from where they are to where they should be, in so many milliseconds: cubic in and out. Returns how to end that at once. */
